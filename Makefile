@@ -1,0 +1,46 @@
+# `make` alone says what there is. Everything listens on 127.0.0.1 only.
+
+# A fresh installation of Rust is not on the PATH of shells that were open before.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+TIDEMARK := $(TARGET_DIR)/release/tidemark
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down clean test fmt lint ci release toolchain
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: release ## set up what is missing, start everything, load real messages, audit, show the result
+	@$(TIDEMARK) demo
+
+up: release ## start what is not running, and wait until it is ready
+	@$(TIDEMARK) stack up
+
+down: ## stop everything; the data stay
+	@if [ -d .run ]; then $(MAKE) --no-print-directory release && $(TIDEMARK) stack down; else echo 'nothing runs here'; fi
+
+clean: ## stop everything and drop its data
+	@if [ -d .run ]; then $(MAKE) --no-print-directory release && $(TIDEMARK) stack clean; else echo 'there are no data here'; fi
+
+test: toolchain ## run all tests against servers of their own
+	@cargo build --locked --package tidemark
+	@$(TARGET_DIR)/debug/tidemark stack exec -- cargo test --locked --workspace
+
+fmt: toolchain ## format the sources
+	@cargo fmt --all
+
+lint: toolchain ## clippy, rustdoc and the rules of the rooms, without warnings
+	@cargo clippy --locked --workspace --all-targets -- --deny warnings
+	@RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --workspace
+	@.ci/check-rooms
+
+ci: ## all that a change must pass
+	@.ci/run
+
+release: toolchain
+	@cargo build --locked --release --package tidemark
+
+toolchain:
+	@command -v cargo >/dev/null || { echo 'cargo is missing: install Rust from https://rustup.rs' >&2; exit 1; }
+	@command -v cc >/dev/null && command -v c++ >/dev/null || { echo 'a C and C++ compiler is missing: apt-get install build-essential' >&2; exit 1; }

@@ -1,0 +1,4 @@
+CREATE USER IF NOT EXISTS 'tidemark'@'127.0.0.1' IDENTIFIED BY 'tidemark';
+CREATE USER IF NOT EXISTS 'tidemark'@'localhost' IDENTIFIED BY 'tidemark';
+GRANT ALL PRIVILEGES ON *.* TO 'tidemark'@'127.0.0.1' WITH GRANT OPTION;
+GRANT ALL PRIVILEGES ON *.* TO 'tidemark'@'localhost' WITH GRANT OPTION;

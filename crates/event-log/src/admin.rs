@@ -1,0 +1,281 @@
+use std::{
+    collections::BTreeMap,
+    fmt,
+    time::{Duration, Instant},
+};
+
+use rdkafka::{
+    Offset, TopicPartitionList,
+    admin::{
+        AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
+    },
+    client::DefaultClientContext,
+    error::{KafkaError, RDKafkaErrorCode},
+};
+use schemas::{Partition, topics::Topic};
+
+use crate::{KafkaConfig, KafkaFault};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// In what a cluster's topic is not as declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopicDifference {
+    /// It is not there.
+    Missing {
+        /// The topic's full name.
+        topic: String,
+    },
+    /// It has another number of partitions, which nothing may change: every id's place depends on it.
+    Partitions {
+        /// The topic's full name.
+        topic: String,
+        /// How many there are.
+        found: usize,
+        /// How many there must be.
+        declared: usize,
+    },
+    /// A setting differs.
+    Setting {
+        /// The topic's full name.
+        topic: String,
+        /// Kafka's name of the setting.
+        name: String,
+        /// Its value in the cluster.
+        found: String,
+        /// The declared one.
+        declared: String,
+    },
+}
+
+impl fmt::Display for TopicDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { topic } => write!(f, "{topic}: missing"),
+            Self::Partitions {
+                topic,
+                found,
+                declared,
+            } => {
+                write!(
+                    f,
+                    "{topic}: {found} partitions, declared {declared}; cannot be changed"
+                )
+            }
+            Self::Setting {
+                topic,
+                name,
+                found,
+                declared,
+            } => {
+                write!(f, "{topic}: {name} = {found}, declared {declared}")
+            }
+        }
+    }
+}
+
+/// Makes a cluster's topics agree with `schemas::topics`.
+pub struct Admin {
+    config: KafkaConfig,
+    client: AdminClient<DefaultClientContext>,
+}
+
+impl Admin {
+    /// Connects lazily.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where librdkafka refuses a setting.
+    pub fn new(config: &KafkaConfig) -> Result<Self, KafkaFault> {
+        let client = config
+            .client()
+            .create()
+            .map_err(|e| KafkaFault::new("creating an admin client", e))?;
+        Ok(Self {
+            config: config.clone(),
+            client,
+        })
+    }
+
+    /// In what the cluster differs from the declaration.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where the cluster does not answer.
+    pub async fn diff(&self) -> Result<Vec<TopicDifference>, KafkaFault> {
+        let mut differences = Vec::new();
+        for topic in Topic::ALL {
+            let name = self.config.topic(topic);
+            match self.partitions(&name)? {
+                0 => differences.push(TopicDifference::Missing { topic: name }),
+                found => {
+                    let declared = usize::from(topic.partitions());
+                    if found != declared {
+                        let topic = name.clone();
+                        differences.push(TopicDifference::Partitions {
+                            topic,
+                            found,
+                            declared,
+                        });
+                    }
+                    differences.extend(self.settings_differing(topic, &name).await?);
+                }
+            }
+        }
+        Ok(differences)
+    }
+
+    /// Creates what is missing and sets what differs; answers what it changed, once every partition has a leader.
+    /// What cannot be changed is left, and a following [`Self::diff`] still names it.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where the cluster does not answer or refuses.
+    pub async fn apply(&self) -> Result<Vec<TopicDifference>, KafkaFault> {
+        let differences = self.diff().await?;
+        for topic in Topic::ALL {
+            let name = self.config.topic(topic);
+            let of_topic = |d: &&TopicDifference| match d {
+                TopicDifference::Missing { topic } => *topic == name,
+                TopicDifference::Setting { topic, .. } => *topic == name,
+                TopicDifference::Partitions { .. } => false,
+            };
+            match differences.iter().find(of_topic) {
+                Some(TopicDifference::Missing { .. }) => self.create(topic, &name).await?,
+                Some(_) => self.set(topic, &name).await?,
+                None => {}
+            }
+        }
+        Ok(differences)
+    }
+
+    /// Drops the records of a partition below `before`.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where the cluster does not answer or refuses.
+    pub async fn delete_before(
+        &self,
+        topic: Topic,
+        partition: Partition,
+        before: i64,
+    ) -> Result<(), KafkaFault> {
+        let name = self.config.topic(topic);
+        let what = || format!("deleting records of {name}");
+        let mut list = TopicPartitionList::with_capacity(1);
+        list.add_partition_offset(&name, partition.get().into(), Offset::Offset(before))
+            .map_err(|e| KafkaFault::new(what(), e))?;
+        self.client
+            .delete_records(&list, &options())
+            .await
+            .map_err(|e| KafkaFault::new(what(), e))?;
+        Ok(())
+    }
+
+    /// How many partitions with a leader the topic has; 0 where it is not there.
+    fn partitions(&self, name: &str) -> Result<usize, KafkaFault> {
+        let metadata = self
+            .client
+            .inner()
+            .fetch_metadata(Some(name), PATIENCE)
+            .map_err(|e| KafkaFault::new("asking for the topics", e))?;
+        Ok(metadata
+            .topics()
+            .iter()
+            .filter(|topic| topic.name() == name && topic.error().is_none())
+            .flat_map(|topic| topic.partitions())
+            .filter(|partition| partition.leader() >= 0)
+            .count())
+    }
+
+    async fn settings_differing(
+        &self,
+        topic: Topic,
+        name: &str,
+    ) -> Result<Vec<TopicDifference>, KafkaFault> {
+        let fault = |e| KafkaFault::new(format!("asking for the settings of {name}"), e);
+        let answers = self
+            .client
+            .describe_configs([&ResourceSpecifier::Topic(name)], &options())
+            .await
+            .map_err(fault)?;
+        let mut found = BTreeMap::new();
+        for answer in answers {
+            let resource = answer.map_err(|code| fault(KafkaError::AdminOp(code)))?;
+            found.extend(
+                resource
+                    .entries
+                    .into_iter()
+                    .map(|e| (e.name, e.value.unwrap_or_default())),
+            );
+        }
+        Ok(topic
+            .settings()
+            .iter()
+            .filter(|(setting, declared)| found.get(*setting).is_none_or(|value| value != declared))
+            .map(|(setting, declared)| TopicDifference::Setting {
+                topic: name.to_owned(),
+                name: (*setting).to_owned(),
+                found: found.get(*setting).cloned().unwrap_or_default(),
+                declared: (*declared).to_owned(),
+            })
+            .collect())
+    }
+
+    async fn create(&self, topic: Topic, name: &str) -> Result<(), KafkaFault> {
+        let replication = TopicReplication::Fixed(self.config.replication);
+        let new = topic.settings().iter().fold(
+            NewTopic::new(name, topic.partitions().into(), replication),
+            |new, (setting, value)| new.set(setting, value),
+        );
+        let fault = |e| KafkaFault::new(format!("creating {name}"), e);
+        let answers = self
+            .client
+            .create_topics([&new], &options())
+            .await
+            .map_err(fault)?;
+        for answer in answers {
+            match answer {
+                // Somebody else applied the same declaration at the same time.
+                Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+                Err((_, code)) => return Err(fault(KafkaError::AdminOp(code))),
+            }
+        }
+        self.await_leaders(topic, name).await
+    }
+
+    /// A broker says that a topic is created before every broker knows it.
+    async fn await_leaders(&self, topic: Topic, name: &str) -> Result<(), KafkaFault> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.partitions(name)? < usize::from(topic.partitions()) {
+            if Instant::now() > deadline {
+                let error = KafkaError::AdminOp(RDKafkaErrorCode::OperationTimedOut);
+                return Err(KafkaFault::new(
+                    format!("waiting for leaders of {name}"),
+                    error,
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    async fn set(&self, topic: Topic, name: &str) -> Result<(), KafkaFault> {
+        let fault = |e| KafkaFault::new(format!("setting {name}"), e);
+        let alter = topic.settings().iter().fold(
+            AlterConfig::new(ResourceSpecifier::Topic(name)),
+            |alter, (setting, value)| alter.set(setting, value),
+        );
+        let answers = self
+            .client
+            .alter_configs([&alter], &options())
+            .await
+            .map_err(fault)?;
+        for answer in answers {
+            answer.map_err(|(_, code)| fault(KafkaError::AdminOp(code)))?;
+        }
+        Ok(())
+    }
+}
+
+fn options() -> AdminOptions {
+    AdminOptions::new()
+        .request_timeout(Some(PATIENCE))
+        .operation_timeout(Some(PATIENCE))
+}

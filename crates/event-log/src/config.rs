@@ -1,0 +1,78 @@
+use std::collections::BTreeMap;
+
+use garde::Validate;
+use rdkafka::ClientConfig;
+use schemas::topics::{Topic, TopicNames};
+use serde::{Deserialize, Serialize};
+
+/// How to reach Kafka, and the names of the topics there (section `kafka`).
+#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct KafkaConfig {
+    /// `host:port`, several separated by commas.
+    #[garde(length(min = 1))]
+    pub brokers: String,
+    /// In front of every topic and consumer group name; empty for the frozen names.
+    #[garde(length(max = 100))]
+    pub prefix: String,
+    /// How many copies `topics apply` makes of each new topic.
+    #[garde(range(min = 1, max = 32))]
+    pub replication: i32,
+    /// More librdkafka properties, for every client.
+    #[garde(skip)]
+    pub properties: BTreeMap<String, String>,
+}
+
+impl Default for KafkaConfig {
+    fn default() -> Self {
+        Self {
+            brokers: "127.0.0.1:7392".to_owned(),
+            prefix: String::new(),
+            replication: 1,
+            properties: BTreeMap::new(),
+        }
+    }
+}
+
+impl KafkaConfig {
+    /// The name of a topic in this deployment.
+    #[must_use]
+    pub fn topic(&self, topic: Topic) -> String {
+        TopicNames::with_prefix(&self.prefix).name(topic)
+    }
+
+    /// The name of a consumer group in this deployment.
+    #[must_use]
+    pub fn group(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub(crate) fn client(&self) -> ClientConfig {
+        let mut client = ClientConfig::new();
+        client
+            .set("bootstrap.servers", &self.brokers)
+            .set("client.id", "tidemark")
+            // A broker that went away is asked again soon, and its silence is not repeated in the log.
+            .set("reconnect.backoff.ms", "50")
+            .set("reconnect.backoff.max.ms", "1000")
+            .set("log.connection.close", "false")
+            .set("topic.metadata.refresh.interval.ms", "30000");
+        for (name, value) in &self.properties {
+            client.set(name, value);
+        }
+        client
+    }
+
+    /// A consumer that neither resets nor stores offsets by itself.
+    pub(crate) fn consumer(&self, group: &str) -> ClientConfig {
+        let mut client = self.client();
+        client
+            .set("group.id", group)
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            .set("auto.offset.reset", "error")
+            .set("enable.partition.eof", "true")
+            .set("fetch.queue.backoff.ms", "10");
+        client
+    }
+}

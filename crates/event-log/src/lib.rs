@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+
+mod admin;
+mod config;
+mod fetcher;
+mod member;
+mod offset;
+mod producer;
+mod reader;
+mod record;
+
+pub use admin::{Admin, TopicDifference};
+pub use config::KafkaConfig;
+pub use fetcher::{FetchError, Fetched, Fetcher};
+pub use member::{GroupEvent, GroupMember, Released};
+pub use offset::{NextOffset, RisingMarks};
+pub use producer::{
+    AppendRecord, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,
+};
+pub use reader::{Bounds, LogReader};
+pub use record::Record;
+
+/// Kafka could not be reached or would not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("Kafka: {what}: {source}")]
+pub struct KafkaFault {
+    what: String,
+    #[source]
+    source: rdkafka::error::KafkaError,
+}
+
+impl KafkaFault {
+    fn new(what: impl Into<String>, source: rdkafka::error::KafkaError) -> Self {
+        Self {
+            what: what.into(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,264 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, mpsc as sync_mpsc},
+    thread,
+    time::Duration,
+};
+
+use rdkafka::{
+    ClientContext, Offset, TopicPartitionList,
+    bindings::rd_kafka_resp_err_t as RespErr,
+    consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext},
+    error::KafkaError,
+};
+use schemas::{Partition, topics::Topic};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{KafkaConfig, KafkaFault, NextOffset};
+
+/// How long a revoke waits for its partitions to be released. Well below the session timeout's consequences: who
+/// takes longer is treated as gone, which costs an overlap and no exactness.
+const RELEASE_DEADLINE: Duration = Duration::from_secs(20);
+
+/// How long leaving may take before the session's timeout has to do it.
+const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Dropped or sent when the partitions of a [`GroupEvent::Revoked`] are no longer worked on.
+#[derive(Debug)]
+pub struct Released(
+    #[expect(dead_code, reason = "its drop is the message")] sync_mpsc::SyncSender<()>,
+);
+
+/// A change of what this member owns.
+#[derive(Debug)]
+pub enum GroupEvent {
+    /// These partitions are this member's from now on; none in a group with more members than partitions.
+    Assigned(Vec<Partition>),
+    /// These partitions are to be given up; nobody else gets them before `released` is dropped, or 20 s are over.
+    Revoked {
+        /// Which.
+        partitions: Vec<Partition>,
+        /// The barrier.
+        released: Released,
+    },
+    /// Membership ended for good; the process should too.
+    Failed(String),
+}
+
+struct Context {
+    events: mpsc::UnboundedSender<GroupEvent>,
+}
+
+impl ClientContext for Context {
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::warn!(%error, reason, "Kafka group member");
+    }
+}
+
+impl ConsumerContext for Context {
+    fn rebalance(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        err: RespErr,
+        list: &mut TopicPartitionList,
+    ) {
+        let partitions = partitions_of(list);
+        let done = match err {
+            RespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => {
+                self.assign(consumer, list, partitions)
+            }
+            RespErr::RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS => {
+                self.await_release(partitions);
+                consumer.incremental_unassign(list)
+            }
+            other => {
+                tracing::error!(?other, "rebalance");
+                consumer.unassign()
+            }
+        };
+        if let Err(error) = done {
+            let _ = self
+                .events
+                .send(GroupEvent::Failed(format!("rebalance: {error}")));
+        }
+    }
+}
+
+impl Context {
+    /// The member never fetches: its partitions are paused for good.
+    fn assign(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        list: &mut TopicPartitionList,
+        partitions: Vec<Partition>,
+    ) -> Result<(), KafkaError> {
+        list.set_all_offsets(Offset::Offset(0))?;
+        consumer.incremental_assign(list)?;
+        consumer.pause(list)?;
+        let _ = self.events.send(GroupEvent::Assigned(partitions));
+        Ok(())
+    }
+
+    fn await_release(&self, partitions: Vec<Partition>) {
+        if partitions.is_empty() {
+            return;
+        }
+        let (release, released) = sync_mpsc::sync_channel(1);
+        let event = GroupEvent::Revoked {
+            partitions,
+            released: Released(release),
+        };
+        if self.events.send(event).is_ok()
+            && released.recv_timeout(RELEASE_DEADLINE) == Err(sync_mpsc::RecvTimeoutError::Timeout)
+        {
+            tracing::warn!("revoked partitions were not released in time");
+        }
+    }
+}
+
+fn partitions_of(list: &TopicPartitionList) -> Vec<Partition> {
+    list.elements()
+        .iter()
+        .filter_map(|element| i64::from(element.partition()).try_into().ok())
+        .collect()
+}
+
+/// Membership of a consumer group: who works on which partition. Reading is [`crate::Fetcher`]'s.
+///
+/// Its polling thread does nothing else, so a revoke may wait there without stopping anybody.
+pub struct GroupMember {
+    lag: Mutex<BTreeMap<Partition, NextOffset>>,
+    commands: sync_mpsc::Sender<Command>,
+    left: oneshot::Receiver<()>,
+}
+
+enum Command {
+    Commit(BTreeMap<Partition, NextOffset>),
+    Leave,
+}
+
+impl GroupMember {
+    /// Joins `group` for `topic`; changes arrive in order on the receiver.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where librdkafka refuses a setting.
+    pub fn join(
+        config: &KafkaConfig,
+        group: &str,
+        topic: Topic,
+    ) -> Result<(Self, mpsc::UnboundedReceiver<GroupEvent>), KafkaFault> {
+        let (events, receiver) = mpsc::unbounded_channel();
+        let consumer: BaseConsumer<Context> = config
+            .consumer(&config.group(group))
+            .set("partition.assignment.strategy", "cooperative-sticky")
+            .set("session.timeout.ms", "10000")
+            .set("heartbeat.interval.ms", "2000")
+            .set("enable.partition.eof", "false")
+            .set("queued.max.messages.kbytes", "64")
+            .create_with_context(Context { events })
+            .map_err(|e| KafkaFault::new("creating a group member", e))?;
+        let topic = config.topic(topic);
+        consumer
+            .subscribe(&[&topic])
+            .map_err(|e| KafkaFault::new(format!("subscribing to {topic}"), e))?;
+        let (commands, queue) = sync_mpsc::channel();
+        let (leaving, left) = oneshot::channel();
+        thread::Builder::new()
+            .name("group-member".to_owned())
+            .spawn(move || {
+                poll_loop(&consumer, &topic, &queue);
+                // Closing tells the group; without it the others wait for the session to time out.
+                drop(consumer);
+                drop(leaving);
+            })
+            .expect("the system has a thread to spare at start");
+        Ok((
+            Self {
+                lag: Mutex::default(),
+                commands,
+                left,
+            },
+            receiver,
+        ))
+    }
+
+    /// Notes how far a partition is done; for lag only, nothing resumes from it.
+    pub fn note(&self, partition: Partition, next: NextOffset) {
+        self.lag().insert(partition, next);
+    }
+
+    /// Commits what was noted since the last call, in the background.
+    pub fn commit_noted(&self) {
+        let noted = std::mem::take(&mut *self.lag());
+        if !noted.is_empty() {
+            // A member that has left has nobody to tell.
+            let _ = self.commands.send(Command::Commit(noted));
+        }
+    }
+
+    /// Tells the group that its partitions are free, and waits a few seconds for that to be heard. The receiver of
+    /// changes must be gone or still be served: a last revoke may come.
+    pub async fn leave(mut self) {
+        let _ = self.commands.send(Command::Leave);
+        if tokio::time::timeout(LEAVE_DEADLINE, &mut self.left)
+            .await
+            .is_err()
+        {
+            tracing::warn!("the group was not told in time");
+        }
+    }
+
+    fn lag(&self) -> std::sync::MutexGuard<'_, BTreeMap<Partition, NextOffset>> {
+        self.lag
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Drop for GroupMember {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Leave);
+    }
+}
+
+fn poll_loop(
+    consumer: &BaseConsumer<Context>,
+    topic: &str,
+    commands: &sync_mpsc::Receiver<Command>,
+) {
+    loop {
+        // Partitions are paused: a record or an error that slips through before that is nobody's.
+        if let Some(Err(KafkaError::MessageConsumptionFatal(code))) =
+            consumer.poll(Duration::from_millis(100))
+        {
+            let _ = consumer
+                .context()
+                .events
+                .send(GroupEvent::Failed(code.to_string()));
+        }
+        loop {
+            match commands.try_recv() {
+                Ok(Command::Commit(offsets)) => commit(consumer, topic, &offsets),
+                Ok(Command::Leave) | Err(sync_mpsc::TryRecvError::Disconnected) => return,
+                Err(sync_mpsc::TryRecvError::Empty) => break,
+            }
+        }
+    }
+}
+
+fn commit(
+    consumer: &BaseConsumer<Context>,
+    topic: &str,
+    offsets: &BTreeMap<Partition, NextOffset>,
+) {
+    let mut list = TopicPartitionList::with_capacity(offsets.len());
+    let committed = offsets
+        .iter()
+        .try_for_each(|(partition, next)| {
+            list.add_partition_offset(topic, partition.get().into(), Offset::Offset(next.get()))
+        })
+        .and_then(|()| consumer.commit(&list, CommitMode::Async));
+    if let Err(error) = committed {
+        tracing::debug!(%error, "lag was not committed");
+    }
+}

@@ -1,0 +1,198 @@
+use std::{marker::PhantomData, time::Duration};
+
+use rdkafka::{
+    ClientContext, Message as _,
+    error::{KafkaError, RDKafkaErrorCode},
+    message::{Header, OwnedHeaders},
+    producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer},
+};
+use schemas::{Partition, TimestampMs};
+
+use crate::{KafkaConfig, KafkaFault};
+
+/// What must differ between the producers of Tidemark; everything else is the same for all.
+#[derive(Clone, Debug)]
+pub struct ProducerSettings {
+    /// How long a record may wait for company, milliseconds.
+    pub linger_ms: u32,
+    /// After how long an unconfirmed record is given up, milliseconds; 0 for never (PROTOCOL S6).
+    pub message_timeout_ms: u32,
+    /// The most that may be queued in librdkafka, bytes.
+    pub queue_bytes: usize,
+    /// The largest record that is taken, bytes.
+    pub max_message_bytes: usize,
+}
+
+/// Why an append is not known to have happened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryFailure {
+    /// The broker refused it; it is not on the log.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// It may be on the log or not.
+    #[error("unknown: {0}")]
+    Unknown(String),
+}
+
+/// Takes the fate of one append. Called on the producer's polling thread, so it must not block.
+pub trait OnDelivery: Send + Sync + 'static {
+    /// `outcome` is the record's offset.
+    fn delivered(self, outcome: Result<i64, DeliveryFailure>);
+}
+
+impl OnDelivery for tokio::sync::oneshot::Sender<Result<i64, DeliveryFailure>> {
+    fn delivered(self, outcome: Result<i64, DeliveryFailure>) {
+        // The asker may have gone; then nobody wants to know.
+        let _ = self.send(outcome);
+    }
+}
+
+/// librdkafka's queue has no room. Nothing was appended; the delivery handle comes back.
+#[derive(Debug, thiserror::Error)]
+#[error("the producer's queue is full")]
+pub struct QueueFull<D>(pub D);
+
+/// A record to append.
+#[derive(Clone, Copy, Debug)]
+pub struct AppendRecord<'a> {
+    /// The topic's full name.
+    pub topic: &'a str,
+    /// The partition, always explicit.
+    pub partition: Partition,
+    /// The key; empty for none.
+    pub key: &'a [u8],
+    /// The value; `None` for a null one.
+    pub value: Option<&'a [u8]>,
+    /// CreateTime; `None` for now, or where the broker sets it.
+    pub timestamp: Option<TimestampMs>,
+    /// Headers, in order.
+    pub headers: &'a [(String, Option<Vec<u8>>)],
+}
+
+struct Context<D>(PhantomData<fn() -> D>);
+
+impl<D: OnDelivery> ClientContext for Context<D> {
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::warn!(%error, reason, "Kafka producer");
+    }
+}
+
+impl<D: OnDelivery> ProducerContext for Context<D> {
+    type DeliveryOpaque = Box<D>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, handle: Box<D>) {
+        handle.delivered(match result {
+            Ok(message) => Ok(message.offset()),
+            Err((error, _)) => Err(classify(error)),
+        });
+    }
+}
+
+/// Only what a broker or the client itself turned down for good is known not to be on the log.
+fn classify(error: &KafkaError) -> DeliveryFailure {
+    use RDKafkaErrorCode as Code;
+    match error.rdkafka_error_code() {
+        Some(
+            Code::MessageSizeTooLarge
+            | Code::InvalidMessageSize
+            | Code::InvalidRecord
+            | Code::InvalidTimestamp
+            | Code::TopicAuthorizationFailed
+            | Code::UnknownTopicOrPartition
+            | Code::UnknownPartition
+            | Code::UnknownTopic
+            | Code::PolicyViolation,
+        ) => DeliveryFailure::Refused(error.to_string()),
+        _ => DeliveryFailure::Unknown(error.to_string()),
+    }
+}
+
+/// An idempotent producer with acks=all that appends to explicit partitions. Within one partition its records keep
+/// their order.
+pub struct LogProducer<D: OnDelivery> {
+    inner: ThreadedProducer<Context<D>>,
+}
+
+impl<D: OnDelivery> LogProducer<D> {
+    /// Connects lazily: a broker that is away is no error here.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where librdkafka refuses a setting.
+    pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, KafkaFault> {
+        let mut client = config.client();
+        client
+            .set("enable.idempotence", "true")
+            .set("acks", "all")
+            .set("linger.ms", settings.linger_ms.to_string())
+            .set(
+                "message.timeout.ms",
+                settings.message_timeout_ms.to_string(),
+            )
+            .set("retry.backoff.ms", "20")
+            .set("batch.size", "1000000")
+            .set("batch.num.messages", "100000")
+            .set("queue.buffering.max.messages", "2000000")
+            .set(
+                "queue.buffering.max.kbytes",
+                (settings.queue_bytes / 1024).max(1).to_string(),
+            )
+            .set("message.max.bytes", settings.max_message_bytes.to_string())
+            .set("compression.type", "lz4");
+        let inner = client
+            .create_with_context(Context(PhantomData))
+            .map_err(|e| KafkaFault::new("creating a producer", e))?;
+        Ok(Self { inner })
+    }
+
+    /// Queues a record; `handle` hears of its fate exactly once, also where librdkafka turns it down at once.
+    ///
+    /// # Errors
+    /// [`QueueFull`], with the handle.
+    pub fn append(&self, record: AppendRecord<'_>, handle: D) -> Result<(), QueueFull<D>> {
+        let mut base = BaseRecord::with_opaque_to(record.topic, Box::new(handle))
+            .partition(record.partition.get().into())
+            .key(record.key);
+        if let Some(value) = record.value {
+            base = base.payload(value);
+        }
+        if let Some(TimestampMs(ms)) = record.timestamp {
+            base = base.timestamp(ms);
+        }
+        if !record.headers.is_empty() {
+            base = base.headers(owned_headers(record.headers));
+        }
+        match self.inner.send(base) {
+            Ok(()) => Ok(()),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), base)) => {
+                Err(QueueFull(*base.delivery_opaque))
+            }
+            Err((error, base)) => {
+                base.delivery_opaque.delivered(Err(classify(&error)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until every queued record's fate is known, at most `deadline`. Dropping a producer forgets what is
+    /// queued.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where records are still without an answer.
+    pub fn flush(&self, deadline: Duration) -> Result<(), KafkaFault> {
+        self.inner
+            .flush(deadline)
+            .map_err(|e| KafkaFault::new("flushing a producer", e))
+    }
+}
+
+fn owned_headers(headers: &[(String, Option<Vec<u8>>)]) -> OwnedHeaders {
+    headers.iter().fold(
+        OwnedHeaders::new_with_capacity(headers.len()),
+        |all, (key, value)| {
+            all.insert(Header {
+                key,
+                value: value.as_ref(),
+            })
+        },
+    )
+}

@@ -1,0 +1,251 @@
+//! The log against a real broker.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use event_log::{
+    Admin, AppendRecord, DeliveryFailure, FetchError, Fetched, Fetcher, GroupEvent, GroupMember,
+    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, TopicDifference,
+};
+use native_stack::TestServers;
+use schemas::{Partition, TimestampMs, topics::Topic};
+use tokio::sync::oneshot;
+
+type Fate = Result<i64, DeliveryFailure>;
+
+/// A deployment of its own on the shared broker.
+async fn deployment() -> KafkaConfig {
+    let config = KafkaConfig {
+        brokers: TestServers::shared().kafka_brokers.clone(),
+        prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
+        ..KafkaConfig::default()
+    };
+    Admin::new(&config).unwrap().apply().await.unwrap();
+    config
+}
+
+fn partition(n: i64) -> Partition {
+    n.try_into().unwrap()
+}
+
+fn producer(config: &KafkaConfig) -> LogProducer<oneshot::Sender<Fate>> {
+    let settings = ProducerSettings {
+        linger_ms: 0,
+        message_timeout_ms: 10_000,
+        queue_bytes: 1 << 20,
+        max_message_bytes: 1_000_000,
+    };
+    LogProducer::new(config, &settings).unwrap()
+}
+
+async fn append(
+    producer: &LogProducer<oneshot::Sender<Fate>>,
+    topic: &str,
+    to: Partition,
+    value: &str,
+    ts: i64,
+) -> Fate {
+    let (fate, outcome) = oneshot::channel();
+    let record = AppendRecord {
+        topic,
+        partition: to,
+        key: b"k",
+        value: Some(value.as_bytes()),
+        timestamp: Some(TimestampMs(ts)),
+        headers: &[("h".to_owned(), Some(b"v".to_vec()))],
+    };
+    producer.append(record, fate).unwrap();
+    outcome.await.unwrap()
+}
+
+/// Polls until `take` is satisfied; panics after 30 s.
+fn poll_until(fetcher: &mut Fetcher, mut take: impl FnMut(Result<Fetched, FetchError>) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        match fetcher.poll(Duration::from_millis(50)) {
+            Ok(None) => {}
+            Ok(Some(fetched)) => {
+                if take(Ok(fetched)) {
+                    return;
+                }
+            }
+            Err(error) => {
+                if take(Err(error)) {
+                    return;
+                }
+            }
+        }
+    }
+    panic!("not within 30 s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn topics_are_applied_once_and_differences_are_named() {
+    let config = deployment().await;
+    let admin = Admin::new(&config).unwrap();
+    assert_eq!(admin.diff().await.unwrap(), []);
+    assert_eq!(admin.apply().await.unwrap(), []);
+    let other = KafkaConfig {
+        prefix: format!("{}x.", config.prefix),
+        ..config
+    };
+    let missing = Admin::new(&other).unwrap().diff().await.unwrap();
+    assert_eq!(missing.len(), 4);
+    assert!(
+        missing
+            .iter()
+            .all(|d| matches!(d, TopicDifference::Missing { .. }))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_appended_is_read_back_whole() {
+    let config = deployment().await;
+    let topic = config.topic(Topic::Events);
+    let producer = producer(&config);
+    for (offset, text) in ["one", "two", "three"].into_iter().enumerate() {
+        let fate = append(&producer, &topic, partition(5), text, 1000 + offset as i64).await;
+        assert_eq!(fate, Ok(offset as i64));
+    }
+    let reader = Arc::new(LogReader::new(&config).unwrap());
+    let ends = reader.ends(Topic::Events).await.unwrap();
+    assert_eq!(ends.len(), 64);
+    assert_eq!(
+        ends.iter()
+            .filter(|(_, end)| **end > 0)
+            .collect::<BTreeMap<_, _>>()
+            .len(),
+        1
+    );
+    assert_eq!(ends[&partition(5)], 3);
+    tokio::task::spawn_blocking(move || {
+        let mut texts = Vec::new();
+        reader
+            .scan(
+                Topic::Events,
+                &[(partition(5), 1..3), (partition(6), 0..0)],
+                |record| {
+                    assert_eq!(record.header("h"), Some("v"));
+                    assert_eq!(record.timestamp, TimestampMs(1000 + record.offset));
+                    texts.push(String::from_utf8(record.value.unwrap()).unwrap());
+                    ControlFlow::Continue(())
+                },
+            )
+            .unwrap();
+        assert_eq!(texts, ["two", "three"]);
+        let at = |ts| {
+            reader
+                .offsets_at(Topic::Events, &[partition(5)], TimestampMs(ts))
+                .unwrap()
+        };
+        assert_eq!(at(1001)[&partition(5)], 1);
+        assert_eq!(at(9999)[&partition(5)], 3);
+        assert_eq!(
+            reader
+                .record(Topic::Events, partition(5), 0)
+                .unwrap()
+                .unwrap()
+                .bytes(),
+            b"one"
+        );
+        assert_eq!(reader.record(Topic::Events, partition(5), 3).unwrap(), None);
+        // One leader wrote all of it.
+        let record = reader
+            .record(Topic::Events, partition(5), 2)
+            .unwrap()
+            .unwrap();
+        assert!(record.leader_epoch >= 0);
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log() {
+    let config = deployment().await;
+    let topic = config.topic(Topic::Events);
+    let producer = producer(&config);
+    for text in ["a", "b", "c"] {
+        append(&producer, &topic, partition(1), text, 1)
+            .await
+            .unwrap();
+    }
+    tokio::task::spawn_blocking(move || {
+        let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
+        for start in [0, 2, 1] {
+            fetcher.start(partition(1), NextOffset::new(start)).unwrap();
+            let mut expected = start;
+            poll_until(&mut fetcher, |fetched| match fetched.unwrap() {
+                Fetched::Record(record) => {
+                    assert_eq!(record.offset, expected);
+                    expected += 1;
+                    false
+                }
+                Fetched::Drained(drained) => {
+                    assert_eq!(drained, partition(1));
+                    expected == 3
+                }
+            });
+        }
+        fetcher.start(partition(1), NextOffset::new(77)).unwrap();
+        poll_until(&mut fetcher, |fetched| match fetched {
+            Err(FetchError::OutOfRange {
+                partition: at,
+                position,
+                start: 0,
+                end: 3,
+                ..
+            }) => {
+                assert_eq!((at, position.get()), (partition(1), 77));
+                true
+            }
+            other => panic!("{other:?}"),
+        });
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_shares_the_partitions_and_a_revoke_waits_for_the_release() {
+    let config = deployment().await;
+    let (_first, mut events) = GroupMember::join(&config, "g", Topic::Events).unwrap();
+    let Some(GroupEvent::Assigned(all)) = events.recv().await else {
+        panic!("an assignment")
+    };
+    assert_eq!(all.len(), 64);
+    let (_second, mut others) = GroupMember::join(&config, "g", Topic::Events).unwrap();
+    let Some(GroupEvent::Revoked {
+        partitions,
+        released,
+    }) = events.recv().await
+    else {
+        panic!("a revoke")
+    };
+    assert_eq!(partitions.len(), 32);
+    let mut taken = Vec::new();
+    while let Ok(event) = others.try_recv() {
+        let GroupEvent::Assigned(some) = event else {
+            panic!("{event:?}")
+        };
+        taken.extend(some);
+    }
+    assert_eq!(taken, [], "nothing is handed on before it is released");
+    drop(released);
+    while taken.is_empty() {
+        let Some(GroupEvent::Assigned(some)) = others.recv().await else {
+            panic!("an assignment")
+        };
+        taken.extend(some);
+    }
+    taken.sort();
+    let mut given = partitions;
+    given.sort();
+    assert_eq!(taken, given);
+}

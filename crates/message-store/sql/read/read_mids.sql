@@ -1,0 +1,2 @@
+SELECT pcMid, mobileMid FROM {table}
+WHERE uid = ? AND sessionId = ?

@@ -1,0 +1,22 @@
+
+ON DUPLICATE KEY UPDATE
+    -- Assignments run from left to right: what asks for a mid comes before the mid itself is assigned.
+    last_ts    = IF(VALUES(last_mid) > last_mid, VALUES(last_ts), last_ts),
+    last_srcid = IF(VALUES(last_mid) > last_mid, VALUES(last_srcid), last_srcid),
+    preview    = IF(VALUES(last_mid) > last_mid, VALUES(preview), preview),
+    last_mid   = GREATEST(last_mid, VALUES(last_mid)),
+    peer_n     = GREATEST(peer_n, VALUES(peer_n)),
+    own_n      = GREATEST(own_n, VALUES(own_n)),
+    -- A higher position brings its ordinal or the lack of one; an equal one can only add what was not known.
+    pc_read_n = CASE
+        WHEN VALUES(pc_read_mid) > pc_read_mid THEN VALUES(pc_read_n)
+        WHEN VALUES(pc_read_mid) < pc_read_mid THEN pc_read_n
+        ELSE GREATEST(COALESCE(pc_read_n, VALUES(pc_read_n)), COALESCE(VALUES(pc_read_n), pc_read_n))
+    END,
+    pc_read_mid = GREATEST(pc_read_mid, VALUES(pc_read_mid)),
+    mobile_read_n = CASE
+        WHEN VALUES(mobile_read_mid) > mobile_read_mid THEN VALUES(mobile_read_n)
+        WHEN VALUES(mobile_read_mid) < mobile_read_mid THEN mobile_read_n
+        ELSE GREATEST(COALESCE(mobile_read_n, VALUES(mobile_read_n)), COALESCE(VALUES(mobile_read_n), mobile_read_n))
+    END,
+    mobile_read_mid = GREATEST(mobile_read_mid, VALUES(mobile_read_mid))

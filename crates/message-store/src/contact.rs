@@ -1,0 +1,163 @@
+use schemas::{DeviceClass, Mid, Ordinal, TimestampMs, UserId};
+
+use crate::ReadMids;
+
+/// How many characters (code points) of the last message `contact_<n>` keeps.
+pub const PREVIEW_CHARS: usize = 200;
+
+/// The newest message of a conversation, as a contact row keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastMessage {
+    /// Its number, at least 1.
+    pub mid: Mid,
+    /// Its time.
+    pub ts: TimestampMs,
+    /// Who sent it.
+    pub srcid: UserId,
+    /// The first [`PREVIEW_CHARS`] characters of its text; what is beyond is cut off by the write.
+    pub preview: String,
+}
+
+/// A read position with how many messages the peer had sent up to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadUpTo {
+    /// Up to where; 0 is nothing.
+    pub mid: Mid,
+    /// How many of the peer's messages that is; `None` where it is not known.
+    pub n: Option<Ordinal>,
+}
+
+impl ReadUpTo {
+    /// Nothing read.
+    pub const NOTHING: Self = Self {
+        mid: Mid::ZERO,
+        n: Some(Ordinal::ZERO),
+    };
+
+    /// The one with the higher mid; of two with the same mid, one that knows its ordinal.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        if (other.mid, other.n) > (self.mid, self.n) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+impl Default for ReadUpTo {
+    fn default() -> Self {
+        Self::NOTHING
+    }
+}
+
+/// News about one side of a conversation, to be merged by maximum into `contact_<n>`, n = uid mod 64.
+///
+/// Merging is indifferent to order and repetition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContactDelta {
+    /// Whose row it is.
+    pub uid: UserId,
+    /// The other side; the same as `uid` in a note to oneself.
+    pub peer: UserId,
+    /// The newest message, if there was one.
+    pub last: Option<LastMessage>,
+    /// The ordinal of `peer`'s newest message; 0 if there was none.
+    pub peer_n: Ordinal,
+    /// The ordinal of `uid`'s own newest message; 0 if there was none.
+    pub own_n: Ordinal,
+    /// Up to where `uid` has read on pc.
+    pub pc_read: ReadUpTo,
+    /// Up to where `uid` has read on mobile.
+    pub mobile_read: ReadUpTo,
+}
+
+impl ContactDelta {
+    /// No news.
+    #[must_use]
+    pub fn new(uid: UserId, peer: UserId) -> Self {
+        Self {
+            uid,
+            peer,
+            last: None,
+            peer_n: Ordinal::ZERO,
+            own_n: Ordinal::ZERO,
+            pc_read: ReadUpTo::NOTHING,
+            mobile_read: ReadUpTo::NOTHING,
+        }
+    }
+
+    /// Takes in later, earlier or repeated news of the same row, as the database would.
+    pub fn merge(&mut self, other: Self) {
+        debug_assert_eq!((self.uid, self.peer), (other.uid, other.peer));
+        let mid = |last: &Option<LastMessage>| last.as_ref().map(|last| last.mid);
+        if mid(&other.last) > mid(&self.last) {
+            self.last = other.last;
+        }
+        self.peer_n = self.peer_n.max(other.peer_n);
+        self.own_n = self.own_n.max(other.own_n);
+        self.pc_read = self.pc_read.max(other.pc_read);
+        self.mobile_read = self.mobile_read.max(other.mobile_read);
+    }
+
+    /// The read position on one class of device.
+    pub fn read_mut(&mut self, device: DeviceClass) -> &mut ReadUpTo {
+        match device {
+            DeviceClass::Pc => &mut self.pc_read,
+            DeviceClass::Mobile => &mut self.mobile_read,
+        }
+    }
+}
+
+/// A row of `contact_<n>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContactRow {
+    /// Everything that the log says about it.
+    pub contact: ContactDelta,
+    /// The user has removed it from the list.
+    pub deleted: bool,
+    /// The user has marked it.
+    pub favourite: bool,
+}
+
+impl ContactRow {
+    /// Its place in the list.
+    #[must_use]
+    pub fn cursor(&self) -> ContactCursor {
+        ContactCursor {
+            last_ts: self
+                .contact
+                .last
+                .as_ref()
+                .map_or(TimestampMs(0), |last| last.ts),
+            peer: self.contact.peer,
+        }
+    }
+
+    /// The read position on one class of device.
+    #[must_use]
+    pub fn read(&self, device: DeviceClass) -> ReadUpTo {
+        match device {
+            DeviceClass::Pc => self.contact.pc_read,
+            DeviceClass::Mobile => self.contact.mobile_read,
+        }
+    }
+
+    /// Both read positions.
+    #[must_use]
+    pub fn read_mids(&self) -> ReadMids {
+        ReadMids {
+            pc: self.contact.pc_read.mid,
+            mobile: self.contact.mobile_read.mid,
+        }
+    }
+}
+
+/// A place in a user's conversation list, which is ordered by time of the last message and then by peer, both descending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContactCursor {
+    /// The time of the last message; 0 where there is none.
+    pub last_ts: TimestampMs,
+    /// The other side.
+    pub peer: UserId,
+}

@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod config;
+mod contact;
+mod datetime;
+mod error;
+mod layout;
+mod message;
+mod names;
+mod position;
+mod read;
+mod resume;
+mod schema;
+mod session;
+mod sql_text;
+mod store;
+mod write;
+
+pub use config::{MySqlConfig, ServerConfig, TlsMode};
+pub use contact::{ContactCursor, ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo};
+pub use error::StoreError;
+pub use layout::{Layout, Shard};
+pub use message::MessageRow;
+pub use position::{ReadMids, ReadRow, StoredRead};
+pub use read::{ReadTx, UNREAD_LIMIT};
+pub use resume::{Resume, ResumeMove, Sink};
+pub use schema::{MONTHS_AHEAD, Month, SchemaReport};
+pub use store::MessageStore;

@@ -1,0 +1,189 @@
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use schemas::{ClientMsgId, ConversationId, Mid, Ordinal, Partition, TimestampMs, UserId};
+
+use super::{Arguments, ReadTx, decode};
+use crate::{MessageRow, StoreError, datetime, names::Table};
+
+/// The most messages that [`ReadTx::unread_messages`] returns, as the seed has it.
+pub const UNREAD_LIMIT: usize = 200;
+
+impl ReadTx {
+    /// The seed's query: the conversation's messages above `read_mid`, both directions, at most one month old and
+    /// [`UNREAD_LIMIT`] many, the newest first.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the conversation is in another database.
+    pub async fn unread_messages(
+        &mut self,
+        conversation: ConversationId,
+        read_mid: Mid,
+        now: TimestampMs,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let since = datetime::a_month_before(datetime::to_column(now)?);
+        let bounds = |arguments: Arguments| arguments.with(read_mid.get()).with(since);
+        let arguments = both_directions(conversation, bounds);
+        let sql = include_str!("../../sql/read/unread.sql");
+        self.messages(sql, conversation, arguments).await
+    }
+
+    /// Up to `limit` messages below `before`, or the newest of all, the newest first.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the conversation is in another database.
+    pub async fn page_before(
+        &mut self,
+        conversation: ConversationId,
+        before: Option<Mid>,
+        limit: u32,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let below = before.map_or(i64::MAX, Mid::get);
+        let bounds = |arguments: Arguments| arguments.with(below).with(limit);
+        let arguments = both_directions(conversation, bounds).with(limit);
+        let sql = include_str!("../../sql/read/page_before.sql");
+        self.messages(sql, conversation, arguments).await
+    }
+
+    /// Up to `limit` messages above `after`, the oldest first.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the conversation is in another database.
+    pub async fn page_after(
+        &mut self,
+        conversation: ConversationId,
+        after: Mid,
+        limit: u32,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let bounds = |arguments: Arguments| arguments.with(after.get()).with(limit);
+        let arguments = both_directions(conversation, bounds).with(limit);
+        let sql = include_str!("../../sql/read/page_after.sql");
+        self.messages(sql, conversation, arguments).await
+    }
+
+    /// The messages of these places, all in this database; absent ones are gone or not there yet.
+    ///
+    /// # Errors
+    /// As all reads; fatal where a conversation is in another database.
+    pub async fn messages_by_mid(
+        &mut self,
+        places: &[(ConversationId, Mid)],
+    ) -> Result<BTreeMap<(ConversationId, Mid), MessageRow>, StoreError> {
+        let mut by_table: BTreeMap<Partition, Vec<(ConversationId, Mid)>> = BTreeMap::new();
+        for place in places {
+            by_table
+                .entry(Partition::of(place.0))
+                .or_default()
+                .push(*place);
+        }
+        let mut found = BTreeMap::new();
+        for (partition, places) in by_table {
+            let table = self.table(Table::ChatMsg, partition)?;
+            let sql = include_str!("../../sql/read/by_mid.sql");
+            let sql = sql.replace("{places}", &places_condition(&places));
+            for row in self.fetch_once(&sql, &table).await? {
+                let row = decode::message(&row)?;
+                found.insert((row.message.conversation(), row.message.mid), row);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What `sender` sent with this id, the oldest first: more than one where the id came again after the dedup window.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the conversation is in another database.
+    pub async fn find_by_client_msg_id(
+        &mut self,
+        conversation: ConversationId,
+        sender: UserId,
+        client_msg_id: &ClientMsgId,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let arguments = Arguments::default()
+            .with(sender.get())
+            .with(peer_of(conversation, sender).get())
+            .with(client_msg_id.as_str());
+        let sql = include_str!("../../sql/read/by_client_msg_id.sql");
+        let mut rows = self.messages(sql, conversation, arguments).await?;
+        // The collation ignores spaces at the end.
+        rows.retain(|row| row.message.client_msg_id == *client_msg_id);
+        Ok(rows)
+    }
+
+    /// How many messages `sender` had sent up to `mid`: n of the newest row that is there (PROTOCOL R5). `None` where that
+    /// cannot be told because rows are gone.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the conversation is in another database.
+    pub async fn ordinal_at(
+        &mut self,
+        conversation: ConversationId,
+        sender: UserId,
+        mid: Mid,
+    ) -> Result<Option<Ordinal>, StoreError> {
+        let table = self.table(Table::ChatMsg, Partition::of(conversation))?;
+        let peer = peer_of(conversation, sender).get();
+        let arguments = Arguments::default()
+            .with(sender.get())
+            .with(peer)
+            .with(mid.get());
+        let sql = include_str!("../../sql/read/newest_ordinal.sql");
+        if let Some(row) = self.fetch(sql, &table, arguments).await?.first() {
+            return decode::ordinal(row, "n").map(Some);
+        }
+        if mid == Mid::ZERO {
+            return Ok(Some(Ordinal::ZERO));
+        }
+        // Nothing by the sender. That is a 0 only if nothing is gone; the oldest goes first, so the other side's first
+        // message tells.
+        let arguments = Arguments::default().with(peer).with(sender.get());
+        let sql = include_str!("../../sql/read/first_message.sql");
+        let is_whole = !self.fetch(sql, &table, arguments).await?.is_empty();
+        Ok(is_whole.then_some(Ordinal::ZERO))
+    }
+
+    async fn messages(
+        &mut self,
+        sql: &str,
+        conversation: ConversationId,
+        arguments: Arguments,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let table = self.table(Table::ChatMsg, Partition::of(conversation))?;
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(decode::message).collect()
+    }
+}
+
+/// The parameters of a statement with a branch for each direction.
+fn both_directions(
+    conversation: ConversationId,
+    bounds: impl Fn(Arguments) -> Arguments,
+) -> Arguments {
+    let (lo, hi) = (conversation.lo().get(), conversation.hi().get());
+    let there = bounds(Arguments::default().with(lo).with(hi));
+    bounds(there.with(hi).with(lo))
+}
+
+fn peer_of(conversation: ConversationId, uid: UserId) -> UserId {
+    if uid == conversation.lo() {
+        conversation.hi()
+    } else {
+        conversation.lo()
+    }
+}
+
+/// Each place in both directions, as ranges that the index can use (it cannot use a list of tuples).
+fn places_condition(places: &[(ConversationId, Mid)]) -> String {
+    let mut sql = String::new();
+    for (conversation, mid) in places {
+        let (lo, hi) = (conversation.lo(), conversation.hi());
+        for (srcid, destid) in [(lo, hi), (hi, lo)] {
+            let joint = if sql.is_empty() { "" } else { " OR " };
+            write!(
+                sql,
+                "{joint}(srcid = {srcid} AND destid = {destid} AND mid = {mid})"
+            )
+            .expect("a String takes everything");
+        }
+    }
+    sql
+}

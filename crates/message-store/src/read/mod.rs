@@ -1,0 +1,113 @@
+//! The read side: snapshots.
+
+mod contacts;
+mod decode;
+mod messages;
+mod positions;
+mod resume;
+mod scan;
+
+pub use messages::UNREAD_LIMIT;
+use schemas::{Partition, UserId};
+use sqlx::{
+    Encode, MySql, Type,
+    mysql::{MySqlArguments, MySqlRow},
+};
+
+use crate::{
+    MessageStore, Shard, StoreError,
+    names::{Names, Table},
+    session::Session,
+};
+
+/// A snapshot of one database. Resume offsets and rows that are read through it belong together (PROTOCOL M5): the rows are
+/// exactly those of the records below the offsets.
+///
+/// It keeps a connection busy and old row versions alive, so it is to be dropped soon. After an error it is of no more use.
+pub struct ReadTx {
+    session: Session,
+    names: Names,
+    layout: crate::Layout,
+    shard: Shard,
+}
+
+/// READ ONLY is not only for show: such a snapshot takes no transaction id.
+const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
+    START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+
+impl ReadTx {
+    pub(crate) async fn begin(store: &MessageStore, shard: Shard) -> Result<Self, StoreError> {
+        let mut session = store.session(shard).await?;
+        session.execute(BEGIN.to_owned()).await?;
+        Ok(Self {
+            session,
+            names: store.names().clone(),
+            layout: store.layout(),
+            shard,
+        })
+    }
+
+    /// The database it is a snapshot of.
+    #[must_use]
+    pub fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    /// The full name of a table of this database.
+    fn table(&self, table: Table, partition: Partition) -> Result<String, StoreError> {
+        if self.layout.shard_of(partition) == self.shard {
+            Ok(self.names.table(table, partition))
+        } else {
+            Err(StoreError::fatal(format!(
+                "table {partition} is not in database {}",
+                self.names.database(self.shard)
+            )))
+        }
+    }
+
+    fn contact_table(&self, uid: UserId) -> Result<String, StoreError> {
+        self.table(Table::Contact, Partition::of_user(uid))
+    }
+
+    /// The rows of a prepared statement, in which `{table}` stands for a table.
+    async fn fetch(
+        &mut self,
+        template: &str,
+        table: &str,
+        arguments: Arguments,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
+        let sql = template.replace("{table}", table);
+        self.session.fetch(sql, arguments.finish()?).await
+    }
+
+    /// The same for a statement that is different every time, so preparing it would be wasted.
+    async fn fetch_once(
+        &mut self,
+        template: &str,
+        table: &str,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
+        self.session
+            .fetch_text(template.replace("{table}", table))
+            .await
+    }
+}
+
+/// Parameters, in the order of their question marks.
+#[derive(Default)]
+struct Arguments(MySqlArguments, Option<StoreError>);
+
+impl Arguments {
+    fn with<'q, T: Encode<'q, MySql> + Type<MySql>>(mut self, value: T) -> Self {
+        if let Err(error) = sqlx::Arguments::add(&mut self.0, value) {
+            self.1 = Some(StoreError::fatal(error));
+        }
+        self
+    }
+
+    fn finish(self) -> Result<MySqlArguments, StoreError> {
+        match self.1 {
+            None => Ok(self.0),
+            Some(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use schemas::{Partition, event::SrcMark};
+use serde::Serialize;
+
+use crate::{StoreError, sql_text};
+
+/// Who keeps resume offsets here; each kind of rows has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sink {
+    /// Writes `chat_msg_<n>`.
+    Messages,
+    /// Writes `read_chat_mid_<n>`.
+    Reads,
+    /// Writes `contact_<n>`.
+    Contacts,
+}
+
+impl Sink {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Messages, Self::Reads, Self::Contacts];
+
+    /// Its name in `resume_offset`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Reads => "reads",
+            Self::Contacts => "contacts",
+        }
+    }
+}
+
+/// How far a database has taken in one partition of a topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Resume {
+    /// The offset of the next record to take in.
+    pub next_offset: i64,
+    /// The highest source among the records before it.
+    pub mark: SrcMark,
+}
+
+impl Resume {
+    /// Before everything; what a missing row counts as.
+    pub const START: Self = Self {
+        next_offset: 0,
+        mark: SrcMark::START,
+    };
+}
+
+/// A step of one resume offset, which holds only if it is still `from`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumeMove {
+    /// Of which partition.
+    pub partition: Partition,
+    /// What the writer remembers of this database.
+    pub from: Resume,
+    /// What it is to be.
+    pub to: Resume,
+}
+
+/// The moves of one transaction as statements.
+#[derive(Debug)]
+pub(crate) struct Moves {
+    /// Makes rows for moves from the start, so that the update has something to match. One who comes second finds a
+    /// row that is no longer at the start, and matches nothing.
+    pub(crate) insert_missing: Option<String>,
+    /// Matches as many rows as there are moves, or the writer's memory is out of date.
+    pub(crate) update: String,
+    pub(crate) count: u64,
+}
+
+impl Moves {
+    pub(crate) fn new(
+        table: &str,
+        sink: Sink,
+        topic: &str,
+        moves: &[ResumeMove],
+    ) -> Result<Option<Self>, StoreError> {
+        if moves.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            insert_missing: insert_missing(table, sink, topic, moves)?,
+            update: update(table, sink, topic, moves),
+            count: moves.len() as u64,
+        }))
+    }
+}
+
+fn insert_missing(
+    table: &str,
+    sink: Sink,
+    topic: &str,
+    moves: &[ResumeMove],
+) -> Result<Option<String>, StoreError> {
+    let head = format!(
+        "INSERT INTO {table} (sink, topic, partition_no, next_offset, src_epoch, src_offset) VALUES "
+    );
+    // The update of nothing takes the exclusive lock at once; INSERT IGNORE would take a shared one and deadlock.
+    let tail = " ON DUPLICATE KEY UPDATE partition_no = partition_no";
+    let fresh = moves.iter().filter(|step| step.from == Resume::START);
+    let statements = sql_text::multi_row(&head, tail, fresh, |values, step| {
+        values
+            .text(sink.name())
+            .text(topic)
+            .int(step.partition.get().into())
+            .int(step.from.next_offset)
+            .int(step.from.mark.epoch.into())
+            .int(step.from.mark.offset);
+        Ok(())
+    })?;
+    Ok(statements.into_iter().next().map(|statement| statement.sql))
+}
+
+/// One statement for all moves. Only numbers vary in it, apart from the two names.
+fn update(table: &str, sink: Sink, topic: &str, moves: &[ResumeMove]) -> String {
+    let mut sql = format!("UPDATE {table} SET next_offset = ");
+    push_case(&mut sql, moves, |to| to.next_offset);
+    sql.push_str(", src_epoch = ");
+    push_case(&mut sql, moves, |to| to.mark.epoch.into());
+    sql.push_str(", src_offset = ");
+    push_case(&mut sql, moves, |to| to.mark.offset);
+    sql.push_str(" WHERE sink = ");
+    sql_text::push_quoted(&mut sql, sink.name());
+    sql.push_str(" AND topic = ");
+    sql_text::push_quoted(&mut sql, topic);
+    for (
+        i,
+        ResumeMove {
+            partition, from, ..
+        },
+    ) in moves.iter().enumerate()
+    {
+        let joint = if i == 0 { " AND (" } else { " OR " };
+        let (next, SrcMark { epoch, offset }) = (from.next_offset, from.mark);
+        write!(
+            sql,
+            "{joint}(partition_no = {partition} AND next_offset = {next} AND src_epoch = {epoch} AND src_offset = {offset})"
+        )
+        .expect("a String takes everything");
+    }
+    sql.push(')');
+    sql
+}
+
+fn push_case(sql: &mut String, moves: &[ResumeMove], value: impl Fn(&Resume) -> i64) {
+    sql.push_str("CASE partition_no");
+    for step in moves {
+        write!(sql, " WHEN {} THEN {}", step.partition, value(&step.to))
+            .expect("a String takes everything");
+    }
+    sql.push_str(" END");
+}
+
+/// Every wanted partition with what was found, or the start.
+pub(crate) fn with_missing(
+    wanted: &[Partition],
+    found: &BTreeMap<Partition, Resume>,
+) -> BTreeMap<Partition, Resume> {
+    wanted
+        .iter()
+        .map(|partition| {
+            (
+                *partition,
+                found.get(partition).copied().unwrap_or_default(),
+            )
+        })
+        .collect()
+}

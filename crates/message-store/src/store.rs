@@ -1,0 +1,209 @@
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use schemas::{ConversationId, Mid, Partition, TimestampMs};
+use sqlx::MySqlPool;
+
+use crate::{
+    ContactDelta, Layout, MessageRow, Month, MySqlConfig, ReadRow, ReadTx, Resume, ResumeMove,
+    SchemaReport, Shard, Sink, StoreError,
+    names::Names,
+    schema,
+    session::{self, Session},
+    write,
+};
+
+/// The message store: the databases of one deployment. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct MessageStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    layout: Layout,
+    names: Names,
+    pools: Vec<MySqlPool>,
+    statement_timeout: Duration,
+}
+
+impl MessageStore {
+    /// Takes note of where the servers are; the first use connects.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    #[must_use]
+    pub fn connect(config: &MySqlConfig) -> Self {
+        let pools = config
+            .servers
+            .iter()
+            .map(|server| session::lazy_pool(server, config))
+            .collect();
+        Self {
+            inner: Arc::new(Inner {
+                layout: Layout::new(config),
+                names: Names::new(config),
+                pools,
+                statement_timeout: Duration::from_millis(config.statement_timeout_ms),
+            }),
+        }
+    }
+
+    /// Which database holds what.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.inner.layout
+    }
+
+    /// Whether every server answers.
+    ///
+    /// # Errors
+    /// What the first one that does not gave as its reason.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        for pool in &self.inner.pools {
+            let mut session = Session::acquire(pool, self.inner.statement_timeout).await?;
+            session.execute("DO 0".to_owned()).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes the connections, once what uses them is done.
+    pub async fn close(&self) {
+        for pool in &self.inner.pools {
+            pool.close().await;
+        }
+    }
+
+    /// Opens a snapshot of one database: everything read through it is as of now.
+    ///
+    /// # Errors
+    /// Transient where the server cannot be reached.
+    pub async fn snapshot(&self, shard: Shard) -> Result<ReadTx, StoreError> {
+        ReadTx::begin(self, shard).await
+    }
+
+    /// The resume offsets of `partitions` in one database; a missing row is [`Resume::START`].
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn read_resume(
+        &self,
+        shard: Shard,
+        sink: Sink,
+        topic: &str,
+        partitions: &[Partition],
+    ) -> Result<BTreeMap<Partition, Resume>, StoreError> {
+        self.snapshot(shard)
+            .await?
+            .resume(sink, topic, partitions)
+            .await
+    }
+
+    /// Inserts messages and moves the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
+    ///
+    /// # Errors
+    /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row is there already although the
+    /// offsets say that it is not, or belongs to another database.
+    pub async fn write_messages(
+        &self,
+        shard: Shard,
+        topic: &str,
+        rows: &[MessageRow],
+        moves: &[ResumeMove],
+    ) -> Result<(), StoreError> {
+        write::messages(self, shard, topic, rows, moves).await
+    }
+
+    /// Raises read positions and moves the offsets of [`Sink::Reads`], both or nothing.
+    ///
+    /// # Errors
+    /// As [`write_messages`](Self::write_messages).
+    pub async fn write_reads(
+        &self,
+        shard: Shard,
+        topic: &str,
+        rows: &[ReadRow],
+        moves: &[ResumeMove],
+    ) -> Result<(), StoreError> {
+        write::reads(self, shard, topic, rows, moves).await
+    }
+
+    /// Merges contacts by maximum and moves the offsets of [`Sink::Contacts`], both or nothing.
+    ///
+    /// # Errors
+    /// As [`write_messages`](Self::write_messages).
+    pub async fn write_contacts(
+        &self,
+        shard: Shard,
+        topic: &str,
+        rows: &[ContactDelta],
+        moves: &[ResumeMove],
+    ) -> Result<(), StoreError> {
+        write::contacts(self, shard, topic, rows, moves).await
+    }
+
+    /// The messages of these places, from whichever databases hold them, each database in a snapshot of its own. Those
+    /// that are gone, or not there yet, are absent.
+    ///
+    /// # Errors
+    /// As all reads; one database that fails fails the call.
+    pub async fn messages_by_mid(
+        &self,
+        places: &[(ConversationId, Mid)],
+    ) -> Result<BTreeMap<(ConversationId, Mid), MessageRow>, StoreError> {
+        let mut by_shard: BTreeMap<Shard, Vec<(ConversationId, Mid)>> = BTreeMap::new();
+        for place in places {
+            let shard = self.layout().shard_of(Partition::of(place.0));
+            by_shard.entry(shard).or_default().push(*place);
+        }
+        let mut found = BTreeMap::new();
+        for (shard, places) in by_shard {
+            found.extend(self.snapshot(shard).await?.messages_by_mid(&places).await?);
+        }
+        Ok(found)
+    }
+
+    /// Creates or brings up to date all databases, tables and months, from the month of `from` on: the time of the
+    /// oldest message that is to be stored, which is now in a new system. May run any number of times, also at once.
+    ///
+    /// # Errors
+    /// Fatal where a database was made by a newer version of this program.
+    pub async fn apply_schema(&self, from: TimestampMs) -> Result<SchemaReport, StoreError> {
+        schema::apply(self, from).await
+    }
+
+    /// Adds the months that are missing, up to `ahead` months after that of `now`; how many were added over all tables.
+    ///
+    /// # Errors
+    /// Transient where a table is in use for too long.
+    pub async fn ensure_months(&self, now: TimestampMs, ahead: u8) -> Result<usize, StoreError> {
+        schema::ensure_months(self, now, ahead).await
+    }
+
+    /// The months up to `ahead` after that of `now` that are missing, by table.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn missing_months(
+        &self,
+        now: TimestampMs,
+        ahead: u8,
+    ) -> Result<BTreeMap<Partition, Vec<Month>>, StoreError> {
+        schema::missing_months(self, now, ahead).await
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.inner.names
+    }
+
+    pub(crate) fn pool(&self, shard: Shard) -> &MySqlPool {
+        &self.inner.pools[self.inner.layout.server_of(shard)]
+    }
+
+    pub(crate) fn statement_timeout(&self) -> Duration {
+        self.inner.statement_timeout
+    }
+
+    pub(crate) async fn session(&self, shard: Shard) -> Result<Session, StoreError> {
+        Session::acquire(self.pool(shard), self.inner.statement_timeout).await
+    }
+}

@@ -1,0 +1,144 @@
+//! What a stack is made of: directories, ports, sizes and deadlines.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+
+/// The settings of one stack (section `stack`); the default is the stack of `make up`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct StackConfig {
+    /// Where pid files, data, logs and generated configuration live. A relative path counts from the working directory.
+    #[garde(skip)]
+    pub run_dir: PathBuf,
+    /// Where Kafka's jars are kept; by default `$TIDEMARK_CACHE`, else `${XDG_CACHE_HOME:-~/.cache}/tidemark`.
+    #[garde(skip)]
+    pub cache_dir: Option<PathBuf>,
+    /// The program that runs our services; by default the one that is running now.
+    #[garde(skip)]
+    pub service_program: Option<PathBuf>,
+    /// The ports, all on 127.0.0.1.
+    #[garde(dive)]
+    pub ports: Ports,
+    /// How many Kafka brokers to run: 1, or 3 for a replicated log.
+    #[garde(range(min = 1, max = 9))]
+    pub kafka_nodes: u16,
+    /// How much memory the servers may take.
+    #[garde(dive)]
+    pub memory: Memory,
+    /// Seconds that a process has to become ready.
+    #[garde(range(min = 1, max = 3_600))]
+    pub start_timeout_s: u64,
+    /// Seconds that a process has to stop after SIGTERM, before SIGKILL.
+    #[garde(range(min = 1, max = 3_600))]
+    pub stop_timeout_s: u64,
+}
+
+impl Default for StackConfig {
+    fn default() -> Self {
+        Self {
+            run_dir: PathBuf::from(".run"),
+            cache_dir: None,
+            service_program: None,
+            ports: Ports::default(),
+            kafka_nodes: 1,
+            memory: Memory::default(),
+            start_timeout_s: 90,
+            stop_timeout_s: 30,
+        }
+    }
+}
+
+impl StackConfig {
+    pub(crate) fn start_timeout(&self) -> Duration {
+        Duration::from_secs(self.start_timeout_s)
+    }
+
+    pub(crate) fn stop_timeout(&self) -> Duration {
+        Duration::from_secs(self.stop_timeout_s)
+    }
+}
+
+/// The ports of a stack, all on 127.0.0.1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "each field is named for the process that listens there"
+)]
+pub struct Ports {
+    #[garde(range(min = 1))]
+    pub ingest: u16,
+    #[garde(range(min = 1))]
+    pub query_api: u16,
+    #[garde(range(min = 1))]
+    pub sequencer: u16,
+    #[garde(range(min = 1))]
+    pub projector_unread: u16,
+    #[garde(range(min = 1))]
+    pub projector_mysql: u16,
+    /// The first broker; broker `i` (from 0) listens two ports per broker further up.
+    #[garde(range(min = 1))]
+    pub kafka: u16,
+    /// The first broker's controller; the others follow in steps of two.
+    #[garde(range(min = 1))]
+    pub kafka_controller: u16,
+    #[garde(range(min = 1))]
+    pub redis: u16,
+    #[garde(range(min = 1))]
+    pub mariadb: u16,
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self {
+            ingest: 7301,
+            query_api: 7302,
+            sequencer: 7303,
+            projector_unread: 7304,
+            projector_mysql: 7305,
+            kafka: 7392,
+            kafka_controller: 7393,
+            redis: 7379,
+            mariadb: 7306,
+        }
+    }
+}
+
+/// How much memory the servers may take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memory {
+    /// Heap of each Kafka broker, in MiB.
+    #[garde(range(min = 256, max = 65_536))]
+    pub kafka_heap_mib: u32,
+    /// InnoDB's buffer pool, in MiB.
+    #[garde(range(min = 16, max = 65_536))]
+    pub mariadb_buffer_pool_mib: u32,
+    /// InnoDB's redo log, in MiB.
+    #[garde(range(min = 8, max = 65_536))]
+    pub mariadb_redo_log_mib: u32,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            kafka_heap_mib: 1024,
+            mariadb_buffer_pool_mib: 512,
+            mariadb_redo_log_mib: 256,
+        }
+    }
+}
+
+impl Memory {
+    /// What throw-away servers of tests get.
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            kafka_heap_mib: 512,
+            mariadb_buffer_pool_mib: 128,
+            mariadb_redo_log_mib: 48,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What can go wrong, one clear line each.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a stack could not be installed, started or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// Programs are missing and cannot be installed from here.
+    #[error("missing: {}; install the packages: {}", programs.join(", "), packages.join(" "))]
+    MissingPrograms {
+        /// The programs that were not found.
+        programs: Vec<String>,
+        /// The Debian packages that have them.
+        packages: Vec<String>,
+    },
+    /// Somebody else listens on a port of ours.
+    #[error(
+        "port {port} of {service} is taken by another process: stop that process, or configure another port"
+    )]
+    PortTaken {
+        /// Which process of the stack wants the port.
+        service: String,
+        /// The port, on 127.0.0.1.
+        port: u16,
+    },
+    /// The disk is nearly full, and servers would fail in ways that are hard to read.
+    #[error("only {free_mib} MiB are free at {}: the stack needs at least {needed_mib} MiB", path.display())]
+    DiskFull {
+        /// The run directory.
+        path: PathBuf,
+        /// What is free there, in MiB.
+        free_mib: u64,
+        /// What a start asks for, in MiB.
+        needed_mib: u64,
+    },
+    /// A process ended before it was ready.
+    #[error("{name} ended while it was starting; its log {} ends with:\n{tail}", log.display())]
+    Exited {
+        /// Which process.
+        name: String,
+        /// Its log file.
+        log: PathBuf,
+        /// The last lines that it wrote since this start.
+        tail: String,
+    },
+    /// A process did not become ready in time; it is left running.
+    #[error("{name} was not ready after {waited_s} s ({reason}); its log {} ends with:\n{tail}", log.display())]
+    NotReady {
+        /// Which process.
+        name: String,
+        /// How long the start waited, in seconds.
+        waited_s: u64,
+        /// What the last readiness check said.
+        reason: String,
+        /// Its log file.
+        log: PathBuf,
+        /// The last lines that it wrote since this start.
+        tail: String,
+    },
+    /// A process outlived SIGKILL.
+    #[error("{name} (pid {pid}) is still there after SIGKILL")]
+    WouldNotDie {
+        /// Which process.
+        name: String,
+        /// Its pid.
+        pid: u32,
+    },
+    /// A program that prepares something failed.
+    #[error("{what} failed ({status}):\n{tail}")]
+    CommandFailed {
+        /// What was being done.
+        what: String,
+        /// How the program ended.
+        status: String,
+        /// The last lines of its output.
+        tail: String,
+    },
+    /// Another process is starting or stopping the same stack.
+    #[error("another process is starting or stopping the stack under {}", run_dir.display())]
+    Busy {
+        /// The run directory.
+        run_dir: PathBuf,
+    },
+    /// A readiness address is not `http://<ip>:<port>/<path>`.
+    #[error("{given:?} is not of the form http://127.0.0.1:7301/readyz")]
+    BadReadyUrl {
+        /// What was given.
+        given: String,
+    },
+    /// A name that is no process of this stack.
+    #[error("{name:?} is not a process of the stack; there are: {}", known.join(", "))]
+    UnknownProcess {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// There is no home directory to keep Kafka's jars in.
+    #[error("no place for Kafka's jars: set TIDEMARK_CACHE, XDG_CACHE_HOME or HOME")]
+    NoCacheDir,
+    /// The operating system refused something.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// The refusal.
+        source: io::Error,
+    },
+}
+
+impl StackError {
+    /// Wraps an I/O error with what was being done, for use in `map_err`.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}

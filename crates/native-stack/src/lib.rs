@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+
+mod config;
+mod disposal;
+mod error;
+mod exec;
+mod fresh;
+mod install;
+mod kafka;
+mod kafka_jars;
+mod log_file;
+mod managed;
+mod mariadb;
+mod pid_file;
+mod port;
+mod probe;
+mod process;
+mod redis;
+mod run_dir;
+mod service;
+mod stack;
+mod start;
+mod stop;
+mod template;
+mod test_servers;
+mod tools;
+
+pub use config::{Memory, Ports, StackConfig};
+pub use error::StackError;
+pub use exec::exec_with_fresh_servers;
+pub use fresh::FreshServers;
+pub use install::install;
+pub use kafka::{KafkaNode, KafkaSpec};
+pub use mariadb::MariaDbSpec;
+pub use redis::RedisSpec;
+pub use service::{ReadyUrl, ServiceSpec};
+pub use stack::{Endpoints, ProcessState, ProcessStatus, SERVER_NAMES, SERVICE_NAMES, Stack};
+pub use start::Started;
+pub use test_servers::TestServers;

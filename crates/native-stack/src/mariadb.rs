@@ -1,0 +1,120 @@
+//! MariaDB: one server with the message shards' settings and the user `tidemark`.
+
+use std::fs;
+use std::process::Command;
+
+use crate::managed::{Managed, run};
+use crate::run_dir::RunDir;
+use crate::template::render;
+use crate::tools::Tool;
+use crate::{Memory, StackError, probe};
+
+const CONFIG: &str = include_str!("../../../compose/native/mariadb.cnf.template");
+/// Run by the server at every start before it takes connections, so there is no moment without the user.
+const INIT_SQL: &str = include_str!("../../../compose/native/mariadb-init.sql");
+const USER: &str = "tidemark";
+
+/// A MariaDB server.
+#[derive(Debug, Clone)]
+pub struct MariaDbSpec {
+    pub(crate) run_dir: RunDir,
+    pub(crate) port: u16,
+    pub(crate) memory: Memory,
+}
+
+impl MariaDbSpec {
+    /// Its address for a client that may do everything: `mysql://tidemark:tidemark@127.0.0.1:<port>`, without a database.
+    pub fn url(&self) -> String {
+        format!("mysql://{USER}:{USER}@127.0.0.1:{}", self.port)
+    }
+
+    /// Makes the system tables; the data directory appears whole or not at all.
+    fn install_db(&self) -> Result<(), StackError> {
+        let data = self.run_dir.data("mariadb");
+        if data.is_dir() {
+            return Ok(());
+        }
+        let partial = self.run_dir.data("mariadb.partial");
+        let _ = fs::remove_dir_all(&partial);
+        fs::create_dir_all(&partial)
+            .map_err(StackError::io(format!("make {}", partial.display())))?;
+        let mut command = Command::new(Tool::MariaDbInstall.require()?);
+        // Named from inside, since the script breaks on a path with a space in it.
+        command
+            .current_dir(&partial)
+            .args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"])
+            .arg("--datadir=.")
+            .args(user_argument());
+        run("make MariaDB's system tables", &mut command)?;
+        fs::rename(&partial, &data).map_err(StackError::io(format!("make {}", data.display())))
+    }
+
+    /// Asks the server something as the user of ours.
+    fn select_one(&self) -> Result<(), String> {
+        let client = Tool::MariaDbClient
+            .require()
+            .map_err(|error| error.to_string())?;
+        let mut command = Command::new(client);
+        command
+            .args(["--no-defaults", "--host=127.0.0.1", "--connect-timeout=2"])
+            .arg(format!("--port={}", self.port))
+            .args([format!("--user={USER}"), format!("--password={USER}")])
+            .args(["--execute", "SELECT 1"]);
+        run("SELECT 1", &mut command)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// The server refuses to run as root unless told to.
+fn user_argument() -> Option<&'static str> {
+    rustix::process::geteuid()
+        .is_root()
+        .then_some("--user=root")
+}
+
+impl Managed for MariaDbSpec {
+    fn name(&self) -> String {
+        "mariadb".to_owned()
+    }
+
+    fn ports(&self) -> Vec<u16> {
+        vec![self.port]
+    }
+
+    fn prepare(&self) -> Result<(), StackError> {
+        self.install_db()?;
+        let init_file = self.run_dir.write_config("mariadb-init.sql", INIT_SQL)?;
+        let values = [
+            ("port", self.port.to_string()),
+            (
+                "data_dir",
+                self.run_dir.data("mariadb").display().to_string(),
+            ),
+            ("init_file", init_file.display().to_string()),
+            (
+                "buffer_pool_mib",
+                self.memory.mariadb_buffer_pool_mib.to_string(),
+            ),
+            ("redo_log_mib", self.memory.mariadb_redo_log_mib.to_string()),
+        ];
+        self.run_dir
+            .write_config("mariadb.cnf", &render(CONFIG, &values))?;
+        Ok(())
+    }
+
+    fn command(&self) -> Result<Command, StackError> {
+        let config = self.run_dir.config_file("mariadb.cnf");
+        let mut command = Command::new(Tool::MariaDb.require()?);
+        // This option is only understood as the first one.
+        command
+            .arg(format!("--defaults-file={}", config.display()))
+            .args(user_argument());
+        Ok(command)
+    }
+
+    fn check_ready(&self) -> Result<(), String> {
+        probe::mariadb_greeting(self.port)?;
+        self.select_one()
+    }
+}

@@ -1,0 +1,296 @@
+//! One set of servers and services under a run directory.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::kafka_jars::KafkaJars;
+use crate::managed::Managed;
+use crate::pid_file::{self, Noted};
+use crate::process::Lifetime;
+use crate::run_dir::RunDir;
+use crate::service::ServiceProcess;
+use crate::start::Starter;
+use crate::stop::{self, Force};
+use crate::{
+    KafkaSpec, MariaDbSpec, ReadyUrl, RedisSpec, ServiceSpec, StackConfig, StackError, Started,
+};
+
+/// The servers; a cluster's further brokers are `kafka-2` and so on.
+pub const SERVER_NAMES: [&str; 3] = ["kafka", "redis", "mariadb"];
+
+/// Our services, in the order in which they are listed.
+pub const SERVICE_NAMES: [&str; 5] = [
+    "ingest",
+    "sequencer",
+    "projector-unread",
+    "projector-mysql",
+    "query-api",
+];
+
+/// One set of servers and services. The value holds no process: what runs is read from the run directory each time,
+/// so any number of commands may work on the same stack, one after another.
+#[derive(Debug)]
+pub struct Stack {
+    config: StackConfig,
+    run_dir: RunDir,
+    kafka: KafkaSpec,
+    redis: RedisSpec,
+    mariadb: MariaDbSpec,
+    lifetime: Lifetime,
+}
+
+/// Where clients find the servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Endpoints {
+    /// Kafka's bootstrap addresses, `host:port`, separated by commas.
+    pub kafka_brokers: String,
+    /// `redis://host:port`.
+    pub redis_url: String,
+    /// `mysql://user:password@host:port`, without a database, for a user who may create databases.
+    pub mysql_url: String,
+}
+
+/// What one process of the stack is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProcessStatus {
+    /// Its name.
+    pub name: String,
+    /// Its pid, while it runs.
+    pub pid: Option<u32>,
+    /// The port where it listens.
+    pub port: u16,
+    /// How it is.
+    pub state: ProcessState,
+}
+
+/// How a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessState {
+    /// It runs and answers.
+    Ready,
+    /// It runs and does not answer, or says that it is not ready.
+    NotReady,
+    /// It was started and is gone without having been stopped.
+    Died,
+    /// It was not started, or it was stopped.
+    Stopped,
+}
+
+impl Stack {
+    /// A stack whose processes go on after this program ends.
+    pub fn new(config: StackConfig) -> Result<Self, StackError> {
+        Self::with_lifetime(config, Lifetime::Detached)
+    }
+
+    pub(crate) fn with_lifetime(
+        config: StackConfig,
+        lifetime: Lifetime,
+    ) -> Result<Self, StackError> {
+        let run_dir = RunDir::new(&config.run_dir)?;
+        let kafka = KafkaSpec {
+            run_dir: run_dir.clone(),
+            jars: KafkaJars::new(&config)?,
+            port: config.ports.kafka,
+            controller_port: config.ports.kafka_controller,
+            node_count: config.kafka_nodes.max(1),
+            memory: config.memory.clone(),
+        };
+        let redis = RedisSpec {
+            run_dir: run_dir.clone(),
+            port: config.ports.redis,
+        };
+        let mariadb = MariaDbSpec {
+            run_dir: run_dir.clone(),
+            port: config.ports.mariadb,
+            memory: config.memory.clone(),
+        };
+        Ok(Self {
+            config,
+            run_dir,
+            kafka,
+            redis,
+            mariadb,
+            lifetime,
+        })
+    }
+
+    /// The settings that it was made with.
+    pub fn config(&self) -> &StackConfig {
+        &self.config
+    }
+
+    /// Where clients find the servers.
+    pub fn endpoints(&self) -> Endpoints {
+        Endpoints {
+            kafka_brokers: self.kafka.brokers(),
+            redis_url: self.redis.url(),
+            mysql_url: self.mariadb.url(),
+        }
+    }
+
+    /// Starts the servers that are not running, and waits until all of them are ready.
+    pub fn start_servers(&self) -> Result<Vec<Started>, StackError> {
+        let _lock = self.run_dir.lock()?;
+        self.run_dir.check_free_space()?;
+        let servers = self.servers();
+        self.starter().start(&as_managed(&servers))
+    }
+
+    /// Starts the services that are not running, and waits until all of them are ready.
+    pub fn start_services(&self, services: &[ServiceSpec]) -> Result<Vec<Started>, StackError> {
+        let _lock = self.run_dir.lock()?;
+        let program = self.service_program()?;
+        let processes: Vec<ServiceProcess> = services
+            .iter()
+            .map(|spec| ServiceProcess {
+                spec,
+                program: program.clone(),
+            })
+            .collect();
+        let wanted: Vec<&dyn Managed> = processes.iter().map(|one| one as &dyn Managed).collect();
+        self.starter().start(&wanted)
+    }
+
+    /// Stops everything, services before servers. Gives the names of what was running.
+    pub fn stop(&self) -> Result<Vec<String>, StackError> {
+        let _lock = self.run_dir.lock()?;
+        self.stop_all(Force::TermThenKill(self.config.stop_timeout()))
+    }
+
+    /// Stops everything and removes data, logs and generated configuration. Gives the names of what was running.
+    pub fn clean(&self) -> Result<Vec<String>, StackError> {
+        let _lock = self.run_dir.lock()?;
+        let stopped = self.stop_all(Force::Kill)?;
+        self.run_dir.remove_contents()?;
+        Ok(stopped)
+    }
+
+    /// Stops one process with SIGTERM, then SIGKILL at the deadline; a later start brings it back.
+    pub fn stop_one(&self, name: &str) -> Result<(), StackError> {
+        self.stop_named(name, Force::TermThenKill(self.config.stop_timeout()))
+    }
+
+    /// Kills one process with SIGKILL, as a crash would; a later start brings it back.
+    pub fn kill_one(&self, name: &str) -> Result<(), StackError> {
+        self.stop_named(name, Force::Kill)
+    }
+
+    /// The pid of a process, if it runs.
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        match pid_file::read(&self.run_dir, name) {
+            Noted::Running(identity) => Some(identity.pid),
+            Noted::Nothing | Noted::Gone => None,
+        }
+    }
+
+    /// How every process of the stack is, servers first. Each that runs is asked.
+    pub fn status(&self) -> Vec<ProcessStatus> {
+        let servers = self.servers();
+        let of_servers = servers.iter().map(|server| {
+            let port = server.ports().first().copied().unwrap_or_default();
+            self.status_of(server.name(), port, || server.check_ready())
+        });
+        let of_services = self.service_ports().into_iter().map(|(name, port)| {
+            self.status_of(name.to_owned(), port, || ReadyUrl::local(port).check())
+        });
+        of_servers.chain(of_services).collect()
+    }
+
+    fn status_of(
+        &self,
+        name: String,
+        port: u16,
+        check_ready: impl FnOnce() -> Result<(), String>,
+    ) -> ProcessStatus {
+        let (pid, state) = match pid_file::read(&self.run_dir, &name) {
+            Noted::Nothing => (None, ProcessState::Stopped),
+            Noted::Gone => (None, ProcessState::Died),
+            Noted::Running(identity) => match check_ready() {
+                Ok(()) => (Some(identity.pid), ProcessState::Ready),
+                Err(_) => (Some(identity.pid), ProcessState::NotReady),
+            },
+        };
+        ProcessStatus {
+            name,
+            pid,
+            port,
+            state,
+        }
+    }
+
+    /// Kills everything at once, for throw-away stacks.
+    pub(crate) fn kill_all(&self) -> Result<Vec<String>, StackError> {
+        self.stop_all(Force::Kill)
+    }
+
+    fn stop_all(&self, force: Force) -> Result<Vec<String>, StackError> {
+        let services: Vec<String> = SERVICE_NAMES
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
+        let servers = self.server_names();
+        let mut stopped = stop::stop(&self.run_dir, &services, force)?;
+        stopped.extend(stop::stop(&self.run_dir, &servers, force)?);
+        Ok(stopped)
+    }
+
+    fn stop_named(&self, name: &str, force: Force) -> Result<(), StackError> {
+        let _lock = self.run_dir.lock()?;
+        let mut known = self.server_names();
+        known.extend(SERVICE_NAMES.iter().map(|name| (*name).to_owned()));
+        if !known.iter().any(|one| one == name) {
+            return Err(StackError::UnknownProcess {
+                name: name.to_owned(),
+                known,
+            });
+        }
+        stop::stop(&self.run_dir, &[name.to_owned()], force)?;
+        Ok(())
+    }
+
+    fn servers(&self) -> Vec<Box<dyn Managed>> {
+        let brokers = self.kafka.nodes().into_iter();
+        let mut servers: Vec<Box<dyn Managed>> = brokers
+            .map(|node| Box::new(node) as Box<dyn Managed>)
+            .collect();
+        servers.push(Box::new(self.redis.clone()));
+        servers.push(Box::new(self.mariadb.clone()));
+        servers
+    }
+
+    fn server_names(&self) -> Vec<String> {
+        self.servers().iter().map(|server| server.name()).collect()
+    }
+
+    fn service_ports(&self) -> [(&'static str, u16); 5] {
+        let ports = &self.config.ports;
+        [
+            ("ingest", ports.ingest),
+            ("sequencer", ports.sequencer),
+            ("projector-unread", ports.projector_unread),
+            ("projector-mysql", ports.projector_mysql),
+            ("query-api", ports.query_api),
+        ]
+    }
+
+    fn service_program(&self) -> Result<PathBuf, StackError> {
+        match &self.config.service_program {
+            Some(program) => Ok(program.clone()),
+            None => std::env::current_exe().map_err(StackError::io("find this program")),
+        }
+    }
+
+    fn starter(&self) -> Starter<'_> {
+        Starter {
+            run_dir: &self.run_dir,
+            lifetime: self.lifetime,
+            timeout: self.config.start_timeout(),
+        }
+    }
+}
+
+fn as_managed(servers: &[Box<dyn Managed>]) -> Vec<&dyn Managed> {
+    servers.iter().map(AsRef::as_ref).collect()
+}

@@ -1,0 +1,122 @@
+//! Reading JSON so that a refusal names the field.
+
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::{Problem, serde_words};
+
+/// Parses one whole JSON text (a body, or a line of NDJSON).
+///
+/// # Errors
+/// [`Problem::invalid_json`] with line and column if it is not JSON, [`Problem::invalid_field`] with the field's path if it is
+/// JSON but not a `T`.
+pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| match error
+        .inner()
+        .classify()
+    {
+        Category::Data => serde_words::field_problem(error.path(), &error.inner().to_string()),
+        Category::Syntax | Category::Eof | Category::Io => Problem::invalid_json(error.inner()),
+    })?;
+    deserializer.end().map_err(Problem::invalid_json)?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{FieldError, ProblemKind};
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Line {
+        #[allow(dead_code)]
+        message: Option<Message>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Message {
+        srcid: Uid,
+        msg: String,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(try_from = "u64")]
+    struct Uid;
+
+    impl TryFrom<u64> for Uid {
+        type Error = String;
+
+        fn try_from(number: u64) -> Result<Self, String> {
+            match number {
+                0 => Err("is 0; must be 1 or more".to_owned()),
+                _ => Ok(Self),
+            }
+        }
+    }
+
+    fn field_error(text: &str) -> FieldError {
+        let problem = from_slice::<Line>(text.as_bytes()).unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::InvalidField, "{problem:?}");
+        problem.errors[0].clone()
+    }
+
+    #[test]
+    fn a_wrong_type_names_the_nested_field_and_both_types() {
+        let error = field_error(r#"{"message":{"srcid":1,"msg":5}}"#);
+        assert_eq!(error.field, "message.msg");
+        assert_eq!(error.message, "is integer `5`; must be a string");
+    }
+
+    #[test]
+    fn a_missing_field_is_named_with_its_parent() {
+        let error = field_error(r#"{"message":{"srcid":1}}"#);
+        assert_eq!(error.field, "message.msg");
+        assert_eq!(error.message, "is missing; must be present");
+    }
+
+    #[test]
+    fn an_unknown_field_is_named_with_the_known_ones() {
+        let error = field_error(r#"{"message":{"srcid":1,"msg":"a","mgs":"b"}}"#);
+        assert_eq!(error.field, "message.mgs");
+        assert_eq!(error.message, "is not known here; must be `srcid` or `msg`");
+    }
+
+    #[test]
+    fn the_words_of_a_newtype_are_kept() {
+        let error = field_error(r#"{"message":{"srcid":0,"msg":"a"}}"#);
+        assert_eq!(error.field, "message.srcid");
+        assert_eq!(error.message, "is 0; must be 1 or more");
+    }
+
+    #[test]
+    fn a_long_value_is_not_echoed_whole() {
+        let long = "x".repeat(16 * 1024);
+        let error = field_error(&format!(r#"{{"message":{{"srcid":"{long}","msg":"a"}}}}"#));
+        assert_eq!(error.field, "message.srcid");
+        assert!(error.message.len() < 300, "{}", error.message.len());
+    }
+
+    #[test]
+    fn the_whole_body_is_called_body() {
+        assert_eq!(field_error("5").field, "body");
+    }
+
+    #[test]
+    fn what_is_not_json_says_where() {
+        for text in ["", "{", r#"{"message":nope}"#, "{} x"] {
+            let problem = from_slice::<Line>(text.as_bytes()).unwrap_err();
+            assert_eq!(problem.kind, ProblemKind::InvalidJson, "{text}");
+            assert!(
+                problem.detail.contains("line 1 column"),
+                "{}",
+                problem.detail
+            );
+        }
+    }
+}

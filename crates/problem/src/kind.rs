@@ -1,0 +1,198 @@
+//! The closed list of problem types: one stable URI reference, one title and one status each.
+
+use std::fmt;
+use std::str::FromStr;
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// What sort of problem it is. Callers branch on this (on the wire: on `type`), never on words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProblemKind {
+    /// 400: a field of the body, the path or the query breaks a rule.
+    InvalidField,
+    /// 400: the body, or the line, is not JSON.
+    InvalidJson,
+    /// 400: the body is not the protobuf message that it should be.
+    InvalidProtobuf,
+    /// 404: nothing is there.
+    NotFound,
+    /// 405: the path exists, the method does not.
+    MethodNotAllowed,
+    /// 408: the request did not arrive in time.
+    RequestTimeout,
+    /// 413: the body, or one line of it, is larger than the limit.
+    PayloadTooLarge,
+    /// 415: the media type is none that this call reads.
+    UnsupportedMediaType,
+    /// 429: the limit on work in progress is reached; nothing was done.
+    TooManyRequests,
+    /// 500: a defect of the server.
+    Internal,
+    /// 503: something that this call needs is down; nothing was done.
+    Unavailable,
+    /// 503: the call may or may not have been carried out; repeating it with the same id is safe.
+    UnknownOutcome,
+    /// 504: the answer did not become available in time.
+    Timeout,
+}
+
+impl ProblemKind {
+    /// Every kind there is.
+    pub const ALL: [Self; 13] = [
+        Self::InvalidField,
+        Self::InvalidJson,
+        Self::InvalidProtobuf,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::RequestTimeout,
+        Self::PayloadTooLarge,
+        Self::UnsupportedMediaType,
+        Self::TooManyRequests,
+        Self::Internal,
+        Self::Unavailable,
+        Self::UnknownOutcome,
+        Self::Timeout,
+    ];
+
+    /// The `type` member: a URI reference, relative to the service that answered.
+    pub fn uri(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The `title` member: the same words for every problem of this kind.
+    pub fn title(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The HTTP status that goes with this kind.
+    pub fn status(self) -> StatusCode {
+        self.row().2
+    }
+
+    fn row(self) -> (&'static str, &'static str, StatusCode) {
+        match self {
+            Self::InvalidField => (
+                "/problems/invalid-field",
+                "A field is not valid",
+                StatusCode::BAD_REQUEST,
+            ),
+            Self::InvalidJson => (
+                "/problems/invalid-json",
+                "Not valid JSON",
+                StatusCode::BAD_REQUEST,
+            ),
+            Self::InvalidProtobuf => (
+                "/problems/invalid-protobuf",
+                "Not a valid protobuf message",
+                StatusCode::BAD_REQUEST,
+            ),
+            Self::NotFound => ("/problems/not-found", "Not found", StatusCode::NOT_FOUND),
+            Self::MethodNotAllowed => (
+                "/problems/method-not-allowed",
+                "Method not allowed",
+                StatusCode::METHOD_NOT_ALLOWED,
+            ),
+            Self::RequestTimeout => (
+                "/problems/request-timeout",
+                "The request did not arrive in time",
+                StatusCode::REQUEST_TIMEOUT,
+            ),
+            Self::PayloadTooLarge => (
+                "/problems/payload-too-large",
+                "Too large",
+                StatusCode::PAYLOAD_TOO_LARGE,
+            ),
+            Self::UnsupportedMediaType => (
+                "/problems/unsupported-media-type",
+                "Unsupported media type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ),
+            Self::TooManyRequests => (
+                "/problems/too-many-requests",
+                "Too many requests",
+                StatusCode::TOO_MANY_REQUESTS,
+            ),
+            Self::Internal => (
+                "/problems/internal",
+                "The server failed",
+                StatusCode::INTERNAL_SERVER_ERROR,
+            ),
+            Self::Unavailable => (
+                "/problems/unavailable",
+                "Temporarily unavailable",
+                StatusCode::SERVICE_UNAVAILABLE,
+            ),
+            Self::UnknownOutcome => (
+                "/problems/unknown-outcome",
+                "The outcome is unknown",
+                StatusCode::SERVICE_UNAVAILABLE,
+            ),
+            Self::Timeout => (
+                "/problems/timeout",
+                "The answer did not arrive in time",
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+        }
+    }
+}
+
+impl fmt::Display for ProblemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.uri())
+    }
+}
+
+/// A `type` that is none of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKind(String);
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a problem type of Tidemark", self.0)
+    }
+}
+
+impl std::error::Error for UnknownKind {}
+
+impl FromStr for ProblemKind {
+    type Err = UnknownKind;
+
+    fn from_str(uri: &str) -> Result<Self, UnknownKind> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.uri() == uri)
+            .ok_or_else(|| UnknownKind(uri.to_owned()))
+    }
+}
+
+impl Serialize for ProblemKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.uri())
+    }
+}
+
+impl<'de> Deserialize<'de> for ProblemKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let uri = String::deserialize(deserializer)?;
+        uri.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_uri_of_its_own_that_reads_back() {
+        let uris: BTreeSet<_> = ProblemKind::ALL.map(ProblemKind::uri).into();
+        assert_eq!(uris.len(), ProblemKind::ALL.len());
+        for kind in ProblemKind::ALL {
+            assert_eq!(kind.uri().parse(), Ok(kind));
+            assert!(kind.status().is_client_error() || kind.status().is_server_error());
+        }
+        assert!("/problems/nonsense".parse::<ProblemKind>().is_err());
+    }
+}

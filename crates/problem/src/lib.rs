@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+
+mod extract;
+pub mod json;
+mod kind;
+mod problem;
+mod response;
+mod serde_words;
+
+pub use extract::{Json, Path, Query};
+pub use kind::{ProblemKind, UnknownKind};
+pub use problem::{FieldError, Problem};
+pub use response::{PROBLEM_JSON, fallback, method_not_allowed};

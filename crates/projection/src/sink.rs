@@ -1,0 +1,76 @@
+use std::{collections::BTreeMap, future::Future};
+
+use event_log::NextOffset;
+use schemas::{
+    Partition,
+    event::{Event, SrcMark},
+};
+
+/// How far a partition of `chat.events` is taken in: what a sink keeps with its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Where reading goes on.
+    pub next: NextOffset,
+    /// The highest src mark before that; only what is above it counts.
+    pub mark: SrcMark,
+}
+
+/// An event and its offset in `chat.events`, which is its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEvent {
+    /// The offset.
+    pub offset: i64,
+    /// The event; never a progress event, of which only the mark counts.
+    pub event: Event,
+}
+
+/// The next piece of one partition: its events, and the position behind them. It may have no events and still move the
+/// position, over repeats and progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Which partition.
+    pub partition: Partition,
+    /// In log order.
+    pub events: Vec<LogEvent>,
+    /// Where it ends.
+    pub behind: Position,
+}
+
+/// Why a sink could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// The store is away or busy: what is held stays held, and the same call is made again later.
+    #[error("{0}")]
+    Transient(String),
+    /// The store does not stand where the sink believed: positions must be read anew, and what is held is dropped.
+    #[error("positions moved: {0}")]
+    Moved(String),
+    /// Going on would be wrong; the process ends.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+/// A store's side of a projection: takes slices into memory, and writes them with their positions.
+pub trait Sink: Send + 'static {
+    /// Reads from the store where each of `partitions` goes on, and forgets everything held for them.
+    fn resume(
+        &mut self,
+        partitions: &[Partition],
+    ) -> impl Future<Output = Result<BTreeMap<Partition, Position>, SinkError>> + Send;
+
+    /// Takes a slice into memory. Slices of a partition come gapless and in order, from where it resumed.
+    fn absorb(&mut self, slice: Slice);
+
+    /// How many rows (or what the sink counts in) wait to be written.
+    fn pending(&self) -> usize;
+
+    /// Writes what was absorbed, data and positions at once. After an error it is all still held.
+    fn flush(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// Called while nothing waits: does the store still stand where it was left? One that came back older must be
+    /// noticed also when no new event comes.
+    fn verify(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// Forgets everything held for `partitions`: they are somebody else's.
+    fn release(&mut self, partitions: &[Partition]);
+}

@@ -1,0 +1,34 @@
+//! The arguments that every program of Tidemark has for its configuration.
+
+use std::path::PathBuf;
+
+use super::{ConfigError, ConfigSource};
+
+/// Flatten into a program's arguments: `#[command(flatten)] config: ConfigArgs`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ConfigArgs {
+    /// The configuration file (TOML); without one the built-in defaults hold
+    #[arg(long, env = super::FILE_VARIABLE, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// One setting, over the file and the environment; may be repeated
+    #[arg(long, value_name = "SECTION.KEY=VALUE", value_parser = parse_override, global = true)]
+    pub set: Vec<(String, String)>,
+}
+
+impl ConfigArgs {
+    /// The configuration that these arguments and the environment of this process describe.
+    ///
+    /// # Errors
+    /// As [`ConfigSource::load`].
+    pub fn load(&self) -> Result<ConfigSource, ConfigError> {
+        ConfigSource::load(self.config.as_deref(), &self.set)
+    }
+}
+
+fn parse_override(text: &str) -> Result<(String, String), String> {
+    let (path, value) = text
+        .split_once('=')
+        .ok_or("must be <section>.<key>=<value>")?;
+    Ok((path.trim().to_owned(), value.to_owned()))
+}

@@ -1,0 +1,193 @@
+//! Configuration: built-in defaults, then one TOML file, then the environment, then `--set` on the command line.
+//!
+//! Every section belongs to one struct (`#[serde(deny_unknown_fields, default)]`), so an unknown key is refused wherever it comes
+//! from. The defaults are those of the struct and never pass through a text form, so a redacted secret cannot become a value.
+
+mod args;
+mod error;
+mod secret;
+mod setting;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use figment::Figment;
+use figment::value::{Dict, Value};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use args::ConfigArgs;
+pub use error::{ConfigError, ValueError};
+pub use secret::Secret;
+use setting::Setting;
+
+/// The sections that a file, the environment or `--set` may name.
+pub const SECTIONS: [&str; 12] = [
+    "http",
+    "runtime",
+    "telemetry",
+    "kafka",
+    "redis",
+    "mysql",
+    "ingest",
+    "sequencer",
+    "projector_unread",
+    "projector_mysql",
+    "query_api",
+    "stack",
+];
+
+/// The file to read when `--config` is not given, so that one variable serves every program.
+pub const FILE_VARIABLE: &str = "TIDEMARK_CONFIG";
+
+/// Everything that was said about the configuration, by section, in rising order of precedence.
+///
+/// [`ConfigSource::default`] says nothing: every section then has its built-in defaults, whatever the environment holds.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigSource {
+    settings: Vec<Setting>,
+}
+
+impl ConfigSource {
+    /// Reads the file, if there is one, and takes the environment of this process; `overrides` are pairs of `section.key` and value.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not TOML, and a section that does not exist.
+    pub fn load(file: Option<&Path>, overrides: &[(String, String)]) -> Result<Self, ConfigError> {
+        Self::from_parts(file, process_environment(), overrides)
+    }
+
+    /// As [`ConfigSource::load`], with the given environment in place of the process's.
+    ///
+    /// # Errors
+    /// As [`ConfigSource::load`].
+    pub fn from_parts(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        overrides: &[(String, String)],
+    ) -> Result<Self, ConfigError> {
+        let mut settings = match file {
+            Some(path) => settings_of_file(path)?,
+            None => Vec::new(),
+        };
+        settings.extend(settings_of_environment(environment));
+        for (path, value) in overrides {
+            settings.push(Setting::from_override(path, value)?);
+        }
+        for setting in &settings {
+            refuse_unknown_section(setting)?;
+        }
+        Ok(Self { settings })
+    }
+
+    /// The section as its struct, checked.
+    ///
+    /// # Errors
+    /// Every value at fault, with where it came from, its `section.key`, what is wrong and what is right.
+    ///
+    /// # Panics
+    /// If `name` is none of [`SECTIONS`]: a defect of the caller.
+    pub fn section<T>(&self, name: &str) -> Result<T, ConfigError>
+    where
+        T: Default + Serialize + DeserializeOwned + garde::Validate<Context = ()>,
+    {
+        assert!(SECTIONS.contains(&name), "{name} is not a section");
+        let layers = self.layers(name, &keys_of::<T>())?;
+        let value: T = layers
+            .extract_lossy()
+            .map_err(|error| ConfigError::refused(name, &layers, error))?;
+        value
+            .validate()
+            .map_err(|report| ConfigError::out_of_bounds(name, &layers, &report))?;
+        Ok(value)
+    }
+
+    /// The section as it takes effect, for people to read: secrets are redacted.
+    ///
+    /// # Errors
+    /// As [`ConfigSource::section`].
+    pub fn effective<T>(&self, name: &str) -> Result<serde_json::Value, ConfigError>
+    where
+        T: Default + Serialize + DeserializeOwned + garde::Validate<Context = ()>,
+    {
+        let value: T = self.section(name)?;
+        Ok(serde_json::to_value(value).expect("a section has string keys and plain values"))
+    }
+
+    /// The settings of one section, later ones over earlier ones. `<key>_file` becomes `<key>` with the file's content, unless the
+    /// section itself has a key of that name.
+    fn layers(&self, section: &str, keys: &BTreeSet<String>) -> Result<Figment, ConfigError> {
+        let mut layers = Figment::new();
+        for setting in self.settings.iter().filter(|s| s.section == section) {
+            let setting = match setting.names_file_for(keys) {
+                Some(key) => setting.read_file(key)?,
+                None => setting.clone(),
+            };
+            layers = layers.merge(setting);
+        }
+        Ok(layers)
+    }
+}
+
+/// The top-level keys of a section: those of its default.
+fn keys_of<T: Default + Serialize>() -> BTreeSet<String> {
+    match serde_json::to_value(T::default()) {
+        Ok(serde_json::Value::Object(fields)) => fields.into_iter().map(|(key, _)| key).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+fn settings_of_file(path: &Path) -> Result<Vec<Setting>, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|reason| ConfigError::Unreadable {
+        path: path.to_owned(),
+        reason,
+    })?;
+    let sections: Dict =
+        toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+    let mut settings = Vec::new();
+    for (section, content) in sections {
+        match content {
+            Value::Dict(_, keys) => settings.extend(
+                keys.into_iter()
+                    .map(|(key, value)| Setting::from_file(path, &section, key, value)),
+            ),
+            _ => return Err(ConfigError::not_a_section(path, section)),
+        }
+        if !SECTIONS.contains(&section.as_str()) {
+            return Err(ConfigError::unknown_section(
+                format!("file {}", path.display()),
+                section,
+            ));
+        }
+    }
+    Ok(settings)
+}
+
+/// Sorted by name, so that what takes effect does not hang on the order of the environment: `X_FILE` comes after `X`.
+fn settings_of_environment(
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Vec<Setting> {
+    let mut variables: Vec<_> = environment.into_iter().collect();
+    variables.sort();
+    variables
+        .iter()
+        .filter_map(|(name, value)| Setting::from_variable(name, value))
+        .collect()
+}
+
+fn process_environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+fn refuse_unknown_section(setting: &Setting) -> Result<(), ConfigError> {
+    if SECTIONS.contains(&setting.section.as_str()) {
+        return Ok(());
+    }
+    Err(ConfigError::unknown_section(
+        setting.origin.clone(),
+        setting.section.clone(),
+    ))
+}

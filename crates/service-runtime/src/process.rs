@@ -1,0 +1,248 @@
+//! One process from its arguments to its exit code, with one service in it or several.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use clap::{Args as _, Command, FromArgMatches as _};
+use serde::{Deserialize, Serialize};
+use tracing::info;
+
+use crate::{
+    BindError, ConfigArgs, ConfigError, ConfigSource, Gate, Health, HttpConfig, MetricsHandle,
+    Shutdown, Signals, Supervisor, WorkerFailed, bind_listener, health_router, middleware, serve,
+    telemetry,
+};
+
+const EXIT_FAILURE: u8 = 1;
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Between two upkeeps every sample of every histogram stays in memory.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// How long the runtime may take to let go of what still blocks a thread once everything has been told to stop.
+const RUNTIME_GRACE: Duration = Duration::from_secs(1);
+
+/// Section `runtime`.
+#[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuntimeConfig {
+    /// How long a stop may take before unfinished work is dropped.
+    #[garde(range(min = 1, max = 600_000))]
+    pub shutdown_deadline_ms: u64,
+}
+
+impl Default for RuntimeConfig {
+    fn default() -> Self {
+        Self {
+            shutdown_deadline_ms: 10_000,
+        }
+    }
+}
+
+/// What the services of a process are wired with.
+#[derive(Debug)]
+pub struct Process {
+    source: ConfigSource,
+    http: HttpConfig,
+    supervisor: Supervisor,
+    health: Health,
+    metrics: MetricsHandle,
+}
+
+impl Process {
+    /// Loads a service's configuration and logs it, redacted: `process.configure(ingest::Config::load)?`.
+    ///
+    /// # Errors
+    /// Those of `load`.
+    pub fn configure<C: Serialize>(
+        &self,
+        load: impl FnOnce(&ConfigSource) -> Result<C, ConfigError>,
+    ) -> Result<C, ConfigError> {
+        let config = load(&self.source)?;
+        telemetry::report_config(&config);
+        Ok(config)
+    }
+
+    /// Where the configuration comes from.
+    pub fn source(&self) -> &ConfigSource {
+        &self.source
+    }
+
+    /// Runs the workers.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// Holds the gates of `/readyz`.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Serves `api` with the probes, the answers for unknown paths and the [`middleware`] on `addr`, which `setting` names. Returns the
+    /// address in use.
+    ///
+    /// # Errors
+    /// As [`bind_listener`].
+    pub async fn listen(
+        &self,
+        setting: &str,
+        addr: SocketAddr,
+        api: Router,
+    ) -> Result<SocketAddr, BindError> {
+        let listener = bind_listener(setting, addr, &self.http).await?;
+        let addr = listener.local_addr().unwrap_or(addr);
+        let router = assemble(
+            api,
+            health_router(self.health.clone(), self.metrics.clone()),
+        );
+        let (http, shutdown) = (self.http.clone(), self.supervisor.shutdown());
+        info!(%addr, "listening");
+        self.supervisor.spawn(format!("http {addr}"), async move {
+            serve(listener, router, &http, shutdown).await
+        });
+        Ok(addr)
+    }
+}
+
+fn assemble(api: Router, probes: Router) -> Router {
+    let router = api
+        .merge(probes)
+        .fallback(problem::fallback)
+        .method_not_allowed_fallback(problem::method_not_allowed);
+    middleware(router)
+}
+
+/// The whole of a service's `main`: arguments, configuration, logs, signals, `wire`, run, exit code.
+///
+/// `wire` starts the services on the process and opens its listeners:
+///
+/// ```no_run
+/// # mod ingest {
+/// #     use service_runtime::*;
+/// #     #[derive(serde::Serialize)] pub struct Config;
+/// #     impl Config { pub fn load(_: &ConfigSource) -> Result<Self, ConfigError> { Ok(Self) } pub fn bind(&self) -> std::net::SocketAddr { ([127, 0, 0, 1], 0).into() } }
+/// #     pub async fn start(_: Config, _: &Supervisor, _: &Health) -> anyhow::Result<axum::Router> { Ok(axum::Router::new()) }
+/// # }
+/// fn main() -> std::process::ExitCode {
+///     service_runtime::main_with("ingest", env!("CARGO_PKG_VERSION"), async |process| {
+///         let config = process.configure(ingest::Config::load)?;
+///         let bind = config.bind();
+///         let api = ingest::start(config, process.supervisor(), process.health()).await?;
+///         process.listen("ingest.bind", bind, api).await?;
+///         Ok(())
+///     })
+/// }
+/// ```
+pub fn main_with(
+    name: &'static str,
+    version: &'static str,
+    wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
+) -> ExitCode {
+    let args = parse_args(name, version);
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(name, &error.into()),
+    };
+    let ended = runtime.block_on(async {
+        let source = args.load()?;
+        run_service(name, version, source, wire).await
+    });
+    runtime.shutdown_timeout(RUNTIME_GRACE);
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(name, &error),
+    }
+}
+
+/// Runs what `wire` starts, from the log's first line until a signal or the death of a worker. For a program that has parsed its arguments
+/// itself; see [`main_with`] for `wire`, and [`report`] for the error.
+///
+/// # Errors
+/// Configuration, wiring, or a worker.
+pub async fn run_service(
+    name: &str,
+    version: &str,
+    source: ConfigSource,
+    wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut signals = Signals::listen().context("cannot listen for signals")?;
+    telemetry::init(&source.section("telemetry")?)?;
+    telemetry::start_report(name, version);
+    let process = boot(name, source)?;
+    let wired = process.health.gate("process");
+    let outcome = tokio::select! {
+        outcome = wire(&process) => outcome.map(|()| wired.ready()),
+        () = signals.recv() => {
+            info!("stopping: signal while starting");
+            process.supervisor.shutdown().begin();
+            Ok(())
+        }
+    };
+    if outcome.is_err() {
+        process.supervisor.shutdown().begin();
+    }
+    process.supervisor.spawn(
+        "upkeep",
+        upkeep(
+            process.metrics.clone(),
+            wired,
+            process.supervisor.shutdown(),
+        ),
+    );
+    let stopped = process.supervisor.run(async || signals.recv().await).await;
+    outcome?;
+    Ok(stopped?)
+}
+
+fn boot(name: &str, source: ConfigSource) -> Result<Process, ConfigError> {
+    let runtime: RuntimeConfig = source.section("runtime")?;
+    let deadline = Duration::from_millis(runtime.shutdown_deadline_ms);
+    Ok(Process {
+        http: source.section("http")?,
+        source,
+        supervisor: Supervisor::new(name, deadline),
+        health: Health::new(),
+        metrics: MetricsHandle::installed(),
+    })
+}
+
+/// Keeps the metrics small, and takes the process out of rotation as soon as it stops.
+async fn upkeep(metrics: MetricsHandle, wired: Gate, shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut ticks = tokio::time::interval(METRICS_UPKEEP);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => metrics.run_upkeep(),
+            () = shutdown.soft().cancelled() => break,
+        }
+    }
+    wired.not_ready("stopping");
+    Ok(())
+}
+
+/// Says on standard error why a process ends, in one line unless the log has said it, and gives the exit code for it.
+pub fn report(name: &str, error: &anyhow::Error) -> ExitCode {
+    if !error.is::<WorkerFailed>() {
+        eprintln!("{name}: {error:#}");
+    }
+    ExitCode::from(exit_code(error))
+}
+
+/// The exit code for an error of [`run_service`]: 3 for configuration (a port, too), 130 for a second signal, otherwise 1.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<ConfigError>() || error.is::<BindError>() {
+        return ConfigError::EXIT_CODE;
+    }
+    match error.downcast_ref() {
+        Some(WorkerFailed::Aborted { .. }) => EXIT_INTERRUPTED,
+        _ => EXIT_FAILURE,
+    }
+}
+
+fn parse_args(name: &'static str, version: &'static str) -> ConfigArgs {
+    let command = ConfigArgs::augment_args(Command::new(name).version(version));
+    let matches = command.get_matches();
+    ConfigArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}

@@ -1,0 +1,56 @@
+-- In front of every script that changes a user's keys: state, pc view, mobile view, set of wanted uids.
+-- A peer in the state is the text "n,pc_n,mobile_n": ordinals of the newest message and of the last one read per class,
+-- '?' where what was read is unknown. uids and ordinals stay text; ordinals are below 2^53, so tonumber keeps them exact.
+local STATE, WANTED = KEYS[1], KEYS[4]
+local VIEWS = { KEYS[2], KEYS[3] }
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function drop()
+  redis.call('DEL', STATE, VIEWS[1], VIEWS[2])
+end
+
+-- The larger of what is held and what is told ('' = not told). Between an unknown and a number there is no larger: nil.
+local function larger(held, told)
+  if told == '' or told == held then return held end
+  if held == '?' then return nil end
+  if told == '?' then return held == '0' and '?' or nil end
+  return tonumber(told) > tonumber(held) and told or held
+end
+
+-- Merges what is told into a packed peer (nil or false: a new one). The three parts, or nil where they cannot be compared.
+local function merge(packed, n, pc_n, mobile_n)
+  local held_n, held_pc, held_mobile = string.match(packed or '0,0,0', '^(%d+),([%d?]+),([%d?]+)$')
+  -- A hand has been at it. It is rebuilt rather than in the way of every batch.
+  if not held_n then return nil end
+  local pc, mobile = larger(held_pc, pc_n), larger(held_mobile, mobile_n)
+  if not (pc and mobile) then return nil end
+  return { larger(held_n, n), pc, mobile }
+end
+
+-- What a view shows of a peer: its unread messages, nil for none and for unknown.
+local function shown(peer, class)
+  local read = peer[class + 1]
+  if read == '?' then return nil end
+  local unread = tonumber(peer[1]) - tonumber(read)
+  return unread > 0 and unread or nil
+end
+
+-- One absolute expiry on all three keys. A view that is made anew has none and takes the state's.
+local function align_expiry(expiry_ms, renew)
+  local at = redis.call('PEXPIRETIME', STATE)
+  if renew or at < 0 then at = now_ms() + tonumber(expiry_ms) end
+  for _, key in ipairs({ STATE, VIEWS[1], VIEWS[2] }) do
+    if redis.call('PEXPIRETIME', key) ~= at then redis.call('PEXPIREAT', key, at) end
+  end
+end
+
+-- The nonce of a rebuild and when its lease ends, out of the field `rebuilding`.
+local function lease(rebuilding)
+  local nonce, deadline = string.match(rebuilding, '^(.*):(%d+)$')
+  return nonce, tonumber(deadline)
+end
+

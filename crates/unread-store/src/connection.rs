@@ -1,0 +1,162 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use redis::{
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult,
+    ServerErrorKind, aio::MultiplexedConnection,
+};
+
+use crate::{KeyNames, RedisConfig, UnreadError, scripts};
+
+/// A Redis server and how it is used. Cheap to clone.
+#[derive(Clone)]
+pub struct Node {
+    settings: Arc<Settings>,
+}
+
+struct Settings {
+    client: redis::Client,
+    timeouts: AsyncConnectionConfig,
+    keys: KeyNames,
+    expiry_ms: u64,
+}
+
+impl Node {
+    /// The node of a configuration. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`UnreadError::Url`].
+    pub fn new(config: &RedisConfig) -> Result<Self, UnreadError> {
+        let client =
+            redis::Client::open(config.connection_info()?).map_err(UnreadError::Transient)?;
+        let settings = Settings {
+            client,
+            timeouts: config.timeouts(),
+            keys: config.key_names(),
+            expiry_ms: config.expiry_ms,
+        };
+        Ok(Self {
+            settings: Arc::new(settings),
+        })
+    }
+
+    /// The names of its keys.
+    #[must_use]
+    pub fn keys(&self) -> &KeyNames {
+        &self.settings.keys
+    }
+
+    /// A new connection, with the scripts loaded. A writer reads the marks first (PROTOCOL R1).
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn connect(&self) -> Result<Connection, UnreadError> {
+        let settings = &self.settings;
+        let connect = settings
+            .client
+            .get_multiplexed_async_connection_with_config(&settings.timeouts);
+        let mut redis = connect.await.map_err(UnreadError::Transient)?;
+        scripts::load(&mut redis)
+            .await
+            .map_err(UnreadError::Transient)?;
+        Ok(Connection {
+            node: self.clone(),
+            redis,
+            failed: Arc::default(),
+        })
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.settings.client.get_connection_info().addr();
+        write!(f, "Node({address})")
+    }
+}
+
+/// One connection to one node. It never reconnects: after a [`UnreadError::Transient`] every call answers
+/// [`UnreadError::Broken`]. Clones share the connection and its end.
+#[derive(Clone)]
+pub struct Connection {
+    node: Node,
+    redis: MultiplexedConnection,
+    failed: Arc<AtomicBool>,
+}
+
+impl Connection {
+    /// Whether it failed, so that a new one is needed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Answers once Redis does.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`] where it does not.
+    pub async fn ping(&self) -> Result<(), UnreadError> {
+        let mut pipe = redis::pipe();
+        pipe.cmd("PING").ignore();
+        self.run(&pipe).await
+    }
+
+    pub(crate) fn keys(&self) -> &KeyNames {
+        self.node.keys()
+    }
+
+    pub(crate) fn expiry_ms(&self) -> u64 {
+        self.node.settings.expiry_ms
+    }
+
+    /// Sends one command and takes its answer.
+    pub(crate) async fn run_one<T: FromRedisValue>(&self, cmd: Cmd) -> Result<T, UnreadError> {
+        let mut pipe = redis::pipe();
+        pipe.add_command(cmd);
+        let (answer,) = self.run(&pipe).await?;
+        Ok(answer)
+    }
+
+    /// Sends commands in one go. Where the server has lost the scripts (`SCRIPT FLUSH`, a failover), they are loaded
+    /// and everything is sent once more: every script here may run twice.
+    pub(crate) async fn run<T: FromRedisValue>(&self, pipe: &Pipeline) -> Result<T, UnreadError> {
+        if self.has_failed() {
+            return Err(UnreadError::Broken);
+        }
+        let mut redis = self.redis.clone();
+        let outcome = match pipe.query_async(&mut redis).await {
+            Err(error) if lacks_scripts(&error) => reload_and_repeat(&mut redis, pipe).await,
+            outcome => outcome,
+        };
+        outcome.map_err(|error| {
+            self.failed.store(true, Ordering::Relaxed);
+            UnreadError::Transient(error)
+        })
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("node", &self.node)
+            .field("failed", &self.has_failed())
+            .finish_non_exhaustive()
+    }
+}
+
+async fn reload_and_repeat<T: FromRedisValue>(
+    redis: &mut MultiplexedConnection,
+    pipe: &Pipeline,
+) -> RedisResult<T> {
+    tracing::info!("redis had lost the scripts; they are loaded again");
+    scripts::load(redis).await?;
+    pipe.query_async(redis).await
+}
+
+fn lacks_scripts(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}

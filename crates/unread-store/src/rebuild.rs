@@ -1,0 +1,122 @@
+use schemas::UserId;
+use uuid::Uuid;
+
+use crate::{Connection, Generation, PeerOrdinals, UnreadError, scripts};
+
+/// The right to complete a user's state (PROTOCOL R4), until somebody takes it over or the state goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rebuild {
+    uid: UserId,
+    generation: Generation,
+    nonce: Uuid,
+}
+
+impl Rebuild {
+    /// Whose state.
+    #[must_use]
+    pub fn uid(&self) -> UserId {
+        self.uid
+    }
+}
+
+/// Where a user's state stands after a rebuild was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// It is ours: from now on events apply to it. Take the ends of `chat.events` *now*, wait until the contact rows
+    /// reach them, read the rows, complete.
+    Begun(Rebuild),
+    /// Somebody else is at it.
+    Live {
+        /// After so many milliseconds it may be taken over.
+        wait_ms: u64,
+    },
+    /// Nothing to do.
+    Complete,
+}
+
+/// How many users go to Redis in one write.
+const USERS_PER_PIPELINE: usize = 512;
+
+impl Connection {
+    /// Makes the state of a user without one, or takes over a rebuild whose lease has ended.
+    ///
+    /// # Errors
+    /// [`UnreadError::NotReady`] on a node without all its marks; [`UnreadError::Transient`].
+    pub async fn begin_rebuild(&self, uid: UserId, lease_ms: u64) -> Result<Begin, UnreadError> {
+        let begun = self.begin_rebuilds(&[uid], lease_ms).await?;
+        let (_, begin) = begun.into_iter().next().ok_or(UnreadError::NotReady)?;
+        Ok(begin)
+    }
+
+    /// [`Self::begin_rebuild`] for many users, in few round trips.
+    ///
+    /// # Errors
+    /// As there. What was begun before an error is left to its lease.
+    pub async fn begin_rebuilds(
+        &self,
+        uids: &[UserId],
+        lease_ms: u64,
+    ) -> Result<Vec<(UserId, Begin)>, UnreadError> {
+        let marks = self.read_marks().await?;
+        let generation = marks.generation().ok_or(UnreadError::NotReady)?;
+        let mut begun = Vec::with_capacity(uids.len());
+        for chunk in uids.chunks(USERS_PER_PIPELINE) {
+            let rebuilds = chunk.iter().map(|uid| Rebuild {
+                uid: *uid,
+                generation,
+                nonce: Uuid::new_v4(),
+            });
+            begun.extend(self.begin(rebuilds.collect(), lease_ms).await?);
+        }
+        Ok(begun)
+    }
+
+    async fn begin(
+        &self,
+        rebuilds: Vec<Rebuild>,
+        lease_ms: u64,
+    ) -> Result<Vec<(UserId, Begin)>, UnreadError> {
+        let mut pipe = redis::pipe();
+        for rebuild in &rebuilds {
+            pipe.add_command(self.rebuild_command(&scripts::BEGIN_REBUILD, rebuild))
+                .arg(lease_ms);
+        }
+        let answers: Vec<(u8, u64)> = self.run(&pipe).await?;
+        let begun = rebuilds.into_iter().zip(answers);
+        Ok(begun
+            .map(|(rebuild, answer)| match answer {
+                (0, _) => (rebuild.uid, Begin::Begun(rebuild)),
+                (1, wait_ms) => (rebuild.uid, Begin::Live { wait_ms }),
+                _ => (rebuild.uid, Begin::Complete),
+            })
+            .collect())
+    }
+
+    /// Merges what the user's contact rows say into the state, makes the views, and takes the user off the wanted set.
+    ///
+    /// `false` where nothing was completed, because the rebuild was taken over, the state went, or (rarely) what was
+    /// applied since cannot be compared with the rows: begin again, or find it done by another.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`]; whether it was completed is then unknown.
+    pub async fn complete_rebuild(
+        &self,
+        rebuild: &Rebuild,
+        peers: &[(UserId, PeerOrdinals)],
+    ) -> Result<bool, UnreadError> {
+        let mut cmd = self.rebuild_command(&scripts::COMPLETE_REBUILD, rebuild);
+        for (peer, ordinals) in peers {
+            cmd.arg(peer.get()).arg(&ordinals.as_args());
+        }
+        Ok(self.run_one::<i64>(cmd).await? == 1)
+    }
+
+    fn rebuild_command(&self, script: &redis::Script, rebuild: &Rebuild) -> redis::Cmd {
+        let mut cmd = scripts::call(script, &self.keys().of_scripts(rebuild.uid));
+        cmd.arg(rebuild.generation.to_string())
+            .arg(self.expiry_ms())
+            .arg(rebuild.uid.get())
+            .arg(rebuild.nonce.to_string());
+        cmd
+    }
+}

@@ -1,0 +1,65 @@
+use std::collections::BTreeMap;
+
+use schemas::{DeviceClass, UserId};
+
+use crate::{Generation, PeerOrdinals, UnreadError};
+
+/// A state hash as it stands in Redis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserState {
+    /// The life of the node that it belongs to; one of another life counts as absent.
+    pub generation: Generation,
+    /// Who rebuilds it, and until when: `<nonce>:<ms>`. `None` for a state that is complete.
+    pub rebuilding: Option<String>,
+    /// Every peer that is known, those without unread messages too.
+    pub peers: BTreeMap<UserId, PeerOrdinals>,
+}
+
+impl UserState {
+    /// Unread messages by peer on one class, none at zero: what the view must show.
+    #[must_use]
+    pub fn counts(&self, device: DeviceClass) -> BTreeMap<UserId, i64> {
+        self.peers
+            .iter()
+            .filter_map(|(peer, ordinals)| Some((*peer, ordinals.unread(device)?)))
+            .filter(|(_, unread)| *unread > 0)
+            .collect()
+    }
+
+    /// Peers whose unread messages on one class cannot be counted.
+    #[must_use]
+    pub fn unknown(&self, device: DeviceClass) -> Vec<UserId> {
+        self.peers
+            .iter()
+            .filter(|(_, ordinals)| ordinals.unread(device).is_none())
+            .map(|(peer, _)| *peer)
+            .collect()
+    }
+
+    /// The state out of the fields of its hash; `None` where there is no hash.
+    pub(crate) fn parse(
+        key: &str,
+        mut fields: BTreeMap<String, String>,
+    ) -> Result<Option<Self>, UnreadError> {
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let generation = fields
+            .remove("gen")
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| UnreadError::malformed(key, "no generation"))?;
+        let rebuilding = fields.remove("rebuilding");
+        let peer = |(peer, ordinals): (&String, &String)| {
+            let peer = peer.parse().map_err(|e| UnreadError::malformed(key, e))?;
+            let ordinals = ordinals
+                .parse()
+                .map_err(|e: crate::ordinals::NotOrdinals| UnreadError::malformed(key, e))?;
+            Ok((peer, ordinals))
+        };
+        Ok(Some(Self {
+            generation,
+            rebuilding,
+            peers: fields.iter().map(peer).collect::<Result<_, _>>()?,
+        }))
+    }
+}

@@ -1,0 +1,13 @@
+//! The store against a real Redis. Tests flush, kill and restart their server, so each has one of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on is to panic")]
+
+mod batches;
+mod expiry;
+mod marks;
+mod model;
+mod outages;
+mod reading;
+mod rebuild;
+mod server;
+mod world;

@@ -1,0 +1,246 @@
+//! Any history leaves in Redis what the history says.
+
+use std::collections::BTreeMap;
+
+use proptest::{collection::vec, prelude::*};
+use schemas::{
+    DeviceClass::{self, Mobile, Pc},
+    Ordinal, UserId,
+};
+use unread_store::{Begin, PeerOrdinals, Rebuild, UserState, UserUpdate};
+
+use crate::world::{LEASE_MS, ME, World, messages, n, read, src, user};
+
+/// One step of a history of one user.
+#[derive(Clone, Debug)]
+enum Step {
+    Message {
+        peer: i64,
+    },
+    Read {
+        peer: i64,
+        device: DeviceClass,
+        share: f64,
+        known: bool,
+    },
+    Redeliver {
+        event: prop::sample::Index,
+    },
+    Begin {
+        lease_ms: u64,
+    },
+    Complete {
+        rebuild: prop::sample::Index,
+        rows_at_begin: bool,
+    },
+    Flush,
+    ForgetScripts,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let peer = || 2001..2004_i64;
+    let device = prop_oneof![Just(Pc), Just(Mobile)];
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        8 => peer().prop_map(|peer| Step::Message { peer }),
+        6 => (peer(), device, 0.0..=1.0, prop::bool::weighted(0.85))
+            .prop_map(|(peer, device, share, known)| Step::Read { peer, device, share, known }),
+        4 => index().prop_map(|event| Step::Redeliver { event }),
+        4 => prop_oneof![Just(0), Just(LEASE_MS)].prop_map(|lease_ms| Step::Begin { lease_ms }),
+        4 => (index(), any::<bool>())
+            .prop_map(|(rebuild, rows_at_begin)| Step::Complete { rebuild, rows_at_begin }),
+        1 => Just(Step::Flush),
+        1 => Just(Step::ForgetScripts),
+    ]
+}
+
+type Rows = BTreeMap<UserId, PeerOrdinals>;
+
+/// The history so far, and what follows from it.
+struct History {
+    world: World,
+    /// What the contact rows say once they are up to date.
+    rows: Rows,
+    /// Read ordinals, also where the log did not tell them.
+    really_read: BTreeMap<(i64, &'static str), i64>,
+    events: Vec<UserUpdate>,
+    rebuilds: Vec<(Rebuild, Rows)>,
+}
+
+impl History {
+    async fn begin() -> Self {
+        Self {
+            world: World::new().await,
+            rows: Rows::new(),
+            really_read: BTreeMap::new(),
+            events: vec![],
+            rebuilds: vec![],
+        }
+    }
+
+    /// Forgets everything and keeps the server.
+    async fn restart(&mut self) {
+        self.rows.clear();
+        self.really_read.clear();
+        self.events.clear();
+        self.rebuilds.clear();
+        self.flush().await;
+    }
+
+    async fn flush(&mut self) {
+        self.world.redis::<String>("FLUSHALL").await;
+        let ends = [(0, src(-1)); 64];
+        self.world.generation = self.world.conn.initialise_marks(&ends).await.unwrap();
+    }
+
+    async fn take(&mut self, step: &Step) {
+        match step {
+            Step::Message { peer } => self.message(*peer).await,
+            Step::Read {
+                peer,
+                device,
+                share,
+                known,
+            } => {
+                self.read(*peer, *device, *share, *known).await;
+            }
+            Step::Redeliver { event } if !self.events.is_empty() => {
+                let event = event.get(&self.events).clone();
+                self.world.apply(event).await;
+            }
+            Step::Begin { lease_ms } => self.begin_rebuild(*lease_ms).await,
+            Step::Complete {
+                rebuild,
+                rows_at_begin,
+            } if !self.rebuilds.is_empty() => {
+                let (rebuild, rows) = rebuild.get(&self.rebuilds);
+                self.complete(rebuild, if *rows_at_begin { rows } else { &self.rows })
+                    .await;
+            }
+            Step::Redeliver { .. } | Step::Complete { .. } => {}
+            Step::Flush => self.flush().await,
+            Step::ForgetScripts => drop(self.world.redis::<String>("SCRIPT FLUSH").await),
+        }
+    }
+
+    async fn message(&mut self, peer: i64) {
+        let row = self.row(peer);
+        row.n = row.n.next();
+        let newest = row.n.get();
+        self.happen(messages(ME, peer, newest)).await;
+    }
+
+    async fn read(&mut self, peer: i64, device: DeviceClass, share: f64, known: bool) {
+        let newest = self.row(peer).n.get();
+        let really = self.really_read.entry((peer, device.as_str())).or_default();
+        *really += ((newest - *really) as f64 * share).round() as i64;
+        let told = known.then_some(*really);
+        let row = self.row(peer);
+        match device {
+            Pc => row.pc_n = told.map(n),
+            Mobile => row.mobile_n = told.map(n),
+        }
+        self.happen(read(ME, peer, device, told)).await;
+    }
+
+    async fn happen(&mut self, event: UserUpdate) {
+        self.events.push(event.clone());
+        self.world.apply(event).await;
+    }
+
+    async fn begin_rebuild(&mut self, lease_ms: u64) {
+        let begun = self.world.conn.begin_rebuild(user(ME), lease_ms).await;
+        if let Begin::Begun(rebuild) = begun.unwrap() {
+            self.rebuilds.push((rebuild, self.rows.clone()));
+        }
+    }
+
+    async fn complete(&self, rebuild: &Rebuild, rows: &Rows) -> bool {
+        let rows: Vec<_> = rows.iter().map(|(peer, row)| (*peer, *row)).collect();
+        self.world
+            .conn
+            .complete_rebuild(rebuild, &rows)
+            .await
+            .unwrap()
+    }
+
+    fn row(&mut self, peer: i64) -> &mut PeerOrdinals {
+        self.rows.entry(user(peer)).or_insert(PeerOrdinals {
+            n: Ordinal::ZERO,
+            pc_n: Some(Ordinal::ZERO),
+            mobile_n: Some(Ordinal::ZERO),
+        })
+    }
+
+    /// What Redis holds must be whole, and equal to the history wherever it claims to be complete.
+    async fn check(&self) {
+        let raw = self.world.raw(ME).await;
+        let expiry = raw.state.as_ref().map(|key| key.expires_at_ms);
+        for view in [&raw.pc, &raw.mobile].into_iter().flatten() {
+            assert_eq!(Some(view.expires_at_ms), expiry);
+        }
+        let pc = raw.pc.map(|key| key.value).unwrap_or_default();
+        let mobile = raw.mobile.map(|key| key.value).unwrap_or_default();
+        match raw.state.map(|key| key.value) {
+            Some(state) if state.rebuilding.is_none() => {
+                assert_eq!(pc, state.counts(Pc));
+                assert_eq!(mobile, state.counts(Mobile));
+                self.check_state(&state);
+            }
+            _ => assert!(pc.is_empty() && mobile.is_empty()),
+        }
+    }
+
+    fn check_state(&self, state: &UserState) {
+        assert!(state.peers.keys().eq(self.rows.keys()), "{state:?}");
+        for (peer, row) in &self.rows {
+            let held = state.peers[peer];
+            assert_eq!(held.n, row.n, "{peer}");
+            for device in DeviceClass::ALL {
+                // Of a first position, at 0, Redis cannot tell that it came after one that was unknown.
+                let unsure = held.read(device).is_none() && row.read(device) == Some(Ordinal::ZERO);
+                assert!(
+                    unsure || held.read(device) == row.read(device),
+                    "{peer} {device}"
+                );
+            }
+        }
+    }
+
+    /// Whatever happened: rebuilt until it is complete, it is right.
+    async fn end(&mut self) {
+        for _ in 0..3 {
+            match self.world.conn.begin_rebuild(user(ME), 0).await.unwrap() {
+                Begin::Begun(rebuild) => drop(self.complete(&rebuild, &self.rows).await),
+                Begin::Complete => break,
+                Begin::Live { .. } => {
+                    let (rebuild, _) = self.rebuilds.last().unwrap();
+                    self.complete(rebuild, &self.rows).await;
+                }
+            }
+        }
+        self.check().await;
+        let complete = self.world.conn.begin_rebuild(user(ME), 0).await.unwrap();
+        assert_eq!(complete, Begin::Complete);
+    }
+}
+
+#[test]
+fn any_history_leaves_what_it_says() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let history = std::cell::RefCell::new(runtime.block_on(History::begin()));
+    proptest!(ProptestConfig::with_cases(300), |(steps in vec(any_step(), 1..50))| {
+        let mut history = history.borrow_mut();
+        runtime.block_on(async {
+            history.restart().await;
+            for step in &steps {
+                history.take(step).await;
+                history.check().await;
+            }
+            history.end().await;
+        });
+    });
+}

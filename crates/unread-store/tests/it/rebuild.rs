@@ -1,0 +1,124 @@
+use schemas::DeviceClass::{Mobile, Pc};
+use unread_store::{Begin, UnreadView};
+
+use crate::world::{BOSS, LEASE_MS, ME, World, complete, messages, ordinals, read, user};
+
+#[tokio::test]
+async fn events_during_a_rebuild_are_kept_and_shown_only_after_it() {
+    let mut world = World::new().await;
+    let rebuild = world.begin(ME).await;
+    assert!(!world.apply(messages(ME, BOSS, 5)).await);
+    assert!(!world.apply(messages(ME, 1002, 1)).await);
+    assert!(!world.apply(read(ME, BOSS, Mobile, Some(5))).await);
+    let raw = world.raw(ME).await;
+    assert_eq!((raw.pc, raw.mobile), (None, None));
+
+    let rows = [(BOSS, "4,3,2"), (1003, "7,7,0")];
+    assert!(world.complete(&rebuild, &rows).await);
+    assert_eq!(
+        world.unread(ME, Pc).await,
+        complete(&[(BOSS, 2), (1002, 1)])
+    );
+    assert_eq!(
+        world.unread(ME, Mobile).await,
+        complete(&[(1002, 1), (1003, 7)])
+    );
+    let raw = world.raw(ME).await;
+    let state = raw.state.unwrap().value;
+    // Peers without unread messages stay: a later message is counted from them.
+    assert_eq!(state.peers.len(), 3);
+    assert_eq!(raw.pc.unwrap().value, state.counts(Pc));
+    assert_eq!(raw.mobile.unwrap().value, state.counts(Mobile));
+}
+
+#[tokio::test]
+async fn a_live_lease_is_waited_for_and_a_complete_state_left_alone() {
+    let world = World::new().await;
+    let rebuild = world.begin(ME).await;
+    let second = world.conn.begin_rebuild(user(ME), LEASE_MS).await.unwrap();
+    let Begin::Live { wait_ms } = second else {
+        panic!("not live: {second:?}");
+    };
+    assert!((1..=LEASE_MS).contains(&wait_ms), "{wait_ms}");
+    assert!(world.complete(&rebuild, &[(BOSS, "1,0,0")]).await);
+    let third = world.conn.begin_rebuild(user(ME), LEASE_MS).await.unwrap();
+    assert_eq!(third, Begin::Complete);
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
+}
+
+#[tokio::test]
+async fn an_ended_lease_is_taken_over_with_what_was_applied() {
+    let mut world = World::new().await;
+    let first = world.begin_with_lease(ME, 0).await;
+    // It is kept all the same: the holder may be slow and not dead. But somebody has to look after it.
+    assert!(world.apply(messages(ME, BOSS, 5)).await);
+    assert_eq!(world.conn.wanted().await.unwrap(), [user(ME)]);
+
+    let second = world.begin(ME).await;
+    assert!(!world.complete(&first, &[(1002, "9,0,0")]).await);
+    assert_eq!(world.unread(ME, Pc).await, UnreadView::Rebuilding);
+    assert!(world.complete(&second, &[(BOSS, "4,1,0")]).await);
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 4)]));
+    assert_eq!(world.conn.wanted().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_holder_whose_lease_ended_completes_if_nobody_took_over() {
+    let mut world = World::new().await;
+    let rebuild = world.begin_with_lease(ME, 0).await;
+    world.apply(messages(ME, BOSS, 5)).await;
+    assert!(world.complete(&rebuild, &[(BOSS, "4,0,0")]).await);
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 5)]));
+}
+
+#[tokio::test]
+async fn completing_twice_or_without_a_state_does_nothing() {
+    let world = World::new().await;
+    let rebuild = world.begin(ME).await;
+    assert!(world.complete(&rebuild, &[(BOSS, "1,0,0")]).await);
+    assert!(!world.complete(&rebuild, &[(BOSS, "8,0,0")]).await);
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
+
+    world
+        .redis::<i64>("DEL state-1000 pc-1000 mobile-1000")
+        .await;
+    assert!(!world.complete(&rebuild, &[(BOSS, "8,0,0")]).await);
+    assert_eq!(world.raw(ME).await.state, None);
+}
+
+#[tokio::test]
+async fn a_position_without_ordinal_during_a_rebuild_makes_it_begin_again() {
+    let mut world = World::new().await;
+    let rebuild = world.begin(ME).await;
+    assert!(world.apply(read(ME, BOSS, Pc, None)).await);
+    assert!(!world.complete(&rebuild, &[(BOSS, "3,0,0")]).await);
+    assert_eq!(world.unread(ME, Pc).await, UnreadView::Absent);
+}
+
+#[tokio::test]
+async fn rows_that_do_not_know_and_an_event_that_does_are_not_mixed() {
+    let mut world = World::new().await;
+    let rebuild = world.begin(ME).await;
+    world.apply(read(ME, BOSS, Pc, Some(3))).await;
+    assert!(!world.complete(&rebuild, &[(BOSS, "4,?,0")]).await);
+    assert_eq!(world.raw(ME).await.state, None);
+    assert_eq!(world.conn.wanted().await.unwrap(), [user(ME)]);
+
+    // The next barrier lies behind the event, so the rows know it too.
+    world.load(ME, &[(BOSS, "4,3,0")]).await;
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
+}
+
+#[tokio::test]
+async fn a_user_with_a_hundred_thousand_peers_is_rebuilt() {
+    let world = World::new().await;
+    let rebuild = world.begin(ME).await;
+    let row = |peer: i64| (user(peer + ME), ordinals("2,1,0"));
+    let rows: Vec<_> = (1..=100_000).map(row).collect();
+    assert!(world.conn.complete_rebuild(&rebuild, &rows).await.unwrap());
+    let raw = world.raw(ME).await;
+    let state = raw.state.unwrap().value;
+    assert_eq!(state.peers.len(), 100_000);
+    assert_eq!(raw.pc.unwrap().value, state.counts(Pc));
+    assert_eq!(raw.mobile.unwrap().value, state.counts(Mobile));
+}

@@ -1,0 +1,114 @@
+use std::{
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// A Redis server on a free port, with an append-only file as in production; it ends with the value.
+pub struct RedisServer {
+    port: u16,
+    dir: TempDir,
+    process: Child,
+}
+
+impl RedisServer {
+    pub fn start() -> Self {
+        loop {
+            let dir = TempDir::new().unwrap();
+            let port = free_port();
+            let process = spawn(port, &dir);
+            let mut server = Self { port, dir, process };
+            // Another process may take the port in between; then the next one is tried.
+            if server.becomes_ready() {
+                return server;
+            }
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// SIGKILL, as a crash would be.
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts again on the same port and data.
+    pub fn restart(&mut self) {
+        self.process = spawn(self.port, &self.dir);
+        assert!(self.becomes_ready(), "redis does not come back");
+    }
+
+    /// How much has been written to the append-only file.
+    pub fn log_length(&self) -> u64 {
+        fs::metadata(self.log()).unwrap().len()
+    }
+
+    /// Loses what was written behind `length`, as a machine that loses its power does.
+    pub fn cut_log(&self, length: u64) {
+        let log = File::options().write(true).open(self.log()).unwrap();
+        log.set_len(length).unwrap();
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir
+            .path()
+            .join("appendonlydir/appendonly.aof.1.incr.aof")
+    }
+
+    fn becomes_ready(&mut self) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline {
+            if answers_ping(self.port) {
+                return true;
+            }
+            if self.process.try_wait().unwrap().is_some() {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("redis on port {} is not ready after 20 s", self.port);
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn spawn(port: u16, dir: &TempDir) -> Child {
+    Command::new("redis-server")
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+        // Every write reaches the file before its answer, which the tests that cut the file rely on.
+        .args(["--appendonly", "yes", "--appendfsync", "no", "--save", ""])
+        .arg("--dir")
+        .arg(dir.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server is installed")
+}
+
+fn answers_ping(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+        return false;
+    };
+    let mut answer = [0; 5];
+    stream.write_all(b"PING\r\n").is_ok()
+        && stream.read_exact(&mut answer).is_ok()
+        && &answer == b"+PONG"
+}

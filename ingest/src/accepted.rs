@@ -1,0 +1,84 @@
+//! The answers about an append: 202, or why it is not one.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use problem::{Problem, ProblemKind};
+use prost::Message as _;
+use schemas::{ClientMsgId, InboundPosition, proto};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::media::{PROTOBUF, SingleEncoding};
+
+/// Seconds after which an append that failed may be tried again.
+pub(crate) const RETRY_AFTER_S: u64 = 1;
+
+/// Where an accepted event is on `chat.inbound`; `after=<partition>:<offset>` of a query waits for it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedBody {
+    /// 0 to 63.
+    #[schema(maximum = 63, example = 17)]
+    partition: u8,
+    /// From 0.
+    #[schema(minimum = 0, example = 42)]
+    offset: i64,
+    /// The id of the send, given or made up; absent for a read-ack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_msg_id: Option<String>,
+}
+
+/// 202, in the encoding of the request.
+pub(crate) fn accepted(
+    at: InboundPosition,
+    client_msg_id: Option<ClientMsgId>,
+    encoding: SingleEncoding,
+) -> Response {
+    let partition = at.partition.get();
+    let client_msg_id = client_msg_id.map(ClientMsgId::into_string);
+    match encoding {
+        SingleEncoding::Json => {
+            let body = AcceptedBody {
+                partition,
+                offset: at.offset,
+                client_msg_id,
+            };
+            (StatusCode::ACCEPTED, axum::Json(body)).into_response()
+        }
+        SingleEncoding::Protobuf => {
+            let body = proto::Accepted {
+                partition: partition.into(),
+                offset: at.offset,
+                client_msg_id: client_msg_id.unwrap_or_default(),
+            };
+            let content_type = [(header::CONTENT_TYPE, PROTOBUF)];
+            (StatusCode::ACCEPTED, content_type, body.encode_to_vec()).into_response()
+        }
+    }
+}
+
+/// 503: it may be on the log or not. A read-ack has no id and may be repeated as it is.
+pub(crate) fn unknown_outcome(client_msg_id: Option<String>) -> Problem {
+    match client_msg_id {
+        Some(id) => Problem::unknown_outcome(id, RETRY_AFTER_S),
+        None => Problem::new(
+            ProblemKind::UnknownOutcome,
+            "unknown: retry with the same body",
+        )
+        .with_retry_after_s(RETRY_AFTER_S),
+    }
+}
+
+/// 503: it is certainly not on the log.
+pub(crate) fn not_appended() -> Problem {
+    Problem::unavailable(
+        "the log does not take this record at present; nothing was done",
+        RETRY_AFTER_S,
+    )
+}
+
+/// 429: there is no room for it.
+pub(crate) fn no_room() -> Problem {
+    Problem::too_many_requests(RETRY_AFTER_S)
+}

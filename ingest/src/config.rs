@@ -1,0 +1,144 @@
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use event_log::KafkaConfig;
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use service_runtime::{ConfigError, ConfigSource};
+
+/// Everything that ingest is configured by.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Config {
+    /// Section `ingest`.
+    pub ingest: IngestConfig,
+    /// Section `kafka`.
+    pub kafka: KafkaConfig,
+}
+
+impl Config {
+    /// Reads the sections that ingest uses.
+    ///
+    /// # Errors
+    /// A value of either section that is unknown, of the wrong type or out of bounds.
+    pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
+        Ok(Self {
+            ingest: source.section("ingest")?,
+            kafka: source.section("kafka")?,
+        })
+    }
+}
+
+/// Section `ingest`.
+#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct IngestConfig {
+    /// Where the calls are served, `address:port`.
+    #[garde(skip)]
+    pub listen: SocketAddr,
+    /// The longest msg that is accepted, bytes of UTF-8. MySQL's TEXT holds 65,535. An escaped JSON text may take six times as much of a
+    /// line or a body as the msg itself.
+    #[garde(range(min = 1, max = 65_535))]
+    pub max_msg_bytes: usize,
+    /// The largest body of a single post, bytes.
+    #[garde(range(min = 1_024, max = 1_048_576))]
+    pub max_body_bytes: u32,
+    /// The largest body of a batch, bytes.
+    #[garde(range(min = 1_024, max = 1_073_741_824))]
+    pub max_batch_bytes: u32,
+    /// The longest line of an NDJSON batch, without its line ending, and the largest item of a protobuf batch, bytes.
+    #[garde(range(min = 256, max = 1_048_576))]
+    pub max_line_bytes: usize,
+    /// How many batches are read at a time; more are answered 429.
+    #[garde(range(min = 1, max = 10_000))]
+    pub max_batches: usize,
+    /// How much may be under way at a time over all requests, bytes; a quarter of it is for single posts.
+    #[garde(range(min = 4_194_304, max = 2_147_483_648_u32))]
+    pub in_flight_bytes: u32,
+    /// After how long a single post is answered, whatever is known by then, milliseconds.
+    #[garde(range(min = 100, max = 600_000))]
+    pub request_deadline_ms: u32,
+    /// After how long an append that Kafka has not confirmed is given up, milliseconds; below request_deadline_ms.
+    #[garde(
+        range(min = 50, max = 600_000),
+        custom(is_below(&self.request_deadline_ms))
+    )]
+    pub message_timeout_ms: u32,
+    /// How long nothing may move in a batch before it is ended, milliseconds.
+    #[garde(range(min = 100, max = 600_000))]
+    pub stall_ms: u32,
+    /// How long a line of a batch may wait for others of its partition, milliseconds.
+    #[garde(range(max = 1_000))]
+    pub batch_linger_ms: u32,
+}
+
+impl Default for IngestConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7301)),
+            max_msg_bytes: 16 * 1024,
+            max_body_bytes: 256 * 1024,
+            max_batch_bytes: 64 * 1024 * 1024,
+            max_line_bytes: 128 * 1024,
+            max_batches: 256,
+            in_flight_bytes: 64 * 1024 * 1024,
+            request_deadline_ms: 10_000,
+            message_timeout_ms: 8_000,
+            stall_ms: 30_000,
+            batch_linger_ms: 5,
+        }
+    }
+}
+
+impl IngestConfig {
+    pub(crate) fn request_deadline(&self) -> Duration {
+        Duration::from_millis(self.request_deadline_ms.into())
+    }
+
+    pub(crate) fn stall(&self) -> Duration {
+        Duration::from_millis(self.stall_ms.into())
+    }
+}
+
+fn is_below(limit: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
+    move |value, _context| {
+        if value < limit {
+            return Ok(());
+        }
+        Err(garde::Error::new(format!(
+            "not below request_deadline_ms, which is {limit}"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(key: &str, value: &str) -> Result<Config, ConfigError> {
+        let overrides = [(key.to_owned(), value.to_owned())];
+        Config::load(&ConfigSource::from_parts(None, [], &overrides)?)
+    }
+
+    #[test]
+    fn the_defaults_are_valid() {
+        let config = Config::load(&ConfigSource::default()).unwrap();
+        assert_eq!(config.ingest.listen.to_string(), "127.0.0.1:7301");
+    }
+
+    #[test]
+    fn bounds_are_exact() {
+        assert!(load("ingest.max_msg_bytes", "65535").is_ok());
+        assert!(load("ingest.max_msg_bytes", "65536").is_err());
+        assert!(load("ingest.max_msg_bytes", "0").is_err());
+        assert!(load("ingest.no_such_key", "1").is_err());
+    }
+
+    #[test]
+    fn an_append_is_given_up_before_its_request() {
+        assert!(load("ingest.message_timeout_ms", "9999").is_ok());
+        let error = load("ingest.message_timeout_ms", "10000").unwrap_err();
+        assert!(error.to_string().contains("request_deadline_ms"), "{error}");
+    }
+}

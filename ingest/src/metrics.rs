@@ -1,0 +1,73 @@
+//! What ingest counts.
+
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, Unit};
+use problem::Problem;
+
+use crate::posted::EventKind;
+
+const ACCEPTED: &str = "ingest_accepted_total";
+const REJECTED: &str = "ingest_rejected_total";
+const DELIVERY: &str = "ingest_delivery_seconds";
+const IN_FLIGHT: &str = "ingest_in_flight_bytes";
+
+/// Handles that are made once, since looking a metric up by its name costs more than changing it.
+pub(crate) struct IngestMetrics {
+    messages: Counter,
+    read_acks: Counter,
+    delivery_of_singles: Histogram,
+    delivery_of_lines: Histogram,
+    in_flight_of_singles: Gauge,
+    in_flight_of_batches: Gauge,
+}
+
+impl IngestMetrics {
+    pub(crate) fn new() -> Self {
+        metrics::describe_counter!(ACCEPTED, "Events that are on the log, by kind");
+        metrics::describe_counter!(REJECTED, "Events that were answered with a problem, by its type");
+        metrics::describe_histogram!(
+            DELIVERY,
+            Unit::Seconds,
+            "Time from an append to its delivery report; of batches every 64th line"
+        );
+        metrics::describe_gauge!(
+            IN_FLIGHT,
+            Unit::Bytes,
+            "Room taken by what is under way, sampled once a second"
+        );
+        Self {
+            messages: metrics::counter!(ACCEPTED, "kind" => "message"),
+            read_acks: metrics::counter!(ACCEPTED, "kind" => "read_ack"),
+            delivery_of_singles: metrics::histogram!(DELIVERY, "from" => "single"),
+            delivery_of_lines: metrics::histogram!(DELIVERY, "from" => "batch"),
+            in_flight_of_singles: metrics::gauge!(IN_FLIGHT, "of" => "single"),
+            in_flight_of_batches: metrics::gauge!(IN_FLIGHT, "of" => "batch"),
+        }
+    }
+
+    pub(crate) fn accepted(&self, kind: EventKind) {
+        match kind {
+            EventKind::Message => self.messages.increment(1),
+            EventKind::ReadAck => self.read_acks.increment(1),
+        }
+    }
+
+    pub(crate) fn rejected(&self, problem: &Problem) {
+        let kind = problem.kind.uri().trim_start_matches("/problems/");
+        metrics::counter!(REJECTED, "problem" => kind).increment(1);
+    }
+
+    pub(crate) fn single_delivered(&self, after: Duration) {
+        self.delivery_of_singles.record(after);
+    }
+
+    pub(crate) fn line_delivered(&self, after: Duration) {
+        self.delivery_of_lines.record(after);
+    }
+
+    pub(crate) fn in_flight(&self, singles_bytes: usize, batches_bytes: usize) {
+        self.in_flight_of_singles.set(singles_bytes as f64);
+        self.in_flight_of_batches.set(batches_bytes as f64);
+    }
+}

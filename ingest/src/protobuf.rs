@@ -1,0 +1,88 @@
+//! The protobuf bodies. The generated types say what is in them; a missing client_msg_id is an empty one.
+
+use problem::Problem;
+use prost::Message;
+use schemas::proto::{self, ingest_event};
+
+use crate::posted::{Place, Posted};
+
+/// Reads the body of `POST /v1/messages`: a `SendMessage`.
+pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
+    checked(decode(body, "SendMessage")?, max_msg_bytes, Place::Body)
+}
+
+/// Reads the body of `POST /v1/read-acks`: a `ReadAck`.
+pub(crate) fn read_ack(body: &[u8]) -> Result<Posted, Problem> {
+    Posted::read_ack(decode(body, "ReadAck")?, Place::Body)
+}
+
+/// Reads one item of `POST /v1/events`: an `IngestEvent` without its length.
+pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
+    let event: proto::IngestEvent = decode(item, "IngestEvent")?;
+    match event.event {
+        Some(ingest_event::Event::Message(send)) => checked(send, max_msg_bytes, Place::Item),
+        Some(ingest_event::Event::ReadAck(ack)) => Posted::read_ack(ack, Place::Item),
+        None => Err(Problem::invalid_field(
+            "event",
+            "is missing",
+            "message or read_ack",
+        )),
+    }
+}
+
+fn checked(
+    mut send: proto::SendMessage,
+    max_msg_bytes: usize,
+    place: Place,
+) -> Result<Posted, Problem> {
+    let given = std::mem::take(&mut send.client_msg_id);
+    let client_msg_id = (!given.is_empty()).then_some(given);
+    Posted::message(send, client_msg_id, max_msg_bytes, place)
+}
+
+fn decode<T: Message + Default>(bytes: &[u8], name: &str) -> Result<T, Problem> {
+    T::decode(bytes).map_err(|error| Problem::invalid_protobuf(name, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_item_names_the_field_at_fault() {
+        let field = |event| {
+            let item = proto::IngestEvent { event }.encode_to_vec();
+            super::event(&item, 16).unwrap_err().errors.remove(0).field
+        };
+        let send = proto::SendMessage {
+            srcid: 1,
+            destid: 0,
+            client_msg_id: String::new(),
+            msg: "a".to_owned(),
+        };
+        let ack = proto::ReadAck {
+            uid: 1,
+            peer: 2,
+            device: 0,
+            mid: None,
+        };
+        assert_eq!(
+            field(Some(ingest_event::Event::Message(send))),
+            "message.destid"
+        );
+        assert_eq!(
+            field(Some(ingest_event::Event::ReadAck(ack))),
+            "read_ack.device"
+        );
+        assert_eq!(field(None), "event");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(item in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = event(&item, 16);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use problem::Problem;
+
+use crate::{batch, json::EventBody, service::Ingest};
+
+/// Post many events
+///
+/// Every line is answered in order, while the body is still being read; a bad line does not stop the rest. The last line is
+/// `{"accepted":n,"rejected":m}`.
+#[utoipa::path(
+    post,
+    path = "/v1/events",
+    tag = "ingest",
+    request_body(
+        description = "One event a line; in protobuf length-delimited `chat.v1.IngestEvent`.",
+        content(
+            (EventBody = "application/x-ndjson"),
+            (Vec<u8> = "application/x-protobuf"),
+        ),
+    ),
+    responses(
+        (status = 200, description = "One result a line, then a summary; in protobuf length-delimited `chat.v1.EventResult`.", content(
+            (batch::ResultLine = "application/x-ndjson"),
+            (Vec<u8> = "application/x-protobuf"),
+        )),
+        (status = 413, description = "The body's declared length is too large.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "The media type is none of the two.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many batches are under way.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn post_events(
+    State(ingest): State<Arc<Ingest>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    batch::answer(&ingest, request)
+}

@@ -1,0 +1,51 @@
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use problem::Problem;
+
+use crate::{
+    accepted::AcceptedBody, json, json::MessageBody, media::SingleEncoding, protobuf,
+    service::Ingest, single,
+};
+
+/// Send a message
+///
+/// The 202 means that it is on the log. Repeat it with the same client_msg_id where the outcome is unknown.
+#[utoipa::path(
+    post,
+    path = "/v1/messages",
+    tag = "ingest",
+    request_body(
+        description = "A message; in protobuf a `chat.v1.SendMessage`.",
+        content(
+            (MessageBody = "application/json"),
+            (Vec<u8> = "application/x-protobuf"),
+        ),
+    ),
+    responses(
+        (status = 202, description = "It is on the log; in protobuf a `chat.v1.Accepted`.", content(
+            (AcceptedBody = "application/json"),
+            (Vec<u8> = "application/x-protobuf"),
+        )),
+        (status = 400, description = "A field, or the body, is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 408, description = "The body did not arrive in time.", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "The media type is none of the two.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too much is under way; nothing was done.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Not done, or of unknown outcome: the `type` tells.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn post_message(
+    State(ingest): State<Arc<Ingest>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let max_msg_bytes = ingest.config.max_msg_bytes;
+    single::answer(&ingest, request, |encoding, body| match encoding {
+        SingleEncoding::Json => json::message(body, max_msg_bytes),
+        SingleEncoding::Protobuf => protobuf::message(body, max_msg_bytes),
+    })
+    .await
+}

@@ -1,0 +1,89 @@
+//! Wires ingest together.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::Router;
+use event_log::LogReader;
+use service_runtime::{Health, Shutdown, Supervisor};
+use tokio::{sync::Semaphore, time::interval};
+
+use crate::{
+    config::{Config, IngestConfig},
+    inbound::Inbound,
+    metrics::IngestMetrics,
+    openapi, readiness,
+    room::Room,
+};
+
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What all calls share.
+pub(crate) struct Ingest {
+    pub(crate) config: IngestConfig,
+    pub(crate) inbound: Inbound,
+    pub(crate) metrics: IngestMetrics,
+    /// Room for single posts.
+    pub(crate) singles: Arc<Room>,
+    /// Room for the lines and results of batches.
+    pub(crate) batches: Arc<Room>,
+    /// One for each batch that may still be taken on.
+    pub(crate) batch_slots: Arc<Semaphore>,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// Starts ingest's workers and returns its calls, without probes and middleware. Kafka may be away: then `/readyz` says so and posts
+/// are answered 503.
+///
+/// # Errors
+/// Where librdkafka refuses a setting.
+pub async fn start(
+    config: Config,
+    supervisor: &Supervisor,
+    health: &Health,
+) -> anyhow::Result<Router> {
+    let reader = Arc::new(LogReader::new(&config.kafka)?);
+    let ingest = Arc::new(Ingest::new(config, supervisor.shutdown())?);
+    supervisor.spawn(
+        "ingest readiness",
+        readiness::watch(reader, health.gate("ingest.kafka"), supervisor.shutdown()),
+    );
+    supervisor.spawn("ingest in flight", watch_rooms(Arc::clone(&ingest)));
+    Ok(openapi::router(ingest))
+}
+
+impl Ingest {
+    fn new(config: Config, shutdown: Shutdown) -> anyhow::Result<Self> {
+        let inbound = Inbound::new(&config)?;
+        let singles_bytes = config.ingest.in_flight_bytes / 4;
+        Ok(Self {
+            inbound,
+            metrics: IngestMetrics::new(),
+            singles: Room::new(singles_bytes),
+            batches: Room::new(config.ingest.in_flight_bytes - singles_bytes),
+            batch_slots: Arc::new(Semaphore::new(config.ingest.max_batches)),
+            config: config.ingest,
+            shutdown,
+        })
+    }
+}
+
+/// Shows how much is under way. A stop waits here until all of it has come back: what was appended is then delivered or given up, so no
+/// producer is dropped with records in its queue.
+async fn watch_rooms(ingest: Arc<Ingest>) -> anyhow::Result<()> {
+    let mut ticks = interval(SAMPLE_INTERVAL);
+    while !ingest.shutdown.soft().is_cancelled() {
+        let (singles, batches) = (&ingest.singles, &ingest.batches);
+        ingest
+            .metrics
+            .in_flight(singles.taken_bytes(), batches.taken_bytes());
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = ingest.shutdown.soft().cancelled() => {}
+        }
+    }
+    tokio::select! {
+        _closed = async { (ingest.batches.close().await, ingest.singles.close().await) } => {}
+        () = ingest.shutdown.hard().cancelled() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! What producers say: the values of `chat.inbound`, checked.
+
+use prost::Message as _;
+
+use crate::{
+    ClientMsgId, ConversationId, DeviceClass, Mid, UserId,
+    proto::{self, inbound_command},
+};
+
+/// A record's value that is no command or event; the text names the field and what is right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {wrong}")]
+pub struct Malformed {
+    /// The field, by its name in the `.proto` file; `value` for the whole.
+    pub field: &'static str,
+    /// What was wrong with it and what is right.
+    pub wrong: String,
+}
+
+impl Malformed {
+    /// `wrong` says what was wrong with `field` and what is right.
+    pub fn new(field: &'static str, wrong: impl ToString) -> Self {
+        Self {
+            field,
+            wrong: wrong.to_string(),
+        }
+    }
+}
+
+/// A text from one user to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendMessage {
+    /// The sender.
+    pub srcid: UserId,
+    /// The receiver; the sender too, in a note to oneself.
+    pub destid: UserId,
+    /// The sender's own id of this send.
+    pub client_msg_id: ClientMsgId,
+    /// At least one byte, without NUL.
+    pub msg: String,
+}
+
+impl SendMessage {
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> ConversationId {
+        ConversationId::direct(self.srcid, self.destid)
+    }
+}
+
+/// "uid, on this device class, has read the conversation with peer up to mid."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadAck {
+    /// Who read.
+    pub uid: UserId,
+    /// Whose messages.
+    pub peer: UserId,
+    /// On what.
+    pub device: DeviceClass,
+    /// Up to where, at least 1; `None` for everything sequenced before this record.
+    pub mid: Option<Mid>,
+}
+
+impl ReadAck {
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> ConversationId {
+        ConversationId::direct(self.uid, self.peer)
+    }
+}
+
+/// A change of the sequencer's rules in one partition; `None` leaves a setting as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// The version of the rules that hold from here on.
+    pub rule_version: Option<u32>,
+    /// Log time for which a client_msg_id is remembered, milliseconds.
+    pub dedup_window_ms: Option<i64>,
+    /// The most dedup entries that the partition remembers.
+    pub dedup_max_entries: Option<i64>,
+    /// The largest msg that is sequenced, bytes.
+    pub max_msg_bytes: Option<i64>,
+}
+
+/// The value of a `chat.inbound` record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A message is to be sequenced.
+    Send(SendMessage),
+    /// A read position is to move.
+    ReadAck(ReadAck),
+    /// The rules are to change.
+    Control(Control),
+}
+
+impl Command {
+    /// Reads a record's value.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
+    pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
+        let command = proto::InboundCommand::decode(value)
+            .map_err(|e| Malformed::new("value", format!("not an InboundCommand ({e})")))?;
+        match command.command {
+            None => Err(Malformed::new(
+                "command",
+                "absent: send_message, read_ack or control is right",
+            )),
+            Some(inbound_command::Command::SendMessage(send)) => send.try_into().map(Self::Send),
+            Some(inbound_command::Command::ReadAck(ack)) => ack.try_into().map(Self::ReadAck),
+            Some(inbound_command::Command::Control(control)) => {
+                control.try_into().map(Self::Control)
+            }
+        }
+    }
+
+    /// The record's value.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        let command = match self {
+            Self::Send(send) => inbound_command::Command::SendMessage(send.into()),
+            Self::ReadAck(ack) => inbound_command::Command::ReadAck(ack.into()),
+            Self::Control(control) => inbound_command::Command::Control(control.into()),
+        };
+        proto::InboundCommand {
+            command: Some(command),
+        }
+        .encode_to_vec()
+    }
+}
+
+/// Checks a uid of a protobuf message.
+pub(crate) fn uid(field: &'static str, value: i64) -> Result<UserId, Malformed> {
+    UserId::try_from(value).map_err(|e| Malformed::new(field, e))
+}
+
+/// Checks a device class of a protobuf message.
+pub(crate) fn device(value: i32) -> Result<DeviceClass, Malformed> {
+    match proto::DeviceClass::try_from(value) {
+        Ok(proto::DeviceClass::Pc) => Ok(DeviceClass::Pc),
+        Ok(proto::DeviceClass::Mobile) => Ok(DeviceClass::Mobile),
+        _ => Err(Malformed::new(
+            "device",
+            format!("{value} is not a device class: 1 (pc) and 2 (mobile) are"),
+        )),
+    }
+}
+
+impl From<DeviceClass> for proto::DeviceClass {
+    fn from(device: DeviceClass) -> Self {
+        match device {
+            DeviceClass::Pc => Self::Pc,
+            DeviceClass::Mobile => Self::Mobile,
+        }
+    }
+}
+
+/// Checks a text.
+pub(crate) fn text(msg: String) -> Result<String, Malformed> {
+    if msg.is_empty() {
+        return Err(Malformed::new("msg", "empty: at least one byte is right"));
+    }
+    if msg.as_bytes().contains(&0) {
+        return Err(Malformed::new(
+            "msg",
+            "it has a NUL character: UTF-8 without NUL is right",
+        ));
+    }
+    Ok(msg)
+}
+
+impl TryFrom<proto::SendMessage> for SendMessage {
+    type Error = Malformed;
+
+    fn try_from(send: proto::SendMessage) -> Result<Self, Malformed> {
+        Ok(Self {
+            srcid: uid("srcid", send.srcid)?,
+            destid: uid("destid", send.destid)?,
+            client_msg_id: send
+                .client_msg_id
+                .try_into()
+                .map_err(|e| Malformed::new("client_msg_id", e))?,
+            msg: text(send.msg)?,
+        })
+    }
+}
+
+impl From<SendMessage> for proto::SendMessage {
+    fn from(send: SendMessage) -> Self {
+        Self {
+            srcid: send.srcid.get(),
+            destid: send.destid.get(),
+            client_msg_id: send.client_msg_id.into_string(),
+            msg: send.msg,
+        }
+    }
+}
+
+impl TryFrom<proto::ReadAck> for ReadAck {
+    type Error = Malformed;
+
+    fn try_from(ack: proto::ReadAck) -> Result<Self, Malformed> {
+        let mid = ack.mid.map(|mid| match Mid::try_from(mid) {
+            Ok(mid) if mid > Mid::ZERO => Ok(mid),
+            _ => Err(Malformed::new(
+                "mid",
+                format!("{mid} is not a message's number: 1 and above are"),
+            )),
+        });
+        Ok(Self {
+            uid: uid("uid", ack.uid)?,
+            peer: uid("peer", ack.peer)?,
+            device: device(ack.device)?,
+            mid: mid.transpose()?,
+        })
+    }
+}
+
+impl From<ReadAck> for proto::ReadAck {
+    fn from(ack: ReadAck) -> Self {
+        Self {
+            uid: ack.uid.get(),
+            peer: ack.peer.get(),
+            device: proto::DeviceClass::from(ack.device).into(),
+            mid: ack.mid.map(Mid::get),
+        }
+    }
+}
+
+impl TryFrom<proto::Control> for Control {
+    type Error = Malformed;
+
+    fn try_from(control: proto::Control) -> Result<Self, Malformed> {
+        let settings = [
+            ("dedup_window_ms", control.dedup_window_ms),
+            ("dedup_max_entries", control.dedup_max_entries),
+            ("max_msg_bytes", control.max_msg_bytes),
+        ];
+        for (field, value) in settings {
+            if value.is_some_and(|value| value < 0) {
+                return Err(Malformed::new(field, "below 0"));
+            }
+        }
+        Ok(Self {
+            rule_version: control.rule_version,
+            dedup_window_ms: control.dedup_window_ms,
+            dedup_max_entries: control.dedup_max_entries,
+            max_msg_bytes: control.max_msg_bytes,
+        })
+    }
+}
+
+impl From<Control> for proto::Control {
+    fn from(control: Control) -> Self {
+        Self {
+            rule_version: control.rule_version,
+            dedup_window_ms: control.dedup_window_ms,
+            dedup_max_entries: control.dedup_max_entries,
+            max_msg_bytes: control.max_msg_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(edit: impl FnOnce(&mut proto::SendMessage)) -> Result<Command, Malformed> {
+        let mut send = proto::SendMessage {
+            srcid: 1001,
+            destid: 1000,
+            client_msg_id: "c".to_owned(),
+            msg: "hello".to_owned(),
+        };
+        edit(&mut send);
+        let command = Some(inbound_command::Command::SendMessage(send));
+        Command::parse(&proto::InboundCommand { command }.encode_to_vec())
+    }
+
+    #[test]
+    fn a_command_round_trips() {
+        let command = send(|_| {}).unwrap();
+        assert_eq!(Command::parse(&command.clone().encode()).unwrap(), command);
+    }
+
+    #[test]
+    fn the_field_at_fault_is_named() {
+        assert_eq!(send(|s| s.srcid = 0).unwrap_err().field, "srcid");
+        assert_eq!(send(|s| s.destid = -5).unwrap_err().field, "destid");
+        assert_eq!(
+            send(|s| s.client_msg_id.clear()).unwrap_err().field,
+            "client_msg_id"
+        );
+        assert_eq!(send(|s| s.msg.clear()).unwrap_err().field, "msg");
+        assert_eq!(
+            send(|s| s.msg = "a\0b".to_owned()).unwrap_err().field,
+            "msg"
+        );
+        assert_eq!(Command::parse(b"").unwrap_err().field, "command");
+        assert_eq!(Command::parse(&[0xff; 3]).unwrap_err().field, "value");
+    }
+
+    #[test]
+    fn a_read_ack_needs_a_device_and_a_mid_above_zero() {
+        let ack = |device, mid| {
+            ReadAck::try_from(proto::ReadAck {
+                uid: 1,
+                peer: 2,
+                device,
+                mid,
+            })
+        };
+        assert_eq!(ack(0, None).unwrap_err().field, "device");
+        assert_eq!(ack(3, None).unwrap_err().field, "device");
+        assert_eq!(ack(1, Some(0)).unwrap_err().field, "mid");
+        assert_eq!(ack(2, None).unwrap().mid, None);
+    }
+}

@@ -1,0 +1,386 @@
+//! What was decided: the values of `chat.events`, checked.
+
+use prost::Message as _;
+use serde::Serialize;
+
+use crate::{
+    ClientMsgId, ConversationId, DeviceClass, Mid, Ordinal, TimestampMs, UserId,
+    command::{Malformed, device, text, uid},
+    proto::{self, sequenced_event},
+};
+
+/// Where in the history of `chat.inbound` something stands; readers take a record only if its mark rises (PROTOCOL S10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct SrcMark {
+    /// Raised by an operator when `chat.inbound` begins anew.
+    pub epoch: u32,
+    /// Offset in `chat.inbound`; −1 stands before the first.
+    pub offset: i64,
+}
+
+impl SrcMark {
+    /// Before everything.
+    pub const START: Self = Self {
+        epoch: 0,
+        offset: -1,
+    };
+}
+
+impl Default for SrcMark {
+    fn default() -> Self {
+        Self::START
+    }
+}
+
+/// The inbound record that caused an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Its place.
+    pub mark: SrcMark,
+    /// Kafka's leader epoch of that record; −1 where it was not known.
+    pub leader_epoch: i32,
+}
+
+/// A message that has its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The sender.
+    pub srcid: UserId,
+    /// The receiver.
+    pub destid: UserId,
+    /// The sender's own id of this send.
+    pub client_msg_id: ClientMsgId,
+    /// The text.
+    pub msg: String,
+    /// 1, 2, 3 … in its conversation.
+    pub mid: Mid,
+    /// 1, 2, 3 … among those that `srcid` sent in this conversation.
+    pub n: Ordinal,
+}
+
+impl Message {
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> ConversationId {
+        ConversationId::direct(self.srcid, self.destid)
+    }
+}
+
+/// A read position that moved up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPosition {
+    /// Who read.
+    pub uid: UserId,
+    /// Whose messages.
+    pub peer: UserId,
+    /// On what.
+    pub device: DeviceClass,
+    /// Up to where.
+    pub mid: Mid,
+    /// How many messages `peer` had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5).
+    pub n: Option<Ordinal>,
+}
+
+impl ReadPosition {
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> ConversationId {
+        ConversationId::direct(self.uid, self.peer)
+    }
+}
+
+/// The rules of a partition from some record on, whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rules {
+    /// Their version; a sequencer that lacks it stops.
+    pub rule_version: u32,
+    /// Log time for which a client_msg_id is remembered, milliseconds.
+    pub dedup_window_ms: i64,
+    /// The most dedup entries that the partition remembers.
+    pub dedup_max_entries: i64,
+    /// The largest msg that is sequenced, bytes.
+    pub max_msg_bytes: i64,
+}
+
+impl Rules {
+    /// Rule version 1: what holds in a partition until a control record says otherwise.
+    /// 65,535 bytes is what MySQL's TEXT holds.
+    pub const VERSION_1: Self = Self {
+        rule_version: 1,
+        dedup_window_ms: 3 * 24 * 3600 * 1000,
+        dedup_max_entries: 1_000_000,
+        max_msg_bytes: 65_535,
+    };
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// A message has its number.
+    Message(Message),
+    /// A read position moved up.
+    ReadPosition(ReadPosition),
+    /// The rules from here on.
+    Control(Rules),
+    /// Everything up to the source was answered for.
+    Progress,
+}
+
+/// The value of a `chat.events` record with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The inbound record that caused it.
+    pub src: Source,
+    /// The record's CreateTime.
+    pub ts: TimestampMs,
+    /// What was decided.
+    pub body: Body,
+}
+
+impl Event {
+    /// Reads a record's value; `ts` is its CreateTime.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the bytes are no event or a field is outside what its docs allow.
+    pub fn parse(value: &[u8], ts: TimestampMs) -> Result<Self, Malformed> {
+        let event = proto::SequencedEvent::decode(value)
+            .map_err(|e| Malformed::new("value", format!("not a SequencedEvent ({e})")))?;
+        let src = event
+            .src
+            .ok_or_else(|| Malformed::new("src", "absent"))?
+            .try_into()?;
+        let body = match event.event {
+            None => return Err(Malformed::new("event", "absent")),
+            Some(sequenced_event::Event::Message(message)) => Body::Message(message.try_into()?),
+            Some(sequenced_event::Event::ReadPosition(position)) => {
+                Body::ReadPosition(position.try_into()?)
+            }
+            Some(sequenced_event::Event::Control(rules)) => Body::Control(rules.into()),
+            Some(sequenced_event::Event::Progress(proto::Progress {})) => Body::Progress,
+        };
+        Ok(Self { src, ts, body })
+    }
+
+    /// The record's value.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        let event = match self.body {
+            Body::Message(message) => sequenced_event::Event::Message(message.into()),
+            Body::ReadPosition(position) => sequenced_event::Event::ReadPosition(position.into()),
+            Body::Control(rules) => sequenced_event::Event::Control(rules.into()),
+            Body::Progress => sequenced_event::Event::Progress(proto::Progress {}),
+        };
+        proto::SequencedEvent {
+            src: Some(self.src.into()),
+            event: Some(event),
+        }
+        .encode_to_vec()
+    }
+
+    /// The conversation it belongs to; `None` for control and progress.
+    #[must_use]
+    pub fn conversation(&self) -> Option<ConversationId> {
+        match &self.body {
+            Body::Message(message) => Some(message.conversation()),
+            Body::ReadPosition(position) => Some(position.conversation()),
+            Body::Control(_) | Body::Progress => None,
+        }
+    }
+}
+
+impl TryFrom<proto::Source> for Source {
+    type Error = Malformed;
+
+    fn try_from(src: proto::Source) -> Result<Self, Malformed> {
+        if src.offset < -1 {
+            return Err(Malformed::new("src.offset", "below -1"));
+        }
+        Ok(Self {
+            mark: SrcMark {
+                epoch: src.epoch,
+                offset: src.offset,
+            },
+            leader_epoch: src.leader_epoch,
+        })
+    }
+}
+
+impl From<Source> for proto::Source {
+    fn from(src: Source) -> Self {
+        Self {
+            epoch: src.mark.epoch,
+            offset: src.mark.offset,
+            leader_epoch: src.leader_epoch,
+        }
+    }
+}
+
+fn mid(value: i64) -> Result<Mid, Malformed> {
+    match Mid::try_from(value) {
+        Ok(mid) if mid > Mid::ZERO => Ok(mid),
+        _ => Err(Malformed::new("mid", format!("{value} is below 1"))),
+    }
+}
+
+fn ordinal(value: i64) -> Result<Ordinal, Malformed> {
+    Ordinal::try_from(value).map_err(|e| Malformed::new("n", e))
+}
+
+impl TryFrom<proto::MessageSequenced> for Message {
+    type Error = Malformed;
+
+    fn try_from(message: proto::MessageSequenced) -> Result<Self, Malformed> {
+        Ok(Self {
+            srcid: uid("srcid", message.srcid)?,
+            destid: uid("destid", message.destid)?,
+            client_msg_id: message
+                .client_msg_id
+                .try_into()
+                .map_err(|e| Malformed::new("client_msg_id", e))?,
+            msg: text(message.msg)?,
+            mid: mid(message.mid)?,
+            n: ordinal(message.n)?,
+        })
+    }
+}
+
+impl From<Message> for proto::MessageSequenced {
+    fn from(message: Message) -> Self {
+        Self {
+            srcid: message.srcid.get(),
+            destid: message.destid.get(),
+            client_msg_id: message.client_msg_id.into_string(),
+            msg: message.msg,
+            mid: message.mid.get(),
+            n: message.n.get(),
+        }
+    }
+}
+
+impl TryFrom<proto::ReadPositionMoved> for ReadPosition {
+    type Error = Malformed;
+
+    fn try_from(position: proto::ReadPositionMoved) -> Result<Self, Malformed> {
+        Ok(Self {
+            uid: uid("uid", position.uid)?,
+            peer: uid("peer", position.peer)?,
+            device: device(position.device)?,
+            mid: mid(position.mid)?,
+            n: position.n.map(ordinal).transpose()?,
+        })
+    }
+}
+
+impl From<ReadPosition> for proto::ReadPositionMoved {
+    fn from(position: ReadPosition) -> Self {
+        Self {
+            uid: position.uid.get(),
+            peer: position.peer.get(),
+            device: proto::DeviceClass::from(position.device).into(),
+            mid: position.mid.get(),
+            n: position.n.map(Ordinal::get),
+        }
+    }
+}
+
+impl From<proto::ControlApplied> for Rules {
+    fn from(rules: proto::ControlApplied) -> Self {
+        Self {
+            rule_version: rules.rule_version,
+            dedup_window_ms: rules.dedup_window_ms,
+            dedup_max_entries: rules.dedup_max_entries,
+            max_msg_bytes: rules.max_msg_bytes,
+        }
+    }
+}
+
+impl From<Rules> for proto::ControlApplied {
+    fn from(rules: Rules) -> Self {
+        Self {
+            rule_version: rules.rule_version,
+            dedup_window_ms: rules.dedup_window_ms,
+            dedup_max_entries: rules.dedup_max_entries,
+            max_msg_bytes: rules.max_msg_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(body: Body) -> Event {
+        let mark = SrcMark {
+            epoch: 1,
+            offset: 41,
+        };
+        Event {
+            src: Source {
+                mark,
+                leader_epoch: 3,
+            },
+            ts: TimestampMs(5),
+            body,
+        }
+    }
+
+    #[test]
+    fn every_body_round_trips() {
+        let user = |uid: i64| UserId::try_from(uid).unwrap();
+        let bodies = [
+            Body::Message(Message {
+                srcid: user(i64::MAX),
+                destid: user(1),
+                client_msg_id: "c".to_owned().try_into().unwrap(),
+                msg: "\u{1f30a}\t\"'\n".to_owned(),
+                mid: Mid::ZERO.next(),
+                n: Ordinal::ZERO.next(),
+            }),
+            Body::ReadPosition(ReadPosition {
+                uid: user(1),
+                peer: user(i64::MAX),
+                device: DeviceClass::Mobile,
+                mid: Mid::ZERO.next(),
+                n: None,
+            }),
+            Body::Control(Rules::VERSION_1),
+            Body::Progress,
+        ];
+        for body in bodies {
+            let event = event(body);
+            assert_eq!(
+                Event::parse(&event.clone().encode(), event.ts).unwrap(),
+                event
+            );
+        }
+    }
+
+    #[test]
+    fn marks_rise_with_the_epoch_first() {
+        assert!(
+            SrcMark {
+                epoch: 1,
+                offset: -1
+            } > SrcMark {
+                epoch: 0,
+                offset: i64::MAX
+            }
+        );
+        assert!(
+            SrcMark::START
+                < SrcMark {
+                    epoch: 0,
+                    offset: 0
+                }
+        );
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        assert_eq!(Event::parse(b"", TimestampMs(0)).unwrap_err().field, "src");
+        assert_eq!(
+            Event::parse(b"junk", TimestampMs(0)).unwrap_err().field,
+            "value"
+        );
+    }
+}

@@ -1,0 +1,399 @@
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A value that is not what its name says; the text says what was wrong and what is right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidId(String);
+
+impl InvalidId {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// A user: 1 … 2^63−1. JSON carries it as a decimal string; numbers are accepted up to 2^53.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserId(i64);
+
+/// The largest integer that every JSON implementation keeps exact (2^53).
+const LARGEST_JSON_INTEGER: u64 = 1 << 53;
+
+impl UserId {
+    /// 1 … 2^63−1.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for UserId {
+    type Error = InvalidId;
+
+    fn try_from(uid: i64) -> Result<Self, InvalidId> {
+        if uid < 1 {
+            return Err(InvalidId::new(format!(
+                "{uid} is not a uid: 1 to 9223372036854775807 are"
+            )));
+        }
+        Ok(Self(uid))
+    }
+}
+
+impl FromStr for UserId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        // i64's own parser also takes a leading "+" and zeros, and then two texts would name one user.
+        let canonical = text
+            .as_bytes()
+            .first()
+            .is_some_and(|c| (b'1'..=b'9').contains(c));
+        match text.parse() {
+            Ok(uid) if canonical => Ok(Self(uid)),
+            _ => Err(InvalidId::new(format!(
+                "{:?} is not a uid: write a decimal integer from 1 to 9223372036854775807",
+                Excerpt(text)
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "u{}", self.0)
+    }
+}
+
+impl Serialize for UserId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UserId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl de::Visitor<'_> for Visitor {
+            type Value = UserId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a uid, as a decimal string from \"1\" to \"9223372036854775807\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<UserId, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<UserId, E> {
+                if number > LARGEST_JSON_INTEGER {
+                    return Err(E::custom(format!(
+                        "the number {number} is above 2^53, where JSON loses integers: write \"{number}\" as a string"
+                    )));
+                }
+                UserId::try_from(number.cast_signed()).map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<UserId, E> {
+                UserId::try_from(number).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// The first characters of something too long to repeat whole.
+struct Excerpt<'a>(&'a str);
+
+impl fmt::Debug for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cut: String = self.0.chars().take(40).collect();
+        let more = if cut.len() < self.0.len() { "…" } else { "" };
+        write!(f, "{cut:?}{more}")
+    }
+}
+
+macro_rules! counter {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(i64);
+
+        impl $name {
+            /// Before the first.
+            pub const ZERO: Self = Self(0);
+
+            /// 0, 1, 2 …
+            #[must_use]
+            pub const fn get(self) -> i64 {
+                self.0
+            }
+
+            /// The one after it.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
+        }
+
+        impl TryFrom<i64> for $name {
+            type Error = InvalidId;
+
+            fn try_from(value: i64) -> Result<Self, InvalidId> {
+                if value < 0 {
+                    return Err(InvalidId::new(format!("{value} is below 0")));
+                }
+                Ok(Self(value))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+counter! {
+    /// A message's number in its conversation: 1, 2, 3 …; 0 stands before the first.
+    Mid
+}
+
+counter! {
+    /// How many messages one side of a conversation has sent, up to some message; unread is newest − read.
+    Ordinal
+}
+
+/// Log time: milliseconds since 1970, UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct TimestampMs(pub i64);
+
+/// A direct conversation: two users, the smaller uid first. Written `lo,hi` (the seed's sessionId).
+///
+/// Groups (`g:<gid>`) will make this an enum; that is why its fields are private.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConversationId {
+    lo: UserId,
+    hi: UserId,
+}
+
+impl ConversationId {
+    /// The conversation of two users, in either order; both may be the same.
+    #[must_use]
+    pub fn direct(one: UserId, other: UserId) -> Self {
+        Self {
+            lo: one.min(other),
+            hi: one.max(other),
+        }
+    }
+
+    /// The smaller uid.
+    #[must_use]
+    pub fn lo(self) -> UserId {
+        self.lo
+    }
+
+    /// The larger uid.
+    #[must_use]
+    pub fn hi(self) -> UserId {
+        self.hi
+    }
+
+    /// A note to oneself, which is never unread.
+    #[must_use]
+    pub fn is_to_self(self) -> bool {
+        self.lo == self.hi
+    }
+}
+
+impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.lo, self.hi)
+    }
+}
+
+impl FromStr for ConversationId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let (one, other) = text.split_once(',').ok_or_else(|| {
+            InvalidId::new(format!(
+                "{:?} is not a conversation: write two uids, as 1000,1001",
+                Excerpt(text)
+            ))
+        })?;
+        Ok(Self::direct(one.parse()?, other.parse()?))
+    }
+}
+
+/// The kind of device that read; each has its own read positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceClass {
+    /// The desktop program.
+    Pc,
+    /// The telephone.
+    Mobile,
+}
+
+impl DeviceClass {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Pc, Self::Mobile];
+
+    /// `pc` or `mobile`, as in JSON and in Redis keys.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pc => "pc",
+            Self::Mobile => "mobile",
+        }
+    }
+}
+
+impl fmt::Display for DeviceClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for DeviceClass {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        match text {
+            "pc" => Ok(Self::Pc),
+            "mobile" => Ok(Self::Mobile),
+            _ => Err(InvalidId::new(format!(
+                "{:?} is not a device class: pc and mobile are",
+                Excerpt(text)
+            ))),
+        }
+    }
+}
+
+/// The sender's own id of a send: 1–64 bytes of UTF-8 without control characters. A UUIDv7 is best.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ClientMsgId(String);
+
+impl ClientMsgId {
+    /// The longest, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// The id as it came.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id as it came.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl TryFrom<String> for ClientMsgId {
+    type Error = InvalidId;
+
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        let wrong = if text.is_empty() {
+            "it is empty".to_owned()
+        } else if text.len() > Self::MAX_BYTES {
+            format!("it has {} bytes", text.len())
+        } else if text.chars().any(char::is_control) {
+            "it has a control character".to_owned()
+        } else {
+            return Ok(Self(text));
+        };
+        Err(InvalidId::new(format!(
+            "{wrong}: 1 to 64 bytes of UTF-8 without control characters are right"
+        )))
+    }
+}
+
+impl fmt::Display for ClientMsgId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_has_one_spelling() {
+        assert_eq!(
+            "9223372036854775807".parse::<UserId>().unwrap().get(),
+            i64::MAX
+        );
+        for text in [
+            "",
+            "0",
+            "-1",
+            "+1",
+            "01",
+            " 1",
+            "1 ",
+            "1.0",
+            "9223372036854775808",
+            "x",
+        ] {
+            assert!(text.parse::<UserId>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_uid_is_a_string_in_json_and_a_small_number_is_taken() {
+        assert_eq!(serde_json::to_string(&UserId(7)).unwrap(), "\"7\"");
+        assert_eq!(serde_json::from_str::<UserId>("\"7\"").unwrap(), UserId(7));
+        assert_eq!(
+            serde_json::from_str::<UserId>("9007199254740992").unwrap(),
+            UserId(1 << 53)
+        );
+        for json in ["9007199254740993", "0", "-1", "1.5", "null", "true", "\"\""] {
+            assert!(serde_json::from_str::<UserId>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_has_its_smaller_uid_first() {
+        let conversation: ConversationId = "1001,1000".parse().unwrap();
+        assert_eq!(conversation.to_string(), "1000,1001");
+        assert!(!conversation.is_to_self());
+        assert!("5,5".parse::<ConversationId>().unwrap().is_to_self());
+        assert!("5".parse::<ConversationId>().is_err());
+    }
+
+    #[test]
+    fn a_client_msg_id_is_bounded_and_printable() {
+        assert!(ClientMsgId::try_from("ü".repeat(32)).is_ok());
+        for text in [
+            String::new(),
+            "ü".repeat(33),
+            "a\nb".to_owned(),
+            "\u{85}".to_owned(),
+        ] {
+            assert!(ClientMsgId::try_from(text.clone()).is_err(), "{text:?}");
+        }
+    }
+}

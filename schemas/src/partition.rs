@@ -1,0 +1,146 @@
+use std::{fmt, str::FromStr};
+
+use serde::Serialize;
+
+use crate::{ConversationId, InvalidId, UserId};
+
+/// How many partitions every topic has and how many tables every sharded table has. Frozen for life.
+pub const PARTITIONS: u8 = 64;
+
+/// One of the 64 partitions; MySQL's `hashvalue` and the number of its tables.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Partition(u8);
+
+impl Partition {
+    /// All 64, ascending.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator {
+        (0..PARTITIONS).map(Self)
+    }
+
+    /// The partition of a direct conversation: (srcid + destid) mod 64.
+    #[must_use]
+    pub fn of(conversation: ConversationId) -> Self {
+        // Two positive i64 never overflow a u64.
+        let sum = conversation.lo().get().unsigned_abs() + conversation.hi().get().unsigned_abs();
+        Self((sum % u64::from(PARTITIONS)) as u8)
+    }
+
+    /// The number of a user's own tables (`contact_<n>`): uid mod 64.
+    #[must_use]
+    pub fn of_user(uid: UserId) -> Self {
+        Self((uid.get().unsigned_abs() % u64::from(PARTITIONS)) as u8)
+    }
+
+    /// 0 … 63.
+    #[must_use]
+    pub fn get(self) -> u8 {
+        self.0
+    }
+
+    /// 0 … 63, for indexing.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl TryFrom<i64> for Partition {
+    type Error = InvalidId;
+
+    fn try_from(value: i64) -> Result<Self, InvalidId> {
+        u8::try_from(value)
+            .ok()
+            .filter(|n| *n < PARTITIONS)
+            .map(Self)
+            .ok_or_else(|| InvalidId::new(format!("{value} is not a partition: 0 to 63 are")))
+    }
+}
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p{}", self.0)
+    }
+}
+
+/// Where a record of `chat.inbound` is: what a 202 answers, and what `after=` takes. Written `<partition>:<offset>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InboundPosition {
+    /// The partition.
+    pub partition: Partition,
+    /// The offset, from 0.
+    pub offset: i64,
+}
+
+impl fmt::Display for InboundPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.partition, self.offset)
+    }
+}
+
+impl FromStr for InboundPosition {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let wrong = || {
+            InvalidId::new(format!(
+                "{text:?} is not a position: write <partition>:<offset>, as 17:42"
+            ))
+        };
+        let (partition, offset) = text.split_once(':').ok_or_else(wrong)?;
+        let offset: i64 = offset.parse().map_err(|_| wrong())?;
+        if offset < 0 {
+            return Err(wrong());
+        }
+        Ok(Self {
+            partition: partition.parse::<i64>().map_err(|_| wrong())?.try_into()?,
+            offset,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        UserId::try_from(uid).unwrap()
+    }
+
+    #[test]
+    fn the_largest_uids_do_not_overflow() {
+        let largest = ConversationId::direct(user(i64::MAX), user(i64::MAX));
+        // 2 · (2^63 − 1) = 2^64 − 2
+        assert_eq!(Partition::of(largest).get(), 62);
+    }
+
+    proptest! {
+        #[test]
+        fn both_directions_share_a_partition(a in 1..=i64::MAX, b in 1..=i64::MAX) {
+            let there = Partition::of(ConversationId::direct(user(a), user(b)));
+            prop_assert_eq!(there, Partition::of(ConversationId::direct(user(b), user(a))));
+            prop_assert_eq!(i128::from(there.get()), (i128::from(a) + i128::from(b)) % 64);
+        }
+
+        #[test]
+        fn positions_round_trip(partition in 0..64_i64, offset in 0..=i64::MAX) {
+            let position = InboundPosition { partition: partition.try_into().unwrap(), offset };
+            prop_assert_eq!(position.to_string().parse::<InboundPosition>().unwrap(), position);
+        }
+    }
+
+    #[test]
+    fn positions_out_of_range_are_refused() {
+        for text in ["64:1", "-1:1", "1:-1", "1", ":", "a:b", "1:2:3", ""] {
+            assert!(text.parse::<InboundPosition>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Which sends of late are sequenced: repeats of them emit nothing (PROTOCOL S1, S3).
+
+use std::{collections::VecDeque, hash::BuildHasher as _};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use schemas::{ClientMsgId, ConversationId, Mid, TimestampMs, UserId, event::Rules};
+
+use crate::sabotage::{Rule, dropped};
+
+/// BLAKE3 over (conversation, sender, client_msg_id), cut to 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct DedupKey(pub(super) [u8; 16]);
+
+impl DedupKey {
+    pub(super) fn new(
+        conversation: ConversationId,
+        sender: UserId,
+        client_msg_id: &ClientMsgId,
+    ) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        if !dropped(Rule::S3Sender) {
+            // All of fixed length, so that no two triples have one encoding.
+            hasher.update(&conversation.lo().get().to_le_bytes());
+            hasher.update(&conversation.hi().get().to_le_bytes());
+            hasher.update(&sender.get().to_le_bytes());
+        }
+        hasher.update(client_msg_id.as_str().as_bytes());
+        Self(first_bytes(&hasher))
+    }
+}
+
+/// What must be equal in a repeat: a hash over the fields, never over encoded bytes, which may differ for equal fields.
+pub(super) fn payload_hash(srcid: UserId, destid: UserId, msg: &str) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&srcid.get().to_le_bytes());
+    hasher.update(&destid.get().to_le_bytes());
+    hasher.update(msg.as_bytes());
+    u64::from_le_bytes(first_bytes(&hasher))
+}
+
+fn first_bytes<const N: usize>(hasher: &blake3::Hasher) -> [u8; N] {
+    let mut bytes = [0; N];
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// One sequenced send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) key: DedupKey,
+    pub(super) payload_hash: u64,
+    /// Log time of the message.
+    pub(super) ts: TimestampMs,
+    pub(super) mid: Mid,
+}
+
+impl Entry {
+    /// Whether a repeat at `ts` is still recognised.
+    pub(super) fn is_live(&self, ts: TimestampMs, window_ms: i64) -> bool {
+        ts.0.saturating_sub(self.ts.0) <= window_ms
+    }
+}
+
+/// The sends remembered, in log order, and an index into them by key.
+#[derive(Clone, Default)]
+pub(super) struct Dedup {
+    entries: VecDeque<Entry>,
+    /// Numbers of entries, counted from the first ever remembered.
+    index: HashTable<u64>,
+    /// The number of the oldest entry that is left.
+    first: u64,
+    hasher: DefaultHashBuilder,
+}
+
+impl Dedup {
+    /// The entry of a key, which may be past the window but not yet evicted.
+    pub(super) fn get(&self, key: &DedupKey) -> Option<&Entry> {
+        let number = self.index.find(self.hasher.hash_one(key), |number| {
+            self.entry(*number).key == *key
+        })?;
+        Some(self.entry(*number))
+    }
+
+    /// Remembers a send. A key that is known keeps its entry: only a foreign log has such an event.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        if self.get(&entry.key).is_some() {
+            return;
+        }
+        let number = self.first + self.entries.len() as u64;
+        let hash = self.hasher.hash_one(entry.key);
+        self.entries.push_back(entry);
+        let Self {
+            entries,
+            index,
+            first,
+            hasher,
+        } = self;
+        index.insert_unique(hash, number, |number| {
+            hasher.hash_one(entries[(number - *first) as usize].key)
+        });
+    }
+
+    /// Forgets what is past the window at `clock`, and the oldest above the largest count.
+    pub(super) fn evict(&mut self, clock: TimestampMs, rules: &Rules) {
+        let most = usize::try_from(rules.dedup_max_entries).unwrap_or(0);
+        while let Some(oldest) = self.entries.front() {
+            if oldest.is_live(clock, rules.dedup_window_ms) && self.entries.len() <= most {
+                return;
+            }
+            self.forget_oldest();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn refresh(&mut self, key: &DedupKey, ts: TimestampMs) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == *key) {
+            entry.ts = ts;
+        }
+    }
+
+    /// In log order.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(oldest) = self.entries.pop_front() else {
+            return;
+        };
+        let number = self.first;
+        self.first += 1;
+        if let Ok(slot) = self
+            .index
+            .find_entry(self.hasher.hash_one(oldest.key), |found| *found == number)
+        {
+            slot.remove();
+        }
+    }
+
+    fn entry(&self, number: u64) -> &Entry {
+        &self.entries[(number - self.first) as usize]
+    }
+}
+
+impl PartialEq for Dedup {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+impl std::fmt::Debug for Dedup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.entries).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(n: u8, ts: i64) -> Entry {
+        Entry {
+            key: DedupKey([n; 16]),
+            payload_hash: 0,
+            ts: TimestampMs(ts),
+            mid: Mid::ZERO,
+        }
+    }
+
+    fn rules(window: i64, most: i64) -> Rules {
+        Rules {
+            dedup_window_ms: window,
+            dedup_max_entries: most,
+            ..Rules::VERSION_1
+        }
+    }
+
+    #[test]
+    fn an_entry_lives_to_the_end_of_its_window() {
+        let mut dedup = Dedup::default();
+        dedup.insert(entry(1, 100));
+        dedup.insert(entry(2, 101));
+        dedup.evict(TimestampMs(110), &rules(10, 9));
+        assert!(dedup.get(&DedupKey([1; 16])).is_some());
+        dedup.evict(TimestampMs(111), &rules(10, 9));
+        assert!(dedup.get(&DedupKey([1; 16])).is_none());
+        assert!(dedup.get(&DedupKey([2; 16])).is_some());
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many() {
+        let mut dedup = Dedup::default();
+        for n in 0..200 {
+            dedup.insert(entry(n, 0));
+            dedup.evict(TimestampMs(0), &rules(10, 50));
+        }
+        assert_eq!(dedup.iter().len(), 50);
+        for n in 0..200 {
+            assert_eq!(dedup.get(&DedupKey([n; 16])).is_some(), n >= 150, "{n}");
+        }
+    }
+
+    #[test]
+    fn an_entry_costs_what_the_docs_say() {
+        assert_eq!(size_of::<Entry>(), 40);
+        // A number and the table's control byte.
+        assert_eq!(size_of::<u64>() + 1, 9);
+    }
+}

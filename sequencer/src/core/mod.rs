@@ -1,0 +1,26 @@
+//! What is decided, without I/O, clock or randomness: [`step`] decides, [`apply`](State::apply) alone changes state.
+//!
+//! The state of a partition is the fold of [`State::apply`] over that partition's own output (PROTOCOL S1): nothing in
+//! it depends on a record that emitted nothing, on a timer or on the binary.
+//!
+//! # Memory
+//! An idle conversation takes a slot of 81 bytes in the hash table, which is between 7/16 and 7/8 full: 93 to 185
+//! bytes. A dedup entry takes 40 bytes in a ring that doubles when it is full, and a slot of 9 bytes: 51 to 101 bytes.
+//! Rule version 1 remembers at most a million entries, so 101 MB per partition at the very most.
+
+mod control;
+mod conversation;
+mod dedup;
+pub mod snapshot;
+mod state;
+mod step;
+
+pub(crate) use control::known as check_rules;
+pub use control::{KNOWN_RULE_VERSION, UnknownRules};
+pub use state::State;
+pub use step::{Decision, Inbound, Refusal, Silent, step};
+
+#[cfg(test)]
+mod forbidden;
+#[cfg(test)]
+mod properties;

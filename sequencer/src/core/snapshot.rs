@@ -1,0 +1,154 @@
+//! A state as it travels: `chat.snapshots`' [`SequencerSnapshot`].
+
+use schemas::{
+    ConversationId, Mid, TimestampMs, UserId,
+    event::{Rules, Source},
+    proto::{self, SequencerSnapshot},
+};
+
+use super::{
+    State, UnknownRules,
+    control::known,
+    conversation::{Conversation, ReadMids, RecentSenders},
+    dedup::{Dedup, DedupKey, Entry},
+};
+
+/// The format of the snapshots written and read here.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// A snapshot that is no state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSnapshot {
+    /// Written in a format that is not read here.
+    #[error("format version {0}, {FORMAT_VERSION} is read")]
+    Format(u32),
+    /// A field is outside what its docs allow.
+    #[error("{0}")]
+    Field(&'static str),
+    /// Its rules are of a version that this binary lacks.
+    #[error(transparent)]
+    Rules(#[from] UnknownRules),
+}
+
+/// The state as a snapshot with `src` as its mark; equal states give equal bytes. The place in `chat.events` is the
+/// caller's to fill in.
+#[must_use]
+pub fn write(state: &State, src: Source) -> SequencerSnapshot {
+    let mut conversations: Vec<_> = state.conversations.iter().collect();
+    conversations.sort_unstable_by_key(|(id, _)| **id);
+    SequencerSnapshot {
+        format_version: FORMAT_VERSION,
+        src: Some(src.into()),
+        events_offset: 0,
+        src_before_offset: None,
+        clock_ms: state.clock.0,
+        rules: Some(state.rules.into()),
+        conversations: conversations
+            .into_iter()
+            .map(|(id, conversation)| write_conversation(*id, conversation))
+            .collect(),
+        dedup: state.dedup.iter().map(write_entry).collect(),
+    }
+}
+
+/// The state in a snapshot.
+///
+/// # Errors
+/// [`InvalidSnapshot`] where it is none, which a whole snapshot of our own never is.
+pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
+    if snapshot.format_version != FORMAT_VERSION {
+        return Err(InvalidSnapshot::Format(snapshot.format_version));
+    }
+    let rules: Rules = snapshot
+        .rules
+        .ok_or(InvalidSnapshot::Field("rules"))?
+        .into();
+    known(&rules)?;
+    let mut dedup = Dedup::default();
+    for entry in &snapshot.dedup {
+        dedup.insert(read_entry(entry)?);
+    }
+    Ok(State {
+        clock: TimestampMs(snapshot.clock_ms),
+        rules,
+        conversations: snapshot
+            .conversations
+            .iter()
+            .map(read_conversation)
+            .collect::<Result<_, _>>()?,
+        dedup,
+    })
+}
+
+fn write_conversation(id: ConversationId, conversation: &Conversation) -> proto::ConversationState {
+    proto::ConversationState {
+        lo: id.lo().get(),
+        hi: id.hi().get(),
+        last_mid: conversation.last_mid.get(),
+        lo_count: conversation.lo_count,
+        recent_senders_low: conversation.recent.low,
+        recent_senders_high: conversation.recent.high,
+        lo_read: Some(write_read_mids(conversation.lo_read)),
+        hi_read: Some(write_read_mids(conversation.hi_read)),
+    }
+}
+
+fn write_read_mids(mids: ReadMids) -> proto::ReadMids {
+    proto::ReadMids {
+        pc: mids.pc.get(),
+        mobile: mids.mobile.get(),
+    }
+}
+
+fn write_entry(entry: &Entry) -> proto::DedupEntry {
+    proto::DedupEntry {
+        key: entry.key.0.to_vec(),
+        payload_hash: entry.payload_hash,
+        ts_ms: entry.ts.0,
+        mid: entry.mid.get(),
+    }
+}
+
+fn read_conversation(
+    conversation: &proto::ConversationState,
+) -> Result<(ConversationId, Conversation), InvalidSnapshot> {
+    let uid = |uid| UserId::try_from(uid).map_err(|_| InvalidSnapshot::Field("conversations.lo"));
+    let last_mid = mid(conversation.last_mid)?;
+    if !(0..=last_mid.get()).contains(&conversation.lo_count) {
+        return Err(InvalidSnapshot::Field("conversations.lo_count"));
+    }
+    let id = ConversationId::direct(uid(conversation.lo)?, uid(conversation.hi)?);
+    let state = Conversation {
+        last_mid,
+        lo_count: conversation.lo_count,
+        recent: RecentSenders {
+            low: conversation.recent_senders_low,
+            high: conversation.recent_senders_high,
+        },
+        lo_read: read_read_mids(conversation.lo_read.as_ref())?,
+        hi_read: read_read_mids(conversation.hi_read.as_ref())?,
+    };
+    Ok((id, state))
+}
+
+fn read_read_mids(mids: Option<&proto::ReadMids>) -> Result<ReadMids, InvalidSnapshot> {
+    let mids = mids.ok_or(InvalidSnapshot::Field("conversations.lo_read"))?;
+    Ok(ReadMids {
+        pc: mid(mids.pc)?,
+        mobile: mid(mids.mobile)?,
+    })
+}
+
+fn read_entry(entry: &proto::DedupEntry) -> Result<Entry, InvalidSnapshot> {
+    let key = <[u8; 16]>::try_from(entry.key.as_slice());
+    Ok(Entry {
+        key: DedupKey(key.map_err(|_| InvalidSnapshot::Field("dedup.key"))?),
+        payload_hash: entry.payload_hash,
+        ts: TimestampMs(entry.ts_ms),
+        mid: mid(entry.mid)?,
+    })
+}
+
+fn mid(value: i64) -> Result<Mid, InvalidSnapshot> {
+    Mid::try_from(value).map_err(|_| InvalidSnapshot::Field("mid"))
+}

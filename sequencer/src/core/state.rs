@@ -1,0 +1,98 @@
+//! The state of one partition.
+
+use hashbrown::HashMap;
+use schemas::{
+    ConversationId, TimestampMs,
+    event::{Body, Event, Message, ReadPosition, Rules},
+};
+
+use super::{
+    conversation::{Conversation, Side},
+    dedup::{Dedup, DedupKey, Entry, payload_hash},
+};
+
+/// The fold of one partition of `chat.events`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Time of the last message, read position or control event (PROTOCOL S2).
+    pub(super) clock: TimestampMs,
+    pub(super) rules: Rules,
+    pub(super) conversations: HashMap<ConversationId, Conversation>,
+    pub(super) dedup: Dedup,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            clock: TimestampMs(0),
+            rules: Rules::VERSION_1,
+            conversations: HashMap::new(),
+            dedup: Dedup::default(),
+        }
+    }
+}
+
+impl State {
+    /// The log's clock: no later event has an earlier time.
+    #[must_use]
+    pub fn clock(&self) -> TimestampMs {
+        self.clock
+    }
+
+    /// The rules in force.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// How many conversations it remembers.
+    #[must_use]
+    pub fn conversations(&self) -> usize {
+        self.conversations.len()
+    }
+
+    /// How many sends it remembers for recognising repeats.
+    #[must_use]
+    pub fn dedup_entries(&self) -> usize {
+        self.dedup.iter().len()
+    }
+
+    /// Folds one event of the partition in. Nothing else changes a state, and an event that no sequencer would write
+    /// leaves it whole.
+    pub fn apply(&mut self, event: &Event) {
+        if event.body == Body::Progress {
+            return;
+        }
+        self.clock = self.clock.max(event.ts);
+        if let Body::Control(rules) = &event.body {
+            self.rules = *rules;
+        }
+        // What the clock has passed goes before the insertion, so that a key sent anew after its window is absent then.
+        self.dedup.evict(self.clock, &self.rules);
+        match &event.body {
+            Body::Message(message) => self.apply_message(message),
+            Body::ReadPosition(position) => self.apply_read_position(position),
+            Body::Control(_) | Body::Progress => {}
+        }
+    }
+
+    fn apply_message(&mut self, message: &Message) {
+        let id = message.conversation();
+        let conversation = self.conversations.entry(id).or_default();
+        conversation.push(Side::of(id, message.srcid));
+        self.dedup.insert(Entry {
+            key: DedupKey::new(id, message.srcid, &message.client_msg_id),
+            payload_hash: payload_hash(message.srcid, message.destid, &message.msg),
+            ts: self.clock,
+            mid: message.mid,
+        });
+        self.dedup.evict(self.clock, &self.rules);
+    }
+
+    fn apply_read_position(&mut self, position: &ReadPosition) {
+        let id = position.conversation();
+        if let Some(conversation) = self.conversations.get_mut(&id) {
+            conversation.read(Side::of(id, position.uid), position.device, position.mid);
+        }
+    }
+}

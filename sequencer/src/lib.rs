@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+
+mod config;
+pub mod core;
+mod runtime;
+mod sabotage;
+mod service;
+pub mod shell;
+#[cfg(test)]
+mod sim;
+
+pub use config::{Config, SequencerConfig};
+pub use runtime::Status;
+pub use service::start;

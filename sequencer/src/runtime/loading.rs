@@ -1,0 +1,166 @@
+//! Starts of partitions: what [`Loader`] asks for, read from Kafka. Runs on a thread of its own, so that partitions
+//! that are being worked on do not wait for others to start.
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use event_log::{Bounds, KafkaFault, LogReader, Record};
+use schemas::{Partition, topics::Topic};
+
+use super::effects::Run;
+use crate::shell::{Assembler, EventRecord, LoadError, Loaded, Loader, LogRange, Need};
+
+/// How a start ended.
+pub(super) struct LoadReport {
+    pub(super) starts: Vec<(Partition, Run)>,
+    pub(super) outcome: Result<BTreeMap<Partition, Loaded>, LoadFault>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadFault {
+    /// Worth another try.
+    #[error(transparent)]
+    Kafka(#[from] KafkaFault),
+    /// Not worth one.
+    #[error(transparent)]
+    Refused(#[from] LoadError),
+}
+
+/// Loads `starts` together: a few requests to the brokers serve them all.
+pub(super) fn begin(
+    reader: Arc<LogReader>,
+    starts: Vec<(Partition, Run)>,
+    reports: mpsc::Sender<LoadReport>,
+) {
+    thread::Builder::new()
+        .name("sequencer-load".to_owned())
+        .spawn(move || {
+            let partitions: Vec<Partition> =
+                starts.iter().map(|(partition, _)| *partition).collect();
+            let outcome = load(&reader, &partitions);
+            // A worker that is gone starts nothing.
+            let _ = reports.send(LoadReport { starts, outcome });
+        })
+        .expect("the system has a thread to spare");
+}
+
+fn load(
+    reader: &LogReader,
+    partitions: &[Partition],
+) -> Result<BTreeMap<Partition, Loaded>, LoadFault> {
+    // The events' ends come first: an inbound record that an event names is on the log by then.
+    let events = reader.bounds(Topic::Events, partitions)?;
+    let inbound = reader.bounds(Topic::Inbound, partitions)?;
+    let mut snapshots = read_snapshots(reader, partitions)?;
+    let mut loaders = BTreeMap::new();
+    for &partition in partitions {
+        let loader = Loader::new(
+            partition,
+            range(&events, partition),
+            range(&inbound, partition),
+            snapshots.remove(&partition).unwrap_or_default().finish(),
+        )?;
+        loaders.insert(partition, loader);
+    }
+    while serve(reader, &mut loaders, &events)? {}
+    Ok(loaders
+        .into_iter()
+        .filter_map(|(partition, loader)| Some((partition, loader.finish()?)))
+        .collect())
+}
+
+fn range(bounds: &BTreeMap<Partition, Bounds>, partition: Partition) -> LogRange {
+    bounds
+        .get(&partition)
+        .map_or(LogRange { start: 0, end: 0 }, |bounds| LogRange {
+            start: bounds.start,
+            end: bounds.end,
+        })
+}
+
+fn read_snapshots(
+    reader: &LogReader,
+    partitions: &[Partition],
+) -> Result<BTreeMap<Partition, Assembler>, KafkaFault> {
+    let mut assemblers: BTreeMap<Partition, Assembler> = BTreeMap::new();
+    let ranges: Vec<_> = reader
+        .bounds(Topic::Snapshots, partitions)?
+        .into_iter()
+        .map(|(partition, bounds)| (partition, bounds.start..bounds.end))
+        .collect();
+    reader.scan(Topic::Snapshots, &ranges, |record| {
+        assemblers
+            .entry(record.partition)
+            .or_default()
+            .push(record.bytes());
+        ControlFlow::Continue(())
+    })?;
+    Ok(assemblers)
+}
+
+/// Gives every loader what it needs next; `false` once none needs anything.
+fn serve(
+    reader: &LogReader,
+    loaders: &mut BTreeMap<Partition, Loader>,
+    events: &BTreeMap<Partition, Bounds>,
+) -> Result<bool, LoadFault> {
+    let mut folds = Vec::new();
+    let mut more = false;
+    for (&partition, loader) in loaders.iter_mut() {
+        match loader.need() {
+            Need::Nothing => continue,
+            Need::Events(from) => folds.push((partition, from..range(events, partition).end)),
+            Need::Witness(offset) => {
+                let record = reader.record(Topic::Events, partition, offset)?;
+                loader.on_witness(&record.as_ref().map_or(MISSING, as_event))?;
+            }
+            Need::InboundLeaderEpoch(offset) => {
+                let record = reader.record(Topic::Inbound, partition, offset)?;
+                loader.on_inbound_leader_epoch(record.map(|record| record.leader_epoch))?;
+            }
+        }
+        more = true;
+    }
+    fold(reader, loaders, &folds)?;
+    Ok(more)
+}
+
+fn fold(
+    reader: &LogReader,
+    loaders: &mut BTreeMap<Partition, Loader>,
+    ranges: &[(Partition, std::ops::Range<i64>)],
+) -> Result<(), LoadFault> {
+    let mut refused = None;
+    reader.scan(Topic::Events, ranges, |record| {
+        let Some(loader) = loaders.get_mut(&record.partition) else {
+            return ControlFlow::Continue(());
+        };
+        match loader.on_events([as_event(&record)]) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                refused = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    refused.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// What a loader hears of a record that is gone: it agrees with no snapshot.
+const MISSING: EventRecord<'static> = EventRecord {
+    offset: -1,
+    ts: schemas::TimestampMs(0),
+    value: &[],
+};
+
+fn as_event(record: &Record) -> EventRecord<'_> {
+    EventRecord {
+        offset: record.offset,
+        ts: record.timestamp,
+        value: record.bytes(),
+    }
+}
