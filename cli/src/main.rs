@@ -1,1 +1,23 @@
-fn main() {}
+#![doc = include_str!("../README.md")]
+
+mod args;
+mod client;
+mod commands;
+mod failure;
+mod handles;
+mod input;
+mod posting;
+mod stages;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match commands::run(args) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}

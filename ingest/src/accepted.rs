@@ -10,10 +10,13 @@ use schemas::{ClientMsgId, InboundPosition, proto};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::media::{PROTOBUF, SingleEncoding};
+use crate::{
+    media::{PROTOBUF, SingleEncoding},
+    posted::EventKind,
+};
 
 /// Seconds after which an append that failed may be tried again.
-pub(crate) const RETRY_AFTER_S: u64 = 1;
+const RETRY_AFTER_S: u64 = 1;
 
 /// Where an accepted event is on `chat.inbound`; `after=<partition>:<offset>` of a query waits for it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -59,21 +62,29 @@ pub(crate) fn accepted(
 }
 
 /// 503: it may be on the log or not. A read-ack has no id and may be repeated as it is.
-pub(crate) fn unknown_outcome(client_msg_id: Option<String>) -> Problem {
-    match client_msg_id {
-        Some(id) => Problem::unknown_outcome(id, RETRY_AFTER_S),
-        None => Problem::new(
-            ProblemKind::UnknownOutcome,
-            "unknown: retry with the same body",
-        )
-        .with_retry_after_s(RETRY_AFTER_S),
-    }
+pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) -> Problem {
+    let words = match kind {
+        EventKind::Message => "unknown: retry with the same client_msg_id",
+        EventKind::ReadAck => "unknown: retry with the same body",
+    };
+    let problem = Problem::new(ProblemKind::UnknownOutcome, words);
+    let mut problem = problem.with_retry_after_s(RETRY_AFTER_S);
+    problem.client_msg_id = client_msg_id;
+    problem
 }
 
 /// 503: it is certainly not on the log.
 pub(crate) fn not_appended() -> Problem {
     Problem::unavailable(
         "the log does not take this record at present; nothing was done",
+        RETRY_AFTER_S,
+    )
+}
+
+/// 503: the process stops.
+pub(crate) fn stopping() -> Problem {
+    Problem::unavailable(
+        "the service is stopping; nothing was done from here on",
         RETRY_AFTER_S,
     )
 }

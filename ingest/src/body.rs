@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, BodyDataStream, HttpBody as _};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use bytes::{BufMut as _, BytesMut};
 use futures::StreamExt as _;
 use problem::{Problem, ProblemKind};

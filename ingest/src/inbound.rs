@@ -6,7 +6,12 @@ use event_log::{
 use schemas::{Partition, command::Command, topics::Topic};
 use tokio::sync::oneshot;
 
-use crate::{batch::LineDelivery, config::Config, posted::{EventKind, Posted}, room::Taken};
+use crate::{
+    batch::LineDelivery,
+    config::Config,
+    posted::{EventKind, Posted},
+    room::Taken,
+};
 
 /// What a record takes beside its key and value while it is under way: librdkafka's own fields, the handle, and what the allocator
 /// rounds up.

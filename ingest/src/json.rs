@@ -94,10 +94,12 @@ fn one_of_two(wrong: &str) -> Problem {
 fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     match serde_json::from_slice(text) {
         Ok(value) => Ok(value),
-        Err(_) => Err(reason(text).unwrap_or_else(|| match problem::json::from_slice::<T>(text) {
-            Err(problem) => problem,
-            Ok(_) => Problem::invalid_json("it is not valid"),
-        })),
+        Err(_) => Err(
+            reason(text).unwrap_or_else(|| match problem::json::from_slice::<T>(text) {
+                Err(problem) => problem,
+                Ok(_) => Problem::invalid_json("it is not valid"),
+            }),
+        ),
     }
 }
 
@@ -223,14 +225,38 @@ mod tests {
             (message(r#""extra":1"#), "message.extra"),
             (message(r#""client_msg_id":5"#), "message.client_msg_id"),
             (message(r#""client_msg_id":"""#), "message.client_msg_id"),
-            (r#"{"message":{"destid":"2","msg":"a"}}"#.into(), "message.srcid"),
-            (r#"{"message":{"srcid":0,"destid":"2","msg":"a"}}"#.into(), "message.srcid"),
-            (r#"{"message":{"srcid":9007199254740993,"destid":"2","msg":"a"}}"#.into(), "message.srcid"),
-            (r#"{"message":{"srcid":"9223372036854775808","destid":"2","msg":"a"}}"#.into(), "message.srcid"),
-            (r#"{"message":{"srcid":"1","destid":1.5,"msg":"a"}}"#.into(), "message.destid"),
-            (r#"{"message":{"srcid":"1","destid":"2","msg":["a"]}}"#.into(), "message.msg"),
-            (r#"{"message":{"srcid":"1","destid":"2","msg":"12345678901234567"}}"#.into(), "message.msg"),
-            (r#"{"message":{"srcid":"1","destid":"2","msg":"a\u0000b"}}"#.into(), "message.msg"),
+            (
+                r#"{"message":{"destid":"2","msg":"a"}}"#.into(),
+                "message.srcid",
+            ),
+            (
+                r#"{"message":{"srcid":0,"destid":"2","msg":"a"}}"#.into(),
+                "message.srcid",
+            ),
+            (
+                r#"{"message":{"srcid":9007199254740993,"destid":"2","msg":"a"}}"#.into(),
+                "message.srcid",
+            ),
+            (
+                r#"{"message":{"srcid":"9223372036854775808","destid":"2","msg":"a"}}"#.into(),
+                "message.srcid",
+            ),
+            (
+                r#"{"message":{"srcid":"1","destid":1.5,"msg":"a"}}"#.into(),
+                "message.destid",
+            ),
+            (
+                r#"{"message":{"srcid":"1","destid":"2","msg":["a"]}}"#.into(),
+                "message.msg",
+            ),
+            (
+                r#"{"message":{"srcid":"1","destid":"2","msg":"12345678901234567"}}"#.into(),
+                "message.msg",
+            ),
+            (
+                r#"{"message":{"srcid":"1","destid":"2","msg":"a\u0000b"}}"#.into(),
+                "message.msg",
+            ),
             (ack(r#""device":"tv""#), "read_ack.device"),
             (ack(r#""device":1"#), "read_ack.device"),
             (ack(r#""mid":1"#), "read_ack.device"),
@@ -239,7 +265,10 @@ mod tests {
             (ack(r#""device":"pc","mid":1.5"#), "read_ack.mid"),
             (ack(r#""device":"pc","mid":"newest""#), "read_ack.mid"),
             (ack(r#""device":"pc","mid":"01""#), "read_ack.mid"),
-            (ack(r#""device":"pc","mid":9223372036854775808"#), "read_ack.mid"),
+            (
+                ack(r#""device":"pc","mid":9223372036854775808"#),
+                "read_ack.mid",
+            ),
             (r#"{"typing":{}}"#.into(), "typing"),
             ("{}".into(), "body"),
             ("[]".into(), "body"),

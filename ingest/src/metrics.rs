@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Unit};
-use problem::Problem;
+use problem::ProblemKind;
 
 use crate::posted::EventKind;
 
@@ -25,7 +25,10 @@ pub(crate) struct IngestMetrics {
 impl IngestMetrics {
     pub(crate) fn new() -> Self {
         metrics::describe_counter!(ACCEPTED, "Events that are on the log, by kind");
-        metrics::describe_counter!(REJECTED, "Events that were answered with a problem, by its type");
+        metrics::describe_counter!(
+            REJECTED,
+            "Events that were answered with a problem, by its type"
+        );
         metrics::describe_histogram!(
             DELIVERY,
             Unit::Seconds,
@@ -53,8 +56,8 @@ impl IngestMetrics {
         }
     }
 
-    pub(crate) fn rejected(&self, problem: &Problem) {
-        let kind = problem.kind.uri().trim_start_matches("/problems/");
+    pub(crate) fn rejected(&self, problem: ProblemKind) {
+        let kind = problem.uri().trim_start_matches("/problems/");
         metrics::counter!(REJECTED, "problem" => kind).increment(1);
     }
 

@@ -45,10 +45,6 @@ impl Room {
         self.take(self.capacity_bytes).await
     }
 
-    pub(crate) fn capacity_bytes(&self) -> u32 {
-        self.capacity_bytes
-    }
-
     pub(crate) fn taken_bytes(&self) -> usize {
         self.capacity_bytes as usize - self.free.available_permits()
     }
@@ -65,6 +61,11 @@ impl Taken {
     /// None of it yet.
     pub(crate) fn nothing(room: &Arc<Room>) -> Self {
         room.taken(0)
+    }
+
+    /// How much it is.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.bytes
     }
 
     /// Makes `bytes` of it a part of its own.

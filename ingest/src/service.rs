@@ -21,7 +21,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Ingest {
     pub(crate) config: IngestConfig,
     pub(crate) inbound: Inbound,
-    pub(crate) metrics: IngestMetrics,
+    pub(crate) metrics: Arc<IngestMetrics>,
     /// Room for single posts.
     pub(crate) singles: Arc<Room>,
     /// Room for the lines and results of batches.
@@ -57,7 +57,7 @@ impl Ingest {
         let singles_bytes = config.ingest.in_flight_bytes / 4;
         Ok(Self {
             inbound,
-            metrics: IngestMetrics::new(),
+            metrics: Arc::new(IngestMetrics::new()),
             singles: Room::new(singles_bytes),
             batches: Room::new(config.ingest.in_flight_bytes - singles_bytes),
             batch_slots: Arc::new(Semaphore::new(config.ingest.max_batches)),

@@ -29,7 +29,7 @@ pub(crate) async fn answer(
     let (parts, body) = request.into_parts();
     let declared_bytes = body::declared_bytes(&body);
     let mut body = body.into_data_stream();
-    let answered = async {
+    let answering = async {
         let encoding = SingleEncoding::of(&parts.headers)?;
         let (bytes, room) = take_in(ingest, &mut body, declared_bytes, deadline).await?;
         let posted = parse(encoding, &bytes)?;
@@ -37,9 +37,9 @@ pub(crate) async fn answer(
         let at = append(ingest, posted, room, deadline).await?;
         Ok(accepted(at, client_msg_id, encoding))
     };
-    let answered = answered.await;
+    let answered: Result<Response, Problem> = answering.await;
     if let Err(problem) = &answered {
-        ingest.metrics.rejected(problem);
+        ingest.metrics.rejected(problem.kind);
         tokio::spawn(body::drain(body));
     }
     answered
@@ -96,9 +96,9 @@ async fn append(
         }
         Ok(Ok(Err(DeliveryFailure::Unknown(reason)))) => {
             tracing::debug!(%reason, partition = %record.partition, "an append has an unknown outcome");
-            Err(unknown_outcome(client_msg_id))
+            Err(unknown_outcome(record.kind, client_msg_id))
         }
-        Ok(Err(_dropped)) => Err(unknown_outcome(client_msg_id)),
-        Err(_elapsed) => Err(unknown_outcome(client_msg_id)),
+        Ok(Err(_dropped)) => Err(unknown_outcome(record.kind, client_msg_id)),
+        Err(_elapsed) => Err(unknown_outcome(record.kind, client_msg_id)),
     }
 }

@@ -1,1 +1,13 @@
-//! Not built yet.
+#![doc = include_str!("../README.md")]
+
+mod coalesce;
+mod config;
+mod janitor;
+mod ledger;
+mod messages;
+mod metrics;
+mod outcome;
+mod service;
+
+pub use config::{Config, ProjectorMySqlConfig};
+pub use service::start;

@@ -1,1 +1,21 @@
-//! Not built yet.
+#![doc = include_str!("../README.md")]
+
+mod after;
+mod config;
+mod cursor;
+mod deadline;
+mod epoch;
+mod error;
+mod inbound;
+mod limits;
+mod message_item;
+mod openapi;
+mod parameters;
+mod readiness;
+mod rebuild;
+mod routes;
+mod service;
+mod sink_marks;
+
+pub use config::{Config, QueryApiConfig};
+pub use service::start;

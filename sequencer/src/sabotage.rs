@@ -88,7 +88,7 @@ mod kept {
     }
 
     #[inline(always)]
-    pub(crate) const fn after_step(_: &mut State, _: &Inbound<'_>, _: &Decision) {}
+    pub(crate) const fn after_step(_: &mut State, _: &Inbound<'_>, _: &mut Decision) {}
 
     #[inline(always)]
     pub(crate) const fn after_tick(_: &mut State) {}
@@ -98,7 +98,11 @@ mod kept {
 mod switched {
     use std::cell::Cell;
 
-    use schemas::{TimestampMs, command::Command};
+    use schemas::{
+        TimestampMs,
+        command::Command,
+        event::{Body, Event},
+    };
 
     use super::Rule;
     use crate::core::{Decision, Inbound, Silent, State};
@@ -134,7 +138,16 @@ mod switched {
     }
 
     /// What S1 and S5 forbid after a step.
-    pub(crate) fn after_step(state: &mut State, inbound: &Inbound<'_>, decision: &Decision) {
+    pub(crate) fn after_step(state: &mut State, inbound: &Inbound<'_>, decision: &mut Decision) {
+        if dropped(Rule::S5Event)
+            && let Decision::Emit(Event {
+                body: Body::Control(rules),
+                ..
+            }) = decision
+        {
+            state.set_rules(*rules);
+            *decision = Decision::Silent(Silent::ReadNothing);
+        }
         let silent = matches!(decision, Decision::Silent(_));
         if silent && dropped(Rule::S1Clock) {
             state.move_clock(inbound.ts);

@@ -1,7 +1,7 @@
 -- Merges what the contact rows say and shows the views. ARGV: generation, expiry_ms, uid, nonce, then per peer: uid, n, pc_n, mobile_n.
 -- Answers 1 complete, 0 where the rebuild is no longer this one's, or the rows and the updates since cannot be compared.
 local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
-if not head[2] or lease(head[2]) ~= ARGV[4] then return 0 end
+if head[1] ~= ARGV[1] or not head[2] or lease(head[2]) ~= ARGV[4] then return 0 end
 
 -- One command for many fields: some users have 100,000 peers. Lua passes at most some 8,000 arguments.
 local function write(key, fields)

@@ -222,8 +222,8 @@ impl PartitionShell {
             ts: record.ts,
             value: record.value.as_deref().unwrap_or_default(),
         };
-        let decision = step(&self.state, self.partition, &inbound);
-        sabotage::after_step(&mut self.state, &inbound, &decision);
+        let mut decision = step(&self.state, self.partition, &inbound);
+        sabotage::after_step(&mut self.state, &inbound, &mut decision);
         match decision {
             Decision::Emit(event) => self.emit(event, now_ms),
             Decision::DeadLetter(refusal) => {

@@ -1,6 +1,6 @@
 //! Snapshots in the pieces in which they lie on `chat.snapshots` (PROTOCOL S12: whole and checksummed, or not used).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use prost::Message as _;
 use schemas::proto::{SequencerSnapshot, SnapshotChunk, Source};
@@ -42,7 +42,7 @@ pub fn split(snapshot: &SequencerSnapshot, chunk_bytes: usize) -> Vec<SnapshotCh
 /// Puts the pieces of a partition's snapshots together again, in whatever order they come.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    partial: HashMap<String, Partial>,
+    partial: BTreeMap<String, Partial>,
     whole: Vec<SequencerSnapshot>,
 }
 

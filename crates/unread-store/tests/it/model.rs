@@ -29,8 +29,9 @@ enum Step {
     Begin {
         lease_ms: u64,
     },
+    /// With the latest rebuild, or any.
     Complete {
-        rebuild: prop::sample::Index,
+        rebuild: Option<prop::sample::Index>,
         rows_at_begin: bool,
     },
     Flush,
@@ -43,11 +44,11 @@ fn any_step() -> impl Strategy<Value = Step> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
         8 => peer().prop_map(|peer| Step::Message { peer }),
-        6 => (peer(), device, 0.0..=1.0, prop::bool::weighted(0.85))
+        6 => (peer(), device, 0.0..=1.0, prop::bool::weighted(0.7))
             .prop_map(|(peer, device, share, known)| Step::Read { peer, device, share, known }),
         4 => index().prop_map(|event| Step::Redeliver { event }),
         4 => prop_oneof![Just(0), Just(LEASE_MS)].prop_map(|lease_ms| Step::Begin { lease_ms }),
-        4 => (index(), any::<bool>())
+        4 => (prop::option::of(index()), any::<bool>())
             .prop_map(|(rebuild, rows_at_begin)| Step::Complete { rebuild, rows_at_begin }),
         1 => Just(Step::Flush),
         1 => Just(Step::ForgetScripts),
@@ -113,7 +114,9 @@ impl History {
                 rebuild,
                 rows_at_begin,
             } if !self.rebuilds.is_empty() => {
-                let (rebuild, rows) = rebuild.get(&self.rebuilds);
+                let latest = self.rebuilds.len() - 1;
+                let index = rebuild.map_or(latest, |any| any.index(latest + 1));
+                let (rebuild, rows) = &self.rebuilds[index];
                 self.complete(rebuild, if *rows_at_begin { rows } else { &self.rows })
                     .await;
             }

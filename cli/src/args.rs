@@ -1,0 +1,266 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use schemas::{ConversationId, DeviceClass, InboundPosition, UserId};
+use service_runtime::ConfigArgs;
+
+/// A message backend for instant messaging whose only source of truth is Kafka
+#[derive(Debug, Parser)]
+#[command(name = "tidemark", version, about, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run every service in this process
+    Up,
+    /// Run the HTTP door for producers
+    Ingest,
+    /// Run the sequencer
+    Sequencer,
+    /// Run the projection into Redis
+    ProjectorUnread,
+    /// Run the projections into MySQL
+    ProjectorMysql,
+    /// Run the HTTP API for readers
+    QueryApi,
+    /// The local stack: Kafka, Redis, MariaDB and the services as processes
+    #[command(subcommand)]
+    Stack(StackCommand),
+    /// Set up, start, load real messages, audit, and show the result
+    Demo(DemoArgs),
+    /// The topics, as declared in the schemas
+    #[command(subcommand)]
+    Topics(ApplyOrDiff),
+    /// The databases and tables
+    #[command(subcommand)]
+    Db(DbCommand),
+    /// Send a message
+    Send(SendArgs),
+    /// Say that a user has read
+    Ack(AckArgs),
+    /// Show a user's unread counts
+    Unread(UnreadArgs),
+    /// Show a conversation
+    History(HistoryArgs),
+    /// Say what became of a record of chat.inbound
+    Where {
+        /// <partition>:<offset>, as a 202 says it
+        position: InboundPosition,
+    },
+    /// Show ports, processes, lag and the last audit
+    Status,
+    /// Show topics, decoded
+    Tail(TailArgs),
+    /// Load messages from a file through ingest
+    Load(LoadArgs),
+    /// Compare every projection with the log
+    Audit(AuditArgs),
+    /// Measure the running stack: rates per stage and send→readable latencies
+    Measure(MeasureArgs),
+    /// The configuration in force
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a completion script
+    Completions {
+        /// For which shell
+        shell: Shell,
+    },
+    /// Print the version
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StackCommand {
+    /// Install what is missing: servers, and Kafka's jars
+    Install,
+    /// Start what is not running, and wait until it is ready
+    Up,
+    /// Stop everything; data stay
+    Down,
+    /// Stop everything and drop its data
+    Clean,
+    /// Run a command with fresh servers of its own
+    Exec {
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true)]
+        command: Vec<std::ffi::OsString>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApplyOrDiff {
+    /// Make them agree with the declaration
+    Apply,
+    /// Say in what they differ; exit code 1 if they do
+    Diff,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Create or bring up to date databases, tables and months
+    Apply,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Read everything and say what is wrong
+    Check,
+    /// Print what is in force, secrets redacted
+    Print,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SendArgs {
+    /// The sender's uid
+    pub(crate) from: UserId,
+    /// The receiver's uid
+    pub(crate) to: UserId,
+    /// The text
+    pub(crate) msg: String,
+    /// The sender's id of this send; made up if absent
+    #[arg(long)]
+    pub(crate) client_msg_id: Option<String>,
+    /// Wait until it is readable
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AckArgs {
+    /// Who has read
+    pub(crate) uid: UserId,
+    /// Whose messages
+    pub(crate) peer: UserId,
+    /// On which device class: pc or mobile
+    pub(crate) device: DeviceClass,
+    /// Up to which message; everything if absent
+    pub(crate) mid: Option<i64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UnreadArgs {
+    /// Whose counts
+    pub(crate) uid: UserId,
+    /// Only this device class
+    #[arg(long)]
+    pub(crate) device: Option<DeviceClass>,
+    /// Reflect at least this record of chat.inbound
+    #[arg(long)]
+    pub(crate) after: Vec<InboundPosition>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct HistoryArgs {
+    /// Who reads
+    pub(crate) uid: UserId,
+    /// The other side
+    pub(crate) peer: UserId,
+    /// Only what is unread on this device class
+    #[arg(long, conflicts_with_all = ["before_mid", "after_mid"])]
+    pub(crate) device: Option<DeviceClass>,
+    /// Older than this message, newest first
+    #[arg(long, conflicts_with = "after_mid")]
+    pub(crate) before_mid: Option<i64>,
+    /// Newer than this message, oldest first
+    #[arg(long)]
+    pub(crate) after_mid: Option<i64>,
+    /// How many
+    #[arg(long)]
+    pub(crate) limit: Option<u16>,
+    /// Reflect at least this record of chat.inbound
+    #[arg(long)]
+    pub(crate) after: Vec<InboundPosition>,
+}
+
+/// A topic by what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopicArg {
+    Inbound,
+    Events,
+    Snapshots,
+    DeadLetters,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TailArgs {
+    /// Which topics; the events if absent
+    #[arg(value_enum)]
+    pub(crate) topics: Vec<TopicArg>,
+    /// Only this partition
+    #[arg(long, short)]
+    pub(crate) partition: Option<i64>,
+    /// From this offset, `earliest`, `latest`, or this time (RFC 3339)
+    #[arg(long, default_value = "latest")]
+    pub(crate) from: String,
+    /// Up to this offset or this time; without it, what is there and then what comes
+    #[arg(long)]
+    pub(crate) to: Option<String>,
+    /// Stop after this many records
+    #[arg(long, short = 'n')]
+    pub(crate) max: Option<u64>,
+    /// Stop at what is there now
+    #[arg(long)]
+    pub(crate) no_follow: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoadArgs {
+    /// Lines `sender receiver unix-time`, or NDJSON as POST /v1/events takes it; .gz is unpacked
+    pub(crate) file: PathBuf,
+    /// Added to every uid of a file of `sender receiver unix-time` lines
+    #[arg(long, default_value_t = 0)]
+    pub(crate) shift_uids: i64,
+    /// Let every receiver read some of it, deterministically
+    #[arg(long)]
+    pub(crate) acks: bool,
+    /// Lines in one request
+    #[arg(long, default_value_t = 2000)]
+    pub(crate) batch: usize,
+    /// Only the first lines
+    #[arg(long)]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AuditArgs {
+    /// Only this conversation, as 1000,1001
+    #[arg(long, conflicts_with = "user")]
+    pub(crate) conversation: Option<ConversationId>,
+    /// Only this user
+    #[arg(long)]
+    pub(crate) user: Option<UserId>,
+    /// Do not wait for the projections to pass the log's present end
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// How long to wait for the projections, seconds
+    #[arg(long, default_value_t = 120)]
+    pub(crate) wait_s: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// The messages to load
+    #[arg(long, default_value = "system-tests/data/college-msg.txt.gz")]
+    pub(crate) data: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct MeasureArgs {
+    /// How long each part takes, seconds
+    #[arg(long, default_value_t = 10)]
+    pub(crate) seconds: u64,
+    /// Messages a second in the latency part
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) rate: u32,
+}

@@ -1,0 +1,55 @@
+use std::collections::BTreeMap;
+
+use event_log::KafkaConfig;
+use ingest::IngestConfig;
+use message_store::MySqlConfig;
+use native_stack::StackConfig;
+use projector_mysql::ProjectorMysqlConfig;
+use projector_unread::ProjectorUnreadConfig;
+use query_api::QueryApiConfig;
+use sequencer::SequencerConfig;
+use serde_json::Value;
+use service_runtime::{ConfigError, ConfigSource, HttpConfig, RuntimeConfig, telemetry::TelemetryConfig};
+use unread_store::RedisConfig;
+
+use crate::args::ConfigCommand;
+
+pub(super) fn run(source: &ConfigSource, command: &ConfigCommand) -> anyhow::Result<()> {
+    let sections = effective(source)?;
+    match command {
+        ConfigCommand::Check => println!("the configuration is fine"),
+        ConfigCommand::Print => print!("{}", toml::to_string(&without_nulls(sections))?),
+    }
+    Ok(())
+}
+
+/// Every section as it is in force, secrets redacted.
+fn effective(source: &ConfigSource) -> Result<BTreeMap<&'static str, Value>, ConfigError> {
+    Ok(BTreeMap::from([
+        ("http", source.effective::<HttpConfig>("http")?),
+        ("ingest", source.effective::<IngestConfig>("ingest")?),
+        ("kafka", source.effective::<KafkaConfig>("kafka")?),
+        ("mysql", source.effective::<MySqlConfig>("mysql")?),
+        ("projector_mysql", source.effective::<ProjectorMysqlConfig>("projector_mysql")?),
+        ("projector_unread", source.effective::<ProjectorUnreadConfig>("projector_unread")?),
+        ("query_api", source.effective::<QueryApiConfig>("query_api")?),
+        ("redis", source.effective::<RedisConfig>("redis")?),
+        ("runtime", source.effective::<RuntimeConfig>("runtime")?),
+        ("sequencer", source.effective::<SequencerConfig>("sequencer")?),
+        ("stack", source.effective::<StackConfig>("stack")?),
+        ("telemetry", source.effective::<TelemetryConfig>("telemetry")?),
+    ]))
+}
+
+/// TOML has no null: a setting that is absent is left out.
+fn without_nulls(sections: BTreeMap<&'static str, Value>) -> BTreeMap<&'static str, Value> {
+    sections
+        .into_iter()
+        .map(|(name, mut section)| {
+            if let Some(settings) = section.as_object_mut() {
+                settings.retain(|_, value| !value.is_null());
+            }
+            (name, section)
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! The main job on real input: the seed's story, 59,835 real messages, the audit, and what to try next.
+
+use std::{cmp::Reverse, collections::BTreeMap, process::ExitCode, time::{Duration, Instant}};
+
+use native_stack::StackConfig;
+use schemas::{DeviceClass, UserId};
+use serde_json::{Value, json};
+use service_runtime::ConfigSource;
+
+use crate::{
+    args::DemoArgs,
+    client::Client,
+    handles::Handles,
+    input,
+    output::{Table, grouped},
+    posting,
+    stages::{Watch, per_second},
+};
+
+/// The real uids are small: shifted, they leave the story's users alone.
+const SHIFT_UIDS: i64 = 1_000_000;
+const SETTLE: Duration = Duration::from_secs(120);
+const AUDIT_WAIT: Duration = Duration::from_secs(120);
+
+pub(super) async fn run(handles: Handles, args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    println!("Setting up and starting (a first time takes a few minutes) …");
+    let source = handles.source;
+    let stack = tokio::task::spawn_blocking(move || super::stack::up(&source)).await??;
+    let file = super::stack::config_file(stack.config());
+    let handles = Handles { source: ConfigSource::load(Some(&file), &[])? };
+    let client = handles.client()?;
+    tell_story(&client).await?;
+    load(&handles, &client, args).await?;
+    show_busiest(&handles).await?;
+    show_newest(&client).await?;
+    let code = super::audit::whole(&handles, AUDIT_WAIT).await?;
+    show_what_next(stack.config());
+    Ok(code)
+}
+
+const BOSS: &str = "1001";
+const ME: &str = "1000";
+
+/// The seed's story: the boss writes three times while I am away; I read on the telephone; the pc still counts three.
+async fn tell_story(client: &Client) -> anyhow::Result<()> {
+    println!("\nThe seed's story: 1001 sends three messages to 1000, who then reads on mobile.");
+    let mut last = Value::Null;
+    for (n, text) in (1..).zip(["Are you there?", "Call me.", "Today, please."]) {
+        let body = json!({ "srcid": BOSS, "destid": ME, "client_msg_id": format!("story-{n}"), "msg": text });
+        last = client.post("/v1/messages", &body).await?;
+    }
+    let before = unread_of_boss(client, &super::position_of(&last)).await?;
+    println!("  after the third message:  pc {}, mobile {}", before[0], before[1]);
+    if before[1] == 0 {
+        println!("  (told before: the same ids add nothing, and what is read stays read)");
+    }
+    let ack = json!({ "uid": ME, "peer": BOSS, "device": "mobile", "mid": 3 });
+    let read = client.post("/v1/read-acks", &ack).await?;
+    let after = unread_of_boss(client, &super::position_of(&read)).await?;
+    println!("  after reading on mobile:  pc {}, mobile {}", after[0], after[1]);
+    anyhow::ensure!(after == [3, 0], "the story ends with pc 3, mobile 0");
+    Ok(())
+}
+
+/// On pc and on mobile, once `after` is reflected.
+async fn unread_of_boss(client: &Client, after: &str) -> anyhow::Result<[i64; 2]> {
+    let mut counts = [0; 2];
+    for (count, device) in counts.iter_mut().zip(DeviceClass::ALL) {
+        let query = [("device", device.to_string()), ("after", after.to_owned()), ("timeout_ms", "30000".to_owned())];
+        let answer = client.get(&format!("/v1/users/{ME}/unread"), &query).await?;
+        *count = answer["unread"][BOSS].as_i64().unwrap_or(0);
+    }
+    Ok(counts)
+}
+
+async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Result<()> {
+    let options = input::Options { shift_uids: SHIFT_UIDS, acks: true, limit: None };
+    let lines = input::read(&args.data, &options)?;
+    println!("\nLoading real messages and the acks of their readers: {} events.", grouped(lines.len() as u64));
+    let watch = Watch::begin(handles).await?;
+    let bar = super::load::bar(lines.len());
+    let began = Instant::now();
+    let posted = posting::post(client, &lines, 2000, |n| bar.inc(n as u64)).await?;
+    let accepting = began.elapsed();
+    bar.finish_and_clear();
+    anyhow::ensure!(posted.rejected.is_empty(), "{} events were rejected", posted.rejected.len());
+    anyhow::ensure!(watch.settled(&posted.accepted, SETTLE).await, "the stages do not settle");
+    let mut table = Table::new(["stage", "events", "a second", "p50 ms", "p99 ms"]).right(&[1, 2, 3, 4]);
+    let rate = |rate: f64| grouped(rate.round() as u64);
+    table.row([
+        "accepted (chat.inbound)".to_owned(),
+        grouped(posted.accepted.len() as u64),
+        rate(per_second(posted.accepted.len(), accepting)),
+        String::new(),
+        String::new(),
+    ]);
+    for report in watch.reports(&posted.accepted, began) {
+        table.row([
+            report.stage.title().to_owned(),
+            grouped(report.records as u64),
+            rate(report.per_second),
+            format!("{:.0}", report.p50_ms),
+            format!("{:.0}", report.p99_ms),
+        ]);
+    }
+    println!("{table}(milliseconds from an event's acceptance until the stage had it, under this load)");
+    Ok(())
+}
+
+/// The busiest users' counts, as Redis has them.
+async fn show_busiest(handles: &Handles) -> anyhow::Result<()> {
+    let connection = handles.unread()?.connect().await?;
+    let mut users = Vec::new();
+    let mut cursor = Some(0);
+    while let Some(at) = cursor {
+        let page = connection.scan_users(at).await?;
+        for uid in page.users.into_iter().filter(|uid| is_real(*uid)) {
+            let raw = connection.read_state(uid).await?;
+            let counts = [raw.pc, raw.mobile].map(|view| view.map_or_else(Default::default, |view| view.value));
+            users.push((uid, counts));
+        }
+        cursor = page.next;
+    }
+    let total = |counts: &BTreeMap<UserId, i64>| counts.values().sum::<i64>();
+    users.sort_by_key(|(uid, [pc, mobile])| (Reverse(total(pc) + total(mobile)), *uid));
+    let mut table = Table::new(["user", "unread on pc", "of senders", "unread on mobile"]).right(&[0, 1, 2, 3]);
+    for (uid, [pc, mobile]) in users.iter().take(8) {
+        table.row([uid.to_string(), total(pc).to_string(), pc.len().to_string(), total(mobile).to_string()]);
+    }
+    println!("\nThe busiest of {} users, as Redis has them:\n{table}", grouped(users.len() as u64));
+    Ok(())
+}
+
+fn is_real(uid: UserId) -> bool {
+    (SHIFT_UIDS..SHIFT_UIDS + 10_000).contains(&uid.get())
+}
+
+/// The newest conversation of the story's reader, as the query API has it.
+async fn show_newest(client: &Client) -> anyhow::Result<()> {
+    let list = client.get(&format!("/v1/users/{ME}/conversations"), &[("limit", "1".to_owned())]).await?;
+    println!("The newest conversation of {ME}, as the query API has it:");
+    println!("{}", serde_json::to_string_pretty(&list["items"][0])?);
+    Ok(())
+}
+
+fn show_what_next(config: &StackConfig) {
+    let file = super::stack::config_file(config);
+    let program = std::env::args().next().unwrap_or_else(|| "tidemark".to_owned());
+    println!("\nIt is all still running; `make down` stops it, `make clean` drops its data.");
+    for (name, port, path) in [
+        ("producers", config.ports.ingest, "/openapi.json"),
+        ("readers", config.ports.query_api, "/openapi.json"),
+        ("metrics", config.ports.sequencer, "/metrics"),
+    ] {
+        println!("  {name:9} http://127.0.0.1:{port}{path}");
+    }
+    println!("Try next:");
+    println!("  redis-cli -p {} hgetall pc-{ME}", config.ports.redis);
+    println!("  {program} --config {0} send {ME} {BOSS} 'On my way.' && {program} --config {0} history {ME} {BOSS}", file.display());
+    println!("  {program} --config {} tail events --from earliest -n 5", file.display());
+}
+

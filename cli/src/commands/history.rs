@@ -1,0 +1,35 @@
+use serde_json::Value;
+
+use crate::{args::HistoryArgs, handles::Handles, output::Table};
+
+pub(super) async fn run(handles: &Handles, args: &HistoryArgs, json: bool) -> anyhow::Result<()> {
+    let mut query: Vec<(&str, String)> = Vec::new();
+    query.extend(args.device.map(|device| ("device", device.to_string())));
+    query.extend(args.before_mid.map(|mid| ("before_mid", mid.to_string())));
+    query.extend(args.after_mid.map(|mid| ("after_mid", mid.to_string())));
+    query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
+    query.extend(args.after.iter().map(|position| ("after", position.to_string())));
+    let path = format!("/v1/users/{}/conversations/{}/messages", args.uid, args.peer);
+    let answer = handles.client()?.get(&path, &query).await?;
+    if json {
+        println!("{answer}");
+    } else {
+        print!("{}", table(&answer));
+    }
+    Ok(())
+}
+
+fn table(answer: &Value) -> Table {
+    let mut table = Table::new(["mid", "time", "from", "text"]).right(&[0, 2]);
+    for item in answer["items"].as_array().into_iter().flatten() {
+        let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        table.row([
+            item["mid"].to_string(),
+            text("ts"),
+            text("srcid"),
+            // Control characters of a text must not reach the terminal.
+            text("msg").escape_debug().to_string(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,113 @@
+//! One command a file.
+
+mod ack;
+mod audit;
+mod config;
+mod db;
+mod demo;
+mod history;
+mod load;
+mod measure;
+mod send;
+mod services;
+mod stack;
+mod status;
+mod tail;
+mod topics;
+mod unread;
+mod up;
+mod whereabouts;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+
+use crate::{
+    args::{Args, Command},
+    handles::Handles,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs the command of `args`.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Args::command(), "tidemark", &mut std::io::stdout());
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Version => {
+            println!("tidemark {VERSION}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
+    let source = args.config.load()?;
+    if let Command::Stack(command) = args.command {
+        quiet_logs();
+        return stack::run(&source, command, args.json);
+    }
+    let runtime = tokio::runtime::Runtime::new()?;
+    let ended = runtime.block_on(dispatch(args.command, args.json, Handles { source }));
+    // What still blocks a thread of a service that has stopped must not hold the process.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    ended
+}
+
+async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Result<ExitCode> {
+    if !command.is_service() {
+        quiet_logs();
+    }
+    match command {
+        Command::Up => up::run(handles.source).await?,
+        Command::Ingest => services::ingest(handles.source).await?,
+        Command::Sequencer => services::sequencer(handles.source).await?,
+        Command::ProjectorUnread => services::projector_unread(handles.source).await?,
+        Command::ProjectorMysql => services::projector_mysql(handles.source).await?,
+        Command::QueryApi => services::query_api(handles.source).await?,
+        Command::Demo(args) => return demo::run(handles, &args).await,
+        Command::Topics(command) => return topics::run(&handles, &command, json).await,
+        Command::Db(_) => db::apply(&handles, json).await?,
+        Command::Send(args) => send::run(&handles, args, json).await?,
+        Command::Ack(args) => ack::run(&handles, &args, json).await?,
+        Command::Unread(args) => unread::run(&handles, &args, json).await?,
+        Command::History(args) => history::run(&handles, &args, json).await?,
+        Command::Where { position } => return whereabouts::run(&handles, position, json).await,
+        Command::Status => return status::run(&handles, json).await,
+        Command::Tail(args) => tail::run(&handles, args, json).await?,
+        Command::Load(args) => return load::run(&handles, &args, json).await,
+        Command::Audit(args) => return audit::run(&handles, &args, json).await,
+        Command::Measure(args) => measure::run(&handles, &args, json).await?,
+        Command::Config(command) => config::run(&handles.source, &command)?,
+        Command::Stack(_) | Command::Completions { .. } | Command::Version => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Command {
+    fn is_service(&self) -> bool {
+        matches!(
+            self,
+            Self::Up
+                | Self::Ingest
+                | Self::Sequencer
+                | Self::ProjectorUnread
+                | Self::ProjectorMysql
+                | Self::QueryApi
+        )
+    }
+}
+
+/// Commands speak for themselves: of the libraries only what went wrong is shown, unless RUST_LOG asks for more.
+fn quiet_logs() {
+    use service_runtime::telemetry::{self, TelemetryConfig};
+    let quiet = TelemetryConfig { filter: "error,native_stack=info".to_owned(), ..TelemetryConfig::default() };
+    if let Err(error) = telemetry::init(&quiet) {
+        eprintln!("tidemark: {error:#}");
+    }
+}
+
+/// `<partition>:<offset>` of a 202.
+fn position_of(accepted: &serde_json::Value) -> String {
+    format!("{}:{}", accepted["partition"], accepted["offset"])
+}

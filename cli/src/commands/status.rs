@@ -1,0 +1,110 @@
+//! Ports, processes, how far each stage is behind, and the last audit.
+
+use std::{collections::BTreeMap, fs, process::ExitCode, sync::Arc};
+
+use event_log::LogReader;
+use message_store::Sink;
+use native_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
+use schemas::{Partition, topics::Topic};
+use serde_json::{Value, json};
+
+use crate::{failure, handles::Handles, output::{Table, grouped}};
+
+pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<ExitCode> {
+    let config: StackConfig = handles.source.section("stack")?;
+    let audit_file = config.run_dir.join(super::audit::LAST_AUDIT);
+    let processes = tokio::task::spawn_blocking(move || Stack::new(config).map(|s| s.status())).await??;
+    let lags = lags(handles).await;
+    let audit: Value = fs::read_to_string(audit_file)
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    if as_json {
+        let lags: BTreeMap<_, _> =
+            lags.iter().map(|(stage, lag)| (*stage, lag.as_ref().ok())).collect();
+        println!("{}", json!({ "processes": processes, "lag": lags, "last_audit": audit }));
+    } else {
+        print!("{}\n{}", process_table(&processes), lag_table(&lags));
+        println!("\nlast audit: {}", audit_line(&audit));
+    }
+    let well = processes.iter().all(|process| process.state == ProcessState::Ready);
+    Ok(ExitCode::from(if well { 0 } else { failure::NEGATIVE }))
+}
+
+pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
+    let mut table = Table::new(["process", "port", "pid", "state"]).right(&[1, 2]);
+    for process in processes {
+        let state = match process.state {
+            ProcessState::Ready => "ready",
+            ProcessState::NotReady => "not ready",
+            ProcessState::Died => "died",
+            ProcessState::Stopped => "stopped",
+        };
+        let pid = process.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        table.row([process.name.clone(), process.port.to_string(), pid, state.to_owned()]);
+    }
+    table
+}
+
+type Lags = Vec<(&'static str, anyhow::Result<i64>)>;
+
+/// How many records of its topic each stage has yet to take in.
+async fn lags(handles: &Handles) -> Lags {
+    let ends = events_ends(handles).await;
+    let behind = |done: anyhow::Result<BTreeMap<Partition, i64>>| -> anyhow::Result<i64> {
+        let (ends, done) = (ends.as_ref().map_err(|e| anyhow::anyhow!("{e:#}"))?, done?);
+        Ok(ends.iter().map(|(p, end)| (end - done.get(p).copied().unwrap_or(0)).max(0)).sum())
+    };
+    vec![
+        ("unread counts (Redis)", behind(redis_offsets(handles).await)),
+        ("messages (MySQL)", behind(mysql_offsets(handles, Sink::Messages).await)),
+        ("read positions (MySQL)", behind(mysql_offsets(handles, Sink::Reads).await)),
+        ("conversation lists (MySQL)", behind(mysql_offsets(handles, Sink::Contacts).await)),
+    ]
+}
+
+async fn events_ends(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
+    Ok(Arc::new(LogReader::new(&handles.kafka()?)?).ends(Topic::Events).await?)
+}
+
+async fn redis_offsets(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
+    let marks = handles.unread()?.connect().await?.read_marks().await?;
+    Ok(marks.iter().map(|(partition, mark)| (partition, mark.offset)).collect())
+}
+
+/// The lowest of the databases that keep a row of it.
+async fn mysql_offsets(handles: &Handles, sink: Sink) -> anyhow::Result<BTreeMap<Partition, i64>> {
+    let (store, topic) = (handles.messages()?, handles.kafka()?.topic(Topic::Events));
+    let all: Vec<Partition> = Partition::all().collect();
+    let mut lowest: BTreeMap<Partition, i64> = BTreeMap::new();
+    for shard in store.layout().shards() {
+        let own: Vec<Partition> = match sink {
+            Sink::Contacts => all.clone(),
+            Sink::Messages | Sink::Reads => store.layout().partitions_of(shard).collect(),
+        };
+        for (partition, row) in store.read_resume(shard, sink, &topic, &own).await? {
+            let low = lowest.entry(partition).or_insert(i64::MAX);
+            *low = (*low).min(row.next_offset);
+        }
+    }
+    Ok(lowest)
+}
+
+fn lag_table(lags: &Lags) -> Table {
+    let mut table = Table::new(["stage", "records behind chat.events"]).right(&[1]);
+    for (stage, lag) in lags {
+        let lag = match lag {
+            Ok(lag) => grouped(lag.unsigned_abs()),
+            Err(error) => format!("unknown: {error:#}"),
+        };
+        table.row([(*stage).to_owned(), lag]);
+    }
+    table
+}
+
+fn audit_line(audit: &Value) -> String {
+    if audit.is_null() {
+        return "none yet".to_owned();
+    }
+    format!("{} differences at {}", audit["differences"], audit["at"].as_str().unwrap_or_default())
+}

@@ -1,0 +1,267 @@
+//! Topics, decoded, as they are and as they grow.
+
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
+
+use event_log::{Bounds, KafkaFault, LogReader, Record};
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use schemas::{FILE_DESCRIPTOR_SET, Partition, TimestampMs, dead_letter, topics::Topic};
+use serde_json::{Value, json};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use crate::{
+    args::{TailArgs, TopicArg},
+    failure::Failure,
+    handles::Handles,
+};
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+impl From<TopicArg> for Topic {
+    fn from(topic: TopicArg) -> Self {
+        match topic {
+            TopicArg::Inbound => Self::Inbound,
+            TopicArg::Events => Self::Events,
+            TopicArg::Snapshots => Self::Snapshots,
+            TopicArg::DeadLetters => Self::DeadLetters,
+        }
+    }
+}
+
+/// A place on a log, as people name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Earliest,
+    Latest,
+    Offset(i64),
+    Time(TimestampMs),
+}
+
+pub(super) async fn run(handles: &Handles, args: TailArgs, json: bool) -> anyhow::Result<()> {
+    let reader = LogReader::new(&handles.kafka()?)?;
+    let tail = Tail::new(reader, &args, json)?;
+    let follow = !args.no_follow && args.to.is_none();
+    tokio::task::spawn_blocking(move || tail.run(follow)).await?
+}
+
+struct Tail {
+    reader: LogReader,
+    decoder: Decoder,
+    topics: Vec<Topic>,
+    partitions: Vec<Partition>,
+    from: Place,
+    to: Place,
+    left: u64,
+    json: bool,
+}
+
+impl Tail {
+    fn new(reader: LogReader, args: &TailArgs, json: bool) -> anyhow::Result<Self> {
+        let topics: Vec<Topic> = args.topics.iter().map(|topic| (*topic).into()).collect();
+        let partitions = match args.partition {
+            Some(partition) => {
+                vec![partition.try_into().map_err(|e| Failure::Usage(format!("--partition: {e}")))?]
+            }
+            None => Partition::all().collect(),
+        };
+        Ok(Self {
+            reader,
+            decoder: Decoder::new()?,
+            topics: if topics.is_empty() { vec![Topic::Events] } else { topics },
+            partitions,
+            from: place("--from", &args.from)?,
+            to: args.to.as_deref().map_or(Ok(Place::Latest), |to| place("--to", to))?,
+            left: args.max.unwrap_or(u64::MAX),
+            json,
+        })
+    }
+
+    fn run(mut self, follow: bool) -> anyhow::Result<()> {
+        let mut next: BTreeMap<(usize, Partition), i64> = BTreeMap::new();
+        for (i, topic) in self.topics.clone().into_iter().enumerate() {
+            let starts = self.places(topic, self.from)?;
+            next.extend(starts.into_iter().map(|(partition, offset)| ((i, partition), offset)));
+        }
+        loop {
+            for (i, topic) in self.topics.clone().into_iter().enumerate() {
+                let ends = self.places(topic, self.to)?;
+                let ranges: Vec<_> = ends
+                    .iter()
+                    .filter_map(|(p, end)| Some((*p, *next.get(&(i, *p))?..*end)))
+                    .collect();
+                self.show(topic, &ranges)?;
+                for (partition, range) in ranges {
+                    next.insert((i, partition), range.end.max(range.start));
+                }
+            }
+            if !follow || self.left == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn places(&self, topic: Topic, place: Place) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
+        let bounds = self.reader.bounds(topic, &self.partitions)?;
+        if let Place::Time(ts) = place {
+            let found = self.reader.offsets_at(topic, &self.partitions, ts)?;
+            return Ok(found);
+        }
+        let pick = |Bounds { start, end }| match place {
+            Place::Earliest => start,
+            Place::Offset(offset) => offset.clamp(start, end),
+            Place::Latest | Place::Time(_) => end,
+        };
+        Ok(bounds.into_iter().map(|(partition, bounds)| (partition, pick(bounds))).collect())
+    }
+
+    fn show(
+        &mut self,
+        topic: Topic,
+        ranges: &[(Partition, std::ops::Range<i64>)],
+    ) -> anyhow::Result<()> {
+        let mut broken = None;
+        let Self { reader, decoder, left, json, .. } = self;
+        reader.scan(topic, ranges, |record| {
+            if *left == 0 {
+                return ControlFlow::Break(());
+            }
+            *left -= 1;
+            let decoded = decoder.record(topic, &record);
+            match print(topic, &record, decoded, *json) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    broken = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        broken.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+fn place(flag: &str, text: &str) -> Result<Place, Failure> {
+    match text {
+        "earliest" => return Ok(Place::Earliest),
+        "latest" => return Ok(Place::Latest),
+        _ => {}
+    }
+    if let Ok(offset) = text.parse() {
+        return Ok(Place::Offset(offset));
+    }
+    let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| {
+        Failure::Usage(format!(
+            "{flag} {text:?}: an offset, earliest, latest or a time like 2026-11-21T08:00:00Z is right"
+        ))
+    })?;
+    let ms = time.unix_timestamp_nanos() / 1_000_000;
+    Ok(Place::Time(TimestampMs(i64::try_from(ms).unwrap_or(i64::MAX))))
+}
+
+/// Writes one line; a reader that has gone (`| head`) ends the command without a complaint.
+fn print(topic: Topic, record: &Record, decoded: Value, json: bool) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    let time = rfc3339(record.timestamp);
+    if json {
+        let mut line = json!({
+            "topic": topic.name(),
+            "partition": record.partition,
+            "offset": record.offset,
+            "ts": time,
+            "key": record.key.as_deref().map(String::from_utf8_lossy),
+            "value": decoded,
+        });
+        if !record.headers.is_empty() {
+            line["headers"] = headers(record);
+        }
+        writeln!(out, "{line}")
+    } else {
+        writeln!(out, "{} {}:{} {time} {decoded}", topic.name(), record.partition, record.offset)?;
+        for (name, value) in headers(record).as_object().into_iter().flatten() {
+            writeln!(out, "    {name}: {value}")?;
+        }
+        Ok(())
+    }
+}
+
+fn headers(record: &Record) -> Value {
+    let text = |value: &Option<Vec<u8>>| value.as_deref().map(|v| String::from_utf8_lossy(v).into_owned());
+    record.headers.iter().map(|(name, value)| (name.clone(), text(value).into())).collect()
+}
+
+pub(super) fn rfc3339(TimestampMs(ms): TimestampMs) -> String {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000)
+        .ok()
+        .and_then(|time| time.format(&Rfc3339).ok())
+        .unwrap_or_else(|| ms.to_string())
+}
+
+/// Turns values into protobuf's JSON.
+struct Decoder {
+    pool: Arc<DescriptorPool>,
+}
+
+impl Decoder {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self { pool: Arc::new(DescriptorPool::decode(FILE_DESCRIPTOR_SET)?) })
+    }
+
+    fn record(&self, topic: Topic, record: &Record) -> Value {
+        let Some(value) = record.value.as_deref() else { return Value::Null };
+        match topic {
+            Topic::Inbound => self.message("InboundCommand", value),
+            Topic::Events => self.message("SequencedEvent", value),
+            Topic::Snapshots => {
+                let mut chunk = self.message("SnapshotChunk", value);
+                // A piece of the state says nothing to a reader of lines.
+                if let Some(payload) = chunk.get_mut("payload") {
+                    *payload = Value::from(format!("{} bytes", value.len()));
+                }
+                chunk
+            }
+            Topic::DeadLetters => {
+                let events = record
+                    .header(dead_letter::HEADER_TOPIC)
+                    .is_some_and(|topic| topic.ends_with(Topic::Events.name()));
+                self.message(if events { "SequencedEvent" } else { "InboundCommand" }, value)
+            }
+        }
+    }
+
+    fn message(&self, name: &str, value: &[u8]) -> Value {
+        self.pool
+            .get_message_by_name(&format!("chat.v1.{name}"))
+            .and_then(|descriptor| DynamicMessage::decode(descriptor, value).ok())
+            .and_then(|message| serde_json::to_value(&message).ok())
+            .unwrap_or_else(|| json!({ "undecodable": String::from_utf8_lossy(value) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::proto;
+
+    use super::*;
+
+    #[test]
+    fn places_are_read_or_refused() {
+        assert_eq!(place("--from", "earliest").unwrap(), Place::Earliest);
+        assert_eq!(place("--from", "42").unwrap(), Place::Offset(42));
+        assert_eq!(
+            place("--from", "1970-01-01T00:00:01.5Z").unwrap(),
+            Place::Time(TimestampMs(1500))
+        );
+        assert!(place("--from", "yesterday").is_err());
+    }
+
+    #[test]
+    fn values_are_decoded_and_junk_is_shown() {
+        let decoder = Decoder::new().unwrap();
+        let send = proto::SendMessage { srcid: i64::MAX, ..proto::SendMessage::default() };
+        let command = Some(proto::inbound_command::Command::SendMessage(send));
+        let value = prost::Message::encode_to_vec(&proto::InboundCommand { command });
+        let json = decoder.message("InboundCommand", &value);
+        assert_eq!(json["sendMessage"]["srcid"], "9223372036854775807");
+        assert_eq!(decoder.message("InboundCommand", b"junk!")["undecodable"], "junk!");
+    }
+}

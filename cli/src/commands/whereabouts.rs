@@ -1,0 +1,25 @@
+use std::process::ExitCode;
+
+use schemas::InboundPosition;
+
+use crate::{handles::Handles, output::Table};
+
+pub(super) async fn run(
+    handles: &Handles,
+    position: InboundPosition,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let path = format!("/v1/inbound/{}/{}", position.partition, position.offset);
+    let answer = handles.client()?.get(&path, &[]).await?;
+    if json {
+        println!("{answer}");
+    } else {
+        let mut table = Table::new(["", ""]);
+        for (name, value) in answer.as_object().into_iter().flatten() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            table.row([name.clone(), value]);
+        }
+        print!("{}", table.to_string().trim_start());
+    }
+    Ok(ExitCode::SUCCESS)
+}

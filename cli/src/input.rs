@@ -1,0 +1,164 @@
+//! What `tidemark load` reads: NDJSON as it is, or lines `sender receiver unix-time` made into messages.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    fs,
+    io::Read as _,
+    path::Path,
+};
+
+use anyhow::Context as _;
+use flate2::read::GzDecoder;
+use schemas::{ConversationId, UserId};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::failure::Failure;
+
+/// How a file is to be read.
+pub(crate) struct Options {
+    /// Added to every uid of lines without texts of their own.
+    pub(crate) shift_uids: i64,
+    /// Let receivers read.
+    pub(crate) acks: bool,
+    /// Only the first lines.
+    pub(crate) limit: Option<usize>,
+}
+
+/// The lines of a batch, in order.
+pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Vec<String>> {
+    let raw = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = unpacked(raw).with_context(|| format!("{} is no text", path.display()))?;
+    let limit = options.limit.unwrap_or(usize::MAX);
+    if text.trim_start().starts_with('{') {
+        return Ok(text.lines().filter(|line| !line.trim().is_empty()).take(limit).map(str::to_owned).collect());
+    }
+    let mut story = Story::new(&text, options);
+    let mut lines = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).take(limit) {
+        story.tell(number, line, &mut lines).with_context(|| format!("{} line {number}", path.display()))?;
+    }
+    Ok(lines)
+}
+
+fn unpacked(raw: Vec<u8>) -> anyhow::Result<String> {
+    let mut text = String::new();
+    if raw.starts_with(&[0x1f, 0x8b]) {
+        GzDecoder::new(raw.as_slice()).read_to_string(&mut text)?;
+    } else {
+        text = String::from_utf8(raw)?;
+    }
+    Ok(text)
+}
+
+/// Makes messages of lines that only say who wrote to whom. Everything in them follows from the file, so that a second
+/// load repeats the first to the byte, and adds nothing.
+struct Story<'a> {
+    options: &'a Options,
+    /// Distinguishes the messages of one file from those of another.
+    file_id: String,
+    /// How many messages each conversation has so far: the mid of its newest, where nobody else writes to it.
+    mids: HashMap<ConversationId, i64>,
+}
+
+const WORDS: [&str; 24] = [
+    "tide", "lamp", "seven", "harbour", "again", "Tuesday", "notes", "lecture", "late", "coffee", "library", "bus",
+    "exam", "beach", "guitar", "rain", "answer", "question", "tomorrow", "roommate", "pizza", "garden", "photo", "see you",
+];
+
+impl<'a> Story<'a> {
+    fn new(text: &str, options: &'a Options) -> Self {
+        let digest = Sha256::digest(text.as_bytes());
+        let file_id = digest[..4].iter().fold(String::new(), |mut id, byte| {
+            write!(id, "{byte:02x}").expect("a String takes everything");
+            id
+        });
+        Self { options, file_id, mids: HashMap::new() }
+    }
+
+    fn tell(&mut self, number: u64, line: &str, lines: &mut Vec<String>) -> anyhow::Result<()> {
+        let mut fields = line.split_ascii_whitespace();
+        let mut uid = || -> anyhow::Result<UserId> {
+            let uid: i64 = fields
+                .next()
+                .and_then(|field| field.parse().ok())
+                .ok_or_else(|| Failure::Usage("`sender receiver unix-time` is right".to_owned()))?;
+            Ok(UserId::try_from(uid.saturating_add(self.options.shift_uids))?)
+        };
+        let (sender, receiver) = (uid()?, uid()?);
+        lines.push(
+            json!({ "message": {
+                "srcid": sender,
+                "destid": receiver,
+                "client_msg_id": format!("{}-{number}", self.file_id),
+                "msg": text_of(number),
+            }})
+            .to_string(),
+        );
+        let mid = self.mids.entry(ConversationId::direct(sender, receiver)).or_default();
+        *mid += 1;
+        if self.options.acks && sender != receiver {
+            lines.extend(ack_of(number, sender, receiver, *mid));
+        }
+        Ok(())
+    }
+}
+
+fn text_of(number: u64) -> String {
+    let mut dice = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut words = Vec::new();
+    for _ in 0..3 + number % 9 {
+        dice = dice.rotate_left(13).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        words.push(WORDS[(dice % WORDS.len() as u64) as usize]);
+    }
+    words.join(" ")
+}
+
+/// About every third message is read: on mobile mostly, on pc sometimes, now and then not to the end.
+fn ack_of(number: u64, sender: UserId, receiver: UserId, mid: i64) -> Option<String> {
+    let (device, lag) = match number % 12 {
+        0 | 5 => ("mobile", 0),
+        3 => ("pc", 0),
+        8 => ("mobile", 2),
+        _ => return None,
+    };
+    let upto = mid - lag;
+    (upto >= 1).then(|| {
+        json!({ "read_ack": { "uid": receiver, "peer": sender, "device": device, "mid": upto } }).to_string()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tell(text: &str, acks: bool) -> Vec<String> {
+        let options = Options { shift_uids: 1_000_000, acks, limit: None };
+        let mut story = Story::new(text, &options);
+        let mut lines = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            story.tell(number, line, &mut lines).unwrap();
+        }
+        lines
+    }
+
+    #[test]
+    fn a_file_tells_the_same_story_every_time() {
+        let text = "1 2 1082040961\n3 4 1082155839\n2 1 1082155840\n";
+        let lines = tell(text, true);
+        assert_eq!(lines, tell(text, true));
+        assert_eq!(lines.len(), 4);
+        assert!(lines[0].contains(r#""srcid":"1000001""#), "{}", lines[0]);
+        assert!(lines[3].contains(r#""read_ack":{"device":"pc","mid":2,"peer":"1000002","uid":"1000001"}"#), "{}", lines[3]);
+        assert_ne!(tell("1 2 3\n", false)[0], tell("1 2 4\n", false)[0]);
+    }
+
+    #[test]
+    fn a_line_that_names_no_two_users_is_refused() {
+        let options = Options { shift_uids: 0, acks: false, limit: None };
+        for line in ["1", "a b 3", "0 1 2", ""] {
+            assert!(Story::new(line, &options).tell(1, line, &mut Vec::new()).is_err(), "{line:?}");
+        }
+    }
+}

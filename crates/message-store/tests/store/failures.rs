@@ -1,0 +1,215 @@
+use std::time::{Duration, Instant};
+
+use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig, StoreError};
+use schemas::Partition;
+use sqlx::{AssertSqlSafe, MySqlConnection, Row as _};
+use tokio::time::{sleep, timeout};
+
+use crate::support::{Fixture, conversation, message, mids, ordinal, user};
+
+async fn run(connection: &mut MySqlConnection, sql: String) -> sqlx::Result<u64> {
+    let done = sqlx::raw_sql(AssertSqlSafe(sql))
+        .execute(connection)
+        .await?;
+    Ok(done.rows_affected())
+}
+
+/// Waits until a statement of somebody else on this table waits for a lock.
+async fn until_waiting(admin: &mut MySqlConnection, table: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let sql = "SELECT COUNT(*) AS waiting FROM information_schema.PROCESSLIST \
+               WHERE ID <> CONNECTION_ID() AND INFO LIKE CONCAT('%', ?, '%') AND STATE <> ''";
+    loop {
+        let row = sqlx::query(sql)
+            .bind(table.to_owned())
+            .fetch_one(&mut *admin)
+            .await
+            .unwrap();
+        if row.get::<i64, _>("waiting") > 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "nobody waits for {table}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_reason_to_wait() {
+    let config = MySqlConfig {
+        servers: vec![ServerConfig {
+            port: 1,
+            ..ServerConfig::default()
+        }],
+        connect_timeout_ms: 200,
+        ..MySqlConfig::default()
+    };
+    let store = MessageStore::connect(&config);
+    let began = Instant::now();
+    let refused = store.ping().await.unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_fatal() {
+    let mut config = Fixture::shared().await.config;
+    config.servers[0].password = "wrong".into();
+    let refused = MessageStore::connect(&config).ping().await.unwrap_err();
+    assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
+}
+
+#[tokio::test]
+async fn a_killed_connection_is_replaced() {
+    let fixture = Fixture::shared().await;
+    let users = fixture.users(24);
+    let partition = Partition::of(conversation(users));
+    let mut admin = fixture.admin().await;
+    let table = fixture.table("chat_msg", partition);
+    run(&mut admin, format!("LOCK TABLES {table} WRITE"))
+        .await
+        .unwrap();
+    let (store, topic) = (fixture.store.clone(), fixture.topic.clone());
+    let shard = fixture.shard(partition);
+    let write = tokio::spawn(async move {
+        store
+            .write_messages(shard, &topic, &[message(users, 1)], &[])
+            .await
+    });
+    let mut killer = fixture.admin().await;
+    until_waiting(&mut killer, &table).await;
+    let ids = sqlx::query("SELECT ID AS id FROM information_schema.PROCESSLIST WHERE INFO LIKE CONCAT('INSERT INTO ', ?, ' %')")
+        .bind(table)
+        .fetch_all(&mut killer)
+        .await
+        .unwrap();
+    assert_eq!(ids.len(), 1);
+    run(&mut killer, format!("KILL {}", ids[0].get::<i64, _>("id")))
+        .await
+        .unwrap();
+    let refused = write.await.unwrap().unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+    run(&mut admin, "UNLOCK TABLES".to_owned()).await.unwrap();
+    fixture.write(&[message(users, 1)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dropped_write_goes_on_and_a_dropped_read_poisons_nothing() {
+    let fixture = Fixture::shared().await;
+    let users = fixture.users(25);
+    let partition = Partition::of(conversation(users));
+    let shard = fixture.shard(partition);
+    let table = fixture.table("chat_msg", partition);
+    let mut config = fixture.config.clone();
+    config.connections_per_server = 2;
+    let store = MessageStore::connect(&config);
+    let mut admin = fixture.admin().await;
+    let mut observer = fixture.admin().await;
+
+    run(&mut admin, format!("LOCK TABLES {table} WRITE"))
+        .await
+        .unwrap();
+    let (writing, topic) = (store.clone(), fixture.topic.clone());
+    let write = tokio::spawn(async move {
+        writing
+            .write_messages(shard, &topic, &[message(users, 1)], &[])
+            .await
+    });
+    until_waiting(&mut observer, &table).await;
+    write.abort();
+    assert!(write.await.unwrap_err().is_cancelled());
+    let mut snapshot = store.snapshot(shard).await.unwrap();
+    let read = snapshot.page_before(conversation(users), None, 10);
+    assert!(
+        timeout(Duration::from_millis(200), read).await.is_err(),
+        "the table is locked"
+    );
+    drop(snapshot);
+    run(&mut admin, "UNLOCK TABLES".to_owned()).await.unwrap();
+
+    // Both connections are in use at once, so both must be fit for it.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let (one, two) = tokio::join!(store.snapshot(shard), store.snapshot(shard));
+        let (mut one, mut two) = (one.unwrap(), two.unwrap());
+        let (one, two) = tokio::join!(
+            one.page_before(conversation(users), None, 10),
+            two.page_before(conversation(users), None, 10)
+        );
+        if mids(&one.unwrap()) == [1] && mids(&two.unwrap()) == [1] {
+            break;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "the write was lost with its caller"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_statement_without_an_answer_ends_at_its_deadline() {
+    let fixture = Fixture::shared().await;
+    let users = fixture.users(26);
+    let partition = Partition::of(conversation(users));
+    let table = fixture.table("chat_msg", partition);
+    let mut config = fixture.config.clone();
+    config.statement_timeout_ms = 300;
+    let impatient = MessageStore::connect(&config);
+    let mut admin = fixture.admin().await;
+    run(&mut admin, format!("LOCK TABLES {table} WRITE"))
+        .await
+        .unwrap();
+    let shard = fixture.shard(partition);
+    let refused = impatient
+        .write_messages(shard, &fixture.topic, &[message(users, 1)], &[])
+        .await
+        .unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+    assert!(refused.to_string().contains("300 ms"), "{refused}");
+    run(&mut admin, "UNLOCK TABLES".to_owned()).await.unwrap();
+    impatient.ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deadlock_is_a_reason_to_try_again() {
+    let fixture = Fixture::shared().await;
+    let (uid, first_peer) = fixture.users(27);
+    let peer = |i: i64| user(first_peer.get() + i);
+    let partition = Partition::of_user(uid);
+    let shard = fixture.shard(partition);
+    let table = fixture.table("contact", partition);
+    let all: Vec<ContactDelta> = (0..100).map(|i| ContactDelta::new(uid, peer(i))).collect();
+    fixture
+        .store
+        .write_contacts(shard, &fixture.topic, &all, &[])
+        .await
+        .unwrap();
+
+    // The rival has changed more, so the server prefers to end the store's transaction.
+    let mut rival = fixture.admin().await;
+    let of_uid = |condition: String| {
+        format!("UPDATE {table} SET favourite = 1 WHERE uid = {uid} AND kind = 0 AND {condition}")
+    };
+    run(&mut rival, "START TRANSACTION".to_owned())
+        .await
+        .unwrap();
+    assert_eq!(
+        run(&mut rival, of_uid(format!("peer > {}", peer(0))))
+            .await
+            .unwrap(),
+        99
+    );
+    let (store, topic) = (fixture.store.clone(), fixture.topic.clone());
+    let mut news = vec![all[0].clone(), all[1].clone()];
+    for delta in &mut news {
+        delta.own_n = ordinal(1);
+    }
+    let write = tokio::spawn(async move { store.write_contacts(shard, &topic, &news, &[]).await });
+    until_waiting(&mut fixture.admin().await, &table).await;
+    run(&mut rival, of_uid(format!("peer = {}", peer(0))))
+        .await
+        .unwrap();
+    let refused = write.await.unwrap().unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+    assert!(refused.to_string().contains("eadlock"), "{refused}");
+    run(&mut rival, "COMMIT".to_owned()).await.unwrap();
+}

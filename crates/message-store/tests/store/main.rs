@@ -1,0 +1,14 @@
+//! The store against a real MariaDB.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod contacts;
+mod failures;
+mod messages;
+mod offsets;
+mod plans;
+mod queries;
+mod reads;
+mod schema;
+mod snapshots;
+mod support;

@@ -1,0 +1,141 @@
+//! That the server answers with the index and only looks at the months that matter.
+
+use std::fmt::Write as _;
+
+use message_store::MessageRow;
+use schemas::TimestampMs;
+use sqlx::{
+    AssertSqlSafe, MySqlConnection, Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime,
+};
+use time::macros::datetime;
+
+use crate::support::{DAY_MS, Fixture, NOW, message, ordinal};
+
+/// Six conversations of the same partition over six months.
+async fn fill(fixture: &Fixture) -> (schemas::UserId, schemas::UserId) {
+    let pairs: Vec<_> = (0..6).map(|_| fixture.users(21)).collect();
+    for (users, first) in pairs.iter().zip((0..).step_by(100_000)) {
+        let rows: Vec<MessageRow> = (1..=3000)
+            .map(|number| {
+                let mut row = message(
+                    if number % 2 == 0 {
+                        *users
+                    } else {
+                        (users.1, users.0)
+                    },
+                    number,
+                );
+                row.id = first + number;
+                row.ts = TimestampMs(NOW.0 - (3000 - number) * DAY_MS / 20);
+                row.message.n = ordinal((number + 1) / 2);
+                row
+            })
+            .collect();
+        fixture.write(&rows).await.unwrap();
+    }
+    pairs[3]
+}
+
+async fn explain(
+    admin: &mut MySqlConnection,
+    sql: String,
+    bind: impl FnOnce(Query) -> Query,
+) -> Vec<MySqlRow> {
+    let sql = format!("EXPLAIN PARTITIONS {sql}");
+    bind(sqlx::query(AssertSqlSafe(sql)))
+        .fetch_all(admin)
+        .await
+        .unwrap()
+}
+
+type Query = sqlx::query::Query<'static, sqlx::MySql, sqlx::mysql::MySqlArguments>;
+
+fn text(row: &MySqlRow, column: &str) -> String {
+    row.get::<Option<String>, _>(column).unwrap_or_default()
+}
+
+fn show(plan: &[MySqlRow]) -> String {
+    plan.iter().fold(String::new(), |mut shown, row| {
+        let column = |name| text(row, name);
+        writeln!(
+            shown,
+            "{} key={} partitions={} {}",
+            column("table"),
+            column("key"),
+            column("partitions"),
+            column("Extra")
+        )
+        .unwrap();
+        shown
+    })
+}
+
+#[tokio::test]
+async fn the_unread_query_uses_the_index_and_prunes_months() {
+    let fixture = Fixture::without_schema().await;
+    fixture
+        .store
+        .apply_schema(TimestampMs(NOW.0 - 150 * DAY_MS))
+        .await
+        .unwrap();
+    fixture.store.ensure_months(NOW, 1).await.unwrap();
+    let (srcid, destid) = fill(&fixture).await;
+    let mut admin = fixture.admin().await;
+    let table = fixture.table("chat_msg", 21_i64.try_into().unwrap());
+    sqlx::raw_sql(AssertSqlSafe(format!("ANALYZE TABLE {table}")))
+        .execute(&mut admin)
+        .await
+        .unwrap();
+
+    let sql = include_str!("../../sql/read/unread.sql").replace("{table}", &table);
+    let since: PrimitiveDateTime = datetime!(2026-10-21 0:00);
+    let plan = explain(&mut admin, sql, |query| {
+        let there = query
+            .bind(srcid.get())
+            .bind(destid.get())
+            .bind(0_i64)
+            .bind(since);
+        there
+            .bind(destid.get())
+            .bind(srcid.get())
+            .bind(0_i64)
+            .bind(since)
+    })
+    .await;
+    let branches: Vec<&MySqlRow> = plan
+        .iter()
+        .filter(|row| text(row, "table").starts_with("chat_msg"))
+        .collect();
+    assert_eq!(branches.len(), 2, "{}", show(&plan));
+    for branch in branches {
+        assert_eq!(text(branch, "key"), "inx_1", "{}", show(&plan));
+        assert_eq!(
+            text(branch, "partitions"),
+            "p202610,p202611,p202612",
+            "{}",
+            show(&plan)
+        );
+        assert!(
+            !text(branch, "Extra").contains("filesort"),
+            "{}",
+            show(&plan)
+        );
+    }
+}
+
+#[tokio::test]
+async fn single_places_are_ranges_of_the_index() {
+    let fixture = Fixture::shared().await;
+    let (srcid, destid) = fill(&fixture).await;
+    let mut admin = fixture.admin().await;
+    let table = fixture.table("chat_msg", 21_i64.try_into().unwrap());
+    let places = format!(
+        "(srcid = {srcid} AND destid = {destid} AND mid = 5) OR (srcid = {destid} AND destid = {srcid} AND mid = 5)"
+    );
+    let sql = include_str!("../../sql/read/by_mid.sql")
+        .replace("{table}", &table)
+        .replace("{places}", &places);
+    let plan = explain(&mut admin, sql, |query| query).await;
+    assert_eq!(text(&plan[0], "key"), "inx_1", "{}", show(&plan));
+    assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));
+}

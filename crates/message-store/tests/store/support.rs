@@ -1,0 +1,173 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use message_store::{
+    MessageRow, MessageStore, MySqlConfig, Resume, ResumeMove, Shard, Sink, StoreError,
+};
+use native_stack::TestServers;
+use schemas::{
+    ConversationId, Mid, Ordinal, Partition, TimestampMs, UserId,
+    event::{Message, SrcMark},
+};
+use sqlx::{Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
+
+/// 2026-11-21 00:00:00 UTC
+pub const NOW: TimestampMs = TimestampMs(1_795_219_200_000);
+pub const DAY_MS: i64 = 24 * 3600 * 1000;
+
+/// A store for one test: its own connections, and a topic name that no other test uses.
+pub struct Fixture {
+    pub store: MessageStore,
+    pub config: MySqlConfig,
+    pub topic: String,
+}
+
+impl Fixture {
+    /// With databases that all tests share: they are told apart by uids (see [`Fixture::users`]) and topics.
+    pub async fn shared() -> Self {
+        static SHARED: tokio::sync::OnceCell<MySqlConfig> = tokio::sync::OnceCell::const_new();
+        let config = SHARED.get_or_init(|| async {
+            let config = own_databases().await;
+            MessageStore::connect(&config)
+                .apply_schema(NOW)
+                .await
+                .unwrap();
+            config
+        });
+        Self::new(config.await.clone())
+    }
+
+    /// With databases of its own, which do not exist yet.
+    pub async fn without_schema() -> Self {
+        Self::new(own_databases().await)
+    }
+
+    fn new(config: MySqlConfig) -> Self {
+        Self {
+            store: MessageStore::connect(&config),
+            config,
+            topic: format!("test-{}.chat.events", unique()),
+        }
+    }
+
+    /// Two users that no other test has; their conversation is in partition `n`.
+    pub fn users(&self, n: u8) -> (UserId, UserId) {
+        let lo = i64::from(unique()) * 6400 + i64::from(n);
+        (user(lo), user(lo * 64))
+    }
+
+    /// A plain connection, for what the store does not do.
+    pub async fn admin(&self) -> MySqlConnection {
+        let server = &self.config.servers[0];
+        let options = MySqlConnectOptions::new()
+            .host(&server.host)
+            .port(server.port)
+            .username(&server.user)
+            .password(server.password.expose());
+        MySqlConnection::connect_with(&options).await.unwrap()
+    }
+
+    /// The full name of a table.
+    pub fn table(&self, stem: &str, partition: Partition) -> String {
+        format!(
+            "{}.{stem}_{partition}",
+            self.database(self.shard(partition))
+        )
+    }
+
+    pub fn database(&self, shard: Shard) -> String {
+        format!("{}{}", self.config.database_prefix, shard.get())
+    }
+
+    pub fn shard(&self, partition: Partition) -> Shard {
+        self.store.layout().shard_of(partition)
+    }
+
+    /// Writes rows of one conversation, whatever the offset row says.
+    pub async fn write(&self, rows: &[MessageRow]) -> Result<(), StoreError> {
+        let partition = Partition::of(rows[0].message.conversation());
+        let shard = self.shard(partition);
+        self.store
+            .write_messages(shard, &self.topic, rows, &[])
+            .await
+    }
+
+    pub async fn resume(&self, sink: Sink, partition: Partition) -> Resume {
+        let shard = self.shard(partition);
+        let found = self
+            .store
+            .read_resume(shard, sink, &self.topic, &[partition])
+            .await;
+        found.unwrap()[&partition]
+    }
+}
+
+async fn own_databases() -> MySqlConfig {
+    // Starting servers blocks.
+    let servers = tokio::task::spawn_blocking(TestServers::shared)
+        .await
+        .unwrap();
+    MySqlConfig {
+        servers: vec![servers.mysql_url.parse().unwrap()],
+        database_prefix: format!("t{}_{}_", std::process::id(), unique()),
+        ..MySqlConfig::default()
+    }
+}
+
+fn unique() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+pub fn user(uid: i64) -> UserId {
+    uid.try_into().unwrap()
+}
+
+pub fn mid(mid: i64) -> Mid {
+    mid.try_into().unwrap()
+}
+
+pub fn ordinal(n: i64) -> Ordinal {
+    n.try_into().unwrap()
+}
+
+pub fn conversation((a, b): (UserId, UserId)) -> ConversationId {
+    ConversationId::direct(a, b)
+}
+
+/// A message from the first to the second, with most of its values made up from its mid.
+pub fn message((srcid, destid): (UserId, UserId), number: i64) -> MessageRow {
+    MessageRow {
+        id: number,
+        ts: NOW,
+        message: Message {
+            srcid,
+            destid,
+            client_msg_id: format!("c-{number}").try_into().unwrap(),
+            msg: format!("text {number}"),
+            mid: mid(number),
+            n: ordinal(number),
+        },
+    }
+}
+
+pub fn mids(rows: &[MessageRow]) -> Vec<i64> {
+    rows.iter().map(|row| row.message.mid.get()).collect()
+}
+
+pub fn resume(next_offset: i64) -> Resume {
+    Resume {
+        next_offset,
+        mark: SrcMark {
+            epoch: 0,
+            offset: next_offset - 1,
+        },
+    }
+}
+
+pub fn step(partition: Partition, from: Resume, to: Resume) -> ResumeMove {
+    ResumeMove {
+        partition,
+        from,
+        to,
+    }
+}

@@ -1,0 +1,234 @@
+//! The two encodings of a batch: how its parts are cut and read, and how results are written.
+
+use std::io::Write as _;
+
+use problem::Problem;
+use prost::Message as _;
+use schemas::{
+    InboundPosition,
+    proto::{self, event_result},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    framer::{Framer, Unframed},
+    items::ItemFramer,
+    lines::LineFramer,
+    results::{LineResult, Tally},
+    slots::Failure,
+};
+use crate::{
+    accepted::{not_appended, unknown_outcome},
+    json,
+    media::BatchEncoding,
+    posted::{EventKind, Posted},
+    protobuf,
+};
+
+/// One line of the answer: an accepted line, a refused one, or the summary at the end.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes what is written by hand")]
+pub(crate) enum ResultLine {
+    /// On the log.
+    Accepted {
+        /// The line's number, from 1; blank ones count.
+        line: u32,
+        /// 202.
+        status: u16,
+        /// 0 to 63.
+        partition: u8,
+        /// From 0.
+        offset: i64,
+        /// Only where it was made up here.
+        client_msg_id: Option<String>,
+    },
+    /// Not on the log, or not known to be.
+    Refused {
+        /// The line's number, from 1; blank ones count.
+        line: u32,
+        #[serde(flatten)]
+        problem: Problem,
+    },
+    /// The last line.
+    Summary {
+        /// How many lines were answered with 202.
+        accepted: u64,
+        /// How many were answered with anything else.
+        rejected: u64,
+    },
+}
+
+#[derive(Serialize)]
+struct RefusedLine<'a> {
+    line: u32,
+    #[serde(flatten)]
+    problem: &'a Problem,
+}
+
+impl BatchEncoding {
+    pub(super) fn framer(self, max_bytes: usize) -> Framer {
+        match self {
+            Self::Ndjson => Framer::Lines(LineFramer::new(max_bytes)),
+            Self::Protobuf => Framer::Items(ItemFramer::new(max_bytes)),
+        }
+    }
+
+    pub(super) fn parse(self, part: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
+        match self {
+            Self::Ndjson => json::event(part, max_msg_bytes),
+            Self::Protobuf => protobuf::event(part, max_msg_bytes),
+        }
+    }
+
+    /// The problem of a part without content.
+    pub(super) fn unframed(self, why: Unframed, max_bytes: usize) -> Problem {
+        match why {
+            Unframed::TooLong => Problem::payload_too_large(max_bytes as u64),
+            Unframed::Truncated => {
+                Problem::invalid_protobuf("IngestEvent", "the body ends within it")
+            }
+            Unframed::NoLength => Problem::invalid_protobuf(
+                "IngestEvent",
+                "the length in front of it is no varint, so the rest of the body cannot be read",
+            ),
+        }
+    }
+
+    /// A refused line's result.
+    pub(super) fn refusal(self, line: u32, problem: &Problem) -> Box<[u8]> {
+        let mut out = Vec::new();
+        self.write_refusal(&mut out, line, problem);
+        out.into_boxed_slice()
+    }
+
+    /// Appends a result to `out`.
+    pub(super) fn write(self, out: &mut Vec<u8>, result: LineResult) {
+        match result {
+            LineResult::Accepted { line, at, made_up } => {
+                self.write_accepted(out, line, at, made_up)
+            }
+            LineResult::Failed {
+                line,
+                kind,
+                failure,
+                made_up,
+            } => {
+                let made_up = made_up.map(|id| id.to_string());
+                self.write_refusal(out, line, &failed(kind, failure, made_up));
+            }
+            LineResult::Written(written) => out.extend_from_slice(&written),
+            LineResult::Summary(tally) => self.write_summary(out, tally),
+        }
+    }
+
+    fn write_accepted(
+        self,
+        out: &mut Vec<u8>,
+        line: u32,
+        at: InboundPosition,
+        made_up: Option<Uuid>,
+    ) {
+        let (partition, offset) = (at.partition, at.offset);
+        match self {
+            Self::Ndjson => {
+                write_text(
+                    out,
+                    format_args!(
+                        r#"{{"line":{line},"status":202,"partition":{partition},"offset":{offset}"#
+                    ),
+                );
+                // Nothing in a UUID needs escaping.
+                if let Some(id) = made_up {
+                    write_text(out, format_args!(r#","client_msg_id":"{id}""#));
+                }
+                out.extend_from_slice(b"}\n");
+            }
+            Self::Protobuf => {
+                let accepted = proto::Accepted {
+                    partition: partition.get().into(),
+                    offset,
+                    client_msg_id: made_up.map(|id| id.to_string()).unwrap_or_default(),
+                };
+                write_item(out, line, event_result::Result::Accepted(accepted));
+            }
+        }
+    }
+
+    fn write_refusal(self, out: &mut Vec<u8>, line: u32, problem: &Problem) {
+        match self {
+            Self::Ndjson => {
+                serde_json::to_writer(&mut *out, &RefusedLine { line, problem })
+                    .expect("a problem is strings and numbers only, and a Vec takes all of it");
+                out.push(b'\n');
+            }
+            Self::Protobuf => {
+                write_item(
+                    out,
+                    line,
+                    event_result::Result::Problem(item_problem(problem)),
+                );
+            }
+        }
+    }
+
+    fn write_summary(self, out: &mut Vec<u8>, tally: Tally) {
+        let Tally { accepted, rejected } = tally;
+        match self {
+            Self::Ndjson => write_text(
+                out,
+                format_args!("{{\"accepted\":{accepted},\"rejected\":{rejected}}}\n"),
+            ),
+            Self::Protobuf => {
+                let summary = proto::Summary {
+                    accepted: accepted.cast_signed(),
+                    rejected: rejected.cast_signed(),
+                };
+                write_item(out, 0, event_result::Result::Summary(summary));
+            }
+        }
+    }
+}
+
+fn failed(kind: EventKind, failure: Failure, made_up: Option<String>) -> Problem {
+    match failure {
+        Failure::NotAppended => not_appended(),
+        Failure::Unknown => unknown_outcome(kind, made_up),
+    }
+}
+
+/// The protobuf form has no member for the id to retry with: the words name it.
+fn item_problem(problem: &Problem) -> proto::ItemProblem {
+    proto::ItemProblem {
+        r#type: problem.kind.uri().to_owned(),
+        title: problem.title.clone(),
+        status: problem.status.into(),
+        detail: match &problem.client_msg_id {
+            Some(id) => format!("{}, {id}", problem.detail),
+            None => problem.detail.clone(),
+        },
+        errors: problem
+            .errors
+            .iter()
+            .map(|error| proto::FieldProblem {
+                field: error.field.clone(),
+                message: error.message.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn write_item(out: &mut Vec<u8>, line: u32, result: event_result::Result) {
+    let item = proto::EventResult {
+        item: line.into(),
+        result: Some(result),
+    };
+    item.encode_length_delimited(out)
+        .expect("a Vec grows as needed");
+}
+
+fn write_text(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a Vec takes all of it");
+}

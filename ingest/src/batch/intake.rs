@@ -1,0 +1,223 @@
+//! Reads the body of a batch: cuts, checks, appends, and sees to it that nothing hangs.
+
+use std::sync::Arc;
+
+use axum::body::{BodyDataStream, Bytes};
+use event_log::{DeliveryFailure, OnDelivery as _, QueueFull};
+use futures::StreamExt as _;
+use problem::{Problem, ProblemKind};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::{
+    delivery::LineDelivery,
+    framer::{Frame, Framer},
+    results::{Note, Results, held_bytes},
+};
+use crate::{
+    accepted::{no_room, stopping},
+    body,
+    inbound::InboundRecord,
+    media::BatchEncoding,
+    posted::Posted,
+    room::Taken,
+    service::Ingest,
+};
+
+/// The reader of one batch.
+pub(super) struct Intake {
+    ingest: Arc<Ingest>,
+    encoding: BatchEncoding,
+    results: Arc<Results>,
+    _slot: OwnedSemaphorePermit,
+}
+
+/// Why the reading ended before the body did.
+enum Stop {
+    /// Nobody is there for the results.
+    ClientGone,
+    /// The line being read is answered with this, and none behind it.
+    Refused(Problem),
+    /// The same, after a time in which nothing moved.
+    Stalled(Problem),
+}
+
+impl Intake {
+    pub(super) fn new(
+        ingest: Arc<Ingest>,
+        encoding: BatchEncoding,
+        results: Arc<Results>,
+        slot: OwnedSemaphorePermit,
+    ) -> Self {
+        Self {
+            ingest,
+            encoding,
+            results,
+            _slot: slot,
+        }
+    }
+
+    pub(super) fn encoding(&self) -> BatchEncoding {
+        self.encoding
+    }
+
+    pub(super) fn results(&self) -> Arc<Results> {
+        Arc::clone(&self.results)
+    }
+
+    /// Reads the whole body, then stays until the client has taken the results.
+    pub(super) async fn run(self, mut body: BodyDataStream) {
+        let mut framer = self.encoding.framer(self.ingest.config.max_line_bytes);
+        let started = Instant::now();
+        let (problem, since) = match self.read(&mut framer, &mut body).await {
+            Ok(()) => {
+                self.results.finish(None);
+                return self.stay(Instant::now()).await;
+            }
+            Err(Stop::ClientGone) => return,
+            Err(Stop::Refused(problem)) => (problem, Instant::now()),
+            // Whoever took nothing during the stall does not get another.
+            Err(Stop::Stalled(problem)) => (problem, started),
+        };
+        self.ingest.metrics.rejected(problem.kind);
+        let last_words = self.encoding.refusal(framer.unfinished(), &problem);
+        self.results.finish(Some(last_words));
+        // A client that writes everything before it reads must get that far.
+        tokio::join!(body::drain(body), self.stay(since));
+    }
+
+    async fn read(&self, framer: &mut Framer, body: &mut BodyDataStream) -> Result<(), Stop> {
+        let limit = self.ingest.config.max_batch_bytes;
+        let mut left = limit as usize;
+        while let Some(chunk) = self.next_chunk(body).await? {
+            let within = &chunk[..left.min(chunk.len())];
+            self.take_chunk(framer, within).await?;
+            left -= within.len();
+            if within.len() < chunk.len() {
+                return Err(Stop::Refused(Problem::payload_too_large(limit.into())));
+            }
+        }
+        match framer.finish() {
+            Some(frame) => self.take(frame).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn next_chunk(&self, body: &mut BodyDataStream) -> Result<Option<Bytes>, Stop> {
+        let stall = self.ingest.config.stall();
+        let chunk = tokio::select! {
+            biased;
+            () = self.results.gone().cancelled() => return Err(Stop::ClientGone),
+            () = self.ingest.shutdown.soft().cancelled() => return Err(Stop::Refused(stopping())),
+            chunk = timeout(stall, body.next()) => chunk,
+        };
+        match chunk {
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
+            Ok(Some(Err(_error))) => Err(Stop::Refused(body::broken_off())),
+            Err(_elapsed) => Err(Stop::Refused(Problem::request_timeout(stall.as_secs()))),
+        }
+    }
+
+    async fn take_chunk(&self, framer: &mut Framer, mut chunk: &[u8]) -> Result<(), Stop> {
+        while let Some(frame) = framer.next(&mut chunk) {
+            self.take(frame).await?;
+        }
+        Ok(())
+    }
+
+    /// Appends one line, or notes why not.
+    async fn take(&self, frame: Frame<'_>) -> Result<(), Stop> {
+        let config = &self.ingest.config;
+        let posted = match frame.content {
+            Ok(part) => self.encoding.parse(part, config.max_msg_bytes),
+            Err(why) => Err(self.encoding.unframed(why, config.max_line_bytes)),
+        };
+        match posted {
+            Ok(posted) => self.append(frame.number, posted).await,
+            Err(problem) => self.refuse(frame.number, &problem).await,
+        }
+    }
+
+    async fn append(&self, line: u32, posted: Posted) -> Result<(), Stop> {
+        let made_up = posted.made_up();
+        let record = InboundRecord::from(posted);
+        let held = held_bytes(made_up.map(Note::MadeUp).as_ref());
+        let mut room = self.room(record.cost_bytes() + held).await?;
+        let held = room.split_off(held);
+        let index = self.results.expect(line, record.partition, made_up, held);
+        let handle = LineDelivery::new(&self.results, index, record.kind, room);
+        if let Err(QueueFull(handle)) = self.ingest.inbound.append_line(&record, handle) {
+            let full = "the producer's queue is full".to_owned();
+            handle.delivered(Err(DeliveryFailure::Refused(full)));
+        }
+        Ok(())
+    }
+
+    async fn refuse(&self, line: u32, problem: &Problem) -> Result<(), Stop> {
+        self.ingest.metrics.rejected(problem.kind);
+        let refusal = Note::Refusal(self.encoding.refusal(line, problem));
+        let room = self.room(held_bytes(Some(&refusal))).await?;
+        self.results.refuse(line, refusal, room);
+        Ok(())
+    }
+
+    /// Room for a line; waits for it no longer than a stall.
+    async fn room(&self, bytes: u32) -> Result<Taken, Stop> {
+        let batches = &self.ingest.batches;
+        if let Some(room) = batches.try_take(bytes) {
+            return Ok(room);
+        }
+        tokio::select! {
+            room = timeout(self.ingest.config.stall(), batches.take(bytes)) => {
+                room.map_err(|_elapsed| Stop::Stalled(no_room()))
+            }
+            () = self.results.gone().cancelled() => Err(Stop::ClientGone),
+            () = self.ingest.shutdown.soft().cancelled() => Err(Stop::Refused(stopping())),
+        }
+    }
+
+    /// Waits until the client has taken everything. What it does not take for a stall, counted from `since` at the earliest, is dropped.
+    async fn stay(&self, since: Instant) {
+        let stall = self.ingest.config.stall();
+        let mut since = since;
+        loop {
+            let (last_taken, _) = self.results.progress();
+            since = since.max(last_taken);
+            tokio::select! {
+                () = self.results.gone().cancelled() => return,
+                () = sleep_until(since + stall) => {}
+            }
+            match self.results.progress() {
+                (last_taken, true) if last_taken <= since => return self.give_up(),
+                // It waits for delivery reports, which come or are given up.
+                (_, false) => since = Instant::now(),
+                (_, true) => {}
+            }
+        }
+    }
+
+    fn give_up(&self) {
+        let stall = self.ingest.config.stall().as_secs();
+        tracing::info!("a client does not read its results: they were dropped");
+        self.results.give_up(|line| {
+            let words = format!(
+                "this result and those behind it were dropped: they were not read for {stall} s"
+            );
+            let problem = Problem::new(ProblemKind::RequestTimeout, words);
+            self.encoding.refusal(line, &problem)
+        });
+    }
+}
+
+impl Drop for Intake {
+    /// Only a defect comes here without an end: its client must not wait for ever.
+    fn drop(&mut self) {
+        if !self.results.is_finished() {
+            let last_words = self.encoding.refusal(0, &Problem::internal());
+            self.results.finish(Some(last_words));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+use std::iter;
+
+use message_store::{MessageStore, ReadMids, ReadRow, ResumeMove, Shard, Sink, StoreError};
+use schemas::{
+    ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
+    event::{Message, ReadPosition},
+};
+
+use super::MergedRow;
+
+/// A row of `read_chat_mid_<n>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadMark(ReadRow);
+
+impl MergedRow for ReadMark {
+    type Key = (UserId, ConversationId);
+    const SINK: Sink = Sink::Reads;
+    const NEEDS_ORDINALS: bool = false;
+
+    fn of_message(_: &Message, _: TimestampMs) -> impl Iterator<Item = Self> {
+        iter::empty()
+    }
+
+    fn of_read(position: &ReadPosition) -> Self {
+        let nothing = Mid::ZERO;
+        let (pc, mobile) = match position.device {
+            DeviceClass::Pc => (position.mid, nothing),
+            DeviceClass::Mobile => (nothing, position.mid),
+        };
+        Self(ReadRow {
+            uid: position.uid,
+            conversation: position.conversation(),
+            mids: ReadMids { pc, mobile },
+        })
+    }
+
+    fn key(&self) -> Self::Key {
+        (self.0.uid, self.0.conversation)
+    }
+
+    fn conversation(&self) -> ConversationId {
+        self.0.conversation
+    }
+
+    fn table(&self) -> Partition {
+        Partition::of(self.0.conversation)
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.0.mids = self.0.mids.max(other.0.mids);
+    }
+
+    async fn write(
+        store: &MessageStore,
+        shard: Shard,
+        topic: &str,
+        rows: &[Self],
+        moves: &[ResumeMove],
+    ) -> Result<(), StoreError> {
+        let rows: Vec<ReadRow> = rows.iter().map(|row| row.0).collect();
+        store.write_reads(shard, topic, &rows, moves).await
+    }
+}

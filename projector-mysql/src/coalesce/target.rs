@@ -1,0 +1,160 @@
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use message_store::{MessageStore, Resume, Shard, StoreError};
+use projection::{LogEvent, SinkError};
+use schemas::{
+    Partition,
+    event::{Body, ReadPosition},
+};
+
+use super::{MergedRow, open_read::OpenRead};
+use crate::{ledger::Ledger, metrics::Batch, outcome::sink_error};
+
+/// One database of a coalescing sink: where it stands, and what is held for it.
+pub(crate) struct Target<R: MergedRow> {
+    pub(crate) shard: Shard,
+    pub(crate) ledger: Ledger,
+    rows: BTreeMap<R::Key, R>,
+    open: Vec<OpenRead>,
+    /// How far partitions with open read positions would be, were those settled.
+    withheld: BTreeMap<Partition, Resume>,
+    /// How many times in a row it could not be used.
+    pub(crate) failures: u32,
+}
+
+impl<R: MergedRow> Target<R> {
+    pub(crate) fn new(shard: Shard) -> Self {
+        Self {
+            shard,
+            ledger: Ledger::default(),
+            rows: BTreeMap::new(),
+            open: Vec::new(),
+            withheld: BTreeMap::new(),
+            failures: 0,
+        }
+    }
+
+    /// Takes over where the database stands, and forgets what was held of these partitions.
+    pub(crate) fn resume(&mut self, found: BTreeMap<Partition, Resume>) {
+        let partitions: Vec<Partition> = found.keys().copied().collect();
+        self.forget(&partitions);
+        self.ledger.remember(found);
+    }
+
+    pub(crate) fn forget(&mut self, partitions: &[Partition]) {
+        self.rows
+            .retain(|_, row| !partitions.contains(&Partition::of(row.conversation())));
+        self.open.retain(|read| !partitions.contains(&read.partition()));
+        self.withheld.retain(|partition, _| !partitions.contains(partition));
+        self.ledger.forget(partitions);
+    }
+
+    pub(crate) fn forget_all(&mut self) {
+        self.forget(&Partition::all().collect::<Vec<_>>());
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.rows.len() + self.open.len()
+    }
+
+    /// Whether the database has not taken in this record of a partition.
+    pub(crate) fn lacks(&self, partition: Partition, offset: i64) -> bool {
+        self.ledger
+            .stands_at(partition)
+            .is_some_and(|at| at.next_offset <= offset)
+    }
+
+    pub(crate) fn take(&mut self, row: R) {
+        match self.rows.entry(row.key()) {
+            Entry::Vacant(place) => {
+                place.insert(row);
+            }
+            Entry::Occupied(mut held) => held.get_mut().merge(row),
+        }
+    }
+
+    pub(crate) fn take_open(&mut self, read: OpenRead) {
+        self.open.push(read);
+    }
+
+    pub(crate) fn open(&self) -> impl Iterator<Item = OpenRead> {
+        self.open.iter().copied()
+    }
+
+    /// What is held goes up to here; offsets stay before a read position that is open.
+    pub(crate) fn reach(&mut self, partition: Partition, to: Resume) {
+        if self.open.iter().any(|read| read.partition() == partition) {
+            self.withheld.insert(partition, to);
+        } else {
+            self.ledger.reach(partition, to);
+        }
+    }
+
+    /// Turns settled read positions into rows, and lets go of the offsets that waited for them.
+    pub(crate) fn close(&mut self, settled: &BTreeMap<(Partition, i64), ReadPosition>) {
+        for read in std::mem::take(&mut self.open) {
+            match settled.get(&(read.partition(), read.offset)) {
+                Some(position) => self.take(R::of_read(position)),
+                None => self.open.push(read),
+            }
+        }
+        for (partition, to) in std::mem::take(&mut self.withheld) {
+            self.reach(partition, to);
+        }
+    }
+
+    /// Writes what is held. Nothing is let go of: the caller may be dropped meanwhile, and then it is not known whether
+    /// the database took it.
+    pub(crate) async fn write(&self, store: &MessageStore, topic: &str) -> Result<(), StoreError> {
+        let rows: Vec<R> = self.rows.values().cloned().collect();
+        let moves = self.ledger.moves();
+        if rows.is_empty() && moves.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch::begin(R::SINK, self.shard, rows.len());
+        let outcome = R::write(store, self.shard, topic, &rows, &moves).await;
+        batch.end(&outcome);
+        outcome
+    }
+
+    /// The database has taken what was held.
+    pub(crate) fn written(&mut self) {
+        self.ledger.moved();
+        self.rows.clear();
+        self.failures = 0;
+    }
+
+    /// Whether the database still stands where it was left.
+    pub(crate) async fn compare(&self, store: &MessageStore, topic: &str) -> Result<(), SinkError> {
+        let partitions = self.ledger.partitions();
+        let found = store
+            .read_resume(self.shard, R::SINK, topic, &partitions)
+            .await
+            .map_err(sink_error)?;
+        match self.ledger.contradicted_by(&found) {
+            Some(partition) => Err(SinkError::Moved(format!(
+                "database {} stands elsewhere in partition {partition}",
+                self.shard.get()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What an event says to rows, or the question that has to be answered first.
+pub(crate) enum Told<R> {
+    Rows(Vec<R>),
+    /// The row that it is about, and the position.
+    Open(R, ReadPosition),
+}
+
+pub(crate) fn told<R: MergedRow>(LogEvent { event, .. }: &LogEvent) -> Told<R> {
+    match &event.body {
+        Body::Message(message) => Told::Rows(R::of_message(message, event.ts).collect()),
+        Body::ReadPosition(position) if R::NEEDS_ORDINALS && position.n.is_none() => {
+            Told::Open(R::of_read(position), *position)
+        }
+        Body::ReadPosition(position) => Told::Rows(vec![R::of_read(position)]),
+        Body::Control(_) | Body::Progress => Told::Rows(Vec::new()),
+    }
+}

@@ -1,0 +1,156 @@
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use event_log::KafkaConfig;
+use garde::Validate;
+use message_store::MySqlConfig;
+use projection::Settings;
+use serde::{Deserialize, Serialize};
+use service_runtime::{ConfigError, ConfigSource};
+
+/// Everything that projector-mysql is configured by.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Config {
+    /// Section `projector_mysql`.
+    pub projector_mysql: ProjectorMySqlConfig,
+    /// Section `kafka`.
+    pub kafka: KafkaConfig,
+    /// Section `mysql`.
+    pub mysql: MySqlConfig,
+}
+
+impl Config {
+    /// Reads the sections that projector-mysql uses.
+    ///
+    /// # Errors
+    /// A value of these sections that is unknown, of the wrong type or out of bounds.
+    pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
+        Ok(Self {
+            projector_mysql: source.section("projector_mysql")?,
+            kafka: source.section("kafka")?,
+            mysql: source.section("mysql")?,
+        })
+    }
+}
+
+/// Section `projector_mysql`.
+#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectorMySqlConfig {
+    /// Where health and metrics are served, `address:port`.
+    #[garde(skip)]
+    pub bind: SocketAddr,
+    /// How long a message may wait for company before it is written, milliseconds.
+    #[garde(range(min = 1, max = 60_000))]
+    pub messages_interval_ms: u32,
+    /// How much may wait for one database before it is written at once, bytes of text and row.
+    #[garde(range(min = 65_536, max = 268_435_456))]
+    pub messages_max_pending_bytes: usize,
+    /// How often read positions are written, milliseconds.
+    #[garde(range(min = 1, max = 3_600_000))]
+    pub reads_interval_ms: u32,
+    /// How many read positions may wait for one database before they are written at once.
+    #[garde(range(min = 1, max = 10_000_000))]
+    pub reads_max_pending_rows: usize,
+    /// How often contacts are written, milliseconds.
+    #[garde(range(min = 1, max = 3_600_000))]
+    pub contacts_interval_ms: u32,
+    /// How many contacts may wait before they are written at once.
+    #[garde(range(min = 1, max = 10_000_000))]
+    pub contacts_max_pending_rows: usize,
+    /// How often each database is asked whether it still stands where it was left, milliseconds.
+    #[garde(range(min = 10, max = 3_600_000))]
+    pub verify_interval_ms: u32,
+    /// How much of the log may be read ahead for one lane, bytes.
+    #[garde(range(min = 65_536, max = 1_073_741_824))]
+    pub max_queued_bytes: usize,
+    /// How many months after the current one every `chat_msg_<n>` is to have.
+    #[garde(range(min = 1, max = 60))]
+    pub months_ahead: u8,
+    /// How often the months are looked after, seconds.
+    #[garde(range(min = 1, max = 86_400))]
+    pub janitor_interval_s: u32,
+}
+
+impl Default for ProjectorMySqlConfig {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 7305)),
+            messages_interval_ms: 50,
+            messages_max_pending_bytes: 4 << 20,
+            reads_interval_ms: 30_000,
+            reads_max_pending_rows: 50_000,
+            contacts_interval_ms: 500,
+            contacts_max_pending_rows: 50_000,
+            verify_interval_ms: 5_000,
+            max_queued_bytes: 8 << 20,
+            months_ahead: 2,
+            janitor_interval_s: 3_600,
+        }
+    }
+}
+
+/// A duration out of a field that ends in `_ms`.
+fn ms(milliseconds: u32) -> Duration {
+    Duration::from_millis(milliseconds.into())
+}
+
+impl ProjectorMySqlConfig {
+    pub(crate) fn messages(&self) -> Settings {
+        self.settings(
+            "projector-mysql-messages",
+            self.messages_max_pending_bytes,
+            self.messages_interval_ms,
+        )
+    }
+
+    pub(crate) fn reads(&self) -> Settings {
+        self.settings(
+            "projector-mysql-reads",
+            self.reads_max_pending_rows,
+            self.reads_interval_ms,
+        )
+    }
+
+    pub(crate) fn contacts(&self) -> Settings {
+        self.settings(
+            "projector-mysql-contacts",
+            self.contacts_max_pending_rows,
+            self.contacts_interval_ms,
+        )
+    }
+
+    pub(crate) fn verify_interval(&self) -> Duration {
+        ms(self.verify_interval_ms)
+    }
+
+    pub(crate) fn janitor_interval(&self) -> Duration {
+        Duration::from_secs(self.janitor_interval_s.into())
+    }
+
+    fn settings(&self, group: &str, max_pending: usize, interval_ms: u32) -> Settings {
+        Settings {
+            group: group.to_owned(),
+            max_pending,
+            interval: ms(interval_ms),
+            verify_every: self.verify_interval(),
+            max_queued_bytes: self.max_queued_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid_and_unknown_keys_are_refused() {
+        let config = Config::load(&ConfigSource::default()).unwrap();
+        assert_eq!(config.projector_mysql.bind.to_string(), "127.0.0.1:7305");
+        let overrides = [("projector_mysql.read_interval".to_owned(), "1".to_owned())];
+        let source = ConfigSource::from_parts(None, [], &overrides).unwrap();
+        assert!(Config::load(&source).is_err());
+    }
+}

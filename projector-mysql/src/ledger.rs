@@ -1,0 +1,134 @@
+use std::collections::BTreeMap;
+
+use message_store::{Resume, ResumeMove};
+use projection::Position;
+use schemas::Partition;
+
+/// Where one database stands with one sink, and where what is held for it leads.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    remembered: BTreeMap<Partition, Resume>,
+    reached: BTreeMap<Partition, Resume>,
+}
+
+impl Ledger {
+    /// Takes over what the database says of these partitions; where they led is forgotten.
+    pub(crate) fn remember(&mut self, found: BTreeMap<Partition, Resume>) {
+        self.reached.retain(|partition, _| !found.contains_key(partition));
+        self.remembered.extend(found);
+    }
+
+    pub(crate) fn forget(&mut self, partitions: &[Partition]) {
+        self.remembered.retain(|partition, _| !partitions.contains(partition));
+        self.reached.retain(|partition, _| !partitions.contains(partition));
+    }
+
+    pub(crate) fn partitions(&self) -> Vec<Partition> {
+        self.remembered.keys().copied().collect()
+    }
+
+    /// Where the database stands; `None` for a partition that it was not asked about.
+    pub(crate) fn stands_at(&self, partition: Partition) -> Option<Resume> {
+        self.remembered.get(&partition).copied()
+    }
+
+    /// What is held goes up to here. A database that stands further is left there: others were behind it.
+    pub(crate) fn reach(&mut self, partition: Partition, to: Resume) {
+        let is_ahead = |from: Resume| to.next_offset > from.next_offset;
+        if self.stands_at(partition).is_some_and(is_ahead) {
+            self.reached.insert(partition, to);
+        }
+    }
+
+    pub(crate) fn moves(&self) -> Vec<ResumeMove> {
+        let step = |(partition, to): (&Partition, &Resume)| ResumeMove {
+            partition: *partition,
+            from: self.remembered.get(partition).copied().unwrap_or_default(),
+            to: *to,
+        };
+        self.reached.iter().map(step).collect()
+    }
+
+    /// The database has taken the moves.
+    pub(crate) fn moved(&mut self) {
+        self.remembered.append(&mut self.reached);
+    }
+
+    /// A partition of which the database says something else than is remembered.
+    pub(crate) fn contradicted_by(&self, found: &BTreeMap<Partition, Resume>) -> Option<Partition> {
+        let differs = |(partition, resume): &(&Partition, &Resume)| {
+            found.get(partition).copied().unwrap_or_default() != **resume
+        };
+        self.remembered.iter().find(differs).map(|(partition, _)| *partition)
+    }
+}
+
+/// A position as the store keeps it.
+pub(crate) fn resume_of(position: Position) -> Resume {
+    Resume {
+        next_offset: position.next.get(),
+        mark: position.mark,
+    }
+}
+
+/// Where reading goes on from what the store keeps.
+pub(crate) fn position_of(resume: Resume) -> Position {
+    Position {
+        next: event_log::NextOffset::new(resume.next_offset),
+        mark: resume.mark,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::event::SrcMark;
+
+    use super::*;
+
+    fn at(next_offset: i64) -> Resume {
+        let mark = SrcMark {
+            epoch: 0,
+            offset: next_offset * 10,
+        };
+        Resume { next_offset, mark }
+    }
+
+    fn partition(n: i64) -> Partition {
+        n.try_into().unwrap()
+    }
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.remember(BTreeMap::from([(partition(1), at(5)), (partition(2), at(0))]));
+        ledger
+    }
+
+    #[test]
+    fn only_what_goes_forward_moves() {
+        let mut ledger = ledger();
+        ledger.reach(partition(1), at(5));
+        ledger.reach(partition(1), at(4));
+        ledger.reach(partition(3), at(9));
+        assert!(ledger.moves().is_empty());
+        ledger.reach(partition(1), at(6));
+        let step = ResumeMove {
+            partition: partition(1),
+            from: at(5),
+            to: at(6),
+        };
+        assert_eq!(ledger.moves(), [step]);
+        ledger.moved();
+        assert_eq!(ledger.stands_at(partition(1)), Some(at(6)));
+        assert!(ledger.moves().is_empty());
+    }
+
+    #[test]
+    fn a_database_that_came_back_older_contradicts() {
+        let ledger = ledger();
+        let same = BTreeMap::from([(partition(1), at(5))]);
+        assert_eq!(ledger.contradicted_by(&same), None);
+        let older = BTreeMap::from([(partition(1), at(3)), (partition(2), at(0))]);
+        assert_eq!(ledger.contradicted_by(&older), Some(partition(1)));
+        assert_eq!(ledger.contradicted_by(&BTreeMap::new()), Some(partition(1)));
+    }
+}

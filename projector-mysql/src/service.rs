@@ -1,0 +1,117 @@
+use event_log::KafkaConfig;
+use message_store::{Layout, MessageStore};
+use projection::{Settings, Sink, Status};
+use schemas::{Partition, topics::Topic};
+use service_runtime::{Gate, Health, Shutdown, Supervisor};
+use tokio::sync::watch;
+
+use crate::{
+    Config,
+    coalesce::{CoalescingSink, Contact, ReadMark},
+    janitor::Janitor,
+    messages::MessagesSink,
+    metrics,
+};
+
+/// Starts the three projections and the janitor; the API is empty beside the probes.
+///
+/// # Errors
+/// None at present: a server that is away is a gate that is not ready.
+#[expect(clippy::unused_async, reason = "every service starts the same way")]
+pub async fn start(
+    config: Config,
+    supervisor: &Supervisor,
+    health: &Health,
+) -> anyhow::Result<axum::Router> {
+    metrics::describe();
+    let store = MessageStore::connect(&config.mysql);
+    let layout = store.layout();
+    let topic = config.kafka.topic(Topic::Events);
+    let own = &config.projector_mysql;
+    let verify = own.verify_interval();
+
+    let messages = layout
+        .shards()
+        .map(|shard| MessagesSink::new(store.clone(), shard, topic.clone(), verify))
+        .collect();
+    let reads = layout
+        .shards()
+        .map(|shard| CoalescingSink::<ReadMark>::new(store.clone(), &[shard], &topic, verify))
+        .collect();
+    let shards: Vec<_> = layout.shards().collect();
+    let contacts = vec![CoalescingSink::<Contact>::new(store.clone(), &shards, &topic, verify)];
+
+    let wiring = Wiring {
+        kafka: &config.kafka,
+        supervisor,
+        health,
+    };
+    wiring.spawn("messages", own.messages(), messages, lane_by_database(layout));
+    wiring.spawn("reads", own.reads(), reads, lane_by_database(layout));
+    wiring.spawn("contacts", own.contacts(), contacts, |_| 0);
+    let janitor = Janitor {
+        store,
+        months_ahead: own.months_ahead,
+        interval: own.janitor_interval(),
+        gate: health.gate("projector_mysql.months"),
+    };
+    let soft = supervisor.shutdown().soft().clone();
+    supervisor.spawn("projector-mysql-janitor", janitor.run(soft));
+    Ok(axum::Router::new())
+}
+
+/// Lane `i` has the partitions whose messages are in database `i`.
+fn lane_by_database(layout: Layout) -> impl Fn(Partition) -> usize + Copy + Send + 'static {
+    move |partition| usize::from(layout.shard_of(partition).get())
+}
+
+struct Wiring<'a> {
+    kafka: &'a KafkaConfig,
+    supervisor: &'a Supervisor,
+    health: &'a Health,
+}
+
+impl Wiring<'_> {
+    fn spawn<S: Sink>(
+        &self,
+        what: &str,
+        settings: Settings,
+        sinks: Vec<S>,
+        lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
+    ) {
+        let gate = self.health.gate(format!("projector_mysql.{what}"));
+        let shutdown = self.supervisor.shutdown();
+        let kafka = self.kafka.clone();
+        self.supervisor.spawn(settings.group.clone(), async move {
+            run(&kafka, settings, sinks, lane_of, &gate, &shutdown).await
+        });
+    }
+}
+
+/// One projection, and its gate.
+async fn run<S: Sink>(
+    kafka: &KafkaConfig,
+    settings: Settings,
+    sinks: Vec<S>,
+    lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
+    gate: &Gate,
+    shutdown: &Shutdown,
+) -> anyhow::Result<()> {
+    let (status, changes) = watch::channel(Status::default());
+    let soft = shutdown.soft().clone();
+    let projection = projection::run(kafka, settings, sinks, lane_of, status, soft);
+    let (ended, ()) = tokio::join!(Box::pin(projection), show(changes, gate));
+    Ok(ended?)
+}
+
+/// Keeps the gate as the status says, until the projection has ended.
+async fn show(mut changes: watch::Receiver<Status>, gate: &Gate) {
+    while changes.changed().await.is_ok() {
+        let status = changes.borrow_and_update().clone();
+        match status.faults.first() {
+            Some(fault) => gate.not_ready(fault.clone()),
+            None if status.joined => gate.ready(),
+            None => gate.not_ready("waiting for partitions"),
+        }
+    }
+}

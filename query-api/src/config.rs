@@ -1,0 +1,89 @@
+use std::net::{Ipv4Addr, SocketAddr};
+
+use event_log::KafkaConfig;
+use garde::Validate;
+use message_store::MySqlConfig;
+use serde::{Deserialize, Serialize};
+use service_runtime::{ConfigError, ConfigSource};
+use unread_store::RedisConfig;
+
+/// Everything that the query API is configured by.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Config {
+    /// Section `query_api`.
+    pub query_api: QueryApiConfig,
+    /// Section `kafka`.
+    pub kafka: KafkaConfig,
+    /// Section `mysql`.
+    pub mysql: MySqlConfig,
+    /// Section `redis`.
+    pub redis: RedisConfig,
+}
+
+impl Config {
+    /// Reads the sections that the query API uses.
+    ///
+    /// # Errors
+    /// A value of one of them that is unknown, of the wrong type or out of bounds.
+    pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
+        Ok(Self {
+            query_api: source.section("query_api")?,
+            kafka: source.section("kafka")?,
+            mysql: source.section("mysql")?,
+            redis: source.section("redis")?,
+        })
+    }
+}
+
+/// Section `query_api`.
+#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueryApiConfig {
+    /// Where the calls are served, `address:port`.
+    #[garde(skip)]
+    pub listen: SocketAddr,
+    /// How many calls are worked on at a time, those that wait for `after=` too; more are answered 429.
+    #[garde(range(min = 1, max = 100_000))]
+    pub max_requests: usize,
+    /// How many calls of `/v1/inbound` read the log at a time; each takes a connection to Kafka. More wait.
+    #[garde(range(min = 1, max = 64))]
+    pub inbound_lookups: usize,
+    /// How many records one call of `/v1/inbound` reads at most before it gives up.
+    #[garde(range(min = 1, max = 100_000_000))]
+    pub inbound_scan_records: usize,
+}
+
+impl Default for QueryApiConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7302)),
+            max_requests: 256,
+            inbound_lookups: 2,
+            inbound_scan_records: 100_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(key: &str, value: &str) -> Result<Config, ConfigError> {
+        let overrides = [(key.to_owned(), value.to_owned())];
+        Config::load(&ConfigSource::from_parts(None, [], &overrides)?)
+    }
+
+    #[test]
+    fn the_defaults_are_valid() {
+        let config = Config::load(&ConfigSource::default()).unwrap();
+        assert_eq!(config.query_api.listen.to_string(), "127.0.0.1:7302");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        assert!(load("query_api.max_requests", "1").is_ok());
+        assert!(load("query_api.max_requests", "0").is_err());
+        assert!(load("query_api.inbound_lookups", "65").is_err());
+        assert!(load("query_api.no_such_key", "1").is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! What a caller writes into path and query, parsed once. The words of a refusal are "is …; must be …", which `problem` puts behind the
+//! parameter's name.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use schemas::{DeviceClass, Mid, Partition};
+use serde::Deserialize;
+
+/// `limit`: how many items a page has at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Limit(u8);
+
+/// `timeout_ms`: how long the whole call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct TimeoutMs(u16);
+
+/// `device`: a class of devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Device(pub(crate) DeviceClass);
+
+/// `before_mid` and `after_mid`: a message's number; 0 stands before the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct MidBound(pub(crate) Mid);
+
+/// A partition in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct PathPartition(pub(crate) Partition);
+
+/// An offset in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct PathOffset(pub(crate) i64);
+
+impl Limit {
+    /// The most that a caller may ask for.
+    pub(crate) const MAX: Self = Self(200);
+
+    pub(crate) fn get(self) -> usize {
+        self.0.into()
+    }
+
+    /// One more, which tells whether there is a next page.
+    pub(crate) fn and_one(self) -> u32 {
+        u32::from(self.0) + 1
+    }
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self(50)
+    }
+}
+
+impl TimeoutMs {
+    /// The most that a caller may ask for.
+    pub(crate) const MAX: Self = Self(30_000);
+
+    pub(crate) fn get(self) -> u16 {
+        self.0
+    }
+
+    pub(crate) fn duration(self) -> Duration {
+        Duration::from_millis(self.0.into())
+    }
+}
+
+impl Default for TimeoutMs {
+    fn default() -> Self {
+        Self(5_000)
+    }
+}
+
+impl TryFrom<String> for Limit {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Ok(Self(whole_number(&text, 1..=Self::MAX.0)?))
+    }
+}
+
+impl TryFrom<String> for TimeoutMs {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Ok(Self(whole_number(&text, 1..=Self::MAX.0)?))
+    }
+}
+
+impl TryFrom<String> for Device {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let device = text.parse();
+        device
+            .map(Self)
+            .map_err(|_| format!("is {}; must be pc or mobile", quoted(&text)))
+    }
+}
+
+impl TryFrom<String> for MidBound {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let mid: i64 = whole_number(&text, 0..=i64::MAX)?;
+        Mid::try_from(mid).map(Self).map_err(|e| e.to_string())
+    }
+}
+
+impl TryFrom<String> for PathPartition {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let number: i64 = whole_number(&text, 0..=63)?;
+        Partition::try_from(number)
+            .map(Self)
+            .map_err(|e| e.to_string())
+    }
+}
+
+impl TryFrom<String> for PathOffset {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        // The offset after the last one has to be a number, too.
+        whole_number(&text, 0..=i64::MAX - 1).map(Self)
+    }
+}
+
+/// A decimal number as everyone writes it: no sign, no leading zeros.
+fn whole_number<N>(text: &str, range: RangeInclusive<N>) -> Result<N, String>
+where
+    N: TryFrom<i64> + Into<i64> + Copy,
+{
+    let (low, high): (i64, i64) = ((*range.start()).into(), (*range.end()).into());
+    let plain = text.bytes().all(|c| c.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse()
+        .ok()
+        .filter(|number| plain && (low..=high).contains(number))
+        .and_then(|number| N::try_from(number).ok())
+        .ok_or_else(|| {
+            format!(
+                "is {}; must be a whole number from {low} to {high}",
+                quoted(text)
+            )
+        })
+}
+
+/// A caller's own text, cut where it is too long to repeat.
+pub(crate) fn quoted(text: &str) -> String {
+    const MAX_CHARS: usize = 40;
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(text: &str) -> Result<Limit, String> {
+        text.to_owned().try_into()
+    }
+
+    #[test]
+    fn bounds_are_exact() {
+        assert_eq!(limit("1"), Ok(Limit(1)));
+        assert_eq!(limit("200"), Ok(Limit::MAX));
+        for text in [
+            "0", "201", "-1", "+1", "01", " 1", "1 ", "", "1.0", "x", "99999999999999999999",
+        ] {
+            assert!(limit(text).is_err(), "{text:?}");
+        }
+        assert!(TimeoutMs::try_from("30000".to_owned()).is_ok());
+        assert!(TimeoutMs::try_from("30001".to_owned()).is_err());
+        assert!(MidBound::try_from(i64::MAX.to_string()).is_ok());
+        assert!(PathPartition::try_from("64".to_owned()).is_err());
+        assert!(PathOffset::try_from(i64::MAX.to_string()).is_err());
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_right_and_repeats_little() {
+        assert_eq!(
+            limit("many").unwrap_err(),
+            "is \"many\"; must be a whole number from 1 to 200"
+        );
+        assert!(limit(&"9".repeat(10_000)).unwrap_err().len() < 120);
+        assert_eq!(
+            Device::try_from("tv".to_owned()).unwrap_err(),
+            "is \"tv\"; must be pc or mobile"
+        );
+    }
+}

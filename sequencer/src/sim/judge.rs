@@ -1,0 +1,178 @@
+//! Whether the logs that a run left behind are what one uninterrupted owner would have written.
+
+use std::collections::BTreeSet;
+
+use schemas::event::{Body, Event, Source, SrcMark};
+
+use super::{
+    oracle::{Outcome, outcomes},
+    rng::Rng,
+    traffic,
+    world::Shared,
+};
+use crate::core::{State, snapshot};
+
+/// The inbound offset of the last record that readers take.
+pub(crate) fn last_mark(shared: &Shared) -> i64 {
+    let read = |value: &Vec<u8>, ts| Event::parse(value, ts).map(|event| event.src.mark.offset);
+    let offsets = shared
+        .broker
+        .log
+        .iter()
+        .map(|record| read(&record.value, record.ts));
+    offsets.flatten().max().unwrap_or(-1)
+}
+
+pub(crate) fn judge(shared: &Shared, rng: &mut Rng) -> Result<(), String> {
+    let outcomes = outcomes(traffic::partition(), &shared.inbound);
+    let expected: Vec<Event> = outcomes.iter().filter_map(event).cloned().collect();
+    let taken = read_from(shared, 0);
+    same_events(&taken, &expected)?;
+    progress_is_in_line(&taken, shared)?;
+    dead_letters_are_there(shared, &outcomes)?;
+    for _ in 0..3 {
+        let start = rng.below(shared.broker.log.len() + 1);
+        mid_log_reader_agrees(shared, start, &expected)?;
+    }
+    snapshots_equal_the_fold(shared, &taken, &expected)
+}
+
+fn event(outcome: &Outcome) -> Option<&Event> {
+    match outcome {
+        Outcome::Event(event) => Some(event),
+        Outcome::Silent | Outcome::DeadLetter(_) => None,
+    }
+}
+
+/// What a reader takes that begins at an offset, by PROTOCOL S10, with the offsets.
+fn read_from(shared: &Shared, start: usize) -> Vec<(i64, Event)> {
+    let mut highest: Option<SrcMark> = None;
+    let mut taken = Vec::new();
+    for (offset, record) in shared.broker.log.iter().enumerate().skip(start) {
+        let event = Event::parse(&record.value, record.ts).expect("only events are appended");
+        if highest.is_none_or(|highest| event.src.mark > highest) {
+            highest = Some(event.src.mark);
+            taken.push((offset as i64, event));
+        }
+    }
+    taken
+}
+
+fn is_progress(event: &Event) -> bool {
+    event.body == Body::Progress
+}
+
+fn same_events(taken: &[(i64, Event)], expected: &[Event]) -> Result<(), String> {
+    let mut events = taken.iter().filter(|(_, event)| !is_progress(event));
+    for expected in expected {
+        match events.next() {
+            Some((_, event)) if event == expected => {}
+            Some((offset, event)) => {
+                return Err(format!(
+                    "offset {offset} holds\n  {event:?}, not\n  {expected:?}"
+                ));
+            }
+            None => return Err(format!("missing: {expected:?}")),
+        }
+    }
+    match events.next() {
+        None => Ok(()),
+        Some((offset, event)) => Err(format!("offset {offset} holds {event:?}, nothing is right")),
+    }
+}
+
+/// Progress has the clock's time and the leader epoch of its record; the last record answers for the whole log.
+fn progress_is_in_line(taken: &[(i64, Event)], shared: &Shared) -> Result<(), String> {
+    let mut clock = 0;
+    for (offset, event) in taken {
+        if !is_progress(event) {
+            clock = event.ts.0;
+            continue;
+        }
+        let record = &shared.inbound[event.src.mark.offset as usize];
+        if event.ts.0 != clock || event.src.leader_epoch != record.leader_epoch {
+            return Err(format!(
+                "progress at offset {offset} is {event:?}, the clock {clock}"
+            ));
+        }
+    }
+    let answered = last_mark(shared);
+    if answered + 1 == shared.inbound.len() as i64 {
+        Ok(())
+    } else {
+        Err(format!("answered for up to {answered} only"))
+    }
+}
+
+/// Exactly the refused records are there, at least once, with the right reason.
+fn dead_letters_are_there(shared: &Shared, outcomes: &[Outcome]) -> Result<(), String> {
+    let found: BTreeSet<_> = shared
+        .dead_letters
+        .iter()
+        .map(|(offset, reason)| (*offset, reason.as_str()))
+        .collect();
+    let expected: BTreeSet<_> = (0..)
+        .zip(outcomes)
+        .filter_map(|(offset, outcome)| match outcome {
+            Outcome::DeadLetter(reason) => Some((offset, reason.as_str())),
+            Outcome::Event(_) | Outcome::Silent => None,
+        })
+        .collect();
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "dead letters: missing {:?}, not right {:?}",
+        expected.difference(&found),
+        found.difference(&expected)
+    ))
+}
+
+/// A reader that begins anywhere sees everything from the first record it takes on.
+fn mid_log_reader_agrees(shared: &Shared, start: usize, expected: &[Event]) -> Result<(), String> {
+    let taken = read_from(shared, start);
+    let Some((_, first)) = taken.first() else {
+        return Ok(());
+    };
+    let from = first.src.mark;
+    let rest: Vec<Event> = expected
+        .iter()
+        .filter(|e| e.src.mark >= from)
+        .cloned()
+        .collect();
+    same_events(&taken, &rest).map_err(|wrong| format!("read from offset {start}: {wrong}"))
+}
+
+/// Every snapshot is the fold up to its mark, and whoever goes on at its offset misses nothing.
+fn snapshots_equal_the_fold(
+    shared: &Shared,
+    taken: &[(i64, Event)],
+    expected: &[Event],
+) -> Result<(), String> {
+    for snapshot in &shared.taken {
+        let src = snapshot.src.map(Source::try_from);
+        let mark = src
+            .and_then(Result::ok)
+            .ok_or("a snapshot without a mark")?
+            .mark;
+        let mut fold = State::default();
+        for event in expected.iter().filter(|event| event.src.mark <= mark) {
+            fold.apply(event);
+        }
+        if snapshot::read(snapshot).as_ref() != Ok(&fold) {
+            return Err(format!(
+                "the snapshot of {mark:?} is not the fold up to there"
+            ));
+        }
+        let missed = taken
+            .iter()
+            .find(|(offset, event)| event.src.mark > mark && *offset < snapshot.events_offset);
+        if let Some((offset, event)) = missed {
+            return Err(format!(
+                "the snapshot of {mark:?} at {} passes over {event:?} at {offset}",
+                snapshot.events_offset
+            ));
+        }
+    }
+    Ok(())
+}

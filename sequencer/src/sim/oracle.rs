@@ -1,0 +1,188 @@
+//! What should come of an inbound log: the protocol once more, as naively as it can be written, sharing no code with
+//! the core. It looks everything up in the list of events so far.
+
+use schemas::{
+    Mid, Ordinal, Partition, TimestampMs,
+    command::{Command, Control, ReadAck, SendMessage},
+    dead_letter::Reason,
+    event::{Body, Event, Message, ReadPosition, Rules, Source, SrcMark},
+};
+
+use crate::shell::InboundRecord;
+
+/// What should come of one inbound record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Event(Event),
+    Silent,
+    DeadLetter(Reason),
+}
+
+/// What should come of each record of a whole log, by one owner that is never interrupted.
+pub(crate) fn outcomes(partition: Partition, inbound: &[InboundRecord]) -> Vec<Outcome> {
+    let mut oracle = Oracle {
+        partition,
+        clock: 0,
+        rules: Rules::VERSION_1,
+        events: Vec::new(),
+        remembered: Vec::new(),
+    };
+    inbound.iter().map(|record| oracle.next(record)).collect()
+}
+
+struct Oracle {
+    partition: Partition,
+    clock: i64,
+    rules: Rules,
+    events: Vec<Event>,
+    /// Messages whose repeats are recognised, with their times, oldest first.
+    remembered: Vec<(i64, Message)>,
+}
+
+impl Oracle {
+    fn next(&mut self, record: &InboundRecord) -> Outcome {
+        let Ok(command) = Command::parse(record.value.as_deref().unwrap_or_default()) else {
+            return Outcome::DeadLetter(Reason::Malformed);
+        };
+        let ts = self.clock.max(record.ts.0);
+        let decided = match command {
+            Command::Send(send) => self.send(ts, send),
+            Command::ReadAck(ack) => self.read_ack(&ack),
+            Command::Control(control) => self.control(&control),
+        };
+        match decided {
+            Err(reason) => Outcome::DeadLetter(reason),
+            Ok(None) => Outcome::Silent,
+            Ok(Some(body)) => {
+                let event = Event {
+                    src: Source {
+                        mark: SrcMark {
+                            epoch: 0,
+                            offset: record.offset,
+                        },
+                        leader_epoch: record.leader_epoch,
+                    },
+                    ts: TimestampMs(ts),
+                    body,
+                };
+                self.record(event.clone());
+                Outcome::Event(event)
+            }
+        }
+    }
+
+    fn record(&mut self, event: Event) {
+        self.clock = event.ts.0;
+        match &event.body {
+            Body::Control(rules) => self.rules = *rules,
+            Body::Message(message) => self.remembered.push((self.clock, message.clone())),
+            Body::ReadPosition(_) | Body::Progress => {}
+        }
+        let (clock, window) = (self.clock, self.rules.dedup_window_ms);
+        self.remembered.retain(|(ts, _)| clock - ts <= window);
+        while self.remembered.len() as i64 > self.rules.dedup_max_entries {
+            self.remembered.remove(0);
+        }
+        self.events.push(event);
+    }
+
+    fn send(&self, ts: i64, send: SendMessage) -> Result<Option<Body>, Reason> {
+        let conversation = send.conversation();
+        self.belongs_here(Partition::of(conversation))?;
+        let before = self.remembered.iter().find(|(then, message)| {
+            ts - then <= self.rules.dedup_window_ms
+                && message.conversation() == conversation
+                && message.srcid == send.srcid
+                && message.client_msg_id == send.client_msg_id
+        });
+        if let Some((_, message)) = before {
+            let same = message.destid == send.destid && message.msg == send.msg;
+            return if same {
+                Ok(None)
+            } else {
+                Err(Reason::Conflict)
+            };
+        }
+        if send.msg.len() as i64 > self.rules.max_msg_bytes {
+            return Err(Reason::TooLarge);
+        }
+        let messages = || self.messages().filter(|m| m.conversation() == conversation);
+        let own = messages().filter(|m| m.srcid == send.srcid).count();
+        Ok(Some(Body::Message(Message {
+            mid: Mid::try_from(messages().count() as i64 + 1).unwrap(),
+            n: Ordinal::try_from(own as i64 + 1).unwrap(),
+            srcid: send.srcid,
+            destid: send.destid,
+            client_msg_id: send.client_msg_id,
+            msg: send.msg,
+        })))
+    }
+
+    fn read_ack(&self, ack: &ReadAck) -> Result<Option<Body>, Reason> {
+        let conversation = ack.conversation();
+        self.belongs_here(Partition::of(conversation))?;
+        if ack.uid == ack.peer {
+            return Ok(None);
+        }
+        let messages = || self.messages().filter(|m| m.conversation() == conversation);
+        let last = Mid::try_from(messages().count() as i64).unwrap();
+        let mid = ack.mid.map_or(last, |mid| mid.min(last));
+        let positions = self.events.iter().filter_map(|event| match &event.body {
+            Body::ReadPosition(position) => Some(position),
+            _ => None,
+        });
+        let before = positions
+            .filter(|p| p.uid == ack.uid && p.peer == ack.peer && p.device == ack.device)
+            .map(|p| p.mid)
+            .max();
+        if mid <= before.unwrap_or(Mid::ZERO) {
+            return Ok(None);
+        }
+        let from_peer = messages().filter(|m| m.srcid == ack.peer && m.mid <= mid);
+        let known = last.get() - mid.get() <= 128;
+        Ok(Some(Body::ReadPosition(ReadPosition {
+            uid: ack.uid,
+            peer: ack.peer,
+            device: ack.device,
+            mid,
+            n: known.then(|| Ordinal::try_from(from_peer.count() as i64).unwrap()),
+        })))
+    }
+
+    fn control(&self, control: &Control) -> Result<Option<Body>, Reason> {
+        let rules = Rules {
+            rule_version: control.rule_version.unwrap_or(1),
+            dedup_window_ms: control
+                .dedup_window_ms
+                .unwrap_or(self.rules.dedup_window_ms),
+            dedup_max_entries: control
+                .dedup_max_entries
+                .unwrap_or(self.rules.dedup_max_entries),
+            max_msg_bytes: control.max_msg_bytes.unwrap_or(self.rules.max_msg_bytes),
+        };
+        let in_bounds = rules.rule_version == 1
+            && rules.dedup_window_ms <= 36_500 * 86_400_000
+            && (1..=10_000_000).contains(&rules.dedup_max_entries)
+            && (1..=65_535).contains(&rules.max_msg_bytes);
+        if in_bounds {
+            Ok(Some(Body::Control(rules)))
+        } else {
+            Err(Reason::InvalidControl)
+        }
+    }
+
+    fn belongs_here(&self, partition: Partition) -> Result<(), Reason> {
+        if partition == self.partition {
+            Ok(())
+        } else {
+            Err(Reason::WrongPartition)
+        }
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.events.iter().filter_map(|event| match &event.body {
+            Body::Message(message) => Some(message),
+            _ => None,
+        })
+    }
+}

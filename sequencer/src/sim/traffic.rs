@@ -1,0 +1,127 @@
+//! An inbound log: few users, few ids and few texts, so that repeats, conflicts and idle acks come by themselves.
+
+use bytes::Bytes;
+use schemas::{
+    DeviceClass, Mid, Partition, TimestampMs, UserId,
+    command::{Command, Control, ReadAck, SendMessage},
+};
+
+use super::rng::Rng;
+use crate::shell::InboundRecord;
+
+/// Pairs of users whose conversations are all in this partition, one to oneself among them.
+const PAIRS: [(i64, i64); 6] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2), (65, 3)];
+const TEXTS: [&str; 4] = ["yes", "no", "a text of 24 bytes, so so", "\u{1f30a}"];
+
+/// The partition of the conversations.
+pub(crate) fn partition() -> Partition {
+    Partition::try_from(4).unwrap()
+}
+
+/// A log of `length` records. Append times mostly rise and sometimes go back; leader epochs rise now and then.
+pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
+    let mut ts = 1_700_000_000_000;
+    let mut leader_epoch = 0;
+    let mut records: Vec<InboundRecord> = Vec::with_capacity(length);
+    for offset in 0..length as i64 {
+        ts += if rng.chance(15) {
+            rng.between(-200, 0)
+        } else {
+            rng.between(0, 60)
+        };
+        leader_epoch += i32::from(rng.chance(4));
+        let value = match rng.below(100) {
+            // The first record lowers the limits, so that they are met.
+            _ if offset == 0 => limits(rng).encode(),
+            0..40 => send(rng).encode(),
+            40..58 if offset > 1 => again(rng, &records),
+            58..84 => read_ack(rng).encode(),
+            84..90 => limits(rng).encode(),
+            90..93 => beyond_limits(rng).encode(),
+            93..96 => elsewhere(rng).encode(),
+            _ => rng.pick(&[b"".as_slice(), b"junk", b"\x0a\x00"]).to_vec(),
+        };
+        records.push(InboundRecord {
+            offset,
+            ts: TimestampMs(ts),
+            leader_epoch,
+            key: None,
+            value: (!value.is_empty()).then(|| Bytes::from(value)),
+            headers: Vec::new(),
+        });
+    }
+    records
+}
+
+fn user(uid: i64) -> UserId {
+    UserId::try_from(uid).unwrap()
+}
+
+fn send(rng: &mut Rng) -> Command {
+    let (srcid, destid) = *rng.pick(&PAIRS);
+    Command::Send(SendMessage {
+        srcid: user(srcid),
+        destid: user(destid),
+        client_msg_id: format!("c{}", rng.below(12)).try_into().unwrap(),
+        msg: (*rng.pick(&TEXTS)).to_owned(),
+    })
+}
+
+/// An earlier record once more; sometimes in other bytes that mean the same.
+fn again(rng: &mut Rng, records: &[InboundRecord]) -> Vec<u8> {
+    let newest = &records[records.len().saturating_sub(12)..];
+    let mut value = rng.pick(newest).value.clone().unwrap_or_default().to_vec();
+    if rng.chance(30) && Command::parse(&value).is_ok() {
+        // Field 15, which no version knows.
+        value.extend([15 << 3, 1]);
+    }
+    value
+}
+
+fn read_ack(rng: &mut Rng) -> Command {
+    let (uid, peer) = *rng.pick(&PAIRS);
+    let mid = match rng.below(4) {
+        0 => None,
+        1 => Some(i64::MAX),
+        _ => Some(rng.between(1, 12)),
+    };
+    Command::ReadAck(ReadAck {
+        uid: user(uid),
+        peer: user(peer),
+        device: *rng.pick(&DeviceClass::ALL),
+        mid: mid.map(|mid| Mid::try_from(mid).unwrap()),
+    })
+}
+
+fn limits(rng: &mut Rng) -> Command {
+    let mut maybe = |low, high| {
+        let value = rng.between(low, high);
+        rng.chance(60).then_some(value)
+    };
+    Command::Control(Control {
+        rule_version: None,
+        dedup_window_ms: maybe(0, 800),
+        dedup_max_entries: maybe(1, 12),
+        max_msg_bytes: maybe(20, 40),
+    })
+}
+
+fn beyond_limits(rng: &mut Rng) -> Command {
+    let mut control = Control::default();
+    match rng.below(4) {
+        0 => control.rule_version = Some(0),
+        1 => control.dedup_window_ms = Some(i64::MAX),
+        2 => control.dedup_max_entries = Some(0),
+        _ => control.max_msg_bytes = Some(65_536),
+    }
+    Command::Control(control)
+}
+
+/// A command that belongs to another partition.
+fn elsewhere(rng: &mut Rng) -> Command {
+    let mut command = send(rng);
+    if let Command::Send(send) = &mut command {
+        send.srcid = user(send.srcid.get() + 1);
+    }
+    command
+}
