@@ -51,7 +51,10 @@ impl Janitor {
         added.map_err(|error| format!("months cannot be added: {error}"))?;
         match missing.first() {
             None => Ok(()),
-            Some(first) => Err(format!("{} months are missing, {first} among them", missing.len())),
+            Some(first) => Err(format!(
+                "{} months are missing, {first} among them",
+                missing.len()
+            )),
         }
     }
 
@@ -59,13 +62,19 @@ impl Janitor {
         let by_table = self.store.missing_months(now, self.months_ahead).await?;
         Ok(by_table
             .into_iter()
-            .flat_map(|(n, months)| months.into_iter().map(move |month| format!("{month} of chat_msg_{n}")))
+            .flat_map(|(n, months)| {
+                months
+                    .into_iter()
+                    .map(move |month| format!("{month} of chat_msg_{n}"))
+            })
             .collect())
     }
 }
 
 /// Log time follows the brokers' clocks, which are this one's but for their error; months are added well ahead of that.
 fn now() -> TimestampMs {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     TimestampMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -14,13 +14,16 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Takes over what the database says of these partitions; where they led is forgotten.
     pub(crate) fn remember(&mut self, found: BTreeMap<Partition, Resume>) {
-        self.reached.retain(|partition, _| !found.contains_key(partition));
+        self.reached
+            .retain(|partition, _| !found.contains_key(partition));
         self.remembered.extend(found);
     }
 
     pub(crate) fn forget(&mut self, partitions: &[Partition]) {
-        self.remembered.retain(|partition, _| !partitions.contains(partition));
-        self.reached.retain(|partition, _| !partitions.contains(partition));
+        self.remembered
+            .retain(|partition, _| !partitions.contains(partition));
+        self.reached
+            .retain(|partition, _| !partitions.contains(partition));
     }
 
     pub(crate) fn partitions(&self) -> Vec<Partition> {
@@ -59,7 +62,10 @@ impl Ledger {
         let differs = |(partition, resume): &(&Partition, &Resume)| {
             found.get(partition).copied().unwrap_or_default() != **resume
         };
-        self.remembered.iter().find(differs).map(|(partition, _)| *partition)
+        self.remembered
+            .iter()
+            .find(differs)
+            .map(|(partition, _)| *partition)
     }
 }
 
@@ -99,7 +105,10 @@ mod tests {
 
     fn ledger() -> Ledger {
         let mut ledger = Ledger::default();
-        ledger.remember(BTreeMap::from([(partition(1), at(5)), (partition(2), at(0))]));
+        ledger.remember(BTreeMap::from([
+            (partition(1), at(5)),
+            (partition(2), Resume::START),
+        ]));
         ledger
     }
 
@@ -127,7 +136,7 @@ mod tests {
         let ledger = ledger();
         let same = BTreeMap::from([(partition(1), at(5))]);
         assert_eq!(ledger.contradicted_by(&same), None);
-        let older = BTreeMap::from([(partition(1), at(3)), (partition(2), at(0))]);
+        let older = BTreeMap::from([(partition(1), at(3)), (partition(2), Resume::START)]);
         assert_eq!(ledger.contradicted_by(&older), Some(partition(1)));
         assert_eq!(ledger.contradicted_by(&BTreeMap::new()), Some(partition(1)));
     }

@@ -14,11 +14,27 @@ const MISSING_MONTHS: &str = "mysql_missing_months";
 
 pub(crate) fn describe() {
     metrics::describe_counter!(ROWS, "Rows written to MySQL, merged ones too");
-    metrics::describe_counter!(BATCHES, "Transactions of rows and resume offsets that were committed");
-    metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time of one such transaction");
-    metrics::describe_counter!(FAILURES, "Transactions that failed and are repeated or rewound");
-    metrics::describe_gauge!(SET_ASIDE, "1 where contacts go on without a database that does not answer");
-    metrics::describe_gauge!(MISSING_MONTHS, "Months that tables of messages lack within the configured time ahead");
+    metrics::describe_counter!(
+        BATCHES,
+        "Transactions of rows and resume offsets that were committed"
+    );
+    metrics::describe_histogram!(
+        SECONDS,
+        metrics::Unit::Seconds,
+        "Time of one such transaction"
+    );
+    metrics::describe_counter!(
+        FAILURES,
+        "Transactions that failed and are repeated or rewound"
+    );
+    metrics::describe_gauge!(
+        SET_ASIDE,
+        "1 where contacts go on without a database that does not answer"
+    );
+    metrics::describe_gauge!(
+        MISSING_MONTHS,
+        "Months that tables of messages lack within the configured time ahead"
+    );
 }
 
 /// One transaction, from its start.

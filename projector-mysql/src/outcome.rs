@@ -17,7 +17,11 @@ pub(crate) struct Gravest(Option<SinkError>);
 
 impl Gravest {
     pub(crate) fn note(&mut self, error: SinkError) {
-        if self.0.as_ref().is_none_or(|held| gravity(&error) > gravity(held)) {
+        if self
+            .0
+            .as_ref()
+            .is_none_or(|held| gravity(&error) > gravity(held))
+        {
             self.0 = Some(error);
         }
     }

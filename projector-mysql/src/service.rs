@@ -39,14 +39,24 @@ pub async fn start(
         .map(|shard| CoalescingSink::<ReadMark>::new(store.clone(), &[shard], &topic, verify))
         .collect();
     let shards: Vec<_> = layout.shards().collect();
-    let contacts = vec![CoalescingSink::<Contact>::new(store.clone(), &shards, &topic, verify)];
+    let contacts = vec![CoalescingSink::<Contact>::new(
+        store.clone(),
+        &shards,
+        &topic,
+        verify,
+    )];
 
     let wiring = Wiring {
         kafka: &config.kafka,
         supervisor,
         health,
     };
-    wiring.spawn("messages", own.messages(), messages, lane_by_database(layout));
+    wiring.spawn(
+        "messages",
+        own.messages(),
+        messages,
+        lane_by_database(layout),
+    );
     wiring.spawn("reads", own.reads(), reads, lane_by_database(layout));
     wiring.spawn("contacts", own.contacts(), contacts, |_| 0);
     let janitor = Janitor {

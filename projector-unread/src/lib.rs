@@ -1,1 +1,12 @@
-//! Not built yet.
+#![doc = include_str!("../README.md")]
+
+mod batch;
+mod config;
+mod log_end;
+mod metrics;
+mod readiness;
+mod service;
+mod sink;
+
+pub use config::{Config, ProjectorUnreadConfig};
+pub use service::start;

@@ -6,9 +6,9 @@ mod read_mark;
 mod sink;
 mod target;
 
+pub(crate) use contact::Contact;
 use message_store::{MessageStore, ResumeMove, Shard, Sink, StoreError};
 pub(crate) use read_mark::ReadMark;
-pub(crate) use contact::Contact;
 use schemas::{
     ConversationId, Partition, TimestampMs,
     event::{Message, ReadPosition},

@@ -61,7 +61,10 @@ async fn settle_in(
     let passed = snapshot.resume(Sink::Messages, topic, &partitions).await?;
     for read in reads {
         let partition = read.partition();
-        if passed.get(&partition).is_none_or(|at| at.next_offset <= read.offset) {
+        if passed
+            .get(&partition)
+            .is_none_or(|at| at.next_offset <= read.offset)
+        {
             answers.waiting = Some(format!(
                 "a read position waits until the messages of partition {partition} are written"
             ));

@@ -64,7 +64,9 @@ impl<R: MergedRow> CoalescingSink<R> {
     ) -> Vec<(usize, Result<BTreeMap<Partition, Resume>, StoreError>)> {
         let asked = self.in_use().map(async |index| {
             let shard = self.targets[index].shard;
-            let read = self.store.read_resume(shard, R::SINK, &self.topic, partitions);
+            let read = self
+                .store
+                .read_resume(shard, R::SINK, &self.topic, partitions);
             (index, read.await)
         });
         join_all(asked).await
@@ -72,13 +74,20 @@ impl<R: MergedRow> CoalescingSink<R> {
 
     fn in_use(&self) -> impl Iterator<Item = usize> {
         let is_used = |(_, target): &(usize, &Target<R>)| !self.aside.contains_key(&target.shard);
-        self.targets.iter().enumerate().filter(is_used).map(|(index, _)| index)
+        self.targets
+            .iter()
+            .enumerate()
+            .filter(is_used)
+            .map(|(index, _)| index)
     }
 
     /// Reading goes on where the database that is furthest behind stands, with the mark that it has itself.
     fn lowest(&self, partition: Partition) -> Position {
         let stands_at = |index: usize| self.targets[index].ledger.stands_at(partition);
-        let lowest = self.in_use().filter_map(stands_at).min_by_key(|at| at.next_offset);
+        let lowest = self
+            .in_use()
+            .filter_map(stands_at)
+            .min_by_key(|at| at.next_offset);
         position_of(lowest.unwrap_or_default())
     }
 
@@ -92,7 +101,11 @@ impl<R: MergedRow> CoalescingSink<R> {
         metrics::set_aside(shard, true);
         let (store, topic) = (self.store.clone(), self.topic.clone());
         let knock = tokio::spawn(async move {
-            while store.read_resume(shard, R::SINK, &topic, &[]).await.is_err() {
+            while store
+                .read_resume(shard, R::SINK, &topic, &[])
+                .await
+                .is_err()
+            {
                 tokio::time::sleep(KNOCK_EVERY).await;
             }
         });
@@ -105,7 +118,10 @@ impl<R: MergedRow> CoalescingSink<R> {
         match back.map(|(shard, _)| *shard) {
             Some(shard) => {
                 self.readmit(shard);
-                Err(SinkError::Moved(format!("database {} is back", shard.get())))
+                Err(SinkError::Moved(format!(
+                    "database {} is back",
+                    shard.get()
+                )))
             }
             None => Ok(()),
         }
@@ -154,7 +170,10 @@ impl<R: MergedRow> CoalescingSink<R> {
         offset: i64,
     ) -> Option<&mut Target<R>> {
         let shard = self.store.layout().shard_of(row.table());
-        let target = self.targets.iter_mut().find(|target| target.shard == shard)?;
+        let target = self
+            .targets
+            .iter_mut()
+            .find(|target| target.shard == shard)?;
         target.lacks(partition, offset).then_some(target)
     }
 

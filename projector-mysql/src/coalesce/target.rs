@@ -44,8 +44,10 @@ impl<R: MergedRow> Target<R> {
     pub(crate) fn forget(&mut self, partitions: &[Partition]) {
         self.rows
             .retain(|_, row| !partitions.contains(&Partition::of(row.conversation())));
-        self.open.retain(|read| !partitions.contains(&read.partition()));
-        self.withheld.retain(|partition, _| !partitions.contains(partition));
+        self.open
+            .retain(|read| !partitions.contains(&read.partition()));
+        self.withheld
+            .retain(|partition, _| !partitions.contains(partition));
         self.ledger.forget(partitions);
     }
 

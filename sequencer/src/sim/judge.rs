@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemas::event::{Body, Event, Source, SrcMark};
 
 use super::{
+    kafka::LogRecord,
     oracle::{Outcome, outcomes},
     rng::Rng,
     traffic,
@@ -12,15 +13,15 @@ use super::{
 };
 use crate::core::{State, snapshot};
 
-/// The inbound offset of the last record that readers take.
-pub(crate) fn last_mark(shared: &Shared) -> i64 {
-    let read = |value: &Vec<u8>, ts| Event::parse(value, ts).map(|event| event.src.mark.offset);
-    let offsets = shared
-        .broker
-        .log
+/// The highest inbound offset that records of the log answer for; −1 in an empty one.
+pub(crate) fn highest_mark(log: &[LogRecord]) -> i64 {
+    let events = log
         .iter()
-        .map(|record| read(&record.value, record.ts));
-    offsets.flatten().max().unwrap_or(-1)
+        .flat_map(|record| Event::parse(&record.value, record.ts));
+    events
+        .map(|event| event.src.mark.offset)
+        .max()
+        .unwrap_or(-1)
 }
 
 pub(crate) fn judge(shared: &Shared, rng: &mut Rng) -> Result<(), String> {
@@ -96,7 +97,7 @@ fn progress_is_in_line(taken: &[(i64, Event)], shared: &Shared) -> Result<(), St
             ));
         }
     }
-    let answered = last_mark(shared);
+    let answered = highest_mark(&shared.broker.log);
     if answered + 1 == shared.inbound.len() as i64 {
         Ok(())
     } else {
@@ -128,19 +129,27 @@ fn dead_letters_are_there(shared: &Shared, outcomes: &[Outcome]) -> Result<(), S
     ))
 }
 
-/// A reader that begins anywhere sees everything from the first record it takes on.
+/// A reader that begins anywhere misses nothing above what lay before its start; of what it sees from before, every
+/// event is right.
 fn mid_log_reader_agrees(shared: &Shared, start: usize, expected: &[Event]) -> Result<(), String> {
-    let taken = read_from(shared, start);
-    let Some((_, first)) = taken.first() else {
-        return Ok(());
-    };
-    let from = first.src.mark;
+    let wrong = |wrong| format!("read from offset {start}: {wrong}");
+    let before = highest_mark(&shared.broker.log[..start]);
+    let (late, due): (Vec<_>, Vec<_>) = read_from(shared, start)
+        .into_iter()
+        .partition(|(_, event)| event.src.mark.offset <= before);
     let rest: Vec<Event> = expected
         .iter()
-        .filter(|e| e.src.mark >= from)
+        .filter(|event| event.src.mark.offset > before)
         .cloned()
         .collect();
-    same_events(&taken, &rest).map_err(|wrong| format!("read from offset {start}: {wrong}"))
+    same_events(&due, &rest).map_err(wrong)?;
+    let invented = late
+        .iter()
+        .find(|(_, event)| !is_progress(event) && !expected.contains(event));
+    match invented {
+        None => Ok(()),
+        Some((offset, event)) => Err(wrong(format!("offset {offset} holds {event:?}"))),
+    }
 }
 
 /// Every snapshot is the fold up to its mark, and whoever goes on at its offset misses nothing.

@@ -1,0 +1,71 @@
+use std::time::Instant;
+use message_store::MessageRow;
+use schemas::Partition;
+use sqlx::{AssertSqlSafe, Connection as _};
+use crate::support::{Fixture, message, NOW, ordinal};
+
+fn rows(pairs: &[(schemas::UserId, schemas::UserId)], first: i64, count: i64) -> Vec<MessageRow> {
+    (first..first + count).map(|i| {
+        let mut row = message(pairs[(i as usize * 7919) % pairs.len()], i);
+        row.message.msg = format!("{i} the quick brown fox jumps over the lazy dog and runs away into the forest, it's late");
+        row.message.n = ordinal(i);
+        row
+    }).collect()
+}
+
+#[tokio::test]
+#[ignore]
+async fn bench() {
+    for batch in [500_i64, 4000, 16000] {
+        let fixture = Fixture::without_schema().await;
+        fixture.store.apply_schema(NOW).await.unwrap();
+        let shard = fixture.store.layout().shards().next().unwrap();
+        let parts: Vec<Partition> = fixture.store.layout().partitions_of(shard).collect();
+        let pairs: Vec<_> = (0..1000).map(|i| fixture.users(parts[i % 16].get())).collect();
+        let total = 320_000;
+        let began = Instant::now();
+        let mut build = std::time::Duration::ZERO;
+        for first in (0..total).step_by(batch as usize) {
+            let t = Instant::now();
+            let rows = rows(&pairs, first + 1, batch);
+            build += t.elapsed();
+            fixture.store.write_messages(shard, &fixture.topic, &rows, &[]).await.unwrap();
+        }
+        println!("text, batch {batch}: {:.0} rows/s", total as f64 / (began.elapsed() - build).as_secs_f64());
+
+        let mut c = fixture.admin().await;
+        for chunk in [64_usize, 256] {
+            let began = Instant::now();
+            let mut build = std::time::Duration::ZERO;
+            for first in (0..total).step_by(batch as usize) {
+                let t = Instant::now();
+                let mut rows = rows(&pairs, (chunk as i64) * 10_000_000 + first + 1, batch);
+                rows.sort_by_key(|r| Partition::of(r.message.conversation()));
+                build += t.elapsed();
+                let mut tx = c.begin().await.unwrap();
+                for group in rows.chunk_by(|a, b| Partition::of(a.message.conversation()) == Partition::of(b.message.conversation())) {
+                    let p = Partition::of(group[0].message.conversation());
+                    let mut rest = group;
+                    while !rest.is_empty() {
+                        let size = if rest.len() >= chunk { chunk } else { 1 << rest.len().ilog2() };
+                        let (now, later) = rest.split_at(size);
+                        rest = later;
+                        let mut sql = format!("INSERT INTO {} (id,srcid,destid,mid,msg,ts,hashvalue,client_msg_id,n) VALUES ", fixture.table("chat_msg", p));
+                        sql.push_str(&vec!["(?,?,?,?,?,?,?,?,?)"; size].join(","));
+                        let mut q = sqlx::query(AssertSqlSafe(sql));
+                        for r in now {
+                            let at = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(r.ts.0) * 1_000_000).unwrap();
+                            q = q.bind(r.id).bind(r.message.srcid.get()).bind(r.message.destid.get()).bind(r.message.mid.get()).bind(&*r.message.msg)
+                                .bind(time::PrimitiveDateTime::new(at.date(), at.time())).bind(p.get()).bind(r.message.client_msg_id.as_str()).bind(r.message.n.get());
+                        }
+                        q.execute(&mut *tx).await.unwrap();
+                    }
+                }
+                tx.commit().await.unwrap();
+            }
+            println!("prepared <= {chunk}, batch {batch}: {:.0} rows/s", total as f64 / (began.elapsed() - build).as_secs_f64());
+        }
+        let row: (i64,) = sqlx::query_as("select cast(memory_used as signed) from information_schema.processlist where id = connection_id()").fetch_one(&mut c).await.unwrap();
+        println!("memory of the prepared connection: {} KiB", row.0 / 1024);
+    }
+}

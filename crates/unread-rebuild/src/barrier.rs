@@ -1,0 +1,146 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use event_log::LogReader;
+use message_store::{ContactRow, MessageStore, Resume, Shard, Sink};
+use schemas::{Partition, UserId, topics::Topic};
+
+use crate::{RebuildError, patience::Patience};
+
+/// The ends of all 64 partitions of `chat.events` at one moment.
+pub(crate) type Ends = BTreeMap<Partition, i64>;
+
+/// Reads contact rows that are known to hold everything up to some ends of the log.
+pub(crate) struct Barrier {
+    pub(crate) store: MessageStore,
+    pub(crate) log: Arc<LogReader>,
+    /// The full name of `chat.events`, under which the contact sink keeps its offsets.
+    pub(crate) topic: String,
+    pub(crate) shard: Shard,
+    /// Why it stands still, where it does: for those whose own deadline comes first.
+    fault: Mutex<Option<RebuildError>>,
+}
+
+impl Barrier {
+    pub(crate) fn new(
+        store: MessageStore,
+        log: Arc<LogReader>,
+        topic: String,
+        shard: Shard,
+    ) -> Self {
+        Self {
+            store,
+            log,
+            topic,
+            shard,
+            fault: Mutex::default(),
+        }
+    }
+
+    /// What keeps the rows from being read at present; [`RebuildError::TimedOut`] where it is only that they lag.
+    pub(crate) fn why_late(&self) -> RebuildError {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.clone().unwrap_or(RebuildError::TimedOut)
+    }
+
+    /// Where the log ends now. To be asked once the users are begun, never before.
+    pub(crate) async fn ends(&self, patience: &mut Patience) -> Result<Ends, RebuildError> {
+        loop {
+            match self.log.ends(Topic::Events).await {
+                Ok(ends) if ends.len() == Partition::all().len() => return Ok(ends),
+                Ok(ends) => self.note(RebuildError::Transient(format!(
+                    "Kafka tells the ends of {} partitions of {} only",
+                    ends.len(),
+                    self.topic
+                ))),
+                Err(fault) => self.note(fault.into()),
+            }
+            patience.pause().await.map_err(|_| self.why_late())?;
+        }
+    }
+
+    /// The rows of `uids`, once the database has taken in everything before `ends`.
+    pub(crate) async fn contacts(
+        &self,
+        ends: &Ends,
+        uids: &[UserId],
+        patience: &mut Patience,
+    ) -> Result<Vec<ContactRow>, RebuildError> {
+        loop {
+            match self.contacts_if_reached(ends, uids).await {
+                Ok(Some(rows)) => {
+                    self.clear();
+                    return Ok(rows);
+                }
+                Ok(None) => self.clear(),
+                Err(fatal @ RebuildError::Fatal(_)) => return Err(fatal),
+                Err(error) => self.note(error),
+            }
+            patience.pause().await.map_err(|_| self.why_late())?;
+        }
+    }
+
+    /// Offsets and rows come from one snapshot: the rows are those of the events below the offsets.
+    async fn contacts_if_reached(
+        &self,
+        ends: &Ends,
+        uids: &[UserId],
+    ) -> Result<Option<Vec<ContactRow>>, RebuildError> {
+        let partitions: Vec<Partition> = ends.keys().copied().collect();
+        let mut snapshot = self.store.snapshot(self.shard).await?;
+        let reached = snapshot
+            .resume(Sink::Contacts, &self.topic, &partitions)
+            .await?;
+        if !has_reached(&reached, ends) {
+            return Ok(None);
+        }
+        Ok(Some(snapshot.contacts_of(uids).await?))
+    }
+
+    fn note(&self, fault: RebuildError) {
+        tracing::debug!(%fault, database = self.shard.get(), "rebuilds wait");
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+    }
+
+    fn clear(&self) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn has_reached(reached: &BTreeMap<Partition, Resume>, ends: &Ends) -> bool {
+    ends.iter().all(|(partition, end)| {
+        reached
+            .get(partition)
+            .copied()
+            .unwrap_or(Resume::START)
+            .next_offset
+            >= *end
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn p(n: i64) -> Partition {
+        n.try_into().unwrap()
+    }
+
+    fn at(next_offset: i64) -> Resume {
+        Resume {
+            next_offset,
+            ..Resume::START
+        }
+    }
+
+    #[test]
+    fn every_partition_has_to_be_there() {
+        let ends = Ends::from([(p(0), 5), (p(1), 0)]);
+        assert!(has_reached(&BTreeMap::from([(p(0), at(5))]), &ends));
+        assert!(has_reached(&BTreeMap::from([(p(0), at(6)), (p(1), at(1))]), &ends));
+        assert!(!has_reached(&BTreeMap::from([(p(0), at(4)), (p(1), at(9))]), &ends));
+        assert!(!has_reached(&BTreeMap::new(), &ends));
+    }
+}

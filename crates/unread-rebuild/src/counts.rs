@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+
+use message_store::ContactRow;
+use schemas::{DeviceClass, Ordinal, UserId};
+use unread_store::{PeerOrdinals, UnreadView};
+
+/// A user's unread messages as the contact rows have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContactCounts {
+    /// What the rows say of each peer that ever wrote.
+    pub peers: BTreeMap<UserId, PeerOrdinals>,
+}
+
+impl ContactCounts {
+    /// What they say of one class; always [`UnreadView::Complete`].
+    #[must_use]
+    pub fn unread(&self, device: DeviceClass) -> UnreadView {
+        let mut counts = BTreeMap::new();
+        let mut unknown = Vec::new();
+        for (peer, ordinals) in &self.peers {
+            match ordinals.unread(device) {
+                Some(0) => {}
+                Some(unread) => drop(counts.insert(*peer, unread)),
+                None => unknown.push(*peer),
+            }
+        }
+        UnreadView::Complete { counts, unknown }
+    }
+}
+
+/// The rows of many users, by user. Users without rows are there, without peers.
+pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, ContactCounts> {
+    let mut users: BTreeMap<UserId, ContactCounts> = uids
+        .iter()
+        .map(|uid| (*uid, ContactCounts::default()))
+        .collect();
+    for ContactRow { contact, .. } in rows {
+        let ordinals = PeerOrdinals {
+            n: contact.peer_n,
+            pc_n: contact.pc_read.n,
+            mobile_n: contact.mobile_read.n,
+        };
+        // A note to oneself is never unread, and a peer that never wrote has nothing to count.
+        if contact.peer == contact.uid || ordinals == NOTHING {
+            continue;
+        }
+        let user = users.entry(contact.uid).or_default();
+        user.peers.insert(contact.peer, ordinals);
+    }
+    users
+}
+
+const NOTHING: PeerOrdinals = PeerOrdinals {
+    n: Ordinal::ZERO,
+    pc_n: Some(Ordinal::ZERO),
+    mobile_n: Some(Ordinal::ZERO),
+};
+
+#[cfg(test)]
+mod tests {
+    use message_store::{ContactDelta, ReadUpTo};
+    use schemas::Mid;
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        uid.try_into().unwrap()
+    }
+
+    fn row(uid: i64, peer: i64, n: i64, pc: Option<i64>, mobile: Option<i64>) -> ContactRow {
+        let read = |n: Option<i64>| ReadUpTo {
+            mid: Mid::ZERO.next(),
+            n: n.map(|n| n.try_into().unwrap()),
+        };
+        let contact = ContactDelta {
+            peer_n: n.try_into().unwrap(),
+            pc_read: read(pc),
+            mobile_read: read(mobile),
+            ..ContactDelta::new(user(uid), user(peer))
+        };
+        ContactRow {
+            contact,
+            deleted: false,
+            favourite: false,
+        }
+    }
+
+    #[test]
+    fn counts_leave_out_zero_and_name_what_is_unknown() {
+        let rows = [
+            row(1, 2, 3, Some(0), Some(3)),
+            row(1, 3, 5, None, Some(4)),
+        ];
+        let counts = &by_user(&[user(1)], &rows)[&user(1)];
+        let expected = |counts: &[(i64, i64)], unknown: &[i64]| UnreadView::Complete {
+            counts: counts.iter().map(|(p, n)| (user(*p), *n)).collect(),
+            unknown: unknown.iter().map(|p| user(*p)).collect(),
+        };
+        assert_eq!(counts.unread(DeviceClass::Pc), expected(&[(2, 3)], &[3]));
+        assert_eq!(counts.unread(DeviceClass::Mobile), expected(&[(3, 1)], &[]));
+    }
+
+    #[test]
+    fn notes_to_oneself_and_silent_peers_are_no_peers() {
+        let rows = [
+            row(1, 1, 3, Some(0), Some(0)),
+            row(1, 2, 0, Some(0), Some(0)),
+        ];
+        let users = by_user(&[user(1), user(9)], &rows);
+        assert_eq!(users.len(), 2);
+        assert!(users.values().all(|counts| counts.peers.is_empty()));
+    }
+}

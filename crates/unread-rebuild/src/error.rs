@@ -1,0 +1,46 @@
+use event_log::KafkaFault;
+use message_store::StoreError;
+use unread_store::UnreadError;
+
+/// Why a user's counts cannot be told. One error may go to many who wait, so it is text inside.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RebuildError {
+    /// The contact rows did not come far enough in time, or another process is at it for too long. Ask again later.
+    #[error("the contact rows did not reach the end of the log in time")]
+    TimedOut,
+    /// A store or the log is away or busy. Ask again later.
+    #[error("{0}")]
+    Transient(String),
+    /// Asking again will not help.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+impl From<KafkaFault> for RebuildError {
+    fn from(fault: KafkaFault) -> Self {
+        Self::Transient(fault.to_string())
+    }
+}
+
+impl From<StoreError> for RebuildError {
+    fn from(error: StoreError) -> Self {
+        if error.is_transient() {
+            Self::Transient(error.to_string())
+        } else {
+            Self::Fatal(error.to_string())
+        }
+    }
+}
+
+impl From<UnreadError> for RebuildError {
+    fn from(error: UnreadError) -> Self {
+        match error {
+            UnreadError::Transient(_) | UnreadError::Broken | UnreadError::NotReady => {
+                Self::Transient(error.to_string())
+            }
+            UnreadError::MarksMoved | UnreadError::Malformed { .. } | UnreadError::Url(_) => {
+                Self::Fatal(error.to_string())
+            }
+        }
+    }
+}

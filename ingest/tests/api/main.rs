@@ -1,0 +1,11 @@
+//! Ingest over real HTTP on a real Kafka.
+
+mod batches;
+mod kafka_away;
+mod limits;
+mod log;
+mod raw_http;
+mod server;
+mod singles;
+mod slow_clients;
+mod stop;

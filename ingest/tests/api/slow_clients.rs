@@ -1,0 +1,124 @@
+//! Clients that write or read at the wrong time, or not at all.
+
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use crate::{log::fresh_pair, raw_http::RawRequest, server::Server};
+
+/// So many lines in one piece.
+fn acks(count: usize) -> Vec<u8> {
+    let (uid, peer) = fresh_pair();
+    format!("{{\"read_ack\":{{\"uid\":\"{uid}\",\"peer\":\"{peer}\",\"device\":\"pc\"}}}}\n")
+        .repeat(count)
+        .into_bytes()
+}
+
+/// So many lines that are answered with something longer than themselves.
+fn bad_lines(count: usize) -> Vec<u8> {
+    b"x\n".repeat(count)
+}
+
+/// A small room, so that it is soon full, and a short patience.
+const SMALL: [(&str, &str); 2] = [
+    ("ingest.in_flight_bytes", "4194304"),
+    ("ingest.stall_ms", "700"),
+];
+
+async fn a_batch_goes_through(server: &Server) {
+    let addr = server.addr();
+    let lines = spawn_blocking(move || {
+        let mut request = RawRequest::batch(addr);
+        request.send(&acks(5_000));
+        request.end();
+        request.answer().lines()
+    });
+    let summary = lines.await.unwrap().pop();
+    assert_eq!(summary, Some(json!({"accepted": 5_000, "rejected": 0})));
+}
+
+#[tokio::test]
+async fn a_client_that_writes_everything_before_it_reads() {
+    // 100,000 results are 7 MB on the wire, far more than sockets hold, and 1.6 MB while they wait.
+    let server = Server::start(&SMALL);
+    let addr = server.addr();
+    let lines = spawn_blocking(move || {
+        let mut request = RawRequest::batch(addr);
+        for _ in 0..100 {
+            request.send(&acks(1_000));
+        }
+        request.end();
+        request.answer().lines()
+    });
+    let lines = lines.await.unwrap();
+    assert_eq!(lines.len(), 100_001);
+    assert!(
+        (1..)
+            .zip(&lines[..100_000])
+            .all(|(n, line)| line["line"] == n)
+    );
+    assert_eq!(lines[100_000], json!({"accepted": 100_000, "rejected": 0}));
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_cut_off_and_leaves_no_trace() {
+    let server = Server::start(&SMALL);
+    let addr = server.addr();
+    // The answers to these would take tens of megabytes.
+    let lines = spawn_blocking(move || {
+        let mut request = RawRequest::batch(addr);
+        for _ in 0..20 {
+            request.send(&bad_lines(10_000));
+        }
+        request.end();
+        request
+    });
+    let unread = lines.await.unwrap();
+    a_batch_goes_through(&server).await;
+
+    // Whoever reads at last is told what happened.
+    let lines = spawn_blocking(move || unread.answer().lines())
+        .await
+        .unwrap();
+    let [.., problem, summary] = lines.as_slice() else {
+        panic!("there are always a problem and a summary");
+    };
+    assert_eq!(problem["status"], 408, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("not read"));
+    assert_eq!(summary["accepted"], 0);
+    let rejected = summary["rejected"].as_i64().unwrap();
+    assert!((2_000..200_000).contains(&rejected), "{rejected}");
+}
+
+#[tokio::test]
+async fn a_client_that_stops_writing_gets_its_results_and_a_problem() {
+    let server = Server::start(&SMALL);
+    let addr = server.addr();
+    let lines = spawn_blocking(move || {
+        let mut request = RawRequest::batch(addr);
+        request.send(&acks(3));
+        request.send(b"{\"read_ack\":");
+        request.answer().lines()
+    });
+    let lines = lines.await.unwrap();
+    let of = |line: &Value| (line["line"].clone(), line["status"].clone());
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    assert_eq!(of(&lines[2]), (json!(3), json!(202)));
+    assert_eq!(of(&lines[3]), (json!(4), json!(408)));
+    assert_eq!(lines[4], json!({"accepted": 3, "rejected": 1}));
+}
+
+#[tokio::test]
+async fn clients_that_hang_up_give_their_room_back() {
+    let server = Server::start(&SMALL);
+    let addr = server.addr();
+    for _ in 0..8 {
+        spawn_blocking(move || {
+            let mut request = RawRequest::batch(addr);
+            request.send(&bad_lines(5_000));
+            let _ = request.try_send(&acks(1_000));
+        })
+        .await
+        .unwrap();
+    }
+    a_batch_goes_through(&server).await;
+}

@@ -1,0 +1,251 @@
+//! A sequencer's stand-in: appends well-formed events to `chat.events`.
+
+use std::collections::BTreeMap;
+
+use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use schemas::{
+    ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
+    event::{Body, Event, Message, ReadPosition, Source, SrcMark},
+    topics::Topic,
+};
+use tokio::sync::oneshot;
+
+/// 2026-11-21.
+pub const EPOCH_MS: i64 = 1_795_219_200_000;
+
+#[derive(Clone, Debug)]
+pub struct Appended {
+    pub partition: Partition,
+    pub offset: i64,
+    pub event: Event,
+}
+
+pub struct Log {
+    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    topic: String,
+    clock: i64,
+    next_src: BTreeMap<Partition, i64>,
+    mids: BTreeMap<ConversationId, Mid>,
+    ordinals: BTreeMap<(UserId, UserId), Ordinal>,
+    /// Everything appended that counts, in order.
+    pub events: Vec<Appended>,
+}
+
+pub fn user(uid: i64) -> UserId {
+    uid.try_into().unwrap()
+}
+
+impl Log {
+    pub fn new(kafka: &KafkaConfig) -> Self {
+        let settings = ProducerSettings {
+            linger_ms: 1,
+            message_timeout_ms: 60_000,
+            queue_bytes: 64 << 20,
+            max_message_bytes: 1_000_000,
+        };
+        Self {
+            producer: LogProducer::new(kafka, &settings).unwrap(),
+            topic: kafka.topic(Topic::Events),
+            clock: EPOCH_MS,
+            next_src: BTreeMap::new(),
+            mids: BTreeMap::new(),
+            ordinals: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub async fn send(&mut self, srcid: i64, destid: i64, msg: &str) -> Mid {
+        let (srcid, destid) = (user(srcid), user(destid));
+        let mid = self
+            .mids
+            .entry(ConversationId::direct(srcid, destid))
+            .or_default();
+        *mid = mid.next();
+        let n = self.ordinals.entry((srcid, destid)).or_default();
+        *n = n.next();
+        let (mid, n) = (*mid, *n);
+        let message = Message {
+            srcid,
+            destid,
+            client_msg_id: format!("c{}", self.events.len()).try_into().unwrap(),
+            msg: msg.to_owned(),
+            mid,
+            n,
+        };
+        self.append(Body::Message(message)).await;
+        mid
+    }
+
+    /// A read position; `n` is what the sequencer says of it.
+    pub async fn read(
+        &mut self,
+        uid: i64,
+        peer: i64,
+        device: DeviceClass,
+        mid: i64,
+        n: Option<i64>,
+    ) {
+        let position = ReadPosition {
+            uid: user(uid),
+            peer: user(peer),
+            device,
+            mid: mid.try_into().unwrap(),
+            n: n.map(|n| n.try_into().unwrap()),
+        };
+        self.append(Body::ReadPosition(position)).await;
+    }
+
+    async fn append(&mut self, body: Body) {
+        let conversation = match &body {
+            Body::Message(message) => message.conversation(),
+            Body::ReadPosition(position) => position.conversation(),
+            Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
+        };
+        let partition = Partition::of(conversation);
+        // Gaps, as those between inbound offsets that emitted nothing.
+        let src = self.next_src.entry(partition).or_default();
+        *src += 2;
+        let mark = SrcMark {
+            epoch: 0,
+            offset: *src,
+        };
+        self.clock += 7;
+        let event = Event {
+            src: Source {
+                mark,
+                leader_epoch: 0,
+            },
+            ts: TimestampMs(self.clock),
+            body,
+        };
+        let value = event.clone().encode();
+        let offset = self.put(partition, &value, event.ts).await;
+        self.events.push(Appended {
+            partition,
+            offset,
+            event,
+        });
+    }
+
+    /// What a sequencer emits when a partition is drained.
+    pub async fn progress(&mut self, partition: Partition) {
+        let src = self.next_src.entry(partition).or_default();
+        *src += 1;
+        let mark = SrcMark {
+            epoch: 0,
+            offset: *src,
+        };
+        let event = Event {
+            src: Source {
+                mark,
+                leader_epoch: 0,
+            },
+            ts: TimestampMs(self.clock),
+            body: Body::Progress,
+        };
+        let ts = event.ts;
+        self.put(partition, &event.encode(), ts).await;
+    }
+
+    /// A former owner's repeat of the last `count` events of every partition, in order.
+    pub async fn repeat(&mut self, count: usize) {
+        for partition in Partition::all() {
+            let of_partition: Vec<Appended> = self
+                .events
+                .iter()
+                .filter(|e| e.partition == partition)
+                .cloned()
+                .collect();
+            let skip = of_partition.len().saturating_sub(count);
+            for Appended { event, .. } in of_partition.into_iter().skip(skip) {
+                let ts = event.ts;
+                self.put(partition, &event.encode(), ts).await;
+            }
+        }
+    }
+
+    pub async fn put(&self, partition: Partition, value: &[u8], ts: TimestampMs) -> i64 {
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.topic,
+            partition,
+            key: b"",
+            value: Some(value),
+            timestamp: Some(ts),
+            headers: &[],
+        };
+        self.producer.append(record, fate).unwrap();
+        outcome.await.unwrap().unwrap()
+    }
+
+    /// `count` events among a few users, the same ones for the same seed.
+    pub async fn chatter(&mut self, seed: u64, count: usize) {
+        let mut random = Random(seed);
+        for i in 0..count {
+            let users = [1, 2, 3, 64, 65, 130, i64::MAX];
+            let src = users[random.below(users.len())];
+            let dest = users[random.below(users.len())];
+            let conversation = ConversationId::direct(user(src), user(dest));
+            let last = self.mids.get(&conversation).map_or(0, |mid| mid.get());
+            if random.below(4) > 0 || last == 0 {
+                let texts = [
+                    "hello",
+                    "it's \"quoted\" \\ \n\t",
+                    "\u{1f30a}".repeat(250).as_str(),
+                ]
+                .map(str::to_owned);
+                self.send(src, dest, &format!("{} {i}", texts[random.below(3)]))
+                    .await;
+            } else {
+                self.read_somewhere(&mut random, src, dest, last).await;
+            }
+            if random.below(20) == 0 {
+                self.progress(Partition::of(conversation)).await;
+            }
+        }
+    }
+
+    /// A position above that before it, half of them without ordinal.
+    async fn read_somewhere(&mut self, random: &mut Random, uid: i64, peer: i64, last: i64) {
+        let device = [DeviceClass::Pc, DeviceClass::Mobile][random.below(2)];
+        let before = self.events.iter().rev().find_map(|e| match &e.event.body {
+            Body::ReadPosition(p)
+                if (p.uid, p.peer, p.device) == (user(uid), user(peer), device) =>
+            {
+                Some(p.mid.get())
+            }
+            _ => None,
+        });
+        let before = before.unwrap_or(0);
+        if before == last {
+            return;
+        }
+        let mid = before
+            + 1
+            + i64::try_from(random.below(usize::try_from(last - before).unwrap())).unwrap();
+        let sent = self.events.iter().filter_map(|e| match &e.event.body {
+            Body::Message(m)
+                if (m.srcid, m.destid) == (user(peer), user(uid)) && m.mid.get() <= mid =>
+            {
+                Some(m.n.get())
+            }
+            _ => None,
+        });
+        let n = sent.max().unwrap_or(0);
+        let known = random.below(2) == 0;
+        self.read(uid, peer, device, mid, known.then_some(n)).await;
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % limit as u64).unwrap()
+    }
+}

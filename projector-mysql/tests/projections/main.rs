@@ -1,0 +1,11 @@
+//! The projections against a real Kafka and a real MariaDB: whatever happens, the rows are the fold of the log.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod fold;
+mod instances;
+mod log;
+mod open_reads;
+mod outages;
+mod plain;
+mod world;

@@ -1,0 +1,70 @@
+//! Read positions that the sequencer could give no ordinal (PROTOCOL R5).
+
+use schemas::{DeviceClass, Ordinal};
+use sqlx::Connection as _;
+
+use crate::{log::user, world::World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ordinal_is_looked_up_among_the_messages() {
+    let mut world = World::new().await;
+    let service = world.start().await;
+    for _ in 0..3 {
+        world.log.send(1001, 1000, "from the peer").await;
+        world.log.send(1000, 1001, "an answer").await;
+    }
+    // mid 4 is an answer; the peer's newest at or below it is its second.
+    world
+        .log
+        .read(1000, 1001, DeviceClass::Mobile, 4, None)
+        .await;
+    world.assert_exact().await;
+    let contact = world
+        .rows()
+        .await
+        .contacts
+        .remove(&(user(1000), user(1001)))
+        .unwrap();
+    assert_eq!(contact.mobile_read.n.map(Ordinal::get), Some(2));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_unknown_where_the_messages_are_gone() {
+    let mut world = World::new().await;
+    let service = world.start().await;
+    for _ in 0..4 {
+        world.log.send(1001, 1000, "old").await;
+    }
+    world.caught_up().await;
+    // As a month that was dropped; partition (1001 + 1000) mod 64 = 17 is in the first of two databases.
+    let prefix = &world.config.mysql.database_prefix;
+    let url = &native_stack::TestServers::shared().mysql_url;
+    let mut connection = sqlx::MySqlConnection::connect(url).await.unwrap();
+    let sql = format!("DELETE FROM {prefix}0.chat_msg_17 WHERE mid <= 3");
+    sqlx::query(sqlx::AssertSqlSafe(sql))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+
+    world.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
+    world.caught_up().await;
+    let contact = world
+        .rows()
+        .await
+        .contacts
+        .remove(&(user(1000), user(1001)))
+        .unwrap();
+    assert_eq!((contact.pc_read.mid.get(), contact.pc_read.n), (2, None));
+    // A later one that is known makes it known again.
+    world.log.read(1000, 1001, DeviceClass::Pc, 4, None).await;
+    world.caught_up().await;
+    let contact = world
+        .rows()
+        .await
+        .contacts
+        .remove(&(user(1000), user(1001)))
+        .unwrap();
+    assert_eq!(contact.pc_read.n.map(Ordinal::get), Some(4));
+    service.stop().await;
+}

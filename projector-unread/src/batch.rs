@@ -1,0 +1,241 @@
+//! What waits to be applied.
+
+use std::collections::{BTreeMap, HashMap};
+
+use projection::{Position, Slice};
+use schemas::{
+    Partition, TimestampMs, UserId,
+    event::{Body, Event},
+};
+use unread_store::UserUpdate;
+
+/// Events folded to one update per user, and how far their partitions come with them.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    updates: Vec<UserUpdate>,
+    index: HashMap<UserId, usize>,
+    behind: BTreeMap<Partition, Position>,
+    counts: usize,
+    events: u64,
+    oldest: Option<TimestampMs>,
+}
+
+impl Batch {
+    pub(crate) fn absorb(&mut self, slice: &Slice) {
+        for event in &slice.events {
+            self.fold(&event.event);
+        }
+        self.behind.insert(slice.partition, slice.behind);
+    }
+
+    fn fold(&mut self, event: &Event) {
+        self.events += 1;
+        self.oldest = Some(self.oldest.map_or(event.ts, |ts| ts.min(event.ts)));
+        match &event.body {
+            // A note to oneself is never unread.
+            Body::Message(message) if message.conversation().is_to_self() => {}
+            Body::Message(message) => {
+                self.update(message.destid, |receiver| {
+                    receiver.message(message.srcid, message.n);
+                });
+            }
+            Body::ReadPosition(position) => {
+                self.update(position.uid, |reader| reader.read(position));
+            }
+            Body::Control(_) | Body::Progress => {}
+        }
+    }
+
+    fn update(&mut self, uid: UserId, change: impl FnOnce(&mut UserUpdate)) {
+        let at = *self.index.entry(uid).or_insert_with(|| {
+            self.updates.push(UserUpdate::new(uid));
+            self.counts += 1;
+            self.updates.len() - 1
+        });
+        let update = &mut self.updates[at];
+        let before = update.peers.len();
+        change(update);
+        self.counts += update.peers.len() - before;
+    }
+
+    /// Forgets how far these partitions come, so that no mark moves for them. What was folded already may stay: applied once more, or
+    /// by two, it changes nothing.
+    pub(crate) fn forget(&mut self, partitions: &[Partition]) {
+        for partition in partitions {
+            self.behind.remove(partition);
+        }
+        if self.behind.is_empty() {
+            *self = Self::default();
+        }
+    }
+
+    pub(crate) fn updates(&self) -> &[UserUpdate] {
+        &self.updates
+    }
+
+    /// How far each partition comes.
+    pub(crate) fn behind(&self) -> &BTreeMap<Partition, Position> {
+        &self.behind
+    }
+
+    /// What it weighs: one for each user, and one for each of their peers.
+    pub(crate) fn counts(&self) -> usize {
+        self.counts
+    }
+
+    /// How many events it has.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The time of its oldest event.
+    pub(crate) fn oldest(&self) -> Option<TimestampMs> {
+        self.oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event_log::NextOffset;
+    use projection::LogEvent;
+    use proptest::prelude::*;
+    use schemas::{
+        DeviceClass, Mid,
+        event::{Message, ReadPosition, Source, SrcMark},
+    };
+    use unread_store::PeerUpdate;
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        uid.try_into().unwrap()
+    }
+
+    fn event(body: Body) -> Event {
+        let src = Source {
+            mark: SrcMark::START,
+            leader_epoch: 0,
+        };
+        Event {
+            src,
+            ts: TimestampMs(1),
+            body,
+        }
+    }
+
+    fn message(srcid: i64, destid: i64, n: i64) -> Event {
+        event(Body::Message(Message {
+            srcid: user(srcid),
+            destid: user(destid),
+            client_msg_id: "c".to_owned().try_into().unwrap(),
+            msg: "text".to_owned(),
+            mid: Mid::ZERO.next(),
+            n: n.try_into().unwrap(),
+        }))
+    }
+
+    fn read(uid: i64, peer: i64, device: DeviceClass, n: Option<i64>) -> Event {
+        event(Body::ReadPosition(ReadPosition {
+            uid: user(uid),
+            peer: user(peer),
+            device,
+            mid: Mid::ZERO.next(),
+            n: n.map(|n| n.try_into().unwrap()),
+        }))
+    }
+
+    fn slice(partition: i64, events: impl IntoIterator<Item = Event>) -> Slice {
+        let numbered = (0..).zip(events);
+        let events: Vec<LogEvent> = numbered
+            .map(|(offset, event)| LogEvent { offset, event })
+            .collect();
+        Slice {
+            partition: partition.try_into().unwrap(),
+            behind: Position {
+                next: NextOffset::new(events.len() as i64),
+                mark: SrcMark::START,
+            },
+            events,
+        }
+    }
+
+    fn folded(events: impl IntoIterator<Item = Event>) -> Batch {
+        let mut batch = Batch::default();
+        batch.absorb(&slice(0, events));
+        batch
+    }
+
+    fn by_user(batch: &Batch) -> BTreeMap<UserId, UserUpdate> {
+        let updates = batch.updates().iter();
+        updates.map(|update| (update.uid, update.clone())).collect()
+    }
+
+    #[test]
+    fn a_batch_is_one_update_per_user() {
+        let batch = folded([
+            message(1001, 1000, 1),
+            message(1001, 1000, 2),
+            message(1002, 1000, 1),
+            message(1000, 1001, 1),
+            read(1000, 1001, DeviceClass::Mobile, Some(2)),
+        ]);
+        let updates = by_user(&batch);
+        let expected = PeerUpdate {
+            n: Some(2.try_into().unwrap()),
+            pc_n: None,
+            mobile_n: Some(2.try_into().unwrap()),
+        };
+        assert_eq!(updates[&user(1000)].peers[&user(1001)], expected);
+        assert!(updates[&user(1000)].renew && !updates[&user(1001)].renew);
+        assert_eq!((updates.len(), batch.counts(), batch.events()), (2, 5, 5));
+    }
+
+    #[test]
+    fn a_position_without_ordinal_forgets_and_notes_to_oneself_are_nothing() {
+        let batch = folded([
+            message(1, 1, 1),
+            read(2, 3, DeviceClass::Pc, None),
+            event(Body::Control(schemas::event::Rules::VERSION_1)),
+        ]);
+        let updates = by_user(&batch);
+        assert_eq!(updates.keys().copied().collect::<Vec<_>>(), [user(2)]);
+        assert!(updates[&user(2)].forget);
+        assert_eq!(batch.events(), 3);
+    }
+
+    #[test]
+    fn a_partition_that_is_let_go_moves_no_mark() {
+        let p = |n: i64| Partition::try_from(n).unwrap();
+        let mut batch = folded([message(1, 2, 1)]);
+        batch.absorb(&slice(1, []));
+        batch.forget(&[p(0)]);
+        assert_eq!(batch.behind().keys().copied().collect::<Vec<_>>(), [p(1)]);
+        assert_eq!(batch.counts(), 2);
+        batch.forget(&[p(1)]);
+        assert_eq!((batch.counts(), batch.updates().len()), (0, 0));
+    }
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        let class = prop_oneof![Just(DeviceClass::Pc), Just(DeviceClass::Mobile)];
+        prop_oneof![
+            (1..5_i64, 1..5_i64, 1..9_i64).prop_map(|(src, dest, n)| message(src, dest, n)),
+            (1..5_i64, 1..5_i64, class, proptest::option::of(1..9_i64))
+                .prop_map(|(uid, peer, class, n)| read(uid, peer, class, n)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn order_and_repetition_change_nothing(
+            events in proptest::collection::vec(any_event(), 0..40),
+            cut in 0..40_usize,
+        ) {
+            let once = folded(events.clone());
+            let again = events.iter().take(cut).cloned();
+            let shuffled = folded(events.iter().rev().cloned().chain(again));
+            prop_assert_eq!(by_user(&once), by_user(&shuffled));
+            let weight: usize = once.updates().iter().map(|u| 1 + u.peers.len()).sum();
+            prop_assert_eq!(once.counts(), weight);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The projection's sink: one Redis node (PROTOCOL R1, R2).
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use event_log::{LogReader, NextOffset};
+use projection::{Position, Sink, SinkError, Slice};
+use schemas::Partition;
+use service_runtime::Gate;
+use unread_rebuild::RebuildQueue;
+use unread_store::{
+    BatchOutcome, Connection, Generation, Mark, MarkMove, MarkPlan, Marks, Node, UnreadError, plan,
+};
+
+use crate::{batch::Batch, log_end::log_end, metrics::SinkMetrics};
+
+/// Writes batches to a node, with marks that move only from where this sink left them.
+pub(crate) struct UnreadSink {
+    node: Node,
+    log: Arc<LogReader>,
+    rebuilds: RebuildQueue,
+    gate: Gate,
+    metrics: SinkMetrics,
+    /// None before the first use and after an error. On one that is kept, the marks were read first.
+    connection: Option<Connection>,
+    /// The marks of the partitions that this sink owns, as it left them.
+    remembered: Marks,
+    batch: Batch,
+}
+
+/// How often marks may turn out to be missing right after they were written.
+const SETTLE_ATTEMPTS: usize = 5;
+
+impl UnreadSink {
+    pub(crate) fn new(
+        node: Node,
+        log: Arc<LogReader>,
+        rebuilds: RebuildQueue,
+        gate: Gate,
+    ) -> Self {
+        Self {
+            node,
+            log,
+            rebuilds,
+            gate,
+            metrics: SinkMetrics::new(),
+            connection: None,
+            remembered: Marks::NONE,
+            batch: Batch::default(),
+        }
+    }
+
+    /// A connection on which the marks were read first and stood where this sink left them.
+    async fn settled(&mut self) -> Result<Connection, SinkError> {
+        if let Some(connection) = &self.connection {
+            return Ok(connection.clone());
+        }
+        let connection = self.connect().await?;
+        self.compare(&connection).await?;
+        self.connection = Some(connection.clone());
+        Ok(connection)
+    }
+
+    async fn connect(&mut self) -> Result<Connection, SinkError> {
+        match self.node.connect().await {
+            Ok(connection) => Ok(connection),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Whether the node's marks are those that this sink left there.
+    async fn compare(&mut self, connection: &Connection) -> Result<(), SinkError> {
+        let found = match connection.read_marks().await {
+            Ok(found) => found,
+            Err(error) => return Err(self.failed(error)),
+        };
+        self.gate.ready();
+        let moved = |(partition, mark): &(Partition, Mark)| found.get(*partition) != Some(*mark);
+        match self.remembered.iter().find(moved) {
+            None => Ok(()),
+            Some((partition, _)) => Err(SinkError::Moved(format!(
+                "the mark of partition {partition} in redis is not as it was left"
+            ))),
+        }
+    }
+
+    /// The node's marks, whole and of one generation; written anew where they are not.
+    async fn whole_marks(&mut self, connection: &Connection) -> Result<Marks, SinkError> {
+        for _ in 0..SETTLE_ATTEMPTS {
+            match self.settle(connection).await {
+                Ok(Some(marks)) => return Ok(marks),
+                Ok(None) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Err(SinkError::Transient(
+            "redis loses its marks as soon as they are written".to_owned(),
+        ))
+    }
+
+    /// Reads the marks, and does what the plan says about those that are not whole.
+    async fn settle(&self, connection: &Connection) -> Result<Option<Marks>, SettleError> {
+        let found = connection.read_marks().await?;
+        match plan(&self.remembered, &found) {
+            MarkPlan::Resume {
+                behind, replaced, ..
+            } => {
+                if replaced || !behind.is_empty() {
+                    tracing::warn!(replaced, ?behind, "redis is not as it was left");
+                }
+                return Ok(Some(found));
+            }
+            MarkPlan::Initialise => {
+                // Whoever is rebuilt from now on has a barrier behind these ends, so nothing before them has to be applied.
+                let end = log_end(&self.log).await?;
+                let generation = connection.initialise_marks(&end).await?;
+                tracing::warn!(%generation, "redis was without its marks: everybody is to be rebuilt");
+            }
+            MarkPlan::Repair(marks) => {
+                tracing::warn!(count = marks.len(), "redis had lost some marks");
+                connection.repair_marks(&marks).await?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The moves that the batch makes, and the generation they are of.
+    fn moves(&self) -> Result<Option<(Generation, Vec<MarkMove>)>, SinkError> {
+        let mut generation = None;
+        let mut moves = Vec::with_capacity(self.batch.behind().len());
+        for (partition, behind) in self.batch.behind() {
+            let from = self.remembered.get(*partition).ok_or_else(|| {
+                SinkError::Moved(format!("partition {partition} was not resumed"))
+            })?;
+            generation = Some(from.generation);
+            let to = Mark {
+                generation: from.generation,
+                offset: behind.next.get(),
+                src: behind.mark,
+            };
+            if to != from {
+                moves.push(MarkMove {
+                    partition: *partition,
+                    from,
+                    to,
+                });
+            }
+        }
+        Ok(generation.map(|generation| (generation, moves)))
+    }
+
+    async fn apply(
+        &mut self,
+        generation: Generation,
+        moves: &[MarkMove],
+    ) -> Result<BatchOutcome, SinkError> {
+        let mut connection = self.settled().await?;
+        let applied = connection.apply_batch(generation, self.batch.updates(), moves);
+        match applied.await {
+            Ok(outcome) => Ok(outcome),
+            Err(UnreadError::MarksMoved) => Err(SinkError::Moved(
+                "another has moved the marks in redis, or they are gone".to_owned(),
+            )),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Drops the connection: what was sent last may have been done or not, which the marks tell on the next one.
+    fn failed(&mut self, error: impl ToString) -> SinkError {
+        self.connection = None;
+        let reason = error.to_string();
+        self.gate.not_ready(reason.clone());
+        SinkError::Transient(reason)
+    }
+}
+
+impl Sink for UnreadSink {
+    async fn resume(
+        &mut self,
+        partitions: &[Partition],
+    ) -> Result<BTreeMap<Partition, Position>, SinkError> {
+        self.batch.forget(partitions);
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        let found = self.whole_marks(&connection).await?;
+        // Only now: until then it is what the plan compares with.
+        for partition in partitions {
+            self.remembered.set(*partition, found.get(*partition));
+        }
+        self.connection = Some(connection.clone());
+        // Those that were owned before may have been left elsewhere.
+        self.compare(&connection).await?;
+        Ok(partitions
+            .iter()
+            .filter_map(|p| Some((*p, position(found.get(*p)?))))
+            .collect())
+    }
+
+    fn absorb(&mut self, slice: Slice) {
+        self.batch.absorb(&slice);
+    }
+
+    fn pending(&self) -> usize {
+        self.batch.counts()
+    }
+
+    async fn flush(&mut self) -> Result<(), SinkError> {
+        let begun = Instant::now();
+        let Some((generation, moves)) = self.moves()? else {
+            return Ok(());
+        };
+        let outcome = match self.apply(generation, &moves).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.metrics.failed();
+                return Err(error);
+            }
+        };
+        for MarkMove { partition, to, .. } in &moves {
+            self.remembered.set(*partition, Some(*to));
+        }
+        let batch = std::mem::take(&mut self.batch);
+        self.metrics.applied(&batch, begun, outcome.absent.len());
+        if !outcome.absent.is_empty() {
+            self.rebuilds.want(&outcome.absent);
+        }
+        Ok(())
+    }
+
+    async fn verify(&mut self) -> Result<(), SinkError> {
+        match self.connection.clone() {
+            Some(connection) => self.compare(&connection).await,
+            None => self.settled().await.map(drop),
+        }
+    }
+
+    fn release(&mut self, partitions: &[Partition]) {
+        self.batch.forget(partitions);
+        for partition in partitions {
+            self.remembered.set(*partition, None);
+        }
+    }
+}
+
+fn position(mark: Mark) -> Position {
+    Position {
+        next: NextOffset::new(mark.offset),
+        mark: mark.src,
+    }
+}
+
+/// What can go wrong while marks are made whole.
+#[derive(Debug)]
+enum SettleError {
+    Redis(UnreadError),
+    Kafka(event_log::KafkaFault),
+}

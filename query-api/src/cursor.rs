@@ -1,0 +1,107 @@
+//! The cursor of the conversation list: opaque to callers, versioned, and bound to the user whose list it is of.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use message_store::ContactCursor;
+use problem::Problem;
+use schemas::{TimestampMs, UserId};
+
+const VERSION: u8 = 1;
+
+/// Version, time, peer, check.
+const BYTES: usize = 1 + 8 + 8 + CHECK_BYTES;
+
+/// The check tells a damaged or foreign cursor from a good one. It keeps no secret: a cursor gives no access that its user lacks.
+const CHECK_BYTES: usize = 8;
+
+/// Writes the place behind which the next page of `uid`'s list begins.
+pub(crate) fn encode(uid: UserId, place: ContactCursor) -> String {
+    let mut bytes = Vec::with_capacity(BYTES);
+    bytes.push(VERSION);
+    bytes.extend(place.last_ts.0.to_be_bytes());
+    bytes.extend(place.peer.get().to_be_bytes());
+    bytes.extend(check(uid, &bytes));
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Reads what [`encode`] wrote for the same user.
+///
+/// # Errors
+/// A problem that names the parameter.
+pub(crate) fn decode(uid: UserId, text: &str) -> Result<ContactCursor, Problem> {
+    place(uid, text).ok_or_else(|| {
+        let right = "next of an earlier page of the same list, unchanged";
+        Problem::invalid_field("cursor", "is not a cursor of this list", right)
+    })
+}
+
+fn place(uid: UserId, text: &str) -> Option<ContactCursor> {
+    let bytes: [u8; BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+    let (content, found) = bytes.split_at(BYTES - CHECK_BYTES);
+    let (version, place) = content.split_first()?;
+    let (last_ts, peer) = place.split_first_chunk::<8>()?;
+    if *version != VERSION || found != check(uid, content) {
+        return None;
+    }
+    Some(ContactCursor {
+        last_ts: TimestampMs(i64::from_be_bytes(*last_ts)),
+        peer: i64::from_be_bytes(peer.try_into().ok()?).try_into().ok()?,
+    })
+}
+
+fn check(uid: UserId, content: &[u8]) -> [u8; CHECK_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"conversations of ");
+    hasher.update(&uid.get().to_be_bytes());
+    hasher.update(content);
+    let mut check = [0; CHECK_BYTES];
+    hasher.finalize_xof().fill(&mut check);
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        uid.try_into().unwrap()
+    }
+
+    fn cursor(last_ts: i64, peer: i64) -> ContactCursor {
+        ContactCursor {
+            last_ts: TimestampMs(last_ts),
+            peer: user(peer),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cursors_round_trip(uid in 1..=i64::MAX, ts in any::<i64>(), peer in 1..=i64::MAX) {
+            let place = cursor(ts, peer);
+            prop_assert_eq!(decode(user(uid), &encode(user(uid), place)).unwrap(), place);
+        }
+
+        #[test]
+        fn one_changed_character_is_noticed(at in 0_usize..34, to in "[A-Za-z0-9_=+/ -]") {
+            let good = encode(user(7), cursor(1_763_712_000_000, 9));
+            let mut bad = good.clone();
+            bad.replace_range(at..=at, &to);
+            prop_assume!(bad != good);
+            prop_assert!(decode(user(7), &bad).is_err());
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,80}") {
+            let _ = decode(user(7), &text);
+        }
+    }
+
+    #[test]
+    fn the_list_of_another_user_is_another_list() {
+        let cursor = encode(user(7), cursor(5, 9));
+        assert_eq!(cursor.len(), 34);
+        assert!(decode(user(8), &cursor).is_err());
+        assert_eq!(decode(user(7), "").unwrap_err().errors[0].field, "cursor");
+    }
+}

@@ -1,0 +1,48 @@
+//! Which epoch of `chat.inbound` is the current one, that of the positions that callers hold.
+
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use event_log::{Bounds, KafkaFault, LogReader};
+use schemas::{Partition, event::Event, topics::Topic};
+
+/// The highest epoch seen on `chat.events`. An operator who raises it appends to every partition (PROTOCOL S13).
+#[derive(Debug, Default)]
+pub(crate) struct CurrentEpoch(AtomicU32);
+
+impl CurrentEpoch {
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn raise(&self, epoch: u32) {
+        self.0.fetch_max(epoch, Ordering::Relaxed);
+    }
+
+    /// Looks at the last record of every partition of `chat.events`. Blocks.
+    ///
+    /// # Errors
+    /// Those of Kafka.
+    pub(crate) fn look(&self, reader: &LogReader) -> Result<(), KafkaFault> {
+        let all: Vec<Partition> = Partition::all().collect();
+        let lasts = last_records(&reader.bounds(Topic::Events, &all)?);
+        reader.scan(Topic::Events, &lasts, |record| {
+            // What is no event is the projectors' to report.
+            if let Ok(event) = Event::parse(record.bytes(), record.timestamp) {
+                self.raise(event.src.mark.epoch);
+            }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+fn last_records(bounds: &BTreeMap<Partition, Bounds>) -> Vec<(Partition, Range<i64>)> {
+    bounds
+        .iter()
+        .filter(|(_, bounds)| bounds.start < bounds.end)
+        .map(|(partition, bounds)| (*partition, bounds.end - 1..bounds.end))
+        .collect()
+}

@@ -1,0 +1,95 @@
+//! A message as every answer shows it.
+
+use message_store::{LastMessage, MessageRow};
+use schemas::{ConversationId, TimestampMs, UserId};
+use serde::Serialize;
+use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
+use utoipa::ToSchema;
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessageItem {
+    /// Its number in the conversation: 1, 2, 3 …
+    #[schema(minimum = 1, example = 3)]
+    mid: i64,
+    /// The sender.
+    #[schema(value_type = String, example = "1001")]
+    srcid: UserId,
+    /// The receiver.
+    #[schema(value_type = String, example = "1000")]
+    destid: UserId,
+    /// The text. In a conversation list only its first 200 characters, where the message itself is no longer (or not yet) stored.
+    #[schema(example = "hello")]
+    msg: String,
+    /// When it was sequenced, UTC.
+    #[schema(example = "2025-11-21T08:00:00.123Z")]
+    ts: String,
+    /// The sender's own id of the send; null where only the beginning of the text is left.
+    #[schema(example = "0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10")]
+    client_msg_id: Option<String>,
+}
+
+impl MessageItem {
+    /// The beginning of a message whose row is not there.
+    pub(crate) fn preview(last: LastMessage, conversation: ConversationId) -> Self {
+        let destid = if last.srcid == conversation.lo() {
+            conversation.hi()
+        } else {
+            conversation.lo()
+        };
+        Self {
+            mid: last.mid.get(),
+            srcid: last.srcid,
+            destid,
+            msg: last.preview,
+            ts: utc(last.ts),
+            client_msg_id: None,
+        }
+    }
+}
+
+impl From<MessageRow> for MessageItem {
+    fn from(row: MessageRow) -> Self {
+        let message = row.message;
+        Self {
+            mid: message.mid.get(),
+            srcid: message.srcid,
+            destid: message.destid,
+            msg: message.msg,
+            ts: utc(row.ts),
+            client_msg_id: Some(message.client_msg_id.into_string()),
+        }
+    }
+}
+
+/// RFC 3339 in UTC, always with three decimals. A time outside the years 0 to 9999, which no store takes, becomes the nearest one inside.
+pub(crate) fn utc(TimestampMs(ms): TimestampMs) -> String {
+    const FORMAT: &[BorrowedFormatItem<'_>] = format_description!(
+        "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z"
+    );
+    const FIRST_MS: i64 = -62_167_219_200_000;
+    const LAST_MS: i64 = 253_402_300_799_999;
+    let nanos = i128::from(ms.clamp(FIRST_MS, LAST_MS)) * 1_000_000;
+    OffsetDateTime::from_unix_timestamp_nanos(nanos)
+        .ok()
+        .and_then(|at| at.format(FORMAT).ok())
+        .expect("every time of these years has this form")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_decimals() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_763_712_000_120, "2025-11-21T08:00:00.120Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (i64::MAX, "9999-12-31T23:59:59.999Z"),
+            (i64::MIN, "0000-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(utc(TimestampMs(ms)), text);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use axum::extract::State;
+use message_store::{ContactCursor, ContactRow, MessageRow, ReadUpTo, Shard, Sink};
+use problem::{Json, Path, Problem, Query};
+use schemas::{ConversationId, Mid, Partition, UserId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    after::{AsOf, Marks, Needed},
+    cursor,
+    deadline::Deadline,
+    error::QueryError,
+    message_item::MessageItem,
+    parameters::{Limit, TimeoutMs},
+    service::QueryApi,
+    sink_marks,
+};
+
+/// Whose list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct UserPath {
+    /// The user.
+    #[param(value_type = String, example = "1000")]
+    uid: UserId,
+}
+
+/// Which part of the list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ConversationsQuery {
+    /// How many at most; 50 where absent.
+    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+    limit: Option<Limit>,
+    /// `next` of the page before, as it came.
+    cursor: Option<String>,
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    #[serde(default)]
+    #[param(example = json!(["17:42"]))]
+    after: Vec<String>,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// A part of a user's conversation list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationsPage {
+    /// The conversation with the newest message first. A page may hold fewer than `limit`; only `next` tells whether it is the last.
+    items: Vec<ConversationItem>,
+    /// `cursor` of the next page; null where nothing is left.
+    #[schema(example = "AQAAAZqlVZh7AAAAAAAAA-nQ0yR4cZ1Hxg")]
+    next: Option<String>,
+    /// With `after=`: how far the stores had come, by partition.
+    #[serde(skip_serializing_if = "AsOf::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
+    as_of: AsOf,
+}
+
+/// One conversation.
+#[derive(Debug, Serialize, ToSchema)]
+struct ConversationItem {
+    /// The other side; the user in a note to oneself.
+    #[schema(value_type = String, example = "1001")]
+    peer: UserId,
+    /// Its newest message.
+    last: Option<MessageItem>,
+    /// The number of its newest message; 0 where there is none.
+    #[schema(minimum = 0, example = 3)]
+    last_mid: i64,
+    /// Unread messages of the other side, by class of device; null where they cannot be counted any more.
+    unread: ByClass<Option<i64>>,
+    /// Up to where the user has read, by class of device.
+    read_mid: ByClass<i64>,
+}
+
+/// A number for each class of device.
+#[derive(Debug, Serialize, ToSchema)]
+struct ByClass<T> {
+    pc: T,
+    mobile: T,
+}
+
+/// A message's place.
+type Place = (ConversationId, Mid);
+
+/// List a user's conversations
+///
+/// Read positions are those of the contact rows, which are about a second behind.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{uid}/conversations",
+    tag = "query",
+    params(UserPath, ConversationsQuery),
+    responses(
+        (status = 200, description = "The conversations; none is not an error.", body = ConversationsPage),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_conversations(
+    State(api): State<Arc<QueryApi>>,
+    Path(UserPath { uid }): Path<UserPath>,
+    Query(query): Query<ConversationsQuery>,
+) -> Result<Json<ConversationsPage>, QueryError> {
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let limit = query.limit.unwrap_or_default();
+    let needed = Needed::parse(&query.after, api.epoch.get())?;
+    let cursor = query.cursor.as_deref();
+    let begin = cursor.map(|text| cursor::decode(uid, text)).transpose()?;
+
+    let ask = || contacts(&api, uid, begin, limit, &needed);
+    let (contacts, marks) = deadline.poll(ask).await?;
+    let next = next_cursor(uid, &contacts, limit);
+    let shown: Vec<ContactRow> = contacts
+        .into_iter()
+        .take(limit.get())
+        .filter(|row| !row.deleted)
+        .collect();
+    let (mut messages, as_of) = last_messages(&api, &shown, &needed, deadline, marks).await?;
+    let item = |row| ConversationItem::new(row, &mut messages);
+    Ok(Json(ConversationsPage {
+        items: shown.into_iter().map(item).collect(),
+        next,
+        as_of,
+    }))
+}
+
+/// One row more than the page shows, so that it is known whether there is a next one.
+async fn contacts(
+    api: &QueryApi,
+    uid: UserId,
+    begin: Option<ContactCursor>,
+    limit: Limit,
+    needed: &Needed,
+) -> Result<(Vec<ContactRow>, Marks), QueryError> {
+    let shard = api.store.layout().shard_of(Partition::of_user(uid));
+    let mut tx = api.store.snapshot(shard).await?;
+    let marks = sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
+    let contacts = tx.contact_page(uid, begin, limit.and_one()).await?;
+    Ok((contacts, marks))
+}
+
+fn next_cursor(uid: UserId, contacts: &[ContactRow], limit: Limit) -> Option<String> {
+    let last = contacts.get(limit.get() - 1)?;
+    (contacts.len() > limit.get()).then(|| cursor::encode(uid, last.cursor()))
+}
+
+/// The newest messages of these conversations, in one query for each database that holds some of them.
+async fn last_messages(
+    api: &QueryApi,
+    contacts: &[ContactRow],
+    needed: &Needed,
+    deadline: Deadline,
+    contact_marks: Marks,
+) -> Result<(BTreeMap<Place, MessageRow>, AsOf), QueryError> {
+    let mut by_shard: BTreeMap<Shard, Vec<Place>> = BTreeMap::new();
+    for place in contacts.iter().filter_map(last_place) {
+        let shard = api.store.layout().shard_of(Partition::of(place.0));
+        by_shard.entry(shard).or_default().push(place);
+    }
+    let mut found = BTreeMap::new();
+    let mut as_of = AsOf::from(contact_marks);
+    for (shard, places) in by_shard {
+        let (messages, marks) = deadline
+            .poll(|| messages_of(api, shard, &places, needed))
+            .await?;
+        found.extend(messages);
+        as_of = as_of.and(marks);
+    }
+    Ok((found, as_of))
+}
+
+async fn messages_of(
+    api: &QueryApi,
+    shard: Shard,
+    places: &[Place],
+    needed: &Needed,
+) -> Result<(BTreeMap<Place, MessageRow>, Marks), QueryError> {
+    let partitions: BTreeSet<Partition> = places.iter().map(|p| Partition::of(p.0)).collect();
+    let needed = needed.of(|partition| partitions.contains(&partition));
+    let mut tx = api.store.snapshot(shard).await?;
+    let marks = sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, &needed).await?;
+    Ok((tx.messages_by_mid(places).await?, marks))
+}
+
+fn conversation_of(row: &ContactRow) -> ConversationId {
+    ConversationId::direct(row.contact.uid, row.contact.peer)
+}
+
+fn last_place(row: &ContactRow) -> Option<Place> {
+    let last = row.contact.last.as_ref()?;
+    Some((conversation_of(row), last.mid))
+}
+
+impl ConversationItem {
+    /// Takes the row's newest message out of `messages`; without it the preview serves.
+    fn new(row: ContactRow, messages: &mut BTreeMap<Place, MessageRow>) -> Self {
+        let conversation = conversation_of(&row);
+        let place = last_place(&row);
+        let full = place.and_then(|place| messages.remove(&place));
+        let read = row.read_mids();
+        let unread = ByClass {
+            pc: unread(&row, row.contact.pc_read),
+            mobile: unread(&row, row.contact.mobile_read),
+        };
+        let preview = row.contact.last;
+        Self {
+            peer: row.contact.peer,
+            last: match full {
+                Some(message) => Some(message.into()),
+                None => preview.map(|last| MessageItem::preview(last, conversation)),
+            },
+            last_mid: place.map_or(0, |(_, mid)| mid.get()),
+            unread,
+            read_mid: ByClass {
+                pc: read.pc.get(),
+                mobile: read.mobile.get(),
+            },
+        }
+    }
+}
+
+/// How many messages of the peer are behind the one last read. A note to oneself is never unread.
+fn unread(row: &ContactRow, read: ReadUpTo) -> Option<i64> {
+    if row.contact.uid == row.contact.peer {
+        return Some(0);
+    }
+    let unread = row.contact.peer_n.get() - read.n?.get();
+    Some(unread.max(0))
+}

@@ -1,0 +1,288 @@
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use axum::extract::State;
+use message_store::{MessageRow, ReadMids, ReadTx, Sink};
+use problem::{Json, Path, Problem, Query};
+use schemas::{ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    after::{AsOf, Marks, Needed},
+    deadline::Deadline,
+    error::QueryError,
+    message_item::MessageItem,
+    parameters::{Device, Limit, MidBound, TimeoutMs},
+    service::QueryApi,
+    sink_marks,
+};
+
+/// Whose conversation with whom.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ConversationPath {
+    /// The user who asks.
+    #[param(value_type = String, example = "1000")]
+    uid: UserId,
+    /// The other side; the same in a note to oneself.
+    #[param(value_type = String, example = "1001")]
+    peer: UserId,
+}
+
+/// Which messages. At most one of `device`, `before_mid` and `after_mid`; none of them is the newest page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MessagesQuery {
+    /// Those above the user's read position on this class, newest first, at most a month old: `pc` or `mobile`.
+    #[param(value_type = Option<String>, example = "pc")]
+    device: Option<Device>,
+    /// Those below this number, newest first.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    before_mid: Option<MidBound>,
+    /// Those above this number, oldest first.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    after_mid: Option<MidBound>,
+    /// How many at most: 50 where absent, with `device` 200.
+    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+    limit: Option<Limit>,
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    #[serde(default)]
+    #[param(example = json!(["17:42"]))]
+    after: Vec<String>,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// Messages of one conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessagesPage {
+    /// The messages, ordered as the parameters say.
+    items: Vec<MessageItem>,
+    /// The parameter that goes on where this page ends, `before_mid=…` or `after_mid=…`; null where nothing is left.
+    #[schema(example = "before_mid=3")]
+    next: Option<String>,
+    /// With `after=`: how far the stores had come, by partition.
+    #[serde(skip_serializing_if = "AsOf::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
+    as_of: AsOf,
+}
+
+/// Read a conversation
+///
+/// Its unread messages on one class of device, or a page of its history.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{uid}/conversations/{peer}/messages",
+    tag = "query",
+    params(ConversationPath, MessagesQuery),
+    responses(
+        (status = 200, description = "The messages; none is not an error.", body = MessagesPage),
+        (status = 400, description = "A parameter is not as it should be, or does not go with another.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_messages(
+    State(api): State<Arc<QueryApi>>,
+    Path(path): Path<ConversationPath>,
+    Query(query): Query<MessagesQuery>,
+) -> Result<Json<MessagesPage>, QueryError> {
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let conversation = ConversationId::direct(path.uid, path.peer);
+    // Every event of a conversation is in its partition: the others have no bearing on it.
+    let partition = Partition::of(conversation);
+    let needed = Needed::parse(&query.after, api.epoch.get())?.of(|p| p == partition);
+    let page = match Selection::of(&query)? {
+        Selection::Unread(device, limit) => {
+            let ask = || unread(&api, &path, conversation, device, limit, &needed);
+            deadline.poll(ask).await?
+        }
+        Selection::History(bound, limit) => {
+            let ask = || history(&api, conversation, bound, limit, &needed);
+            deadline.poll(ask).await?
+        }
+    };
+    Ok(Json(page))
+}
+
+/// What the parameters mean together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Selection {
+    Unread(DeviceClass, Limit),
+    History(Bound, Limit),
+}
+
+/// Where a page of history begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Newest,
+    Before(Mid),
+    After(Mid),
+}
+
+impl Selection {
+    fn of(query: &MessagesQuery) -> Result<Self, Problem> {
+        let limit = query.limit.unwrap_or_default();
+        match (query.device, query.before_mid, query.after_mid) {
+            (Some(Device(device)), None, None) => {
+                Ok(Self::Unread(device, query.limit.unwrap_or(Limit::MAX)))
+            }
+            (None, None, None) => Ok(Self::History(Bound::Newest, limit)),
+            (None, Some(MidBound(mid)), None) => Ok(Self::History(Bound::Before(mid), limit)),
+            (None, None, Some(MidBound(mid))) => Ok(Self::History(Bound::After(mid), limit)),
+            (None, Some(_), Some(_)) => Err(only_one("after_mid", "before_mid")),
+            (Some(_), Some(_), _) => Err(only_one("before_mid", "device")),
+            (Some(_), None, Some(_)) => Err(only_one("after_mid", "device")),
+        }
+    }
+}
+
+fn only_one(field: &'static str, beside: &str) -> Problem {
+    let wrong = format!("is given beside {beside}");
+    Problem::invalid_field(field, wrong, format!("absent where {beside} is given"))
+}
+
+/// The seed's query: everything above the read position, which is the larger of the two that are kept.
+async fn unread(
+    api: &QueryApi,
+    path: &ConversationPath,
+    conversation: ConversationId,
+    device: DeviceClass,
+    limit: Limit,
+    needed: &Needed,
+) -> Result<MessagesPage, QueryError> {
+    let (by_contact, contact_marks) = read_by_contact(api, path, needed).await?;
+    let mut tx = open(api, conversation).await?;
+    let (topic, layout) = (&api.events_topic, Sink::Messages);
+    let marks = sink_marks::reached(&mut tx, layout, topic, needed).await?;
+    let read_marks = sink_marks::read(&mut tx, Sink::Reads, topic, needed).await?;
+    // The position is the larger of the two, so it reflects what either of them does.
+    let position_marks = contact_marks.or(read_marks);
+    sink_marks::expect_reached("MySQL (read positions)", needed, &position_marks)?;
+
+    let by_reads = tx.read_mids(conversation, path.uid).await?;
+    let read_mid = by_contact.max(by_reads).on(device);
+    let mut rows = tx.unread_messages(conversation, read_mid, now()).await?;
+    // As many as the store ever returns: there may be more.
+    let more = rows.len() >= limit.get();
+    rows.truncate(limit.get());
+    Ok(MessagesPage {
+        next: more.then(|| next_before(&rows)).flatten(),
+        items: rows.into_iter().map(MessageItem::from).collect(),
+        as_of: AsOf::from(marks).and(position_marks),
+    })
+}
+
+/// The read positions that the user's own row has.
+async fn read_by_contact(
+    api: &QueryApi,
+    path: &ConversationPath,
+    needed: &Needed,
+) -> Result<(ReadMids, Marks), QueryError> {
+    let shard = api.store.layout().shard_of(Partition::of_user(path.uid));
+    let mut tx = api.store.snapshot(shard).await?;
+    let marks = sink_marks::read(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
+    let contact = tx.contact(path.uid, path.peer).await?;
+    let mids = contact.map_or_else(ReadMids::default, |row| row.read_mids());
+    Ok((mids, marks))
+}
+
+async fn history(
+    api: &QueryApi,
+    conversation: ConversationId,
+    bound: Bound,
+    limit: Limit,
+    needed: &Needed,
+) -> Result<MessagesPage, QueryError> {
+    let mut tx = open(api, conversation).await?;
+    let marks = sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, needed).await?;
+    let mut rows = match bound {
+        Bound::Newest => tx.page_before(conversation, None, limit.and_one()).await?,
+        Bound::Before(mid) => {
+            tx.page_before(conversation, Some(mid), limit.and_one())
+                .await?
+        }
+        Bound::After(mid) => tx.page_after(conversation, mid, limit.and_one()).await?,
+    };
+    let more = rows.len() > limit.get();
+    rows.truncate(limit.get());
+    let next = match bound {
+        _ if !more => None,
+        Bound::Newest | Bound::Before(_) => next_before(&rows),
+        Bound::After(_) => last_mid(&rows).map(|mid| format!("after_mid={mid}")),
+    };
+    Ok(MessagesPage {
+        items: rows.into_iter().map(MessageItem::from).collect(),
+        next,
+        as_of: marks.into(),
+    })
+}
+
+async fn open(api: &QueryApi, conversation: ConversationId) -> Result<ReadTx, QueryError> {
+    let shard = api.store.layout().shard_of(Partition::of(conversation));
+    Ok(api.store.snapshot(shard).await?)
+}
+
+fn next_before(rows: &[MessageRow]) -> Option<String> {
+    last_mid(rows).map(|mid| format!("before_mid={mid}"))
+}
+
+fn last_mid(rows: &[MessageRow]) -> Option<Mid> {
+    rows.last().map(|row| row.message.mid)
+}
+
+fn now() -> TimestampMs {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    TimestampMs(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(device: bool, before: bool, after: bool) -> MessagesQuery {
+        let mid = || MidBound(Mid::ZERO.next());
+        MessagesQuery {
+            device: device.then_some(Device(DeviceClass::Pc)),
+            before_mid: before.then(mid),
+            after_mid: after.then(mid),
+            limit: None,
+            after: vec![],
+            timeout_ms: None,
+        }
+    }
+
+    #[test]
+    fn the_ways_to_select_exclude_each_other() {
+        for (device, before, after, refused) in [
+            (false, true, true, Some("after_mid")),
+            (true, true, false, Some("before_mid")),
+            (true, false, true, Some("after_mid")),
+            (true, true, true, Some("before_mid")),
+            (true, false, false, None),
+            (false, true, false, None),
+            (false, false, true, None),
+            (false, false, false, None),
+        ] {
+            let field = Selection::of(&query(device, before, after))
+                .err()
+                .map(|problem| problem.errors[0].field.clone());
+            assert_eq!(field.as_deref(), refused, "{device} {before} {after}");
+        }
+    }
+
+    #[test]
+    fn limits_differ_by_kind() {
+        let limit = |query| match Selection::of(&query).unwrap() {
+            Selection::Unread(_, limit) | Selection::History(_, limit) => limit.get(),
+        };
+        assert_eq!(limit(query(true, false, false)), 200);
+        assert_eq!(limit(query(false, false, false)), 50);
+    }
+}

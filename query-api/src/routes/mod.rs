@@ -1,0 +1,6 @@
+//! The calls, one a file.
+
+pub(crate) mod conversations;
+pub(crate) mod inbound;
+pub(crate) mod messages;
+pub(crate) mod unread;

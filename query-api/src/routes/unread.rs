@@ -1,0 +1,196 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::extract::State;
+use problem::{Json, Path, Problem, Query};
+use schemas::{DeviceClass, UserId};
+use serde::{Deserialize, Serialize};
+use unread_store::{Expiry, UnreadError, UnreadView};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    after::{AsOf, Marks, Needed},
+    deadline::Deadline,
+    error::QueryError,
+    parameters::{Device, TimeoutMs},
+    service::QueryApi,
+    sink_marks,
+};
+
+/// Whose unread messages.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct UserPath {
+    /// The receiver.
+    #[param(value_type = String, example = "1000")]
+    uid: UserId,
+}
+
+/// On which class of device.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UnreadQuery {
+    /// `pc` or `mobile`.
+    #[param(value_type = String, example = "pc")]
+    device: Device,
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    #[serde(default)]
+    #[param(example = json!(["17:42"]))]
+    after: Vec<String>,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// A user's unread messages on one class of device.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UnreadAnswer {
+    /// The receiver.
+    #[schema(value_type = String, example = "1000")]
+    uid: UserId,
+    /// The class.
+    #[schema(value_type = String, example = "pc")]
+    device: DeviceClass,
+    /// How many, by sender; nobody is at zero.
+    #[schema(value_type = BTreeMap<String, i64>, example = json!({"1001": 3}))]
+    unread: BTreeMap<UserId, i64>,
+    /// The sum of `unread`.
+    #[schema(example = 3)]
+    total: i64,
+    /// Senders whose unread messages cannot be counted any more, because what was read last is no longer stored. Absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["1002"]))]
+    unknown: Vec<UserId>,
+    /// With `after=`: how far the store had come, by partition.
+    #[serde(skip_serializing_if = "AsOf::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
+    as_of: AsOf,
+}
+
+/// What a store says of one class.
+pub(crate) struct Counts {
+    pub(crate) counts: BTreeMap<UserId, i64>,
+    pub(crate) unknown: Vec<UserId>,
+}
+
+/// What Redis says, if it has everything of the user.
+enum FromRedis {
+    Whole(Counts, Marks),
+    /// It has to be rebuilt first.
+    Absent,
+    /// Redis is of no help at present.
+    Down(UnreadError),
+}
+
+/// Count a user's unread messages
+///
+/// Where Redis does not have the user, the counts are rebuilt first; where it is down, they come from MySQL. They are whole or not answered.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{uid}/unread",
+    tag = "query",
+    params(UserPath, UnreadQuery),
+    responses(
+        (status = 200, description = "The counts. Reading them renews the user's expiry.", body = UnreadAnswer),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The counts are being rebuilt, or the stores are down.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The event of `after=` was not counted in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_unread(
+    State(api): State<Arc<QueryApi>>,
+    Path(UserPath { uid }): Path<UserPath>,
+    Query(query): Query<UnreadQuery>,
+) -> Result<Json<UnreadAnswer>, QueryError> {
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let needed = Needed::parse(&query.after, api.epoch.get())?;
+    let Device(device) = query.device;
+    let (counts, marks) = count(&api, uid, device, &needed, deadline).await?;
+    Ok(Json(UnreadAnswer {
+        uid,
+        device,
+        total: counts.counts.values().sum(),
+        unread: counts.counts,
+        unknown: counts.unknown,
+        as_of: marks.into(),
+    }))
+}
+
+async fn count(
+    api: &QueryApi,
+    uid: UserId,
+    device: DeviceClass,
+    needed: &Needed,
+    deadline: Deadline,
+) -> Result<(Counts, Marks), QueryError> {
+    loop {
+        let ask = || from_redis(api, uid, device, needed);
+        match deadline.poll(ask).await? {
+            FromRedis::Whole(counts, marks) => return Ok((counts, marks)),
+            // Afterwards it is read again: what was rebuilt may be gone by then.
+            FromRedis::Absent => match api.rebuilds.rebuild(uid, deadline).await? {
+                Ok(()) => {}
+                Err(down) => return from_contacts(api, uid, device, needed, deadline, &down).await,
+            },
+            FromRedis::Down(down) => {
+                return from_contacts(api, uid, device, needed, deadline, &down).await;
+            }
+        }
+    }
+}
+
+async fn from_redis(
+    api: &QueryApi,
+    uid: UserId,
+    device: DeviceClass,
+    needed: &Needed,
+) -> Result<FromRedis, QueryError> {
+    let asked = async {
+        let redis = api.redis.get().await?;
+        let marks = needed.to_vec();
+        redis
+            .read_unread_after(uid, device, Expiry::Renew, &marks)
+            .await
+    };
+    let read = match asked.await {
+        Ok(read) => read,
+        Err(error) => return Ok(FromRedis::Down(error)),
+    };
+    let marks: Marks = read.marks.into_iter().map(|(p, mark)| (p, mark.src)).collect();
+    sink_marks::expect_reached("Redis", needed, &marks)?;
+    Ok(match read.view {
+        UnreadView::Complete { counts, unknown } => {
+            FromRedis::Whole(Counts { counts, unknown }, marks)
+        }
+        UnreadView::Rebuilding | UnreadView::Absent => FromRedis::Absent,
+    })
+}
+
+/// Answers without Redis: from the contact rows, once they have everything that is on the log now (and what `after=` names, which may not
+/// be there yet).
+async fn from_contacts(
+    api: &QueryApi,
+    uid: UserId,
+    device: DeviceClass,
+    needed: &Needed,
+    deadline: Deadline,
+    reason: &UnreadError,
+) -> Result<(Counts, Marks), QueryError> {
+    tracing::warn!(%reason, "unread counts come from the contact rows");
+    metrics::counter!("query_api_unread_without_redis_total").increment(1);
+    let marks = deadline.poll(|| contact_marks(api, uid, needed)).await?;
+    let counts = api.rebuilds.contact_counts(uid, device, deadline).await?;
+    Ok((counts, marks))
+}
+
+async fn contact_marks(
+    api: &QueryApi,
+    uid: UserId,
+    needed: &Needed,
+) -> Result<Marks, QueryError> {
+    if needed.is_empty() {
+        return Ok(Marks::default());
+    }
+    api.contact_marks(uid, needed).await
+}

@@ -1,0 +1,67 @@
+//! How far a MySQL sink has come, read in the snapshot whose rows it is about (PROTOCOL M5, A).
+
+use message_store::{ReadTx, Sink, StoreError};
+
+use crate::{
+    after::{Marks, Needed},
+    error::{Lagging, QueryError},
+};
+
+/// The marks of the partitions that `needed` names.
+///
+/// # Errors
+/// Those of the read.
+pub(crate) async fn read(
+    tx: &mut ReadTx,
+    sink: Sink,
+    topic: &str,
+    needed: &Needed,
+) -> Result<Marks, StoreError> {
+    if needed.is_empty() {
+        return Ok(Marks::default());
+    }
+    let resume = tx.resume(sink, topic, &needed.partitions()).await?;
+    Ok(resume.into_iter().map(|(p, at)| (p, at.mark)).collect())
+}
+
+/// [`read`], where the marks have reached what is needed.
+///
+/// # Errors
+/// [`QueryError::Lagging`] where they have not; those of the read.
+pub(crate) async fn reached(
+    tx: &mut ReadTx,
+    sink: Sink,
+    topic: &str,
+    needed: &Needed,
+) -> Result<Marks, QueryError> {
+    let marks = read(tx, sink, topic, needed).await?;
+    expect_reached(store_name(sink), needed, &marks)?;
+    Ok(marks)
+}
+
+/// Checks marks that were read before.
+///
+/// # Errors
+/// [`QueryError::Lagging`] with what is missing.
+pub(crate) fn expect_reached(
+    store: &'static str,
+    needed: &Needed,
+    marks: &Marks,
+) -> Result<(), QueryError> {
+    let missing = needed.beyond(marks);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(QueryError::Lagging(Lagging {
+        store,
+        needed: missing,
+    }))
+}
+
+fn store_name(sink: Sink) -> &'static str {
+    match sink {
+        Sink::Messages => "MySQL (messages)",
+        Sink::Reads => "MySQL (read positions)",
+        Sink::Contacts => "MySQL (contacts)",
+    }
+}

@@ -1,0 +1,355 @@
+//! The sequencer over a real Kafka.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use event_log::{
+    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
+    RisingMarks,
+};
+use native_stack::TestServers;
+use schemas::{
+    Mid, Partition, UserId,
+    command::{Command, ReadAck, SendMessage},
+    dead_letter,
+    event::{Body, Event},
+    topics::Topic,
+};
+use sequencer::{Config, SequencerConfig};
+use service_runtime::{Health, Supervisor};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running sequencer; stopped softly by [`Running::stop`].
+struct Running {
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
+}
+
+impl Running {
+    async fn start(kafka: &KafkaConfig) -> Self {
+        let config = Config {
+            kafka: kafka.clone(),
+            sequencer: SequencerConfig {
+                snapshot_events: 1000,
+                ..SequencerConfig::default()
+            },
+        };
+        let supervisor = Supervisor::new("sequencer", Duration::from_secs(20));
+        let _api = sequencer::start(config, &supervisor, &Health::new())
+            .await
+            .unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let ended = tokio::spawn(async move {
+            let mut stopped = Some(stopped);
+            let stop = async move || match stopped.take() {
+                Some(stopped) => drop(stopped.await),
+                None => std::future::pending().await,
+            };
+            supervisor.run(stop).await.unwrap();
+        });
+        Self { stop, ended }
+    }
+
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.ended.await.unwrap();
+    }
+}
+
+/// A deployment of its own on the shared broker, and both ends of the log.
+struct World {
+    kafka: KafkaConfig,
+    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    reader: Arc<LogReader>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let kafka = KafkaConfig {
+            brokers: TestServers::shared().kafka_brokers.clone(),
+            prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
+            ..KafkaConfig::default()
+        };
+        Admin::new(&kafka).unwrap().apply().await.unwrap();
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 30_000,
+            queue_bytes: 64 << 20,
+            max_message_bytes: 1_000_000,
+        };
+        let producer = LogProducer::new(&kafka, &settings).unwrap();
+        let reader = Arc::new(LogReader::new(&kafka).unwrap());
+        Self {
+            kafka,
+            producer,
+            reader,
+        }
+    }
+
+    /// Appends raw bytes to `chat.inbound`; the answer comes when it is on the log.
+    fn append(
+        &self,
+        partition: Partition,
+        value: &[u8],
+    ) -> oneshot::Receiver<Result<i64, DeliveryFailure>> {
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.kafka.topic(Topic::Inbound),
+            partition,
+            key: b"",
+            value: Some(value),
+            timestamp: None,
+            headers: &[("trace".to_owned(), Some(b"abc".to_vec()))],
+        };
+        self.producer.append(record, fate).unwrap();
+        outcome
+    }
+
+    async fn post(&self, command: Command) -> i64 {
+        let conversation = match &command {
+            Command::Send(send) => send.conversation(),
+            Command::ReadAck(ack) => ack.conversation(),
+            Command::Control(_) => panic!("goes to every partition"),
+        };
+        self.append(Partition::of(conversation), &command.encode())
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Waits until every inbound record is answered for, and reads the events as readers do, by partition.
+    async fn settled(&self) -> BTreeMap<Partition, Vec<Event>> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let inbound = self.reader.ends(Topic::Inbound).await.unwrap();
+            let (events, answered) = self.events().await;
+            let open = inbound
+                .iter()
+                .find(|(p, end)| **end > 0 && answered.get(p).is_none_or(|src| src + 1 < **end));
+            let Some(open) = open else { return events };
+            assert!(
+                Instant::now() < deadline,
+                "not answered for in time: {open:?} {answered:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn events(&self) -> (BTreeMap<Partition, Vec<Event>>, BTreeMap<Partition, i64>) {
+        let ends = self.reader.ends(Topic::Events).await.unwrap();
+        let ranges: Vec<_> = ends.into_iter().map(|(p, end)| (p, 0..end)).collect();
+        let reader = Arc::clone(&self.reader);
+        tokio::task::spawn_blocking(move || {
+            let mut marks: BTreeMap<Partition, RisingMarks> = BTreeMap::new();
+            let mut events: BTreeMap<Partition, Vec<Event>> = BTreeMap::new();
+            reader
+                .scan(Topic::Events, &ranges, |record| {
+                    let event = Event::parse(record.bytes(), record.timestamp).unwrap();
+                    let rising = marks
+                        .entry(record.partition)
+                        .or_insert_with(RisingMarks::from_anywhere);
+                    if rising.admit(event.src.mark) && event.body != Body::Progress {
+                        events.entry(record.partition).or_default().push(event);
+                    }
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            let answered = marks
+                .into_iter()
+                .map(|(p, m)| (p, m.highest().unwrap().offset))
+                .collect();
+            (events, answered)
+        })
+        .await
+        .unwrap()
+    }
+}
+
+fn user(uid: i64) -> UserId {
+    uid.try_into().unwrap()
+}
+
+fn send(from: i64, to: i64, id: &str, msg: &str) -> Command {
+    Command::Send(SendMessage {
+        srcid: user(from),
+        destid: user(to),
+        client_msg_id: id.to_owned().try_into().unwrap(),
+        msg: msg.to_owned(),
+    })
+}
+
+fn read(uid: i64, peer: i64, mid: Option<i64>) -> Command {
+    Command::ReadAck(ReadAck {
+        uid: user(uid),
+        peer: user(peer),
+        device: schemas::DeviceClass::Mobile,
+        mid: mid.map(|mid| Mid::try_from(mid).unwrap()),
+    })
+}
+
+fn mids(events: &[Event]) -> Vec<i64> {
+    events
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::Message(message) => Some(message.mid.get()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
+    let world = World::new().await;
+    let sequencer = Running::start(&world.kafka).await;
+    world.post(send(1001, 1000, "a", "one")).await;
+    world
+        .post(send(
+            1000,
+            1001,
+            "a",
+            "two, by the other side with the same id",
+        ))
+        .await;
+    world.post(send(1001, 1000, "a", "one")).await;
+    let conflict = world.post(send(1001, 1000, "a", "another text")).await;
+    world.post(read(1000, 1001, Some(99))).await;
+    world.post(read(1000, 1001, None)).await;
+    let partition = Partition::of("1000,1001".parse().unwrap());
+    let junk = world.append(partition, b"junk").await.unwrap().unwrap();
+    let events = world.settled().await;
+    let of_partition = &events[&partition];
+    assert_eq!(mids(of_partition), [1, 2]);
+    let Body::ReadPosition(position) = &of_partition[2].body else {
+        panic!("{of_partition:?}")
+    };
+    assert_eq!(
+        (position.mid.get(), position.n.unwrap().get()),
+        (2, 1),
+        "clamped to what there is"
+    );
+    assert_eq!(
+        of_partition.len(),
+        3,
+        "repeats and acks that move nothing are silent"
+    );
+
+    let ends = world.reader.ends(Topic::DeadLetters).await.unwrap();
+    assert_eq!(ends[&partition], 2);
+    let reader = Arc::clone(&world.reader);
+    let letters = tokio::task::spawn_blocking(move || {
+        [0, 1].map(|offset| {
+            reader
+                .record(Topic::DeadLetters, partition, offset)
+                .unwrap()
+                .unwrap()
+        })
+    })
+    .await
+    .unwrap();
+    let reason = |i: usize| letters[i].header(dead_letter::HEADER_REASON).unwrap();
+    let offset = |i: usize| letters[i].header(dead_letter::HEADER_OFFSET).unwrap();
+    assert_eq!(
+        (reason(0), offset(0)),
+        ("conflict", conflict.to_string().as_str())
+    );
+    assert_eq!(
+        (reason(1), offset(1)),
+        ("malformed", junk.to_string().as_str())
+    );
+    assert_eq!(letters[1].bytes(), b"junk");
+    assert_eq!(
+        letters[1].header("trace"),
+        Some("abc"),
+        "the original headers stay"
+    );
+    sequencer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_posts_of_one_id_are_one_message() {
+    let world = World::new().await;
+    let sequencer = Running::start(&world.kafka).await;
+    let value = send(7, 8, "only", "once").encode();
+    let partition = Partition::of("7,8".parse().unwrap());
+    let fates: Vec<_> = (0..1000).map(|_| world.append(partition, &value)).collect();
+    for fate in fates {
+        fate.await.unwrap().unwrap();
+    }
+    let events = world.settled().await;
+    assert_eq!(mids(&events[&partition]), [1]);
+    sequencer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_goes_on_from_snapshot_and_log() {
+    let world = World::new().await;
+    let partition = Partition::of("1,2".parse().unwrap());
+    let mut sent = 0;
+    for round in 0..3 {
+        let sequencer = Running::start(&world.kafka).await;
+        for _ in 0..1500 {
+            sent += 1;
+            let fate = world.append(partition, &send(1, 2, &format!("{sent}"), "x").encode());
+            if sent % 500 == 0 {
+                fate.await.unwrap().unwrap();
+            }
+        }
+        // A repeat from before the restart is still known.
+        world.post(send(1, 2, "1", "x")).await;
+        let events = world.settled().await;
+        assert_eq!(
+            mids(&events[&partition]),
+            (1..=sent).collect::<Vec<i64>>(),
+            "round {round}"
+        );
+        sequencer.stop().await;
+    }
+    let snapshots = world.reader.ends(Topic::Snapshots).await.unwrap();
+    assert!(snapshots[&partition] >= 2, "snapshots are stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_come_and_go_without_a_gap() {
+    let world = World::new().await;
+    let first = Running::start(&world.kafka).await;
+    let conversations: Vec<(i64, i64)> = (0..16).map(|i| (100 + i, 900 + 3 * i)).collect();
+    let mut others = Vec::new();
+    for round in 0..4 {
+        for n in 0..100 {
+            for (from, to) in &conversations {
+                let partition =
+                    Partition::of(schemas::ConversationId::direct(user(*from), user(*to)));
+                drop(world.append(
+                    partition,
+                    &send(*from, *to, &format!("{round}-{n}"), "x").encode(),
+                ));
+            }
+        }
+        if round % 2 == 0 {
+            others.push(Running::start(&world.kafka).await);
+        } else if let Some(other) = others.pop() {
+            other.stop().await;
+        }
+    }
+    // A last one that is waited for, so that all are on the log.
+    world.post(send(1, 2, "last", "x")).await;
+    let events = world.settled().await;
+    for (from, to) in conversations {
+        let id = schemas::ConversationId::direct(user(from), user(to));
+        let own: Vec<Event> = events[&Partition::of(id)]
+            .iter()
+            .filter(|event| event.conversation() == Some(id))
+            .cloned()
+            .collect();
+        assert_eq!(mids(&own), (1..=400).collect::<Vec<i64>>(), "{id}");
+    }
+    first.stop().await;
+}
