@@ -30,6 +30,6 @@ impl Handles {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let ingest: IngestConfig = self.source.section("ingest")?;
         let query: QueryApiConfig = self.source.section("query_api")?;
-        Client::new(ingest.bind, query.bind)
+        Client::new(ingest.listen, query.listen)
     }
 }

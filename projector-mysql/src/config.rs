@@ -41,7 +41,7 @@ impl Config {
 pub struct ProjectorMySqlConfig {
     /// Where health and metrics are served, `address:port`.
     #[garde(skip)]
-    pub bind: SocketAddr,
+    pub listen: SocketAddr,
     /// How long a message may wait for company before it is written, milliseconds.
     #[garde(range(min = 1, max = 60_000))]
     pub messages_interval_ms: u32,
@@ -77,7 +77,7 @@ pub struct ProjectorMySqlConfig {
 impl Default for ProjectorMySqlConfig {
     fn default() -> Self {
         Self {
-            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 7305)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7305)),
             messages_interval_ms: 50,
             messages_max_pending_bytes: 4 << 20,
             reads_interval_ms: 30_000,
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn the_defaults_are_valid_and_unknown_keys_are_refused() {
         let config = Config::load(&ConfigSource::default()).unwrap();
-        assert_eq!(config.projector_mysql.bind.to_string(), "127.0.0.1:7305");
+        assert_eq!(config.projector_mysql.listen.to_string(), "127.0.0.1:7305");
         let overrides = [("projector_mysql.read_interval".to_owned(), "1".to_owned())];
         let source = ConfigSource::from_parts(None, [], &overrides).unwrap();
         assert!(Config::load(&source).is_err());

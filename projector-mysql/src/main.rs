@@ -8,10 +8,12 @@ fn main() -> ExitCode {
         env!("CARGO_PKG_VERSION"),
         async |process| {
             let config = process.configure(projector_mysql::Config::load)?;
-            let bind = config.projector_mysql.bind;
+            let listen = config.projector_mysql.listen;
             let api =
                 projector_mysql::start(config, process.supervisor(), process.health()).await?;
-            process.listen("projector_mysql.bind", bind, api).await?;
+            process
+                .listen("projector_mysql.listen", listen, api)
+                .await?;
             Ok(())
         },
     )

@@ -17,7 +17,6 @@ use crate::{
 ///
 /// # Errors
 /// None at present: a server that is away is a gate that is not ready.
-#[expect(clippy::unused_async, reason = "every service starts the same way")]
 pub async fn start(
     config: Config,
     supervisor: &Supervisor,

@@ -46,7 +46,7 @@ impl Config {
 pub struct ProjectorUnreadConfig {
     /// Where health and metrics are served, `address:port`.
     #[garde(skip)]
-    pub bind: SocketAddr,
+    pub listen: SocketAddr,
     /// How long an event may wait for company before it is applied, milliseconds.
     #[garde(range(min = 1, max = 60_000))]
     pub interval_ms: u32,
@@ -67,7 +67,7 @@ pub struct ProjectorUnreadConfig {
 impl Default for ProjectorUnreadConfig {
     fn default() -> Self {
         Self {
-            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 7304)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7304)),
             interval_ms: 5,
             max_pending: 20_000,
             verify_interval_ms: 500,
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn the_defaults_are_valid_and_unknown_keys_are_refused() {
         let config = Config::load(&ConfigSource::default()).unwrap();
-        assert_eq!(config.projector_unread.bind.to_string(), "127.0.0.1:7304");
+        assert_eq!(config.projector_unread.listen.to_string(), "127.0.0.1:7304");
         let set = |key: &str, value: &str| {
             let overrides = [(format!("projector_unread.{key}"), value.to_owned())];
             Config::load(&ConfigSource::from_parts(None, [], &overrides).unwrap())

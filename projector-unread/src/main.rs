@@ -8,10 +8,10 @@ fn main() -> ExitCode {
         env!("CARGO_PKG_VERSION"),
         async |process| {
             let config = process.configure(projector_unread::Config::load)?;
-            let bind = config.projector_unread.bind;
+            let listen = config.projector_unread.listen;
             let api =
                 projector_unread::start(config, process.supervisor(), process.health()).await?;
-            process.listen("projector_unread.bind", bind, api).await?;
+            process.listen("projector_unread.listen", listen, api).await?;
             Ok(())
         },
     )

@@ -61,18 +61,14 @@ impl UnreadSink {
     }
 
     async fn connect(&mut self) -> Result<Connection, SinkError> {
-        match self.node.connect().await {
-            Ok(connection) => Ok(connection),
-            Err(error) => Err(self.failed(error)),
-        }
+        let connected = self.node.connect().await;
+        self.check(connected)
     }
 
     /// Whether the node's marks are those that this sink left there.
     async fn compare(&mut self, connection: &Connection) -> Result<(), SinkError> {
-        let found = match connection.read_marks().await {
-            Ok(found) => found,
-            Err(error) => return Err(self.failed(error)),
-        };
+        let found = connection.read_marks().await;
+        let found = self.check(found)?;
         self.gate.ready();
         let moved = |(partition, mark): &(Partition, Mark)| found.get(*partition) != Some(*mark);
         match self.remembered.iter().find(moved) {
@@ -86,10 +82,23 @@ impl UnreadSink {
     /// The node's marks, whole and of one generation; written anew where they are not.
     async fn whole_marks(&mut self, connection: &Connection) -> Result<Marks, SinkError> {
         for _ in 0..SETTLE_ATTEMPTS {
-            match self.settle(connection).await {
-                Ok(Some(marks)) => return Ok(marks),
-                Ok(None) => {}
-                Err(error) => return Err(self.failed(error)),
+            let found = connection.read_marks().await;
+            let found = self.check(found)?;
+            match plan(&self.remembered, &found) {
+                MarkPlan::Resume {
+                    behind, replaced, ..
+                } => {
+                    if replaced || !behind.is_empty() {
+                        tracing::warn!(replaced, ?behind, "redis is not as it was left");
+                    }
+                    return Ok(found);
+                }
+                MarkPlan::Initialise => self.initialise(connection).await?,
+                MarkPlan::Repair(marks) => {
+                    tracing::warn!(count = marks.len(), "redis had lost some marks");
+                    let repaired = connection.repair_marks(&marks).await;
+                    self.check(repaired)?;
+                }
             }
         }
         Err(SinkError::Transient(
@@ -97,30 +106,15 @@ impl UnreadSink {
         ))
     }
 
-    /// Reads the marks, and does what the plan says about those that are not whole.
-    async fn settle(&self, connection: &Connection) -> Result<Option<Marks>, SettleError> {
-        let found = connection.read_marks().await?;
-        match plan(&self.remembered, &found) {
-            MarkPlan::Resume {
-                behind, replaced, ..
-            } => {
-                if replaced || !behind.is_empty() {
-                    tracing::warn!(replaced, ?behind, "redis is not as it was left");
-                }
-                return Ok(Some(found));
-            }
-            MarkPlan::Initialise => {
-                // Whoever is rebuilt from now on has a barrier behind these ends, so nothing before them has to be applied.
-                let end = log_end(&self.log).await?;
-                let generation = connection.initialise_marks(&end).await?;
-                tracing::warn!(%generation, "redis was without its marks: everybody is to be rebuilt");
-            }
-            MarkPlan::Repair(marks) => {
-                tracing::warn!(count = marks.len(), "redis had lost some marks");
-                connection.repair_marks(&marks).await?;
-            }
-        }
-        Ok(None)
+    /// Begins a new generation at the end of the log. Whoever is rebuilt from then on has a barrier behind that end, so nothing before it
+    /// has to be applied.
+    async fn initialise(&mut self, connection: &Connection) -> Result<(), SinkError> {
+        let end = log_end(&self.log).await;
+        let end = end.map_err(|fault| SinkError::Transient(fault.to_string()))?;
+        let initialised = connection.initialise_marks(&end).await;
+        let generation = self.check(initialised)?;
+        tracing::warn!(%generation, "redis was without its marks: everybody is to be rebuilt");
+        Ok(())
     }
 
     /// The moves that the batch makes, and the generation they are of.
@@ -156,20 +150,21 @@ impl UnreadSink {
         let mut connection = self.settled().await?;
         let applied = connection.apply_batch(generation, self.batch.updates(), moves);
         match applied.await {
-            Ok(outcome) => Ok(outcome),
             Err(UnreadError::MarksMoved) => Err(SinkError::Moved(
                 "another has moved the marks in redis, or they are gone".to_owned(),
             )),
-            Err(error) => Err(self.failed(error)),
+            outcome => self.check(outcome),
         }
     }
 
-    /// Drops the connection: what was sent last may have been done or not, which the marks tell on the next one.
-    fn failed(&mut self, error: impl ToString) -> SinkError {
-        self.connection = None;
-        let reason = error.to_string();
-        self.gate.not_ready(reason.clone());
-        SinkError::Transient(reason)
+    /// Drops the connection after an error: what was sent last may have been done or not, which the marks tell on the next one.
+    fn check<T>(&mut self, outcome: Result<T, UnreadError>) -> Result<T, SinkError> {
+        outcome.map_err(|error| {
+            self.connection = None;
+            let reason = error.to_string();
+            self.gate.not_ready(reason.clone());
+            SinkError::Transient(reason)
+        })
     }
 }
 
@@ -248,11 +243,4 @@ fn position(mark: Mark) -> Position {
         next: NextOffset::new(mark.offset),
         mark: mark.src,
     }
-}
-
-/// What can go wrong while marks are made whole.
-#[derive(Debug)]
-enum SettleError {
-    Redis(UnreadError),
-    Kafka(event_log::KafkaFault),
 }

@@ -5,6 +5,7 @@ use garde::Validate;
 use message_store::MySqlConfig;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
+use unread_rebuild::RebuildConfig;
 use unread_store::RedisConfig;
 
 /// Everything that the query API is configured by.
@@ -51,6 +52,9 @@ pub struct QueryApiConfig {
     /// How many records one call of `/v1/inbound` reads at most before it gives up.
     #[garde(range(min = 1, max = 100_000_000))]
     pub inbound_scan_records: usize,
+    /// How users whom Redis does not have are rebuilt.
+    #[garde(dive)]
+    pub rebuild: RebuildConfig,
 }
 
 impl Default for QueryApiConfig {
@@ -60,6 +64,7 @@ impl Default for QueryApiConfig {
             max_requests: 256,
             inbound_lookups: 2,
             inbound_scan_records: 100_000,
+            rebuild: RebuildConfig::default(),
         }
     }
 }

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use event_log::KafkaFault;
 use message_store::StoreError;
 use problem::Problem;
+use unread_rebuild::RebuildError;
 
 use crate::after::Needed;
 
@@ -42,8 +43,8 @@ pub(crate) enum QueryError {
         records: usize,
     },
     /// The user's unread counts are not in Redis and could not be made anew yet.
-    #[error("the unread counts are being rebuilt: {0}")]
-    NotRebuilt(String),
+    #[error("the unread counts cannot be told: {0}")]
+    NotRebuilt(#[from] RebuildError),
     /// MySQL failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -79,8 +80,9 @@ impl From<QueryError> for Problem {
             | QueryError::TooLate { .. }
             | QueryError::Stalled { .. }
             | QueryError::ScanTooLong { .. } => Self::timeout(detail),
+            QueryError::NotRebuilt(RebuildError::Fatal(_)) => Self::internal(),
             QueryError::NotRebuilt(_) => Self::unavailable(
-                "the unread counts are being rebuilt and are not whole yet",
+                "the unread counts are being rebuilt and are not whole yet; nothing partial is answered",
                 RETRY_AFTER_S,
             ),
             QueryError::Store(error) if error.is_transient() => {
@@ -115,7 +117,7 @@ mod tests {
     fn causes_stay_in_the_log() {
         let defect = QueryError::Defect("column mid: -1".to_owned());
         assert!(!Problem::from(defect).detail.contains("column"));
-        let rebuilding = Problem::from(QueryError::NotRebuilt("10.0.0.1 refused".to_owned()));
+        let rebuilding = Problem::from(QueryError::NotRebuilt(RebuildError::Transient("10.0.0.1".to_owned())));
         assert_eq!((rebuilding.status, rebuilding.retry_after_s), (503, Some(1)));
         assert!(!rebuilding.detail.contains("10.0.0.1"));
     }

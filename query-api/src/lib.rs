@@ -12,7 +12,6 @@ mod message_item;
 mod openapi;
 mod parameters;
 mod readiness;
-mod rebuild;
 mod routes;
 mod service;
 mod sink_marks;

@@ -3,8 +3,18 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use schemas::{DeviceClass, Mid, Partition};
+use schemas::{DeviceClass, Mid, Partition, UserId};
 use serde::Deserialize;
+use utoipa::IntoParams;
+
+/// A user in a path.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct UserPath {
+    /// The user.
+    #[param(value_type = String, example = "1000")]
+    pub(crate) uid: UserId,
+}
 
 /// `limit`: how many items a page has at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -35,7 +35,7 @@ impl Config {
 pub struct SequencerConfig {
     /// Where probes, metrics and status are served.
     #[garde(skip)]
-    pub bind: SocketAddr,
+    pub listen: SocketAddr,
     /// A partition's state is stored after this many events …
     #[garde(range(min = 1000))]
     pub snapshot_events: u64,
@@ -50,7 +50,7 @@ pub struct SequencerConfig {
 impl Default for SequencerConfig {
     fn default() -> Self {
         Self {
-            bind: ([127, 0, 0, 1], 7303).into(),
+            listen: ([127, 0, 0, 1], 7303).into(),
             snapshot_events: 100_000,
             snapshot_interval_ms: 5 * 60 * 1000,
             linger_ms: 0,

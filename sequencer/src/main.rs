@@ -5,9 +5,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     service_runtime::main_with("sequencer", env!("CARGO_PKG_VERSION"), async |process| {
         let config = process.configure(sequencer::Config::load)?;
-        let bind = config.sequencer.bind;
+        let listen = config.sequencer.listen;
         let api = sequencer::start(config, process.supervisor(), process.health()).await?;
-        process.listen("sequencer.bind", bind, api).await?;
+        process.listen("sequencer.listen", listen, api).await?;
         Ok(())
     })
 }

@@ -20,6 +20,9 @@ pub(crate) enum Rule {
     S6Alone,
     /// A failed report is passed over.
     S6Failed,
+    /// The producer goes on with what is left after a failure, by itself.
+    #[cfg(test)]
+    S6Gapless,
     /// Records go out while a dead letter with a lower src is not acknowledged.
     S7,
     /// Progress overtakes what waits.

@@ -4,7 +4,7 @@ use event_log::KafkaConfig;
 use ingest::IngestConfig;
 use message_store::MySqlConfig;
 use native_stack::StackConfig;
-use projector_mysql::ProjectorMysqlConfig;
+use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
 use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
@@ -30,7 +30,7 @@ fn effective(source: &ConfigSource) -> Result<BTreeMap<&'static str, Value>, Con
         ("ingest", source.effective::<IngestConfig>("ingest")?),
         ("kafka", source.effective::<KafkaConfig>("kafka")?),
         ("mysql", source.effective::<MySqlConfig>("mysql")?),
-        ("projector_mysql", source.effective::<ProjectorMysqlConfig>("projector_mysql")?),
+        ("projector_mysql", source.effective::<ProjectorMySqlConfig>("projector_mysql")?),
         ("projector_unread", source.effective::<ProjectorUnreadConfig>("projector_unread")?),
         ("query_api", source.effective::<QueryApiConfig>("query_api")?),
         ("redis", source.effective::<RedisConfig>("redis")?),

@@ -7,9 +7,9 @@ use super::VERSION;
 pub(super) async fn ingest(source: ConfigSource) -> anyhow::Result<()> {
     run_service("ingest", VERSION, source, async |process| {
         let config = process.configure(ingest::Config::load)?;
-        let bind = config.ingest.bind;
+        let listen = config.ingest.listen;
         let api = ingest::start(config, process.supervisor(), process.health()).await?;
-        process.listen("ingest.bind", bind, api).await?;
+        process.listen("ingest.listen", listen, api).await?;
         Ok(())
     })
     .await
@@ -18,9 +18,9 @@ pub(super) async fn ingest(source: ConfigSource) -> anyhow::Result<()> {
 pub(super) async fn sequencer(source: ConfigSource) -> anyhow::Result<()> {
     run_service("sequencer", VERSION, source, async |process| {
         let config = process.configure(sequencer::Config::load)?;
-        let bind = config.sequencer.bind;
+        let listen = config.sequencer.listen;
         let api = sequencer::start(config, process.supervisor(), process.health()).await?;
-        process.listen("sequencer.bind", bind, api).await?;
+        process.listen("sequencer.listen", listen, api).await?;
         Ok(())
     })
     .await
@@ -29,9 +29,9 @@ pub(super) async fn sequencer(source: ConfigSource) -> anyhow::Result<()> {
 pub(super) async fn projector_unread(source: ConfigSource) -> anyhow::Result<()> {
     run_service("projector-unread", VERSION, source, async |process| {
         let config = process.configure(projector_unread::Config::load)?;
-        let bind = config.projector_unread.bind;
+        let listen = config.projector_unread.listen;
         let api = projector_unread::start(config, process.supervisor(), process.health()).await?;
-        process.listen("projector_unread.bind", bind, api).await?;
+        process.listen("projector_unread.listen", listen, api).await?;
         Ok(())
     })
     .await
@@ -40,9 +40,9 @@ pub(super) async fn projector_unread(source: ConfigSource) -> anyhow::Result<()>
 pub(super) async fn projector_mysql(source: ConfigSource) -> anyhow::Result<()> {
     run_service("projector-mysql", VERSION, source, async |process| {
         let config = process.configure(projector_mysql::Config::load)?;
-        let bind = config.projector_mysql.bind;
+        let listen = config.projector_mysql.listen;
         let api = projector_mysql::start(config, process.supervisor(), process.health()).await?;
-        process.listen("projector_mysql.bind", bind, api).await?;
+        process.listen("projector_mysql.listen", listen, api).await?;
         Ok(())
     })
     .await
@@ -51,9 +51,9 @@ pub(super) async fn projector_mysql(source: ConfigSource) -> anyhow::Result<()> 
 pub(super) async fn query_api(source: ConfigSource) -> anyhow::Result<()> {
     run_service("query-api", VERSION, source, async |process| {
         let config = process.configure(query_api::Config::load)?;
-        let bind = config.query_api.bind;
+        let listen = config.query_api.listen;
         let api = query_api::start(config, process.supervisor(), process.health()).await?;
-        process.listen("query_api.bind", bind, api).await?;
+        process.listen("query_api.listen", listen, api).await?;
         Ok(())
     })
     .await

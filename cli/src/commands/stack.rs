@@ -104,7 +104,7 @@ fn write_config(stack: &Stack) -> anyhow::Result<PathBuf> {
         ("user".to_owned(), Value::from(server.user.clone())),
     ]);
     mysql.insert("password".to_owned(), Value::from(server.password.expose()));
-    let bind = |port: u16| section([("bind", Value::from(format!("127.0.0.1:{port}")))]);
+    let listen = |port: u16| section([("listen", Value::from(format!("127.0.0.1:{port}")))]);
     let ports = &config.ports;
     let replication = i64::from(config.kafka_nodes.min(3));
     let file = Table::from_iter([
@@ -117,11 +117,11 @@ fn write_config(stack: &Stack) -> anyhow::Result<PathBuf> {
         ),
         ("redis".to_owned(), section([("url", Value::from(endpoints.redis_url))])),
         ("mysql".to_owned(), section([("servers", Value::from(vec![Value::from(mysql)]))])),
-        ("ingest".to_owned(), bind(ports.ingest)),
-        ("sequencer".to_owned(), bind(ports.sequencer)),
-        ("projector_unread".to_owned(), bind(ports.projector_unread)),
-        ("projector_mysql".to_owned(), bind(ports.projector_mysql)),
-        ("query_api".to_owned(), bind(ports.query_api)),
+        ("ingest".to_owned(), listen(ports.ingest)),
+        ("sequencer".to_owned(), listen(ports.sequencer)),
+        ("projector_unread".to_owned(), listen(ports.projector_unread)),
+        ("projector_mysql".to_owned(), listen(ports.projector_mysql)),
+        ("query_api".to_owned(), listen(ports.query_api)),
         ("stack".to_owned(), Value::try_from(config)?),
     ]);
     let path = config_file(config);

@@ -13,15 +13,15 @@ pub(super) async fn run(source: ConfigSource) -> anyhow::Result<()> {
         let unread = process.configure(projector_unread::Config::load)?;
         let mysql = process.configure(projector_mysql::Config::load)?;
         let query = process.configure(query_api::Config::load)?;
-        let (ingest_bind, query_bind) = (ingest.ingest.bind, query.query_api.bind);
+        let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
         let producers = Router::new()
             .merge(ingest::start(ingest, supervisor, health).await?)
             .nest("/sequencer", sequencer::start(sequencer, supervisor, health).await?)
             .nest("/projector-unread", projector_unread::start(unread, supervisor, health).await?)
             .nest("/projector-mysql", projector_mysql::start(mysql, supervisor, health).await?);
         let readers = query_api::start(query, supervisor, health).await?;
-        process.listen("ingest.bind", ingest_bind, producers).await?;
-        process.listen("query_api.bind", query_bind, readers).await?;
+        process.listen("ingest.listen", ingest_listen, producers).await?;
+        process.listen("query_api.listen", query_listen, readers).await?;
         Ok(())
     })
     .await

@@ -11,7 +11,7 @@ use schemas::TimestampMs;
 use crate::{StoreError, datetime};
 
 /// The most rows in one statement: 1,000 are as fast as LOAD DATA, more gain nothing.
-const MAX_ROWS: usize = 1000;
+static MAX_ROWS_L: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| std::env::var("MR").map_or(1000, |v| v.parse().expect("n")));
 
 /// Where a statement ends although it has few rows: well below the smallest `max_allowed_packet` in use (16 MiB).
 const MAX_BYTES: usize = 1 << 20;
@@ -113,7 +113,7 @@ pub(crate) fn multi_row<R>(
         write_row(&mut values, row)?;
         open.sql.push(')');
         open.rows += 1;
-        if open.rows == MAX_ROWS as u64 || open.sql.len() >= MAX_BYTES {
+        if open.rows == *MAX_ROWS_L as u64 || open.sql.len() >= MAX_BYTES {
             open.sql.push_str(tail);
             statements.push(std::mem::replace(
                 &mut open,

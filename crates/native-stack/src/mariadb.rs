@@ -1,6 +1,7 @@
 //! MariaDB: one server with the message shards' settings and the user `tidemark`.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::managed::{Managed, run};
@@ -41,12 +42,20 @@ impl MariaDbSpec {
         let mut command = Command::new(Tool::MariaDbInstall.require()?);
         // Named from inside, since the script breaks on a path with a space in it.
         command
+            .env("TMPDIR", self.make_temporary_dir()?)
             .current_dir(&partial)
             .args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"])
             .arg("--datadir=.")
             .args(user_argument());
         run("make MariaDB's system tables", &mut command)?;
         fs::rename(&partial, &data).map_err(StackError::io(format!("make {}", data.display())))
+    }
+
+    /// A server that starts removes the temporary tables of others from the directory that they share: none is shared.
+    fn make_temporary_dir(&self) -> Result<PathBuf, StackError> {
+        let dir = self.run_dir.data("mariadb.tmp");
+        fs::create_dir_all(&dir).map_err(StackError::io(format!("make {}", dir.display())))?;
+        Ok(dir)
     }
 
     /// Asks the server something as the user of ours.
@@ -108,6 +117,7 @@ impl Managed for MariaDbSpec {
         let mut command = Command::new(Tool::MariaDb.require()?);
         // This option is only understood as the first one.
         command
+            .env("TMPDIR", self.make_temporary_dir()?)
             .arg(format!("--defaults-file={}", config.display()))
             .args(user_argument());
         Ok(command)

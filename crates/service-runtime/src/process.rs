@@ -123,15 +123,15 @@ fn assemble(api: Router, probes: Router) -> Router {
 /// # mod ingest {
 /// #     use service_runtime::*;
 /// #     #[derive(serde::Serialize)] pub struct Config;
-/// #     impl Config { pub fn load(_: &ConfigSource) -> Result<Self, ConfigError> { Ok(Self) } pub fn bind(&self) -> std::net::SocketAddr { ([127, 0, 0, 1], 0).into() } }
+/// #     impl Config { pub fn load(_: &ConfigSource) -> Result<Self, ConfigError> { Ok(Self) } pub fn listen(&self) -> std::net::SocketAddr { ([127, 0, 0, 1], 0).into() } }
 /// #     pub async fn start(_: Config, _: &Supervisor, _: &Health) -> anyhow::Result<axum::Router> { Ok(axum::Router::new()) }
 /// # }
 /// fn main() -> std::process::ExitCode {
 ///     service_runtime::main_with("ingest", env!("CARGO_PKG_VERSION"), async |process| {
 ///         let config = process.configure(ingest::Config::load)?;
-///         let bind = config.bind();
+///         let listen = config.listen();
 ///         let api = ingest::start(config, process.supervisor(), process.health()).await?;
-///         process.listen("ingest.bind", bind, api).await?;
+///         process.listen("ingest.listen", listen, api).await?;
 ///         Ok(())
 ///     })
 /// }

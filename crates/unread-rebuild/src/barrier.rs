@@ -139,8 +139,14 @@ mod tests {
     fn every_partition_has_to_be_there() {
         let ends = Ends::from([(p(0), 5), (p(1), 0)]);
         assert!(has_reached(&BTreeMap::from([(p(0), at(5))]), &ends));
-        assert!(has_reached(&BTreeMap::from([(p(0), at(6)), (p(1), at(1))]), &ends));
-        assert!(!has_reached(&BTreeMap::from([(p(0), at(4)), (p(1), at(9))]), &ends));
+        assert!(has_reached(
+            &BTreeMap::from([(p(0), at(6)), (p(1), at(1))]),
+            &ends
+        ));
+        assert!(!has_reached(
+            &BTreeMap::from([(p(0), at(4)), (p(1), at(9))]),
+            &ends
+        ));
         assert!(!has_reached(&BTreeMap::new(), &ends));
     }
 }

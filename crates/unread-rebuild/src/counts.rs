@@ -87,10 +87,7 @@ mod tests {
 
     #[test]
     fn counts_leave_out_zero_and_name_what_is_unknown() {
-        let rows = [
-            row(1, 2, 3, Some(0), Some(3)),
-            row(1, 3, 5, None, Some(4)),
-        ];
+        let rows = [row(1, 2, 3, Some(0), Some(3)), row(1, 3, 5, None, Some(4))];
         let counts = &by_user(&[user(1)], &rows)[&user(1)];
         let expected = |counts: &[(i64, i64)], unknown: &[i64]| UnreadView::Complete {
             counts: counts.iter().map(|(p, n)| (user(*p), *n)).collect(),

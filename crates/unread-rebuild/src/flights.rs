@@ -90,7 +90,9 @@ impl Landing {
     pub(crate) async fn outcome(mut self) -> Outcome {
         match self.0.wait_for(Option::is_some).await {
             Ok(outcome) => outcome.clone().unwrap_or(Ok(())),
-            Err(_gone) => Err(RebuildError::Transient("the rebuild was given up".to_owned())),
+            Err(_gone) => Err(RebuildError::Transient(
+                "the rebuild was given up".to_owned(),
+            )),
         }
     }
 }

@@ -171,7 +171,9 @@ mod tests {
     use super::*;
 
     fn users(uids: impl IntoIterator<Item = i64>) -> Vec<UserId> {
-        uids.into_iter().map(|uid| uid.try_into().unwrap()).collect()
+        uids.into_iter()
+            .map(|uid| uid.try_into().unwrap())
+            .collect()
     }
 
     #[test]

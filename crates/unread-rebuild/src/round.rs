@@ -117,7 +117,11 @@ impl Round {
             let chunk = askers.split_off(askers.len().saturating_sub(USERS_PER_READ));
             let uids: Vec<UserId> = chunk.iter().map(|(uid, _)| *uid).collect();
             let mut patience = Patience::until(self.give_up);
-            let rows = self.tools.barrier.contacts(ends, &uids, &mut patience).await;
+            let rows = self
+                .tools
+                .barrier
+                .contacts(ends, &uids, &mut patience)
+                .await;
             let users = rows.map(|rows| counts::by_user(&uids, &rows));
             for (uid, asker) in chunk {
                 let counts = users.as_ref().map(|users| users[&uid].clone());
@@ -133,7 +137,12 @@ impl Round {
             let chunk = begun.split_off(begun.len().saturating_sub(USERS_PER_READ));
             let uids: Vec<UserId> = chunk.iter().map(|(ticket, _)| ticket.uid()).collect();
             let mut patience = Patience::until(self.give_up);
-            match self.tools.barrier.contacts(ends, &uids, &mut patience).await {
+            match self
+                .tools
+                .barrier
+                .contacts(ends, &uids, &mut patience)
+                .await
+            {
                 Ok(rows) => {
                     let mut users = counts::by_user(&uids, &rows);
                     for (ticket, rebuild) in chunk {

@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use crate::{log::fresh_pair, raw_http::RawRequest, server::Server};
+use crate::{
+    log::fresh_pair,
+    raw_http::RawRequest,
+    server::{Server, wait_until},
+};
 
 /// So many lines in one piece.
 fn acks(count: usize) -> Vec<u8> {
@@ -18,12 +22,15 @@ fn bad_lines(count: usize) -> Vec<u8> {
     b"x\n".repeat(count)
 }
 
-/// A small room, so that it is soon full, and a short patience.
-const SMALL: [(&str, &str); 2] = [
-    ("ingest.in_flight_bytes", "4194304"),
-    ("ingest.stall_ms", "700"),
-];
+/// The smallest room, so that it is soon full: 3 MiB for batches.
+const SMALL: (&str, &str) = ("ingest.in_flight_bytes", "4194304");
 
+const IMPATIENT: (&str, &str) = ("ingest.stall_ms", "700");
+
+/// Longer than any test runs: what a stall would give back does not come back.
+const PATIENT: (&str, &str) = ("ingest.stall_ms", "300000");
+
+/// A batch that takes nearly all of the small room, if Kafka takes its time.
 async fn a_batch_goes_through(server: &Server) {
     let addr = server.addr();
     let lines = spawn_blocking(move || {
@@ -39,7 +46,7 @@ async fn a_batch_goes_through(server: &Server) {
 #[tokio::test]
 async fn a_client_that_writes_everything_before_it_reads() {
     // 100,000 results are 7 MB on the wire, far more than sockets hold, and 1.6 MB while they wait.
-    let server = Server::start(&SMALL);
+    let server = Server::start(&[SMALL, PATIENT]);
     let addr = server.addr();
     let lines = spawn_blocking(move || {
         let mut request = RawRequest::batch(addr);
@@ -61,24 +68,31 @@ async fn a_client_that_writes_everything_before_it_reads() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_is_cut_off_and_leaves_no_trace() {
-    let server = Server::start(&SMALL);
+    let server = Server::start(&[SMALL, IMPATIENT, ("ingest.max_batches", "1")]);
     let addr = server.addr();
     // The answers to these would take tens of megabytes.
-    let lines = spawn_blocking(move || {
+    let unread = spawn_blocking(move || {
         let mut request = RawRequest::batch(addr);
         for _ in 0..20 {
             request.send(&bad_lines(10_000));
         }
         request.end();
-        request
+        request.answer()
     });
-    let unread = lines.await.unwrap();
+    let unread = unread.await.unwrap();
+    wait_until("the place of the batch is free", async || {
+        let other = spawn_blocking(move || {
+            let mut other = RawRequest::batch(addr);
+            other.end();
+            other.answer().status
+        });
+        other.await.unwrap() == 200
+    })
+    .await;
     a_batch_goes_through(&server).await;
 
     // Whoever reads at last is told what happened.
-    let lines = spawn_blocking(move || unread.answer().lines())
-        .await
-        .unwrap();
+    let lines = spawn_blocking(move || unread.lines()).await.unwrap();
     let [.., problem, summary] = lines.as_slice() else {
         panic!("there are always a problem and a summary");
     };
@@ -91,7 +105,7 @@ async fn a_client_that_never_reads_is_cut_off_and_leaves_no_trace() {
 
 #[tokio::test]
 async fn a_client_that_stops_writing_gets_its_results_and_a_problem() {
-    let server = Server::start(&SMALL);
+    let server = Server::start(&[SMALL, IMPATIENT]);
     let addr = server.addr();
     let lines = spawn_blocking(move || {
         let mut request = RawRequest::batch(addr);
@@ -109,7 +123,7 @@ async fn a_client_that_stops_writing_gets_its_results_and_a_problem() {
 
 #[tokio::test]
 async fn clients_that_hang_up_give_their_room_back() {
-    let server = Server::start(&SMALL);
+    let server = Server::start(&[SMALL, PATIENT]);
     let addr = server.addr();
     for _ in 0..8 {
         spawn_blocking(move || {

@@ -16,19 +16,10 @@ use crate::{
     deadline::Deadline,
     error::QueryError,
     message_item::MessageItem,
-    parameters::{Limit, TimeoutMs},
+    parameters::{Limit, TimeoutMs, UserPath},
     service::QueryApi,
     sink_marks,
 };
-
-/// Whose list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct UserPath {
-    /// The user.
-    #[param(value_type = String, example = "1000")]
-    uid: UserId,
-}
 
 /// Which part of the list.
 #[derive(Debug, Deserialize, IntoParams)]

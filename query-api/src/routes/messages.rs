@@ -159,8 +159,8 @@ async fn unread(
 ) -> Result<MessagesPage, QueryError> {
     let (by_contact, contact_marks) = read_by_contact(api, path, needed).await?;
     let mut tx = open(api, conversation).await?;
-    let (topic, layout) = (&api.events_topic, Sink::Messages);
-    let marks = sink_marks::reached(&mut tx, layout, topic, needed).await?;
+    let topic = &api.events_topic;
+    let marks = sink_marks::reached(&mut tx, Sink::Messages, topic, needed).await?;
     let read_marks = sink_marks::read(&mut tx, Sink::Reads, topic, needed).await?;
     // The position is the larger of the two, so it reflects what either of them does.
     let position_marks = contact_marks.or(read_marks);

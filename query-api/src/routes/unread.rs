@@ -1,29 +1,23 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::extract::State;
+use message_store::Sink;
 use problem::{Json, Path, Problem, Query};
-use schemas::{DeviceClass, UserId};
+use schemas::{DeviceClass, Partition, UserId};
 use serde::{Deserialize, Serialize};
-use unread_store::{Expiry, UnreadError, UnreadView};
+use tokio::time::timeout;
+use unread_store::{Expiry, UnreadView};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, Marks, Needed},
     deadline::Deadline,
     error::QueryError,
-    parameters::{Device, TimeoutMs},
+    parameters::{Device, TimeoutMs, UserPath},
     service::QueryApi,
+    service::WITHOUT_REDIS,
     sink_marks,
 };
-
-/// Whose unread messages.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct UserPath {
-    /// The receiver.
-    #[param(value_type = String, example = "1000")]
-    uid: UserId,
-}
 
 /// On which class of device.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -67,20 +61,24 @@ pub(crate) struct UnreadAnswer {
     as_of: AsOf,
 }
 
-/// What a store says of one class.
-pub(crate) struct Counts {
-    pub(crate) counts: BTreeMap<UserId, i64>,
-    pub(crate) unknown: Vec<UserId>,
+/// What Redis says.
+enum FromRedis {
+    /// Everything of the user, and how far Redis has come.
+    Whole(Counts, Marks),
+    /// The user has to be rebuilt first.
+    Absent,
+    /// Redis is of no help at present; why.
+    Down(String),
 }
 
-/// What Redis says, if it has everything of the user.
-enum FromRedis {
-    Whole(Counts, Marks),
-    /// It has to be rebuilt first.
-    Absent,
-    /// Redis is of no help at present.
-    Down(UnreadError),
+/// What a store says of one class.
+struct Counts {
+    by_sender: BTreeMap<UserId, i64>,
+    unknown: Vec<UserId>,
 }
+
+/// How long Redis may take for one answer. One that hangs has to leave time for the contact rows.
+const REDIS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Count a user's unread messages
 ///
@@ -110,8 +108,8 @@ pub(crate) async fn get_unread(
     Ok(Json(UnreadAnswer {
         uid,
         device,
-        total: counts.counts.values().sum(),
-        unread: counts.counts,
+        total: counts.by_sender.values().sum(),
+        unread: counts.by_sender,
         unknown: counts.unknown,
         as_of: marks.into(),
     }))
@@ -129,12 +127,11 @@ async fn count(
         match deadline.poll(ask).await? {
             FromRedis::Whole(counts, marks) => return Ok((counts, marks)),
             // Afterwards it is read again: what was rebuilt may be gone by then.
-            FromRedis::Absent => match api.rebuilds.rebuild(uid, deadline).await? {
-                Ok(()) => {}
-                Err(down) => return from_contacts(api, uid, device, needed, deadline, &down).await,
-            },
-            FromRedis::Down(down) => {
-                return from_contacts(api, uid, device, needed, deadline, &down).await;
+            FromRedis::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
+            FromRedis::Down(reason) => {
+                tracing::warn!(reason, "unread counts come from the contact rows");
+                metrics::counter!(WITHOUT_REDIS).increment(1);
+                return from_contacts(api, uid, device, needed, deadline).await;
             }
         }
     }
@@ -146,42 +143,40 @@ async fn from_redis(
     device: DeviceClass,
     needed: &Needed,
 ) -> Result<FromRedis, QueryError> {
+    let marks = needed.to_vec();
     let asked = async {
         let redis = api.redis.get().await?;
-        let marks = needed.to_vec();
-        redis
-            .read_unread_after(uid, device, Expiry::Renew, &marks)
-            .await
+        let read = redis.read_unread_after(uid, device, Expiry::Renew, &marks);
+        read.await
     };
-    let read = match asked.await {
-        Ok(read) => read,
-        Err(error) => return Ok(FromRedis::Down(error)),
+    let read = match timeout(REDIS_PATIENCE, asked).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(error)) => return Ok(FromRedis::Down(error.to_string())),
+        Err(_elapsed) => return Ok(FromRedis::Down("redis hangs".to_owned())),
     };
-    let marks: Marks = read.marks.into_iter().map(|(p, mark)| (p, mark.src)).collect();
+    let marks: Marks = read
+        .marks
+        .into_iter()
+        .map(|(partition, mark)| (partition, mark.src))
+        .collect();
     sink_marks::expect_reached("Redis", needed, &marks)?;
-    Ok(match read.view {
-        UnreadView::Complete { counts, unknown } => {
-            FromRedis::Whole(Counts { counts, unknown }, marks)
-        }
-        UnreadView::Rebuilding | UnreadView::Absent => FromRedis::Absent,
-    })
+    Ok(Counts::of(read.view).map_or(FromRedis::Absent, |counts| FromRedis::Whole(counts, marks)))
 }
 
-/// Answers without Redis: from the contact rows, once they have everything that is on the log now (and what `after=` names, which may not
-/// be there yet).
+/// Answers without Redis: from the contact rows, once they have everything that is on the log now, and what `after=` names, which may not
+/// be there yet.
 async fn from_contacts(
     api: &QueryApi,
     uid: UserId,
     device: DeviceClass,
     needed: &Needed,
     deadline: Deadline,
-    reason: &UnreadError,
 ) -> Result<(Counts, Marks), QueryError> {
-    tracing::warn!(%reason, "unread counts come from the contact rows");
-    metrics::counter!("query_api_unread_without_redis_total").increment(1);
     let marks = deadline.poll(|| contact_marks(api, uid, needed)).await?;
-    let counts = api.rebuilds.contact_counts(uid, device, deadline).await?;
-    Ok((counts, marks))
+    let counts = api.rebuilder.contact_counts(uid, deadline.at()).await?;
+    Counts::of(counts.unread(device))
+        .map(|counts| (counts, marks))
+        .ok_or_else(|| QueryError::Defect("contact rows are always whole".to_owned()))
 }
 
 async fn contact_marks(
@@ -189,8 +184,20 @@ async fn contact_marks(
     uid: UserId,
     needed: &Needed,
 ) -> Result<Marks, QueryError> {
-    if needed.is_empty() {
-        return Ok(Marks::default());
+    let shard = api.store.layout().shard_of(Partition::of_user(uid));
+    let mut tx = api.store.snapshot(shard).await?;
+    sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await
+}
+
+impl Counts {
+    /// `None` where the view is not whole.
+    fn of(view: UnreadView) -> Option<Self> {
+        match view {
+            UnreadView::Complete { counts, unknown } => Some(Self {
+                by_sender: counts,
+                unknown,
+            }),
+            UnreadView::Rebuilding | UnreadView::Absent => None,
+        }
     }
-    api.contact_marks(uid, needed).await
 }

@@ -25,8 +25,13 @@ impl KnownLog {
         }
     }
 
-    /// An own record was acknowledged at `offset`.
+    /// An own record was acknowledged at `offset`, which is negative where the client could not learn it (a retry that
+    /// the broker had already stored): then a foreign record may lie before it.
     pub(super) fn appended(&mut self, offset: i64, src: Source) -> Result<(), HaltReason> {
+        if offset < 0 {
+            self.foreign = true;
+            return Ok(());
+        }
         if offset < self.next {
             return Err(HaltReason::EventsWentBack {
                 offset,

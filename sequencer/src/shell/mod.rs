@@ -56,7 +56,8 @@ pub struct Ticket(pub u64);
 /// come in the order of the calls. Reports of an earlier shell of the partition must not reach a later one.
 pub trait Io {
     /// Appends to this partition of `chat.events`, in the order of the calls; the record's CreateTime is `event.ts`.
-    /// Answered by [`PartitionShell::on_appended`].
+    /// Answered by [`PartitionShell::on_appended`]. After a failure nothing enqueued later may land, which no shell
+    /// can see to: librdkafka needs `enable.gapless.guarantee` for it.
     fn append(&mut self, ticket: Ticket, event: Event);
 
     /// Writes to this partition of `chat.dead-letters`. Answered by [`PartitionShell::on_dead_lettered`].

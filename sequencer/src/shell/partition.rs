@@ -128,7 +128,7 @@ impl PartitionShell {
         })
     }
 
-    /// An append is on the log at this offset, or failed.
+    /// An append is on the log at this offset (negative: at one that is not known), or failed.
     pub fn on_appended(
         &mut self,
         ticket: Ticket,

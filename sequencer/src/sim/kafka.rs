@@ -1,16 +1,24 @@
-//! A model of one partition of `chat.events` and of idempotent producers.
+//! A model of one partition of `chat.events` and of idempotent producers, as brokers and librdkafka are.
 //!
-//! What matters of Kafka is here: a broker takes the next sequence number of a producer id it knows, answers a retry of
-//! one of the last five batches with the old offset, refuses anything else, and takes any number from an id that it
-//! does not know. A client has up to five batches in flight, retries in order, and may lose its connection with
-//! requests still on the way; those may land later, after its process has died too.
+//! A broker takes the next sequence number of a producer id that it knows, answers a retry of one of the last five
+//! batches with the old offset, and refuses anything else; a new epoch of a known id begins at 0; from an id that it
+//! does not know, or has forgotten, it takes any number. A client has up to five batches in flight. After a refusal it
+//! waits until nothing is in flight, then sends again in order, under a new epoch if a later batch was refused for its
+//! number. It may lose its connection with requests on the way: they may land later, after its process has died too.
+//! After a failure for good it stops (`enable.gapless.guarantee`); by default it would go on with what is left.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt, iter,
+};
 
 use schemas::TimestampMs;
 
-use super::rng::Rng;
-use crate::shell::Failed;
+use super::{rng::Rng, trace};
+use crate::{
+    sabotage::{Rule, dropped},
+    shell::Failed,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct LogRecord {
@@ -22,6 +30,7 @@ pub(crate) struct LogRecord {
 struct Request {
     connection: u64,
     pid: u64,
+    epoch: u32,
     seq: u64,
     records: Vec<LogRecord>,
 }
@@ -31,6 +40,8 @@ enum Verdict {
     Stored {
         base: i64,
     },
+    /// Stored before, at an offset that the broker no longer knows.
+    StoredBefore,
     /// As by a broker that is no longer leader: nothing is written, the client tries again.
     Refused,
     OutOfOrder,
@@ -45,14 +56,35 @@ pub(crate) struct Response {
     verdict: Verdict,
 }
 
+/// A request as a trace shows it.
+struct Sent<'a>(&'a Request);
+
+impl fmt::Display for Sent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Request {
+            connection,
+            pid,
+            epoch,
+            seq,
+            records,
+        } = self.0;
+        let count = records.len();
+        write!(
+            f,
+            "connection {connection}, producer {pid}.{epoch}, {count} from number {seq}:"
+        )
+    }
+}
+
 impl Response {
     pub(crate) fn is_for(&self, connection: u64) -> bool {
         self.connection == connection
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Producer {
+    epoch: u32,
     next_seq: u64,
     /// The last five batches: first sequence number and offset.
     recent: VecDeque<(u64, i64)>,
@@ -90,13 +122,18 @@ impl Broker {
         let oldest = self.requests.iter().position(|r| r.connection == any)?;
         let request = self.requests.remove(oldest)?;
         let (connection, seq) = (request.connection, request.seq);
+        let what = format!("{}", Sent(&request));
         let verdict = if faults && rng.chance(15) {
             Verdict::Refused
         } else if faults && rng.below(400) == 0 {
             Verdict::Denied
         } else {
-            self.store(request)
+            self.store(request, rng)
         };
+        trace(format_args!(
+            "broker: {what} {verdict:?}, ends at {}",
+            self.end()
+        ));
         Some(Response {
             connection,
             seq,
@@ -123,26 +160,39 @@ impl Broker {
         }
     }
 
-    fn store(&mut self, request: Request) -> Verdict {
+    fn store(&mut self, request: Request, rng: &mut Rng) -> Verdict {
         let base = self.log.len() as i64;
-        let (seq, length) = (request.seq, request.records.len() as u64);
+        let (epoch, seq) = (request.epoch, request.seq);
         if let Some(producer) = self.producers.get(&request.pid) {
-            if let Some((_, base)) = producer.recent.iter().find(|(first, _)| *first == seq) {
-                return Verdict::Stored { base: *base };
+            if epoch == producer.epoch
+                && let Some((_, base)) = producer.recent.iter().find(|(first, _)| *first == seq)
+            {
+                return if rng.chance(10) {
+                    Verdict::StoredBefore
+                } else {
+                    Verdict::Stored { base: *base }
+                };
             }
-            if producer.next_seq != seq {
+            let next = if epoch > producer.epoch {
+                0
+            } else {
+                producer.next_seq
+            };
+            if epoch < producer.epoch || seq != next {
                 return Verdict::OutOfOrder;
             }
         }
-        let producer = self.producers.entry(request.pid).or_insert(Producer {
-            next_seq: 0,
-            recent: VecDeque::new(),
-        });
-        producer.next_seq = seq + length;
+        let known = self.producers.remove(&request.pid);
+        let mut producer = known
+            .filter(|known| known.epoch == epoch)
+            .unwrap_or_default();
+        producer.epoch = epoch;
+        producer.next_seq = seq + request.records.len() as u64;
         producer.recent.push_back((seq, base));
         if producer.recent.len() > 5 {
             producer.recent.pop_front();
         }
+        self.producers.insert(request.pid, producer);
         self.log.extend(request.records);
         Verdict::Stored { base }
     }
@@ -163,11 +213,25 @@ struct Batch<Tag> {
 /// A process's idempotent producer, with infinite retries.
 pub(crate) struct Client<Tag> {
     pid: u64,
+    epoch: u32,
     connection: u64,
     next_seq: u64,
     queue: VecDeque<(Tag, LogRecord)>,
     /// Not acknowledged, oldest first.
     batches: Vec<Batch<Tag>>,
+    recovery: Recovery,
+}
+
+/// What a client does before it sends again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recovery {
+    None,
+    /// It waits until nothing is in flight.
+    Drain,
+    /// The same, and goes on under a new epoch.
+    DrainAndBump,
+    /// It never does.
+    Stopped,
 }
 
 impl<Tag: Copy> Client<Tag> {
@@ -176,10 +240,12 @@ impl<Tag: Copy> Client<Tag> {
     pub(crate) fn new(broker: &mut Broker) -> Self {
         Self {
             pid: broker.new_id(),
+            epoch: 0,
             connection: broker.new_id(),
             next_seq: 0,
             queue: VecDeque::new(),
             batches: Vec::new(),
+            recovery: Recovery::None,
         }
     }
 
@@ -197,6 +263,9 @@ impl<Tag: Copy> Client<Tag> {
 
     /// Sends the oldest batch that is not on its way, or makes one of some of the queue.
     pub(crate) fn send(&mut self, broker: &mut Broker, rng: &mut Rng) {
+        if !self.may_send() {
+            return;
+        }
         let unsent = self.batches.iter().position(|batch| !batch.on_the_way);
         let Some(batch) = unsent.or_else(|| self.make_batch(rng)) else {
             return;
@@ -206,6 +275,7 @@ impl<Tag: Copy> Client<Tag> {
         broker.requests.push_back(Request {
             connection: self.connection,
             pid: self.pid,
+            epoch: self.epoch,
             seq: batch.seq,
             records: batch
                 .records
@@ -231,11 +301,7 @@ impl<Tag: Copy> Client<Tag> {
     }
 
     /// Takes an answer in; what it settles is reported.
-    pub(crate) fn on_response(
-        &mut self,
-        response: &Response,
-        broker: &mut Broker,
-    ) -> Vec<Report<Tag>> {
+    pub(crate) fn on_response(&mut self, response: &Response) -> Vec<Report<Tag>> {
         let batch = self
             .batches
             .iter()
@@ -243,24 +309,72 @@ impl<Tag: Copy> Client<Tag> {
         let Some(batch) = batch.filter(|_| response.connection == self.connection) else {
             return Vec::new();
         };
+        self.batches[batch].on_the_way = false;
         match response.verdict {
-            Verdict::Stored { base } => self.settle(batch, Ok(base)),
+            Verdict::Stored { base } => {
+                let mut reports = self.acknowledge_before(batch);
+                let offsets = base..;
+                reports.extend(self.settle(0, offsets.map(Ok)));
+                reports
+            }
+            Verdict::StoredBefore => self.acknowledge_before(batch + 1),
             Verdict::Refused => {
-                self.batches[batch].on_the_way = false;
+                self.recover(Recovery::Drain);
                 Vec::new()
             }
-            // Something before it is missing: it is sent again behind that.
+            // What is before it was refused: both are sent again.
             Verdict::OutOfOrder if batch > 0 => {
-                self.batches[batch].on_the_way = false;
+                self.recover(Recovery::DrainAndBump);
                 Vec::new()
             }
             Verdict::OutOfOrder | Verdict::Denied => {
+                self.recover(if dropped(Rule::S6Gapless) || dropped(Rule::S6Failed) {
+                    Recovery::DrainAndBump
+                } else {
+                    Recovery::Stopped
+                });
                 let failed = Failed(format!("{:?}", response.verdict));
-                let reports = self.settle(batch, Err(failed));
-                self.go_on_as_another(broker);
-                reports
+                self.settle(batch, iter::repeat(Err(failed)))
             }
         }
+    }
+
+    /// A broker that knows the producer takes batches in order only: what is before one it took is stored too.
+    fn acknowledge_before(&mut self, batch: usize) -> Vec<Report<Tag>> {
+        let implied = (0..batch).map(|_| self.settle(0, iter::repeat(Ok(-1))));
+        implied.flatten().collect()
+    }
+
+    fn recover(&mut self, recovery: Recovery) {
+        let order = |recovery| match recovery {
+            Recovery::None => 0,
+            Recovery::Drain => 1,
+            Recovery::DrainAndBump => 2,
+            Recovery::Stopped => 3,
+        };
+        if order(recovery) > order(self.recovery) {
+            self.recovery = recovery;
+        }
+    }
+
+    /// Whether nothing hinders it, which it finds out by ending a recovery that can end.
+    fn may_send(&mut self) -> bool {
+        if self.recovery == Recovery::None {
+            return true;
+        }
+        if self.recovery == Recovery::Stopped || self.batches.iter().any(|b| b.on_the_way) {
+            return false;
+        }
+        if self.recovery == Recovery::DrainAndBump {
+            self.epoch += 1;
+            self.next_seq = 0;
+            for batch in &mut self.batches {
+                batch.seq = self.next_seq;
+                self.next_seq += batch.records.len() as u64;
+            }
+        }
+        self.recovery = Recovery::None;
+        true
     }
 
     fn make_batch(&mut self, rng: &mut Rng) -> Option<usize> {
@@ -278,26 +392,15 @@ impl<Tag: Copy> Client<Tag> {
         Some(self.batches.len() - 1)
     }
 
-    fn settle(&mut self, batch: usize, base: Result<i64, Failed>) -> Vec<Report<Tag>> {
+    fn settle(
+        &mut self,
+        batch: usize,
+        results: impl Iterator<Item = Result<i64, Failed>>,
+    ) -> Vec<Report<Tag>> {
         let records = self.batches.remove(batch).records;
-        let tags = records.into_iter().zip(0..);
-        tags.map(|((tag, _), i)| Report {
-            tag,
-            result: base.clone().map(|base| base + i),
-        })
-        .collect()
-    }
-
-    /// As librdkafka does after a batch failed for good: a new producer identity for what is left.
-    fn go_on_as_another(&mut self, broker: &mut Broker) {
-        self.pid = broker.new_id();
-        self.next_seq = 0;
-        for batch in &mut self.batches {
-            batch.seq = self.next_seq;
-            batch.on_the_way = false;
-            self.next_seq += batch.records.len() as u64;
-        }
-        // Answers to what was sent before are no longer ours.
-        self.connection = broker.new_id();
+        let tags = records.into_iter().map(|(tag, _)| tag);
+        tags.zip(results)
+            .map(|(tag, result)| Report { tag, result })
+            .collect()
     }
 }

@@ -2,7 +2,7 @@
 //! between any two steps, pauses, late appends, lost answers, forgotten producers and torn snapshots. A seed decides
 //! everything; the logs that are left must be what one uninterrupted owner would have written.
 //!
-//! `TIDEMARK_SIM_SEED=<seed> cargo test -p sequencer one_seed` runs one seed again; `TIDEMARK_SIM_SEEDS=<n>` sets how
+//! `TIDEMARK_SIM_SEED=<seed> cargo test -p sequencer one_seed` runs one seed again and says what happened; `TIDEMARK_SIM_SEEDS=<n>` sets how
 //! many `seeds_agree` runs.
 
 mod judge;
@@ -14,9 +14,20 @@ mod rules;
 pub(crate) mod traffic;
 mod world;
 
-use std::{env, str::FromStr};
+use std::{cell::Cell, env, fmt, str::FromStr};
 
 const SEEDS: u64 = 4000;
+
+thread_local! {
+    static TRACES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says what happens, when one seed is run again.
+fn trace(what: fmt::Arguments<'_>) {
+    if TRACES.get() {
+        println!("{what}");
+    }
+}
 
 fn from_env<T: FromStr>(name: &str) -> Option<T> {
     env::var(name).ok()?.parse().ok()
@@ -36,6 +47,9 @@ fn seeds_agree() {
 #[test]
 fn one_seed() {
     if let Some(seed) = from_env("TIDEMARK_SIM_SEED") {
-        assert_eq!(world::run(seed), Ok(()), "seed {seed}");
+        TRACES.set(true);
+        if let Err(wrong) = world::run(seed) {
+            panic!("seed {seed}: {wrong}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use schemas::{event::Event, proto::SequencerSnapshot};
 use super::{
     kafka::{Broker, Client, LogRecord, Report, Response},
     rng::Rng,
-    traffic,
+    trace, traffic,
     world::{CHUNK_BYTES, Shared, Trouble},
 };
 use crate::{
@@ -54,6 +54,10 @@ impl Io for Outlet {
     fn append(&mut self, ticket: Ticket, event: Event) {
         self.appended_nevertheless |= self.knows_of_another;
         let tag = self.tag(ticket);
+        trace(format_args!(
+            "  connection {}: append {event:?}",
+            self.client.connection()
+        ));
         let ts = event.ts;
         let value = event.encode();
         self.client.enqueue(tag, LogRecord { ts, value });
@@ -83,6 +87,7 @@ impl Outlet {
     }
 
     fn saw_offset(&mut self, offset: i64) {
+        // An offset that is not known may hide another's record.
         self.knows_of_another |= offset != self.next_offset;
         self.next_offset = offset + 1;
     }
@@ -182,7 +187,7 @@ impl Process {
                 Ok(())
             }
             5 => {
-                self.take_response(shared);
+                self.take_response();
                 Ok(())
             }
             6 => {
@@ -242,6 +247,10 @@ impl Process {
             rules.max_msg_bytes = 10;
             loaded.state.set_rules(rules);
         }
+        trace(format_args!(
+            "process {} starts behind {:?}, log up to {}",
+            self.id, loaded.last, loaded.events_end
+        ));
         self.outlet.shell += 1;
         self.outlet.next_offset = loaded.events_end;
         self.outlet.knows_of_another = false;
@@ -257,12 +266,9 @@ impl Process {
         self.follow(flow)
     }
 
-    fn take_response(&mut self, shared: &mut Shared) {
+    fn take_response(&mut self) {
         if let Some(response) = self.responses.pop_front() {
-            let reports = self
-                .outlet
-                .client
-                .on_response(&response, &mut shared.broker);
+            let reports = self.outlet.client.on_response(&response);
             self.settled
                 .extend(reports.into_iter().map(Settled::Appended));
         }
@@ -330,6 +336,9 @@ impl Process {
             return Err(Trouble::Wrong(
                 "appended although another owner was seen".to_owned(),
             ));
+        }
+        if flow != Flow::Continue {
+            trace(format_args!("{self:?}: {flow:?}"));
         }
         match flow {
             Flow::Continue => Ok(()),

@@ -36,6 +36,7 @@ needed! {
     s5_defaults_are_not_the_binarys: S5Defaults,
     s6_the_first_batch_is_alone: S6Alone,
     s6_a_failed_report_ends_the_process: S6Failed,
+    s6_the_producer_itself_is_gapless: S6Gapless,
     s7_dead_letters_come_first: S7,
     s8_progress_is_in_line: S8InLine,
     s8_everything_is_answered_for: S8Answer,

@@ -7,7 +7,7 @@ use super::{
     kafka::Broker,
     process::Process,
     rng::Rng,
-    traffic,
+    trace, traffic,
 };
 use crate::{sabotage, shell::InboundRecord};
 
@@ -188,7 +188,8 @@ impl World {
 
     /// What it had sent may still land.
     fn end_process(&mut self, i: usize) {
-        self.processes.remove(i);
+        let ended = self.processes.remove(i);
+        trace(format_args!("{ended:?} ends"));
         if self.processes.is_empty() {
             self.begin_process();
         }

@@ -13,10 +13,20 @@ fn rows(pairs: &[(schemas::UserId, schemas::UserId)], first: i64, count: i64) ->
     }).collect()
 }
 
+fn cpu(pid: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let f: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    (f[11].parse::<f64>().unwrap() + f[12].parse::<f64>().unwrap()) / 100.0
+}
+
 #[tokio::test]
 #[ignore]
 async fn bench() {
-    for batch in [500_i64, 4000, 16000] {
+    let mut c0 = Fixture::shared().await.admin().await;
+    let dir: (String, String) = sqlx::query_as("select cast(@@datadir as char), cast(@@pid_file as char)").fetch_one(&mut c0).await.unwrap();
+    let path = if dir.1.starts_with('/') { dir.1 } else { format!("{}{}", dir.0, dir.1) };
+    let pid = std::fs::read_to_string(path).unwrap().trim().to_owned();
+    for batch in [16000_i64] {
         let fixture = Fixture::without_schema().await;
         fixture.store.apply_schema(NOW).await.unwrap();
         let shard = fixture.store.layout().shards().next().unwrap();
@@ -24,19 +34,19 @@ async fn bench() {
         let pairs: Vec<_> = (0..1000).map(|i| fixture.users(parts[i % 16].get())).collect();
         let total = 320_000;
         let began = Instant::now();
-        let mut build = std::time::Duration::ZERO;
+        let mut build = std::time::Duration::ZERO; let (s0, m0) = (cpu(&pid), cpu("self"));
         for first in (0..total).step_by(batch as usize) {
             let t = Instant::now();
             let rows = rows(&pairs, first + 1, batch);
             build += t.elapsed();
             fixture.store.write_messages(shard, &fixture.topic, &rows, &[]).await.unwrap();
         }
-        println!("text, batch {batch}: {:.0} rows/s", total as f64 / (began.elapsed() - build).as_secs_f64());
+        println!("text, batch {batch}: {:.0} rows/s, CPU s per million: server {:.1} client {:.1}", total as f64 / (began.elapsed() - build).as_secs_f64(), (cpu(&pid)-s0)*1e6/total as f64, (cpu("self")-m0-build.as_secs_f64())*1e6/total as f64);
 
         let mut c = fixture.admin().await;
-        for chunk in [64_usize, 256] {
+        for chunk in [256_usize] {
             let began = Instant::now();
-            let mut build = std::time::Duration::ZERO;
+            let mut build = std::time::Duration::ZERO; let (s0, m0) = (cpu(&pid), cpu("self"));
             for first in (0..total).step_by(batch as usize) {
                 let t = Instant::now();
                 let mut rows = rows(&pairs, (chunk as i64) * 10_000_000 + first + 1, batch);
@@ -63,7 +73,7 @@ async fn bench() {
                 }
                 tx.commit().await.unwrap();
             }
-            println!("prepared <= {chunk}, batch {batch}: {:.0} rows/s", total as f64 / (began.elapsed() - build).as_secs_f64());
+            println!("prepared <= {chunk}, batch {batch}: {:.0} rows/s, CPU s per million: server {:.1} client {:.1}", total as f64 / (began.elapsed() - build).as_secs_f64(), (cpu(&pid)-s0)*1e6/total as f64, (cpu("self")-m0-build.as_secs_f64())*1e6/total as f64);
         }
         let row: (i64,) = sqlx::query_as("select cast(memory_used as signed) from information_schema.processlist where id = connection_id()").fetch_one(&mut c).await.unwrap();
         println!("memory of the prepared connection: {} KiB", row.0 / 1024);

@@ -1,0 +1,285 @@
+//! The consumer shape over a real Kafka, with a sink that keeps everything in memory and fails on demand.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use event_log::{
+    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
+};
+use native_stack::TestServers;
+use projection::{Position, Settings, Sink, SinkError, Slice, Status};
+use schemas::{
+    Mid, Ordinal, Partition, TimestampMs, dead_letter,
+    event::{Body, Event, Message, Source, SrcMark},
+    topics::Topic,
+};
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+/// What a store would keep: rows and positions, written together.
+#[derive(Default)]
+struct Kept {
+    offsets: BTreeMap<Partition, Vec<i64>>,
+    positions: BTreeMap<Partition, Position>,
+    /// What the next flushes answer.
+    faults: VecDeque<SinkError>,
+    flushes: usize,
+}
+
+struct MemorySink {
+    kept: Arc<Mutex<Kept>>,
+    held: Vec<Slice>,
+}
+
+impl Sink for MemorySink {
+    async fn resume(
+        &mut self,
+        partitions: &[Partition],
+    ) -> Result<BTreeMap<Partition, Position>, SinkError> {
+        self.release(partitions);
+        let kept = self.kept.lock().unwrap();
+        Ok(partitions
+            .iter()
+            .filter_map(|p| Some((*p, *kept.positions.get(p)?)))
+            .collect())
+    }
+
+    fn absorb(&mut self, slice: Slice) {
+        self.held.push(slice);
+    }
+
+    fn pending(&self) -> usize {
+        self.held.iter().map(|slice| slice.events.len()).sum()
+    }
+
+    async fn flush(&mut self) -> Result<(), SinkError> {
+        let mut kept = self.kept.lock().unwrap();
+        kept.flushes += 1;
+        if let Some(fault) = kept.faults.pop_front() {
+            return Err(fault);
+        }
+        for slice in self.held.drain(..) {
+            kept.positions.insert(slice.partition, slice.behind);
+            let offsets = slice.events.iter().map(|event| event.offset);
+            kept.offsets
+                .entry(slice.partition)
+                .or_default()
+                .extend(offsets);
+        }
+        Ok(())
+    }
+
+    async fn verify(&mut self) -> Result<(), SinkError> {
+        self.kept
+            .lock()
+            .unwrap()
+            .faults
+            .pop_front()
+            .map_or(Ok(()), Err)
+    }
+
+    fn release(&mut self, partitions: &[Partition]) {
+        self.held
+            .retain(|slice| !partitions.contains(&slice.partition));
+    }
+}
+
+struct World {
+    kafka: KafkaConfig,
+    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let kafka = KafkaConfig {
+            brokers: TestServers::shared().kafka_brokers.clone(),
+            prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
+            ..KafkaConfig::default()
+        };
+        Admin::new(&kafka).unwrap().apply().await.unwrap();
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 30_000,
+            queue_bytes: 64 << 20,
+            max_message_bytes: 1_000_000,
+        };
+        let producer = LogProducer::new(&kafka, &settings).unwrap();
+        Self { kafka, producer }
+    }
+
+    async fn append(&self, value: &[u8]) -> i64 {
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.kafka.topic(Topic::Events),
+            partition: partition(),
+            key: b"1,2",
+            value: Some(value),
+            timestamp: Some(TimestampMs(1)),
+            headers: &[],
+        };
+        self.producer.append(record, fate).unwrap();
+        outcome.await.unwrap().unwrap()
+    }
+
+    async fn message(&self, src: i64) -> i64 {
+        let message = Message {
+            srcid: 1.try_into().unwrap(),
+            destid: 2.try_into().unwrap(),
+            client_msg_id: format!("{src}").try_into().unwrap(),
+            msg: "x".to_owned(),
+            mid: Mid::try_from(src + 1).unwrap(),
+            n: Ordinal::try_from(src + 1).unwrap(),
+        };
+        self.append(&event(src, Body::Message(message)).encode())
+            .await
+    }
+
+    async fn progress(&self, src: i64) -> i64 {
+        self.append(&event(src, Body::Progress).encode()).await
+    }
+
+    /// Runs one projection with two lanes until `soft` is cancelled.
+    fn project(&self, kept: &Arc<Mutex<Kept>>, soft: &CancellationToken) -> Projection {
+        let sinks = (0..2)
+            .map(|_| MemorySink {
+                kept: Arc::clone(kept),
+                held: Vec::new(),
+            })
+            .collect();
+        let settings = Settings {
+            group: "p".to_owned(),
+            max_pending: 50,
+            interval: Duration::from_millis(20),
+            verify_every: Duration::from_millis(50),
+            max_queued_bytes: 4096,
+        };
+        let (kafka, soft) = (self.kafka.clone(), soft.clone());
+        let (status, _) = watch::channel(Status::default());
+        tokio::spawn(async move {
+            projection::run(&kafka, settings, sinks, |p| p.index() % 2, status, soft).await
+        })
+    }
+}
+
+type Projection = tokio::task::JoinHandle<Result<(), projection::ProjectionError>>;
+
+fn partition() -> Partition {
+    3.try_into().unwrap()
+}
+
+fn event(src: i64, body: Body) -> Event {
+    let mark = SrcMark {
+        epoch: 0,
+        offset: src,
+    };
+    Event {
+        src: Source {
+            mark,
+            leader_epoch: 0,
+        },
+        ts: TimestampMs(1),
+        body,
+    }
+}
+
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < deadline, "not within 60 s: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_event_is_kept_once_through_faults_rewinds_and_restarts() {
+    let world = World::new().await;
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let mut expected = Vec::new();
+    let mut last = 0;
+    for round in 0..3 {
+        let soft = CancellationToken::new();
+        let running = world.project(&kept, &soft);
+        for src in round * 300..(round + 1) * 300 {
+            expected.push(world.message(src).await);
+            if src % 100 == 50 {
+                // A former owner wakes and appends decisions again.
+                world.message(src - 1).await;
+                last = world.message(src).await;
+                kept.lock().unwrap().faults.extend([
+                    SinkError::Transient("away".to_owned()),
+                    SinkError::Transient("still away".to_owned()),
+                    SinkError::Moved("older than remembered".to_owned()),
+                ]);
+            }
+        }
+        let end = last.max(*expected.last().unwrap());
+        until("all is kept", || {
+            let kept = kept.lock().unwrap();
+            kept.positions
+                .get(&partition())
+                .is_some_and(|at| at.next.get() > end)
+        })
+        .await;
+        soft.cancel();
+        running.await.unwrap().unwrap();
+        assert_eq!(
+            kept.lock().unwrap().offsets[&partition()],
+            expected,
+            "round {round}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
+    let world = World::new().await;
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let soft = CancellationToken::new();
+    let running = world.project(&kept, &soft);
+    world.message(0).await;
+    let poison = world.append(b"no event").await;
+    world.message(5).await;
+    let progress = world.progress(9).await;
+    until("progress has passed", || {
+        let kept = kept.lock().unwrap();
+        kept.positions
+            .get(&partition())
+            .is_some_and(|at| at.next.get() > progress)
+    })
+    .await;
+    assert_eq!(kept.lock().unwrap().positions[&partition()].mark.offset, 9);
+    assert_eq!(kept.lock().unwrap().offsets[&partition()], [0, 2]);
+    let reader = LogReader::new(&world.kafka).unwrap();
+    let letter = tokio::task::spawn_blocking(move || {
+        reader
+            .record(Topic::DeadLetters, partition(), 0)
+            .unwrap()
+            .unwrap()
+    })
+    .await
+    .unwrap();
+    assert_eq!(letter.bytes(), b"no event");
+    assert_eq!(
+        letter.header(dead_letter::HEADER_OFFSET),
+        Some(poison.to_string().as_str())
+    );
+    soft.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_cannot_go_on_ends_the_projection() {
+    let world = World::new().await;
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    kept.lock().unwrap().faults.push_back(SinkError::Fatal(
+        "the tables are of another world".to_owned(),
+    ));
+    let running = world.project(&kept, &CancellationToken::new());
+    let error = running.await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("another world"), "{error}");
+}

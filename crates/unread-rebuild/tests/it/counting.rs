@@ -1,0 +1,52 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use schemas::DeviceClass;
+use tokio::time::Instant;
+use unread_rebuild::RebuildError;
+use unread_store::UnreadView;
+
+use crate::world::{World, row, soon, users};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_come_from_the_rows_when_redis_is_away() {
+    let mut world = World::new().await;
+    let [alice, bob, carol] = users(3)[..] else {
+        unreachable!()
+    };
+    world.append(alice, bob).await;
+    world.redis.kill();
+
+    let rebuilder = world.rebuilder();
+    let hasty = Instant::now() + Duration::from_millis(200);
+    assert_eq!(
+        rebuilder.contact_counts(alice, hasty).await,
+        Err(RebuildError::TimedOut)
+    );
+    let waiting = tokio::spawn({
+        let rebuilder = rebuilder.clone();
+        async move { rebuilder.contact_counts(alice, soon()).await }
+    });
+    world
+        .contacts_catch_up(&[
+            row(alice, bob, 3, Some(0), Some(3)),
+            row(alice, carol, 2, None, Some(0)),
+        ])
+        .await;
+    let counts = waiting.await.unwrap().unwrap();
+    let pc = UnreadView::Complete {
+        counts: BTreeMap::from([(bob, 3)]),
+        unknown: vec![carol],
+    };
+    let mobile = UnreadView::Complete {
+        counts: BTreeMap::from([(carol, 2)]),
+        unknown: vec![],
+    };
+    assert_eq!(counts.unread(DeviceClass::Pc), pc);
+    assert_eq!(counts.unread(DeviceClass::Mobile), mobile);
+
+    let outcome = rebuilder.rebuild(&[alice], soon()).await;
+    assert!(
+        matches!(outcome, Err(RebuildError::Transient(_))),
+        "{outcome:?}"
+    );
+}

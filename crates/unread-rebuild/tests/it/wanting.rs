@@ -1,0 +1,45 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use unread_rebuild::RebuildQueue;
+use unread_store::{UserUpdate, UserView};
+
+use crate::world::{PATIENCE, World, row, users};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
+    let world = World::new().await;
+    let [alice, bob] = users(2)[..] else {
+        unreachable!()
+    };
+    world.append(alice, bob).await;
+    world
+        .contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
+        .await;
+    let mut former = world.connection().await;
+    let generation = former.read_marks().await.unwrap().generation().unwrap();
+    let mut update = UserUpdate::new(alice);
+    update.message(bob, 1.try_into().unwrap());
+    former
+        .apply_batch(generation, &[update], &[])
+        .await
+        .unwrap();
+    assert_eq!(former.wanted().await.unwrap(), [alice]);
+    assert_eq!(world.view(alice).await, UserView::Absent);
+
+    let (queue, soft) = (RebuildQueue::new(), CancellationToken::new());
+    let (rebuilder, node) = (world.rebuilder(), world.node.clone());
+    let work = tokio::spawn({
+        let soft = soft.clone();
+        async move { queue.work(rebuilder, node, soft).await }
+    });
+    let deadline = Instant::now() + PATIENCE;
+    while !former.wanted().await.unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "still wanted");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(world.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
+    soft.cancel();
+    work.await.unwrap();
+}

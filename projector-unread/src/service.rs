@@ -1,0 +1,74 @@
+use std::sync::Arc;
+
+use event_log::{KafkaConfig, LogReader};
+use message_store::MessageStore;
+use projection::{Settings, Status};
+use schemas::topics::Topic;
+use service_runtime::{Gate, Health, Supervisor};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use unread_rebuild::{RebuildQueue, Rebuilder};
+use unread_store::Node;
+
+use crate::{Config, readiness, sink::UnreadSink};
+
+/// Starts the projection and the rebuilds; the API is empty beside the probes. Servers may be away: then `/readyz` says so.
+///
+/// # Errors
+/// A URL of Redis that cannot be used, or where librdkafka refuses a setting.
+#[expect(clippy::unused_async, reason = "every service starts the same way")]
+pub async fn start(
+    config: Config,
+    supervisor: &Supervisor,
+    health: &Health,
+) -> anyhow::Result<axum::Router> {
+    let own = &config.projector_unread;
+    let log = Arc::new(LogReader::new(&config.kafka)?);
+    let node = Node::new(&config.redis)?;
+    let soft = supervisor.shutdown().soft().clone();
+    let queue = RebuildQueue::new();
+
+    let kafka_gate = health.gate("projector-unread.kafka");
+    let sink = UnreadSink::new(
+        node.clone(),
+        Arc::clone(&log),
+        queue.clone(),
+        health.gate("projector-unread.redis"),
+    );
+    supervisor.spawn(
+        "projector-unread",
+        project(
+            config.kafka.clone(),
+            own.settings(),
+            sink,
+            (Arc::clone(&log), kafka_gate),
+            soft.clone(),
+        ),
+    );
+
+    let topic = config.kafka.topic(Topic::Events);
+    let store = MessageStore::connect(&config.mysql);
+    let rebuilder = Rebuilder::new(&store, &log, &node, &topic, &own.rebuild);
+    supervisor.spawn("projector-unread rebuilds", async move {
+        queue.work(rebuilder, node, soft).await;
+        Ok(())
+    });
+    Ok(axum::Router::new())
+}
+
+/// The projection, with one lane, and its gate.
+async fn project(
+    kafka: KafkaConfig,
+    settings: Settings,
+    sink: UnreadSink,
+    (log, gate): (Arc<LogReader>, Gate),
+    soft: CancellationToken,
+) -> anyhow::Result<()> {
+    let (status, changes) = watch::channel(Status::default());
+    let projection = projection::run(&kafka, settings, vec![sink], |_| 0, status, soft);
+    let (ended, ()) = tokio::join!(
+        Box::pin(projection),
+        readiness::watch(changes, log, gate)
+    );
+    Ok(ended?)
+}

@@ -1,0 +1,174 @@
+use schemas::{
+    ConversationId, DeviceClass, InboundPosition, UserId,
+    command::ReadAck,
+    event::{Body, Event, ReadPosition},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::message_item::utc;
+
+/// What became of a record of `chat.inbound`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct InboundOutcome {
+    /// As asked: 0 to 63.
+    #[schema(maximum = 63, example = 17)]
+    partition: u8,
+    /// As asked.
+    #[schema(minimum = 0, example = 42)]
+    offset: i64,
+    /// What became of it.
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+/// What became of it: `state` says which of these.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// The sequencer has not come to it yet.
+    Pending,
+    /// It is a message and has its number.
+    Sequenced {
+        /// `lo,hi`.
+        #[schema(example = "1000,1001")]
+        conversation: String,
+        /// The number.
+        #[schema(minimum = 1, example = 3)]
+        mid: i64,
+        /// The offset of the message in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When it was sequenced, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
+    /// It is a repeat of a message that had its number before.
+    Repeat {
+        /// `lo,hi`.
+        #[schema(example = "1000,1001")]
+        conversation: String,
+        /// That number; null where the message is not stored yet, or no longer.
+        #[schema(minimum = 1, example = 3)]
+        of_mid: Option<i64>,
+        /// The id that both have.
+        client_msg_id: String,
+    },
+    /// It is a read-ack and moved the position.
+    ReadPositionMoved {
+        /// Who read, whose messages and on what.
+        #[serde(flatten)]
+        reader: Reader,
+        /// Up to where, which may be below what was asked for.
+        #[schema(minimum = 1, example = 3)]
+        mid: i64,
+        /// The offset of the move in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
+    /// It is a read-ack that was not above the position, or to a conversation without messages.
+    ReadPositionKept {
+        /// Who read, whose messages and on what.
+        #[serde(flatten)]
+        reader: Reader,
+    },
+    /// It changed the rules of its partition.
+    RulesChanged {
+        /// The offset of the change in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
+    /// It changed nothing; it is among the dead letters.
+    Refused {
+        /// Why: `malformed`, `wrong-partition`, `too-large`, `conflict` or `invalid-control`.
+        #[schema(example = "conflict")]
+        reason: String,
+        /// Why, for people.
+        detail: String,
+    },
+    /// It is no longer retained, so nothing can be said about it.
+    Expired,
+}
+
+/// Whose read position.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Reader {
+    /// Who read.
+    #[schema(value_type = String, example = "1000")]
+    uid: UserId,
+    /// Whose messages.
+    #[schema(value_type = String, example = "1001")]
+    peer: UserId,
+    /// On what.
+    #[schema(value_type = String, example = "mobile")]
+    device: DeviceClass,
+}
+
+impl InboundOutcome {
+    pub(crate) fn new(position: InboundPosition, outcome: Outcome) -> Self {
+        Self {
+            partition: position.partition.get(),
+            offset: position.offset,
+            outcome,
+        }
+    }
+}
+
+impl Outcome {
+    /// What an event says of the record that caused it; `None` for progress, which no record causes.
+    pub(super) fn of_event(events_offset: i64, event: Event) -> Option<Self> {
+        let ts = utc(event.ts);
+        Some(match event.body {
+            Body::Message(message) => Self::Sequenced {
+                conversation: message.conversation().to_string(),
+                mid: message.mid.get(),
+                events_offset,
+                ts,
+            },
+            Body::ReadPosition(position) => Self::ReadPositionMoved {
+                mid: position.mid.get(),
+                reader: position.into(),
+                events_offset,
+                ts,
+            },
+            Body::Control(_) => Self::RulesChanged { events_offset, ts },
+            Body::Progress => return None,
+        })
+    }
+
+    pub(super) fn repeat(
+        conversation: ConversationId,
+        client_msg_id: String,
+        of_mid: Option<i64>,
+    ) -> Self {
+        Self::Repeat {
+            conversation: conversation.to_string(),
+            of_mid,
+            client_msg_id,
+        }
+    }
+}
+
+impl From<ReadPosition> for Reader {
+    fn from(position: ReadPosition) -> Self {
+        let ReadPosition {
+            uid, peer, device, ..
+        } = position;
+        Self { uid, peer, device }
+    }
+}
+
+impl From<ReadAck> for Reader {
+    fn from(ack: ReadAck) -> Self {
+        let ReadAck {
+            uid, peer, device, ..
+        } = ack;
+        Self { uid, peer, device }
+    }
+}

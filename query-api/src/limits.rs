@@ -1,0 +1,52 @@
+//! Limits that hold for every call: how much it may ask with, how many there are at a time, how long one may take.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse as _, Response},
+};
+use problem::Problem;
+use tokio::{sync::Semaphore, time::timeout};
+
+use crate::parameters::TimeoutMs;
+
+/// The longest path and query together, bytes. 64 positions of `after=` and a cursor need less than half of it.
+const MAX_URI_BYTES: usize = 4_096;
+
+/// Every call has a deadline of its own; this one is for what goes on behind it.
+const GRACE: Duration = Duration::from_secs(5);
+
+const RETRY_AFTER_S: u64 = 1;
+
+/// Puts the limits around `router`.
+pub(crate) fn apply(router: Router, max_requests: usize) -> Router {
+    let slots = Arc::new(Semaphore::new(max_requests));
+    router.layer(from_fn_with_state(slots, enforce))
+}
+
+async fn enforce(State(slots): State<Arc<Semaphore>>, request: Request, next: Next) -> Response {
+    if let Err(problem) = check_length(&request) {
+        return problem.into_response();
+    }
+    let Ok(_slot) = slots.try_acquire() else {
+        return Problem::too_many_requests(RETRY_AFTER_S).into_response();
+    };
+    match timeout(TimeoutMs::MAX.duration() + GRACE, next.run(request)).await {
+        Ok(response) => response,
+        Err(_elapsed) => Problem::timeout("the call took too long").into_response(),
+    }
+}
+
+fn check_length(request: &Request) -> Result<(), Problem> {
+    let uri = request.uri();
+    let bytes = uri.path().len() + uri.query().map_or(0, str::len);
+    if bytes <= MAX_URI_BYTES {
+        return Ok(());
+    }
+    let wrong = format!("has {bytes} bytes");
+    let right = format!("{MAX_URI_BYTES} bytes at most");
+    Err(Problem::invalid_field("path and query", wrong, right))
+}

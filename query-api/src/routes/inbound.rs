@@ -1,0 +1,73 @@
+use std::sync::Arc;
+
+use axum::extract::State;
+use problem::{Json, Path, Problem, Query};
+use schemas::InboundPosition;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::{
+    deadline::Deadline,
+    error::QueryError,
+    inbound::{InboundOutcome, lookup},
+    parameters::{PathOffset, PathPartition, TimeoutMs},
+    service::QueryApi,
+};
+
+/// Which record, as a 202 has it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct PositionPath {
+    /// The partition, 0 to 63.
+    #[param(value_type = u8, maximum = 63, example = 17)]
+    partition: PathPartition,
+    /// The offset, from 0.
+    #[param(value_type = i64, minimum = 0, example = 42)]
+    offset: PathOffset,
+}
+
+/// How long.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct InboundQuery {
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// Say what became of a send
+///
+/// Or of a read-ack: whatever ingest answered with 202.
+#[utoipa::path(
+    get,
+    path = "/v1/inbound/{partition}/{offset}",
+    tag = "query",
+    params(PositionPath, InboundQuery),
+    responses(
+        (status = 200, description = "What became of it.", body = InboundOutcome, examples(
+            ("pending" = (summary = "Not sequenced yet", value = json!({"partition": 17, "offset": 42, "state": "pending"}))),
+            ("sequenced" = (summary = "A message", value = json!({"partition": 17, "offset": 42, "state": "sequenced", "conversation": "1000,1001", "mid": 3, "events_offset": 57, "ts": "2025-11-21T08:00:00.123Z"}))),
+            ("repeat" = (summary = "Sent before", value = json!({"partition": 17, "offset": 43, "state": "repeat", "conversation": "1000,1001", "of_mid": 3, "client_msg_id": "0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10"}))),
+            ("refused" = (summary = "Changed nothing", value = json!({"partition": 17, "offset": 44, "state": "refused", "reason": "conflict", "detail": "client_msg_id: used before with another msg"}))),
+        )),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such record yet.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Kafka or MySQL do not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The log could not be read far enough in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_inbound(
+    State(api): State<Arc<QueryApi>>,
+    Path(path): Path<PositionPath>,
+    Query(query): Query<InboundQuery>,
+) -> Result<Json<InboundOutcome>, QueryError> {
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let position = InboundPosition {
+        partition: path.partition.0,
+        offset: path.offset.0,
+    };
+    let outcome = lookup(&api, position, deadline).await?;
+    Ok(Json(InboundOutcome::new(position, outcome)))
+}
