@@ -21,8 +21,15 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(ingest: SocketAddr, query: SocketAddr) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder().no_proxy().connect_timeout(Duration::from_secs(3)).build()?;
-        Ok(Self { http, ingest: format!("http://{ingest}"), query: format!("http://{query}") })
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(3))
+            .build()?;
+        Ok(Self {
+            http,
+            ingest: format!("http://{ingest}"),
+            query: format!("http://{query}"),
+        })
     }
 
     /// Posts to ingest; the answer's JSON.
@@ -35,13 +42,20 @@ impl Client {
     /// Posts an NDJSON batch; the response streams.
     pub(crate) async fn post_events(&self, body: reqwest::Body) -> anyhow::Result<Response> {
         let url = format!("{}/v1/events", self.ingest);
-        let request =
-            self.http.post(&url).header("content-type", "application/x-ndjson").body(body);
+        let request = self
+            .http
+            .post(&url)
+            .header("content-type", "application/x-ndjson")
+            .body(body);
         let response = sent(request.send().await, &url)?;
         if response.status() == StatusCode::OK {
             return Ok(response);
         }
-        Err(refused(response.status(), &response.text().await.unwrap_or_default()).into())
+        Err(refused(
+            response.status(),
+            &response.text().await.unwrap_or_default(),
+        )
+        .into())
     }
 
     /// Asks query-api.
@@ -56,10 +70,17 @@ impl Client {
         path: &str,
         query: &[(&str, String)],
     ) -> anyhow::Result<Value> {
-        let query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let query: Vec<String> = query
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let joint = if query.is_empty() { "" } else { "?" };
         let url = format!("{base}{path}{joint}{}", query.join("&"));
-        json_of(sent(self.http.get(&url).timeout(PATIENCE).send().await, &url)?).await
+        json_of(sent(
+            self.http.get(&url).timeout(PATIENCE).send().await,
+            &url,
+        )?)
+        .await
     }
 }
 
@@ -96,12 +117,22 @@ async fn json_of(response: Response) -> anyhow::Result<Value> {
 /// A problem in one line.
 fn refused(status: StatusCode, body: &str) -> Failure {
     let problem: Value = serde_json::from_str(body).unwrap_or_default();
-    let text = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = |name: &str| {
+        problem
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let mut line = format!("{status}: {}", text("title"));
     if !text("detail").is_empty() {
         line = format!("{line}: {}", text("detail"));
     }
-    for error in problem.get("errors").and_then(Value::as_array).into_iter().flatten() {
+    for error in problem
+        .get("errors")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
         line = format!("{line}; {}: {}", text("field"), text("message"));
     }

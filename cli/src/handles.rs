@@ -20,7 +20,9 @@ impl Handles {
     }
 
     pub(crate) fn messages(&self) -> anyhow::Result<MessageStore> {
-        Ok(MessageStore::connect(&self.source.section::<MySqlConfig>("mysql")?))
+        Ok(MessageStore::connect(
+            &self.source.section::<MySqlConfig>("mysql")?,
+        ))
     }
 
     pub(crate) fn unread(&self) -> anyhow::Result<Node> {

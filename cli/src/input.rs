@@ -1,12 +1,6 @@
 //! What `tidemark load` reads: NDJSON as it is, or lines `sender receiver unix-time` made into messages.
 
-use std::{
-    collections::HashMap,
-    fmt::Write as _,
-    fs,
-    io::Read as _,
-    path::Path,
-};
+use std::{collections::HashMap, fmt::Write as _, fs, io::Read as _, path::Path};
 
 use anyhow::Context as _;
 use flate2::read::GzDecoder;
@@ -32,12 +26,19 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Vec<String>
     let text = unpacked(raw).with_context(|| format!("{} is no text", path.display()))?;
     let limit = options.limit.unwrap_or(usize::MAX);
     if text.trim_start().starts_with('{') {
-        return Ok(text.lines().filter(|line| !line.trim().is_empty()).take(limit).map(str::to_owned).collect());
+        return Ok(text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .take(limit)
+            .map(str::to_owned)
+            .collect());
     }
     let mut story = Story::new(&text, options);
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()).take(limit) {
-        story.tell(number, line, &mut lines).with_context(|| format!("{} line {number}", path.display()))?;
+        story
+            .tell(number, line, &mut lines)
+            .with_context(|| format!("{} line {number}", path.display()))?;
     }
     Ok(lines)
 }
@@ -63,8 +64,9 @@ struct Story<'a> {
 }
 
 const WORDS: [&str; 24] = [
-    "tide", "lamp", "seven", "harbour", "again", "Tuesday", "notes", "lecture", "late", "coffee", "library", "bus",
-    "exam", "beach", "guitar", "rain", "answer", "question", "tomorrow", "roommate", "pizza", "garden", "photo", "see you",
+    "tide", "lamp", "seven", "harbour", "again", "Tuesday", "notes", "lecture", "late", "coffee",
+    "library", "bus", "exam", "beach", "guitar", "rain", "answer", "question", "tomorrow",
+    "roommate", "pizza", "garden", "photo", "see you",
 ];
 
 impl<'a> Story<'a> {
@@ -74,7 +76,11 @@ impl<'a> Story<'a> {
             write!(id, "{byte:02x}").expect("a String takes everything");
             id
         });
-        Self { options, file_id, mids: HashMap::new() }
+        Self {
+            options,
+            file_id,
+            mids: HashMap::new(),
+        }
     }
 
     fn tell(&mut self, number: u64, line: &str, lines: &mut Vec<String>) -> anyhow::Result<()> {
@@ -84,7 +90,9 @@ impl<'a> Story<'a> {
                 .next()
                 .and_then(|field| field.parse().ok())
                 .ok_or_else(|| Failure::Usage("`sender receiver unix-time` is right".to_owned()))?;
-            Ok(UserId::try_from(uid.saturating_add(self.options.shift_uids))?)
+            Ok(UserId::try_from(
+                uid.saturating_add(self.options.shift_uids),
+            )?)
         };
         let (sender, receiver) = (uid()?, uid()?);
         lines.push(
@@ -96,7 +104,10 @@ impl<'a> Story<'a> {
             }})
             .to_string(),
         );
-        let mid = self.mids.entry(ConversationId::direct(sender, receiver)).or_default();
+        let mid = self
+            .mids
+            .entry(ConversationId::direct(sender, receiver))
+            .or_default();
         *mid += 1;
         if self.options.acks && sender != receiver {
             lines.extend(ack_of(number, sender, receiver, *mid));
@@ -134,7 +145,11 @@ mod tests {
     use super::*;
 
     fn tell(text: &str, acks: bool) -> Vec<String> {
-        let options = Options { shift_uids: 1_000_000, acks, limit: None };
+        let options = Options {
+            shift_uids: 1_000_000,
+            acks,
+            limit: None,
+        };
         let mut story = Story::new(text, &options);
         let mut lines = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -150,15 +165,29 @@ mod tests {
         assert_eq!(lines, tell(text, true));
         assert_eq!(lines.len(), 4);
         assert!(lines[0].contains(r#""srcid":"1000001""#), "{}", lines[0]);
-        assert!(lines[3].contains(r#""read_ack":{"device":"pc","mid":2,"peer":"1000002","uid":"1000001"}"#), "{}", lines[3]);
+        assert!(
+            lines[3]
+                .contains(r#""read_ack":{"device":"pc","mid":2,"peer":"1000002","uid":"1000001"}"#),
+            "{}",
+            lines[3]
+        );
         assert_ne!(tell("1 2 3\n", false)[0], tell("1 2 4\n", false)[0]);
     }
 
     #[test]
     fn a_line_that_names_no_two_users_is_refused() {
-        let options = Options { shift_uids: 0, acks: false, limit: None };
+        let options = Options {
+            shift_uids: 0,
+            acks: false,
+            limit: None,
+        };
         for line in ["1", "a b 3", "0 1 2", ""] {
-            assert!(Story::new(line, &options).tell(1, line, &mut Vec::new()).is_err(), "{line:?}");
+            assert!(
+                Story::new(line, &options)
+                    .tell(1, line, &mut Vec::new())
+                    .is_err(),
+                "{line:?}"
+            );
         }
     }
 }

@@ -6,9 +6,9 @@ mod commands;
 mod failure;
 mod handles;
 mod input;
+mod output;
 mod posting;
 mod stages;
-mod output;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,10 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new<const N: usize>(heading: [&str; N]) -> Self {
-        Self { rows: vec![heading.map(str::to_owned).to_vec()], right: Vec::new() }
+        Self {
+            rows: vec![heading.map(str::to_owned).to_vec()],
+            right: Vec::new(),
+        }
     }
 
     /// Aligns a column to the right.
@@ -37,8 +40,11 @@ impl fmt::Display for Table {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
                 let pad = " ".repeat(widths[column] - cell.chars().count());
-                let (before, after) =
-                    if self.right.contains(&column) { (pad.as_str(), "") } else { ("", pad.as_str()) };
+                let (before, after) = if self.right.contains(&column) {
+                    (pad.as_str(), "")
+                } else {
+                    ("", pad.as_str())
+                };
                 line.push_str(&format!("{before}{cell}{after}  "));
             }
             writeln!(f, "{}", line.trim_end())?;
@@ -77,8 +83,9 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1000, 59_835, 1_234_567].map(grouped), [
-            "0", "999", "1,000", "59,835", "1,234,567"
-        ]);
+        assert_eq!(
+            [0, 999, 1000, 59_835, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "59,835", "1,234,567"]
+        );
     }
 }

@@ -71,7 +71,11 @@ pub(crate) async fn post(
             if open.is_empty() {
                 break;
             }
-            anyhow::ensure!(attempt < ATTEMPTS, "{} lines were not taken after {ATTEMPTS} attempts", open.len());
+            anyhow::ensure!(
+                attempt < ATTEMPTS,
+                "{} lines were not taken after {ATTEMPTS} attempts",
+                open.len()
+            );
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -98,15 +102,26 @@ async fn post_once<'a>(
     while let Some(bytes) = answers.next().await {
         let at = Instant::now();
         buffer.extend_from_slice(&bytes.context("the answer broke off")?);
-        let whole = buffer.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        for answer in buffer[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let whole = buffer
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        for answer in buffer[..whole]
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
             let answer: Answer = serde_json::from_slice(answer).context("an answer is not JSON")?;
             let Some(number) = answer.line else { continue };
-            let (line, text) = *lines.get(number.wrapping_sub(1)).context("an answer for no line")?;
+            let (line, text) = *lines
+                .get(number.wrapping_sub(1))
+                .context("an answer for no line")?;
             answered += 1;
             match answer.status {
                 Some(202) => {
-                    posted.accepted.push(Accepted { position: position(&answer)?, at });
+                    posted.accepted.push(Accepted {
+                        position: position(&answer)?,
+                        at,
+                    });
                     progress(1);
                 }
                 Some(429 | 500..) => again.push((line, text)),
@@ -128,7 +143,10 @@ fn position(answer: &Answer) -> anyhow::Result<InboundPosition> {
     let (Some(partition), Some(offset)) = (answer.partition, answer.offset) else {
         anyhow::bail!("an accepted line without partition and offset");
     };
-    Ok(InboundPosition { partition: Partition::try_from(partition)?, offset })
+    Ok(InboundPosition {
+        partition: Partition::try_from(partition)?,
+        offset,
+    })
 }
 
 /// Posts one message; where it lies, and when that was heard.
@@ -136,5 +154,8 @@ pub(crate) async fn post_single(client: Arc<Client>, body: Value) -> anyhow::Res
     let answer = client.post("/v1/messages", &body).await?;
     let at = Instant::now();
     let answer: Answer = serde_json::from_value(answer)?;
-    Ok(Accepted { position: position(&answer)?, at })
+    Ok(Accepted {
+        position: position(&answer)?,
+        at,
+    })
 }

@@ -34,7 +34,8 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    pub(crate) const ALL: [Self; 4] = [Self::Sequenced, Self::Redis, Self::Messages, Self::Contacts];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Sequenced, Self::Redis, Self::Messages, Self::Contacts];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
@@ -69,7 +70,10 @@ impl Seen {
 
     fn has_passed(&self, stage: Stage, ends: &BTreeMap<Partition, i64>) -> bool {
         ends.iter().all(|(partition, end)| {
-            let last = self.0.get(&(stage, *partition)).and_then(|history| history.last());
+            let last = self
+                .0
+                .get(&(stage, *partition))
+                .and_then(|history| history.last());
             last.is_some_and(|(_, src)| src >= end)
         })
     }
@@ -104,18 +108,36 @@ impl Drop for Watch {
 impl Watch {
     /// Begins to watch from the present end of the log.
     pub(crate) async fn begin(handles: &Handles) -> anyhow::Result<Self> {
-        let watch = Self { seen: Arc::default(), stop: CancellationToken::new() };
+        let watch = Self {
+            seen: Arc::default(),
+            stop: CancellationToken::new(),
+        };
         let kafka = handles.kafka()?;
-        let ends = Arc::new(LogReader::new(&kafka)?).ends(Topic::Events).await?;
+        let ends = Arc::new(LogReader::new(&kafka)?)
+            .ends(Topic::Events)
+            .await?;
         watch.spawn_events(&kafka, ends)?;
-        tokio::spawn(watch_redis(handles.unread()?, Arc::clone(&watch.seen), watch.stop.clone()));
+        tokio::spawn(watch_redis(
+            handles.unread()?,
+            Arc::clone(&watch.seen),
+            watch.stop.clone(),
+        ));
         let topic = kafka.topic(Topic::Events);
         let store = handles.messages()?;
-        tokio::spawn(watch_mysql(store, topic, Arc::clone(&watch.seen), watch.stop.clone()));
+        tokio::spawn(watch_mysql(
+            store,
+            topic,
+            Arc::clone(&watch.seen),
+            watch.stop.clone(),
+        ));
         Ok(watch)
     }
 
-    fn spawn_events(&self, kafka: &KafkaConfig, ends: BTreeMap<Partition, i64>) -> anyhow::Result<()> {
+    fn spawn_events(
+        &self,
+        kafka: &KafkaConfig,
+        ends: BTreeMap<Partition, i64>,
+    ) -> anyhow::Result<()> {
         let mut fetcher = Fetcher::new(kafka, Topic::Events)?;
         for (partition, end) in ends {
             fetcher.start(partition, NextOffset::new(end))?;
@@ -123,7 +145,8 @@ impl Watch {
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         std::thread::spawn(move || {
             while !stop.is_cancelled() {
-                let Ok(Some(Fetched::Record(record))) = fetcher.poll(Duration::from_millis(20)) else {
+                let Ok(Some(Fetched::Record(record))) = fetcher.poll(Duration::from_millis(20))
+                else {
                     continue;
                 };
                 if let Ok(event) = Event::parse(record.bytes(), TimestampMs(0)) {
@@ -144,7 +167,10 @@ impl Watch {
         }
         let until = Instant::now() + deadline;
         loop {
-            if Stage::ALL.iter().all(|stage| locked(&self.seen).has_passed(*stage, &ends)) {
+            if Stage::ALL
+                .iter()
+                .all(|stage| locked(&self.seen).has_passed(*stage, &ends))
+            {
                 return true;
             }
             if Instant::now() > until {
@@ -157,7 +183,10 @@ impl Watch {
     /// What the stages did with what was accepted since `began`.
     pub(crate) fn reports(&self, accepted: &[Accepted], began: Instant) -> Vec<StageReport> {
         let seen = locked(&self.seen);
-        Stage::ALL.into_iter().filter_map(|stage| report(&seen, stage, accepted, began)).collect()
+        Stage::ALL
+            .into_iter()
+            .filter_map(|stage| report(&seen, stage, accepted, began))
+            .collect()
     }
 }
 
@@ -167,8 +196,10 @@ fn report(seen: &Seen, stage: Stage, accepted: &[Accepted], began: Instant) -> O
         .filter_map(|one| Some((one.at, seen.passed_at(stage, one)?)))
         .collect();
     let last = passed.iter().map(|(_, passed)| *passed).max()?;
-    let mut latencies: Vec<f64> =
-        passed.iter().map(|(at, passed)| millis(passed.saturating_duration_since(*at))).collect();
+    let mut latencies: Vec<f64> = passed
+        .iter()
+        .map(|(at, passed)| millis(passed.saturating_duration_since(*at)))
+        .collect();
     latencies.sort_by(f64::total_cmp);
     Some(StageReport {
         stage,
@@ -233,7 +264,10 @@ async fn note_messages(
     partitions: &[Partition],
     seen: &Mutex<Seen>,
 ) {
-    if let Ok(rows) = store.read_resume(shard, Sink::Messages, topic, partitions).await {
+    if let Ok(rows) = store
+        .read_resume(shard, Sink::Messages, topic, partitions)
+        .await
+    {
         let now = Instant::now();
         for (partition, row) in rows {
             locked(seen).note(Stage::Messages, partition, row.mark.offset, now);
@@ -242,7 +276,8 @@ async fn note_messages(
 }
 
 fn locked(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    seen.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Of sorted values; 0 of none.

@@ -11,7 +11,9 @@ fn main() -> ExitCode {
             let listen = config.projector_unread.listen;
             let api =
                 projector_unread::start(config, process.supervisor(), process.health()).await?;
-            process.listen("projector_unread.listen", listen, api).await?;
+            process
+                .listen("projector_unread.listen", listen, api)
+                .await?;
             Ok(())
         },
     )

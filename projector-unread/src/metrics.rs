@@ -27,7 +27,10 @@ impl SinkMetrics {
     pub(crate) fn new() -> Self {
         metrics::describe_counter!(EVENTS, "Events applied to Redis, repeats too");
         metrics::describe_counter!(BATCHES, "Batches applied to Redis with their marks");
-        metrics::describe_counter!(FAILURES, "Batches that failed and are repeated or read anew");
+        metrics::describe_counter!(
+            FAILURES,
+            "Batches that failed and are repeated or read anew"
+        );
         metrics::describe_histogram!(SECONDS, Unit::Seconds, "Time to apply a batch");
         metrics::describe_histogram!(
             DELAY,

@@ -17,11 +17,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keeps the gate until the projection has ended.
-pub(crate) async fn watch(
-    mut status: watch::Receiver<Status>,
-    log: Arc<LogReader>,
-    gate: Gate,
-) {
+pub(crate) async fn watch(mut status: watch::Receiver<Status>, log: Arc<LogReader>, gate: Gate) {
     loop {
         let joined = status.borrow_and_update().joined;
         match reason(joined, &log).await {

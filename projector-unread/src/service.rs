@@ -16,7 +16,6 @@ use crate::{Config, readiness, sink::UnreadSink};
 ///
 /// # Errors
 /// A URL of Redis that cannot be used, or where librdkafka refuses a setting.
-#[expect(clippy::unused_async, reason = "every service starts the same way")]
 pub async fn start(
     config: Config,
     supervisor: &Supervisor,
@@ -66,9 +65,6 @@ async fn project(
 ) -> anyhow::Result<()> {
     let (status, changes) = watch::channel(Status::default());
     let projection = projection::run(&kafka, settings, vec![sink], |_| 0, status, soft);
-    let (ended, ()) = tokio::join!(
-        Box::pin(projection),
-        readiness::watch(changes, log, gate)
-    );
+    let (ended, ()) = tokio::join!(Box::pin(projection), readiness::watch(changes, log, gate));
     Ok(ended?)
 }

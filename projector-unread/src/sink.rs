@@ -31,12 +31,7 @@ pub(crate) struct UnreadSink {
 const SETTLE_ATTEMPTS: usize = 5;
 
 impl UnreadSink {
-    pub(crate) fn new(
-        node: Node,
-        log: Arc<LogReader>,
-        rebuilds: RebuildQueue,
-        gate: Gate,
-    ) -> Self {
+    pub(crate) fn new(node: Node, log: Arc<LogReader>, rebuilds: RebuildQueue, gate: Gate) -> Self {
         Self {
             node,
             log,

@@ -161,7 +161,10 @@ mod tests {
 
     #[test]
     fn the_highest_position_of_a_partition_counts() {
-        assert_eq!(needed(&["3:7", "3:9", "3:8", "1:0"], 0).to_string(), "1:0, 3:9");
+        assert_eq!(
+            needed(&["3:7", "3:9", "3:8", "1:0"], 0).to_string(),
+            "1:0, 3:9"
+        );
     }
 
     #[test]

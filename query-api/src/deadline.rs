@@ -31,7 +31,7 @@ impl Deadline {
         }
     }
 
-    pub(crate) fn at(&self) -> Instant {
+    pub(crate) fn at(self) -> Instant {
         self.at
     }
 
@@ -39,7 +39,7 @@ impl Deadline {
     ///
     /// # Errors
     /// [`QueryError::Stalled`] at the deadline.
-    pub(crate) async fn bound<T>(&self, work: impl Future<Output = T>) -> Result<T, QueryError> {
+    pub(crate) async fn bound<T>(self, work: impl Future<Output = T>) -> Result<T, QueryError> {
         timeout_at(self.at, work)
             .await
             .map_err(|_elapsed| self.stalled())
@@ -50,7 +50,7 @@ impl Deadline {
     /// # Errors
     /// Those of `attempt`; at the deadline, which store lags ([`QueryError::TooLate`]) or that none answered
     /// ([`QueryError::Stalled`]).
-    pub(crate) async fn poll<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, QueryError>
+    pub(crate) async fn poll<T, F>(self, attempt: impl Fn() -> F) -> Result<T, QueryError>
     where
         F: Future<Output = Result<T, QueryError>>,
     {
@@ -73,13 +73,13 @@ impl Deadline {
         }
     }
 
-    pub(crate) fn stalled(&self) -> QueryError {
+    pub(crate) fn stalled(self) -> QueryError {
         QueryError::Stalled {
             timeout_ms: self.timeout.get(),
         }
     }
 
-    fn too_late(&self, lagging: Lagging) -> QueryError {
+    fn too_late(self, lagging: Lagging) -> QueryError {
         QueryError::TooLate {
             lagging,
             timeout_ms: self.timeout.get(),

@@ -117,8 +117,13 @@ mod tests {
     fn causes_stay_in_the_log() {
         let defect = QueryError::Defect("column mid: -1".to_owned());
         assert!(!Problem::from(defect).detail.contains("column"));
-        let rebuilding = Problem::from(QueryError::NotRebuilt(RebuildError::Transient("10.0.0.1".to_owned())));
-        assert_eq!((rebuilding.status, rebuilding.retry_after_s), (503, Some(1)));
+        let rebuilding = Problem::from(QueryError::NotRebuilt(RebuildError::Transient(
+            "10.0.0.1".to_owned(),
+        )));
+        assert_eq!(
+            (rebuilding.status, rebuilding.retry_after_s),
+            (503, Some(1))
+        );
         assert!(!rebuilding.detail.contains("10.0.0.1"));
     }
 }

@@ -64,9 +64,8 @@ impl From<MessageRow> for MessageItem {
 
 /// RFC 3339 in UTC, always with three decimals. A time outside the years 0 to 9999, which no store takes, becomes the nearest one inside.
 pub(crate) fn utc(TimestampMs(ms): TimestampMs) -> String {
-    const FORMAT: &[BorrowedFormatItem<'_>] = format_description!(
-        "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z"
-    );
+    const FORMAT: &[BorrowedFormatItem<'_>] =
+        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
     const FIRST_MS: i64 = -62_167_219_200_000;
     const LAST_MS: i64 = 253_402_300_799_999;
     let nanos = i128::from(ms.clamp(FIRST_MS, LAST_MS)) * 1_000_000;

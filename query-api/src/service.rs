@@ -48,7 +48,10 @@ pub async fn start(
     let api = Arc::new(QueryApi::new(&config, &log)?);
     let watch = Watch::new(Arc::clone(&api), log, health);
     supervisor.spawn("query readiness", watch.run(supervisor.shutdown()));
-    Ok(limits::apply(openapi::router(api), config.query_api.max_requests))
+    Ok(limits::apply(
+        openapi::router(api),
+        config.query_api.max_requests,
+    ))
 }
 
 impl QueryApi {

@@ -9,7 +9,9 @@ use projector_unread::ProjectorUnreadConfig;
 use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use serde_json::Value;
-use service_runtime::{ConfigError, ConfigSource, HttpConfig, RuntimeConfig, telemetry::TelemetryConfig};
+use service_runtime::{
+    ConfigError, ConfigSource, HttpConfig, RuntimeConfig, telemetry::TelemetryConfig,
+};
 use unread_store::RedisConfig;
 
 use crate::args::ConfigCommand;
@@ -30,14 +32,29 @@ fn effective(source: &ConfigSource) -> Result<BTreeMap<&'static str, Value>, Con
         ("ingest", source.effective::<IngestConfig>("ingest")?),
         ("kafka", source.effective::<KafkaConfig>("kafka")?),
         ("mysql", source.effective::<MySqlConfig>("mysql")?),
-        ("projector_mysql", source.effective::<ProjectorMySqlConfig>("projector_mysql")?),
-        ("projector_unread", source.effective::<ProjectorUnreadConfig>("projector_unread")?),
-        ("query_api", source.effective::<QueryApiConfig>("query_api")?),
+        (
+            "projector_mysql",
+            source.effective::<ProjectorMySqlConfig>("projector_mysql")?,
+        ),
+        (
+            "projector_unread",
+            source.effective::<ProjectorUnreadConfig>("projector_unread")?,
+        ),
+        (
+            "query_api",
+            source.effective::<QueryApiConfig>("query_api")?,
+        ),
         ("redis", source.effective::<RedisConfig>("redis")?),
         ("runtime", source.effective::<RuntimeConfig>("runtime")?),
-        ("sequencer", source.effective::<SequencerConfig>("sequencer")?),
+        (
+            "sequencer",
+            source.effective::<SequencerConfig>("sequencer")?,
+        ),
         ("stack", source.effective::<StackConfig>("stack")?),
-        ("telemetry", source.effective::<TelemetryConfig>("telemetry")?),
+        (
+            "telemetry",
+            source.effective::<TelemetryConfig>("telemetry")?,
+        ),
     ]))
 }
 

@@ -1,4 +1,5 @@
 use schemas::TimestampMs;
+use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::handles::Handles;
@@ -6,7 +7,14 @@ use crate::handles::Handles;
 pub(super) async fn apply(handles: &Handles, json: bool) -> anyhow::Result<()> {
     let report = handles.messages()?.apply_schema(now()).await?;
     if json {
-        println!("{}", serde_json::to_string(&report)?);
+        println!(
+            "{}",
+            json!({
+                "databases": report.databases,
+                "migrations": report.migrations,
+                "months": report.months,
+            })
+        );
     } else {
         println!("{report}");
     }

@@ -1,11 +1,17 @@
 //! The main job on real input: the seed's story, 59,835 real messages, the audit, and what to try next.
 
-use std::{cmp::Reverse, collections::BTreeMap, process::ExitCode, time::{Duration, Instant}};
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use native_stack::StackConfig;
 use schemas::{DeviceClass, UserId};
 use serde_json::{Value, json};
 use service_runtime::ConfigSource;
+use unread_store::RawKey;
 
 use crate::{
     args::DemoArgs,
@@ -27,7 +33,9 @@ pub(super) async fn run(handles: Handles, args: &DemoArgs) -> anyhow::Result<Exi
     let source = handles.source;
     let stack = tokio::task::spawn_blocking(move || super::stack::up(&source)).await??;
     let file = super::stack::config_file(stack.config());
-    let handles = Handles { source: ConfigSource::load(Some(&file), &[])? };
+    let handles = Handles {
+        source: ConfigSource::load(Some(&file), &[])?,
+    };
     let client = handles.client()?;
     tell_story(&client).await?;
     load(&handles, &client, args).await?;
@@ -50,14 +58,20 @@ async fn tell_story(client: &Client) -> anyhow::Result<()> {
         last = client.post("/v1/messages", &body).await?;
     }
     let before = unread_of_boss(client, &super::position_of(&last)).await?;
-    println!("  after the third message:  pc {}, mobile {}", before[0], before[1]);
+    println!(
+        "  after the third message:  pc {}, mobile {}",
+        before[0], before[1]
+    );
     if before[1] == 0 {
         println!("  (told before: the same ids add nothing, and what is read stays read)");
     }
     let ack = json!({ "uid": ME, "peer": BOSS, "device": "mobile", "mid": 3 });
     let read = client.post("/v1/read-acks", &ack).await?;
     let after = unread_of_boss(client, &super::position_of(&read)).await?;
-    println!("  after reading on mobile:  pc {}, mobile {}", after[0], after[1]);
+    println!(
+        "  after reading on mobile:  pc {}, mobile {}",
+        after[0], after[1]
+    );
     anyhow::ensure!(after == [3, 0], "the story ends with pc 3, mobile 0");
     Ok(())
 }
@@ -66,26 +80,47 @@ async fn tell_story(client: &Client) -> anyhow::Result<()> {
 async fn unread_of_boss(client: &Client, after: &str) -> anyhow::Result<[i64; 2]> {
     let mut counts = [0; 2];
     for (count, device) in counts.iter_mut().zip(DeviceClass::ALL) {
-        let query = [("device", device.to_string()), ("after", after.to_owned()), ("timeout_ms", "30000".to_owned())];
-        let answer = client.get(&format!("/v1/users/{ME}/unread"), &query).await?;
+        let query = [
+            ("device", device.to_string()),
+            ("after", after.to_owned()),
+            ("timeout_ms", "30000".to_owned()),
+        ];
+        let answer = client
+            .get(&format!("/v1/users/{ME}/unread"), &query)
+            .await?;
         *count = answer["unread"][BOSS].as_i64().unwrap_or(0);
     }
     Ok(counts)
 }
 
 async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Result<()> {
-    let options = input::Options { shift_uids: SHIFT_UIDS, acks: true, limit: None };
+    let options = input::Options {
+        shift_uids: SHIFT_UIDS,
+        acks: true,
+        limit: None,
+    };
     let lines = input::read(&args.data, &options)?;
-    println!("\nLoading real messages and the acks of their readers: {} events.", grouped(lines.len() as u64));
+    println!(
+        "\nLoading real messages and the acks of their readers: {} events.",
+        grouped(lines.len() as u64)
+    );
     let watch = Watch::begin(handles).await?;
     let bar = super::load::bar(lines.len());
     let began = Instant::now();
     let posted = posting::post(client, &lines, 2000, |n| bar.inc(n as u64)).await?;
     let accepting = began.elapsed();
     bar.finish_and_clear();
-    anyhow::ensure!(posted.rejected.is_empty(), "{} events were rejected", posted.rejected.len());
-    anyhow::ensure!(watch.settled(&posted.accepted, SETTLE).await, "the stages do not settle");
-    let mut table = Table::new(["stage", "events", "a second", "p50 ms", "p99 ms"]).right(&[1, 2, 3, 4]);
+    anyhow::ensure!(
+        posted.rejected.is_empty(),
+        "{} events were rejected",
+        posted.rejected.len()
+    );
+    anyhow::ensure!(
+        watch.settled(&posted.accepted, SETTLE).await,
+        "the stages do not settle"
+    );
+    let mut table =
+        Table::new(["stage", "events", "a second", "p50 ms", "p99 ms"]).right(&[1, 2, 3, 4]);
     let rate = |rate: f64| grouped(rate.round() as u64);
     table.row([
         "accepted (chat.inbound)".to_owned(),
@@ -103,31 +138,45 @@ async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Re
             format!("{:.0}", report.p99_ms),
         ]);
     }
-    println!("{table}(milliseconds from an event's acceptance until the stage had it, under this load)");
+    println!(
+        "{table}(milliseconds from an event's acceptance until the stage had it, under this load)"
+    );
     Ok(())
 }
 
 /// The busiest users' counts, as Redis has them.
 async fn show_busiest(handles: &Handles) -> anyhow::Result<()> {
     let connection = handles.unread()?.connect().await?;
-    let mut users = Vec::new();
+    // SCAN may name a user twice.
+    let mut users: BTreeMap<UserId, [BTreeMap<UserId, i64>; 2]> = BTreeMap::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
         let page = connection.scan_users(at).await?;
         for uid in page.users.into_iter().filter(|uid| is_real(*uid)) {
             let raw = connection.read_state(uid).await?;
-            let counts = [raw.pc, raw.mobile].map(|view| view.map_or_else(Default::default, |view| view.value));
-            users.push((uid, counts));
+            let counts = |view: Option<RawKey<_>>| view.map(|view| view.value).unwrap_or_default();
+            users.insert(uid, [raw.pc, raw.mobile].map(counts));
         }
         cursor = page.next;
     }
+    let count = users.len() as u64;
+    let mut users: Vec<_> = users.into_iter().collect();
     let total = |counts: &BTreeMap<UserId, i64>| counts.values().sum::<i64>();
     users.sort_by_key(|(uid, [pc, mobile])| (Reverse(total(pc) + total(mobile)), *uid));
-    let mut table = Table::new(["user", "unread on pc", "of senders", "unread on mobile"]).right(&[0, 1, 2, 3]);
+    let mut table =
+        Table::new(["user", "unread on pc", "of senders", "unread on mobile"]).right(&[0, 1, 2, 3]);
     for (uid, [pc, mobile]) in users.iter().take(8) {
-        table.row([uid.to_string(), total(pc).to_string(), pc.len().to_string(), total(mobile).to_string()]);
+        table.row([
+            uid.to_string(),
+            total(pc).to_string(),
+            pc.len().to_string(),
+            total(mobile).to_string(),
+        ]);
     }
-    println!("\nThe busiest of {} users, as Redis has them:\n{table}", grouped(users.len() as u64));
+    println!(
+        "\nThe busiest of {} users, as Redis has them:\n{table}",
+        grouped(count)
+    );
     Ok(())
 }
 
@@ -137,7 +186,12 @@ fn is_real(uid: UserId) -> bool {
 
 /// The newest conversation of the story's reader, as the query API has it.
 async fn show_newest(client: &Client) -> anyhow::Result<()> {
-    let list = client.get(&format!("/v1/users/{ME}/conversations"), &[("limit", "1".to_owned())]).await?;
+    let list = client
+        .get(
+            &format!("/v1/users/{ME}/conversations"),
+            &[("limit", "1".to_owned())],
+        )
+        .await?;
     println!("The newest conversation of {ME}, as the query API has it:");
     println!("{}", serde_json::to_string_pretty(&list["items"][0])?);
     Ok(())
@@ -145,7 +199,9 @@ async fn show_newest(client: &Client) -> anyhow::Result<()> {
 
 fn show_what_next(config: &StackConfig) {
     let file = super::stack::config_file(config);
-    let program = std::env::args().next().unwrap_or_else(|| "tidemark".to_owned());
+    let program = std::env::args()
+        .next()
+        .unwrap_or_else(|| "tidemark".to_owned());
     println!("\nIt is all still running; `make down` stops it, `make clean` drops its data.");
     for (name, port, path) in [
         ("producers", config.ports.ingest, "/openapi.json"),
@@ -156,7 +212,12 @@ fn show_what_next(config: &StackConfig) {
     }
     println!("Try next:");
     println!("  redis-cli -p {} hgetall pc-{ME}", config.ports.redis);
-    println!("  {program} --config {0} send {ME} {BOSS} 'On my way.' && {program} --config {0} history {ME} {BOSS}", file.display());
-    println!("  {program} --config {} tail events --from earliest -n 5", file.display());
+    println!(
+        "  {program} --config {0} send {ME} {BOSS} 'On my way.' && {program} --config {0} history {ME} {BOSS}",
+        file.display()
+    );
+    println!(
+        "  {program} --config {} tail events --from earliest -n 5",
+        file.display()
+    );
 }
-

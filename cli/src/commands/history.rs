@@ -8,8 +8,15 @@ pub(super) async fn run(handles: &Handles, args: &HistoryArgs, json: bool) -> an
     query.extend(args.before_mid.map(|mid| ("before_mid", mid.to_string())));
     query.extend(args.after_mid.map(|mid| ("after_mid", mid.to_string())));
     query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
-    query.extend(args.after.iter().map(|position| ("after", position.to_string())));
-    let path = format!("/v1/users/{}/conversations/{}/messages", args.uid, args.peer);
+    query.extend(
+        args.after
+            .iter()
+            .map(|position| ("after", position.to_string())),
+    );
+    let path = format!(
+        "/v1/users/{}/conversations/{}/messages",
+        args.uid, args.peer
+    );
     let answer = handles.client()?.get(&path, &query).await?;
     if json {
         println!("{answer}");

@@ -13,9 +13,16 @@ use crate::{
     stages::per_second,
 };
 
-pub(super) async fn run(handles: &Handles, args: &LoadArgs, as_json: bool) -> anyhow::Result<ExitCode> {
-    let options =
-        input::Options { shift_uids: args.shift_uids, acks: args.acks, limit: args.limit };
+pub(super) async fn run(
+    handles: &Handles,
+    args: &LoadArgs,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let options = input::Options {
+        shift_uids: args.shift_uids,
+        acks: args.acks,
+        limit: args.limit,
+    };
     let lines = input::read(&args.file, &options)?;
     let began = Instant::now();
     let bar = bar(lines.len());
@@ -24,7 +31,11 @@ pub(super) async fn run(handles: &Handles, args: &LoadArgs, as_json: bool) -> an
     bar.finish_and_clear();
     let rate = per_second(posted.accepted.len(), began.elapsed());
     report(&posted, rate, as_json);
-    Ok(ExitCode::from(if posted.rejected.is_empty() { 0 } else { failure::NEGATIVE }))
+    Ok(ExitCode::from(if posted.rejected.is_empty() {
+        0
+    } else {
+        failure::NEGATIVE
+    }))
 }
 
 fn report(posted: &Posted, rate: f64, as_json: bool) {
@@ -35,7 +46,10 @@ fn report(posted: &Posted, rate: f64, as_json: bool) {
             .iter()
             .map(|one| json!({ "line": one.line, "problem": one.problem }))
             .collect();
-        println!("{}", json!({ "accepted": accepted, "rejected": problems, "per_second": rate }));
+        println!(
+            "{}",
+            json!({ "accepted": accepted, "rejected": problems, "per_second": rate })
+        );
         return;
     }
     for one in posted.rejected.iter().take(20) {

@@ -1,7 +1,10 @@
 //! Measures the running stack with messages of its own, from a client on the same machine.
 
 use std::{
-    sync::{Arc, atomic::{AtomicU64, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -39,7 +42,11 @@ struct Report {
     latency_stages: Vec<StageReport>,
 }
 
-pub(super) async fn run(handles: &Handles, args: &MeasureArgs, as_json: bool) -> anyhow::Result<()> {
+pub(super) async fn run(
+    handles: &Handles,
+    args: &MeasureArgs,
+    as_json: bool,
+) -> anyhow::Result<()> {
     let client = Arc::new(handles.client()?);
     let messages = Arc::new(Messages::default());
     let period = Duration::from_secs(args.seconds);
@@ -74,7 +81,10 @@ struct Messages {
 impl Default for Messages {
     fn default() -> Self {
         let run = super::db::now().0;
-        Self { run: format!("measure-{run}"), next: AtomicU64::new(0) }
+        Self {
+            run: format!("measure-{run}"),
+            next: AtomicU64::new(0),
+        }
     }
 }
 
@@ -92,16 +102,16 @@ impl Messages {
     }
 }
 
-async fn warm_up(
-    handles: &Handles,
-    client: &Client,
-    messages: &Messages,
-) -> anyhow::Result<()> {
+async fn warm_up(handles: &Handles, client: &Client, messages: &Messages) -> anyhow::Result<()> {
     let watch = Watch::begin(handles).await?;
-    let lines: Vec<String> =
-        (0..2 * USERS).map(|_| json!({ "message": messages.next() }).to_string()).collect();
+    let lines: Vec<String> = (0..2 * USERS)
+        .map(|_| json!({ "message": messages.next() }).to_string())
+        .collect();
     let posted = posting::post(client, &lines, BATCH_LINES, |_| {}).await?;
-    anyhow::ensure!(watch.settled(&posted.accepted, SETTLE).await, "the stack does not settle");
+    anyhow::ensure!(
+        watch.settled(&posted.accepted, SETTLE).await,
+        "the stack does not settle"
+    );
     Ok(())
 }
 
@@ -147,7 +157,11 @@ async fn batches(
                 let lines: Vec<String> = (0..BATCH_LINES)
                     .map(|_| json!({ "message": messages.next() }).to_string())
                     .collect();
-                accepted.extend(posting::post(&client, &lines, BATCH_LINES, |_| {}).await?.accepted);
+                accepted.extend(
+                    posting::post(&client, &lines, BATCH_LINES, |_| {})
+                        .await?
+                        .accepted,
+                );
             }
             anyhow::Ok(accepted)
         });
@@ -157,7 +171,10 @@ async fn batches(
         accepted.extend(worker??);
     }
     let rate = per_second(accepted.len(), began.elapsed());
-    anyhow::ensure!(watch.settled(&accepted, SETTLE).await, "the stack does not settle");
+    anyhow::ensure!(
+        watch.settled(&accepted, SETTLE).await,
+        "the stack does not settle"
+    );
     Ok((rate, watch.reports(&accepted, began)))
 }
 
@@ -191,13 +208,23 @@ async fn open_loop(
         let (due, accepted) = post??;
         accepted_ms.push(millis(accepted.at.saturating_duration_since(due)));
         // From the schedule on, so that send→readable includes the way in.
-        scheduled.push(Accepted { at: due, ..accepted });
+        scheduled.push(Accepted {
+            at: due,
+            ..accepted
+        });
     }
     let rate = per_second(accepted_ms.len(), began.elapsed());
     accepted_ms.sort_by(f64::total_cmp);
-    anyhow::ensure!(watch.settled(&scheduled, SETTLE).await, "the stack does not settle");
+    anyhow::ensure!(
+        watch.settled(&scheduled, SETTLE).await,
+        "the stack does not settle"
+    );
     let stages = watch.reports(&scheduled, began.into_std());
-    Ok(Latencies { rate, accepted_ms, stages })
+    Ok(Latencies {
+        rate,
+        accepted_ms,
+        stages,
+    })
 }
 
 fn table(report: &Report) -> Table {
@@ -229,7 +256,12 @@ fn table(report: &Report) -> Table {
     ]);
     for stage in &report.latency_stages {
         let title = format!("send→{}", stage.stage.title());
-        table.row([title, rate(stage.per_second), ms(stage.p50_ms), ms(stage.p99_ms)]);
+        table.row([
+            title,
+            rate(stage.per_second),
+            ms(stage.p50_ms),
+            ms(stage.p99_ms),
+        ]);
     }
     table
 }

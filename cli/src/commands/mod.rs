@@ -33,7 +33,12 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Args::command(), "tidemark", &mut std::io::stdout());
+            clap_complete::generate(
+                shell,
+                &mut Args::command(),
+                "tidemark",
+                &mut std::io::stdout(),
+            );
             return Ok(ExitCode::SUCCESS);
         }
         Command::Version => {
@@ -101,7 +106,10 @@ impl Command {
 /// Commands speak for themselves: of the libraries only what went wrong is shown, unless RUST_LOG asks for more.
 fn quiet_logs() {
     use service_runtime::telemetry::{self, TelemetryConfig};
-    let quiet = TelemetryConfig { filter: "error,native_stack=info".to_owned(), ..TelemetryConfig::default() };
+    let quiet = TelemetryConfig {
+        filter: "error,native_stack=info".to_owned(),
+        ..TelemetryConfig::default()
+    };
     if let Err(error) = telemetry::init(&quiet) {
         eprintln!("tidemark: {error:#}");
     }

@@ -12,7 +12,12 @@ pub(super) async fn run(handles: &Handles, args: SendArgs, json: bool) -> anyhow
     let position = super::position_of(&accepted);
     if args.wait {
         let path = format!("/v1/users/{}/conversations/{}/messages", args.from, args.to);
-        client.get(&path, &[("limit", "1".to_owned()), ("after", position.clone())]).await?;
+        client
+            .get(
+                &path,
+                &[("limit", "1".to_owned()), ("after", position.clone())],
+            )
+            .await?;
     }
     if json {
         println!("{accepted}");

@@ -31,7 +31,9 @@ pub(super) async fn projector_unread(source: ConfigSource) -> anyhow::Result<()>
         let config = process.configure(projector_unread::Config::load)?;
         let listen = config.projector_unread.listen;
         let api = projector_unread::start(config, process.supervisor(), process.health()).await?;
-        process.listen("projector_unread.listen", listen, api).await?;
+        process
+            .listen("projector_unread.listen", listen, api)
+            .await?;
         Ok(())
     })
     .await
@@ -42,7 +44,9 @@ pub(super) async fn projector_mysql(source: ConfigSource) -> anyhow::Result<()> 
         let config = process.configure(projector_mysql::Config::load)?;
         let listen = config.projector_mysql.listen;
         let api = projector_mysql::start(config, process.supervisor(), process.health()).await?;
-        process.listen("projector_mysql.listen", listen, api).await?;
+        process
+            .listen("projector_mysql.listen", listen, api)
+            .await?;
         Ok(())
     })
     .await

@@ -41,7 +41,11 @@ pub(super) fn run(
 }
 
 fn listed(names: &[String]) -> String {
-    if names.is_empty() { "nothing ran".to_owned() } else { names.join(", ") }
+    if names.is_empty() {
+        "nothing ran".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 /// Starts what is not running: servers, then topics and tables, then services.
@@ -52,7 +56,9 @@ pub(super) fn up(source: &ConfigSource) -> anyhow::Result<Stack> {
     stack.start_servers()?;
     let file = write_config(&stack)?;
     let source = ConfigSource::load(Some(&file), &[])?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(prepare(&source))?;
     stack.start_services(&services(stack.config(), &file)?)?;
     Ok(stack)
@@ -64,7 +70,9 @@ pub(super) fn config_file(config: &StackConfig) -> PathBuf {
 }
 
 async fn prepare(source: &ConfigSource) -> anyhow::Result<()> {
-    Admin::new(&source.section::<KafkaConfig>("kafka")?)?.apply().await?;
+    Admin::new(&source.section::<KafkaConfig>("kafka")?)?
+        .apply()
+        .await?;
     let store = MessageStore::connect(&source.section::<MySqlConfig>("mysql")?);
     store.apply_schema(super::db::now()).await?;
     store.close().await;
@@ -86,7 +94,11 @@ fn services(config: &StackConfig, file: &std::path::Path) -> anyhow::Result<Vec<
         .map(|(name, port)| {
             Ok(ServiceSpec {
                 name: name.to_owned(),
-                args: vec![name.to_owned(), "--config".to_owned(), file.display().to_string()],
+                args: vec![
+                    name.to_owned(),
+                    "--config".to_owned(),
+                    file.display().to_string(),
+                ],
                 env: Vec::new(),
                 ready: format!("http://127.0.0.1:{port}/readyz").parse()?,
             })
@@ -115,23 +127,40 @@ fn write_config(stack: &Stack) -> anyhow::Result<PathBuf> {
                 ("replication", Value::from(replication)),
             ]),
         ),
-        ("redis".to_owned(), section([("url", Value::from(endpoints.redis_url))])),
-        ("mysql".to_owned(), section([("servers", Value::from(vec![Value::from(mysql)]))])),
+        (
+            "redis".to_owned(),
+            section([("url", Value::from(endpoints.redis_url))]),
+        ),
+        (
+            "mysql".to_owned(),
+            section([("servers", Value::from(vec![Value::from(mysql)]))]),
+        ),
         ("ingest".to_owned(), listen(ports.ingest)),
         ("sequencer".to_owned(), listen(ports.sequencer)),
-        ("projector_unread".to_owned(), listen(ports.projector_unread)),
+        (
+            "projector_unread".to_owned(),
+            listen(ports.projector_unread),
+        ),
         ("projector_mysql".to_owned(), listen(ports.projector_mysql)),
         ("query_api".to_owned(), listen(ports.query_api)),
         ("stack".to_owned(), Value::try_from(config)?),
     ]);
     let path = config_file(config);
-    let text = format!("# Written by `tidemark stack up`.\n{}", toml::to_string(&file)?);
+    let text = format!(
+        "# Written by `tidemark stack up`.\n{}",
+        toml::to_string(&file)?
+    );
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(fs::canonicalize(&path)?)
 }
 
 fn section<const N: usize>(settings: [(&str, Value); N]) -> Value {
-    Value::Table(settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    Value::Table(
+        settings
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
 }
 
 #[derive(Serialize)]

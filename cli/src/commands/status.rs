@@ -8,26 +8,38 @@ use native_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
 use schemas::{Partition, topics::Topic};
 use serde_json::{Value, json};
 
-use crate::{failure, handles::Handles, output::{Table, grouped}};
+use crate::{
+    failure,
+    handles::Handles,
+    output::{Table, grouped},
+};
 
 pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<ExitCode> {
     let config: StackConfig = handles.source.section("stack")?;
     let audit_file = config.run_dir.join(super::audit::LAST_AUDIT);
-    let processes = tokio::task::spawn_blocking(move || Stack::new(config).map(|s| s.status())).await??;
+    let processes =
+        tokio::task::spawn_blocking(move || Stack::new(config).map(|s| s.status())).await??;
     let lags = lags(handles).await;
     let audit: Value = fs::read_to_string(audit_file)
         .ok()
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
     if as_json {
-        let lags: BTreeMap<_, _> =
-            lags.iter().map(|(stage, lag)| (*stage, lag.as_ref().ok())).collect();
-        println!("{}", json!({ "processes": processes, "lag": lags, "last_audit": audit }));
+        let lags: BTreeMap<_, _> = lags
+            .iter()
+            .map(|(stage, lag)| (*stage, lag.as_ref().ok()))
+            .collect();
+        println!(
+            "{}",
+            json!({ "processes": processes, "lag": lags, "last_audit": audit })
+        );
     } else {
         print!("{}\n{}", process_table(&processes), lag_table(&lags));
         println!("\nlast audit: {}", audit_line(&audit));
     }
-    let well = processes.iter().all(|process| process.state == ProcessState::Ready);
+    let well = processes
+        .iter()
+        .all(|process| process.state == ProcessState::Ready);
     Ok(ExitCode::from(if well { 0 } else { failure::NEGATIVE }))
 }
 
@@ -40,8 +52,15 @@ pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
             ProcessState::Died => "died",
             ProcessState::Stopped => "stopped",
         };
-        let pid = process.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
-        table.row([process.name.clone(), process.port.to_string(), pid, state.to_owned()]);
+        let pid = process
+            .pid
+            .map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        table.row([
+            process.name.clone(),
+            process.port.to_string(),
+            pid,
+            state.to_owned(),
+        ]);
     }
     table
 }
@@ -53,23 +72,43 @@ async fn lags(handles: &Handles) -> Lags {
     let ends = events_ends(handles).await;
     let behind = |done: anyhow::Result<BTreeMap<Partition, i64>>| -> anyhow::Result<i64> {
         let (ends, done) = (ends.as_ref().map_err(|e| anyhow::anyhow!("{e:#}"))?, done?);
-        Ok(ends.iter().map(|(p, end)| (end - done.get(p).copied().unwrap_or(0)).max(0)).sum())
+        Ok(ends
+            .iter()
+            .map(|(p, end)| (end - done.get(p).copied().unwrap_or(0)).max(0))
+            .sum())
     };
     vec![
-        ("unread counts (Redis)", behind(redis_offsets(handles).await)),
-        ("messages (MySQL)", behind(mysql_offsets(handles, Sink::Messages).await)),
-        ("read positions (MySQL)", behind(mysql_offsets(handles, Sink::Reads).await)),
-        ("conversation lists (MySQL)", behind(mysql_offsets(handles, Sink::Contacts).await)),
+        (
+            "unread counts (Redis)",
+            behind(redis_offsets(handles).await),
+        ),
+        (
+            "messages (MySQL)",
+            behind(mysql_offsets(handles, Sink::Messages).await),
+        ),
+        (
+            "read positions (MySQL)",
+            behind(mysql_offsets(handles, Sink::Reads).await),
+        ),
+        (
+            "conversation lists (MySQL)",
+            behind(mysql_offsets(handles, Sink::Contacts).await),
+        ),
     ]
 }
 
 async fn events_ends(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
-    Ok(Arc::new(LogReader::new(&handles.kafka()?)?).ends(Topic::Events).await?)
+    Ok(Arc::new(LogReader::new(&handles.kafka()?)?)
+        .ends(Topic::Events)
+        .await?)
 }
 
 async fn redis_offsets(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
     let marks = handles.unread()?.connect().await?.read_marks().await?;
-    Ok(marks.iter().map(|(partition, mark)| (partition, mark.offset)).collect())
+    Ok(marks
+        .iter()
+        .map(|(partition, mark)| (partition, mark.offset))
+        .collect())
 }
 
 /// The lowest of the databases that keep a row of it.
@@ -106,5 +145,9 @@ fn audit_line(audit: &Value) -> String {
     if audit.is_null() {
         return "none yet".to_owned();
     }
-    format!("{} differences at {}", audit["differences"], audit["at"].as_str().unwrap_or_default())
+    format!(
+        "{} differences at {}",
+        audit["differences"],
+        audit["at"].as_str().unwrap_or_default()
+    )
 }

@@ -59,17 +59,28 @@ impl Tail {
         let topics: Vec<Topic> = args.topics.iter().map(|topic| (*topic).into()).collect();
         let partitions = match args.partition {
             Some(partition) => {
-                vec![partition.try_into().map_err(|e| Failure::Usage(format!("--partition: {e}")))?]
+                vec![
+                    partition
+                        .try_into()
+                        .map_err(|e| Failure::Usage(format!("--partition: {e}")))?,
+                ]
             }
             None => Partition::all().collect(),
         };
         Ok(Self {
             reader,
             decoder: Decoder::new()?,
-            topics: if topics.is_empty() { vec![Topic::Events] } else { topics },
+            topics: if topics.is_empty() {
+                vec![Topic::Events]
+            } else {
+                topics
+            },
             partitions,
             from: place("--from", &args.from)?,
-            to: args.to.as_deref().map_or(Ok(Place::Latest), |to| place("--to", to))?,
+            to: args
+                .to
+                .as_deref()
+                .map_or(Ok(Place::Latest), |to| place("--to", to))?,
             left: args.max.unwrap_or(u64::MAX),
             json,
         })
@@ -79,7 +90,11 @@ impl Tail {
         let mut next: BTreeMap<(usize, Partition), i64> = BTreeMap::new();
         for (i, topic) in self.topics.clone().into_iter().enumerate() {
             let starts = self.places(topic, self.from)?;
-            next.extend(starts.into_iter().map(|(partition, offset)| ((i, partition), offset)));
+            next.extend(
+                starts
+                    .into_iter()
+                    .map(|(partition, offset)| ((i, partition), offset)),
+            );
         }
         loop {
             for (i, topic) in self.topics.clone().into_iter().enumerate() {
@@ -111,7 +126,10 @@ impl Tail {
             Place::Offset(offset) => offset.clamp(start, end),
             Place::Latest | Place::Time(_) => end,
         };
-        Ok(bounds.into_iter().map(|(partition, bounds)| (partition, pick(bounds))).collect())
+        Ok(bounds
+            .into_iter()
+            .map(|(partition, bounds)| (partition, pick(bounds)))
+            .collect())
     }
 
     fn show(
@@ -120,7 +138,13 @@ impl Tail {
         ranges: &[(Partition, std::ops::Range<i64>)],
     ) -> anyhow::Result<()> {
         let mut broken = None;
-        let Self { reader, decoder, left, json, .. } = self;
+        let Self {
+            reader,
+            decoder,
+            left,
+            json,
+            ..
+        } = self;
         reader.scan(topic, ranges, |record| {
             if *left == 0 {
                 return ControlFlow::Break(());
@@ -154,7 +178,9 @@ fn place(flag: &str, text: &str) -> Result<Place, Failure> {
         ))
     })?;
     let ms = time.unix_timestamp_nanos() / 1_000_000;
-    Ok(Place::Time(TimestampMs(i64::try_from(ms).unwrap_or(i64::MAX))))
+    Ok(Place::Time(TimestampMs(
+        i64::try_from(ms).unwrap_or(i64::MAX),
+    )))
 }
 
 /// Writes one line; a reader that has gone (`| head`) ends the command without a complaint.
@@ -176,7 +202,13 @@ fn print(topic: Topic, record: &Record, decoded: Value, json: bool) -> std::io::
         }
         writeln!(out, "{line}")
     } else {
-        writeln!(out, "{} {}:{} {time} {decoded}", topic.name(), record.partition, record.offset)?;
+        writeln!(
+            out,
+            "{} {}:{} {time} {decoded}",
+            topic.name(),
+            record.partition,
+            record.offset
+        )?;
         for (name, value) in headers(record).as_object().into_iter().flatten() {
             writeln!(out, "    {name}: {value}")?;
         }
@@ -185,8 +217,16 @@ fn print(topic: Topic, record: &Record, decoded: Value, json: bool) -> std::io::
 }
 
 fn headers(record: &Record) -> Value {
-    let text = |value: &Option<Vec<u8>>| value.as_deref().map(|v| String::from_utf8_lossy(v).into_owned());
-    record.headers.iter().map(|(name, value)| (name.clone(), text(value).into())).collect()
+    let text = |value: &Option<Vec<u8>>| {
+        value
+            .as_deref()
+            .map(|v| String::from_utf8_lossy(v).into_owned())
+    };
+    record
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(text(value))))
+        .collect()
 }
 
 pub(super) fn rfc3339(TimestampMs(ms): TimestampMs) -> String {
@@ -203,11 +243,15 @@ struct Decoder {
 
 impl Decoder {
     fn new() -> anyhow::Result<Self> {
-        Ok(Self { pool: Arc::new(DescriptorPool::decode(FILE_DESCRIPTOR_SET)?) })
+        Ok(Self {
+            pool: Arc::new(DescriptorPool::decode(FILE_DESCRIPTOR_SET)?),
+        })
     }
 
     fn record(&self, topic: Topic, record: &Record) -> Value {
-        let Some(value) = record.value.as_deref() else { return Value::Null };
+        let Some(value) = record.value.as_deref() else {
+            return Value::Null;
+        };
         match topic {
             Topic::Inbound => self.message("InboundCommand", value),
             Topic::Events => self.message("SequencedEvent", value),
@@ -223,7 +267,14 @@ impl Decoder {
                 let events = record
                     .header(dead_letter::HEADER_TOPIC)
                     .is_some_and(|topic| topic.ends_with(Topic::Events.name()));
-                self.message(if events { "SequencedEvent" } else { "InboundCommand" }, value)
+                self.message(
+                    if events {
+                        "SequencedEvent"
+                    } else {
+                        "InboundCommand"
+                    },
+                    value,
+                )
             }
         }
     }
@@ -257,11 +308,17 @@ mod tests {
     #[test]
     fn values_are_decoded_and_junk_is_shown() {
         let decoder = Decoder::new().unwrap();
-        let send = proto::SendMessage { srcid: i64::MAX, ..proto::SendMessage::default() };
+        let send = proto::SendMessage {
+            srcid: i64::MAX,
+            ..proto::SendMessage::default()
+        };
         let command = Some(proto::inbound_command::Command::SendMessage(send));
         let value = prost::Message::encode_to_vec(&proto::InboundCommand { command });
         let json = decoder.message("InboundCommand", &value);
         assert_eq!(json["sendMessage"]["srcid"], "9223372036854775807");
-        assert_eq!(decoder.message("InboundCommand", b"junk!")["undecodable"], "junk!");
+        assert_eq!(
+            decoder.message("InboundCommand", b"junk!")["undecodable"],
+            "junk!"
+        );
     }
 }

@@ -5,19 +5,29 @@ use crate::{args::UnreadArgs, handles::Handles, output::Table};
 
 pub(super) async fn run(handles: &Handles, args: &UnreadArgs, json: bool) -> anyhow::Result<()> {
     let client = handles.client()?;
-    let devices = args.device.map_or(DeviceClass::ALL.to_vec(), |device| vec![device]);
+    let devices = args
+        .device
+        .map_or(DeviceClass::ALL.to_vec(), |device| vec![device]);
     let mut table = Table::new(["device", "sender", "unread"]).right(&[1, 2]);
     for device in devices {
         let mut query = vec![("device", device.to_string())];
-        query.extend(args.after.iter().map(|position| ("after", position.to_string())));
-        let answer = client.get(&format!("/v1/users/{}/unread", args.uid), &query).await?;
+        query.extend(
+            args.after
+                .iter()
+                .map(|position| ("after", position.to_string())),
+        );
+        let answer = client
+            .get(&format!("/v1/users/{}/unread", args.uid), &query)
+            .await?;
         if json {
             println!("{answer}");
         }
         for (sender, count) in answer["unread"].as_object().into_iter().flatten() {
             table.row([device.to_string(), sender.clone(), count.to_string()]);
         }
-        let total = answer.get("total").map_or_else(|| "0".to_owned(), Value::to_string);
+        let total = answer
+            .get("total")
+            .map_or_else(|| "0".to_owned(), Value::to_string);
         table.row([device.to_string(), "total".to_owned(), total]);
     }
     if !json {

@@ -16,12 +16,25 @@ pub(super) async fn run(source: ConfigSource) -> anyhow::Result<()> {
         let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
         let producers = Router::new()
             .merge(ingest::start(ingest, supervisor, health).await?)
-            .nest("/sequencer", sequencer::start(sequencer, supervisor, health).await?)
-            .nest("/projector-unread", projector_unread::start(unread, supervisor, health).await?)
-            .nest("/projector-mysql", projector_mysql::start(mysql, supervisor, health).await?);
+            .nest(
+                "/sequencer",
+                sequencer::start(sequencer, supervisor, health).await?,
+            )
+            .nest(
+                "/projector-unread",
+                projector_unread::start(unread, supervisor, health).await?,
+            )
+            .nest(
+                "/projector-mysql",
+                projector_mysql::start(mysql, supervisor, health).await?,
+            );
         let readers = query_api::start(query, supervisor, health).await?;
-        process.listen("ingest.listen", ingest_listen, producers).await?;
-        process.listen("query_api.listen", query_listen, readers).await?;
+        process
+            .listen("ingest.listen", ingest_listen, producers)
+            .await?;
+        process
+            .listen("query_api.listen", query_listen, readers)
+            .await?;
         Ok(())
     })
     .await

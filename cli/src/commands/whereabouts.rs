@@ -16,7 +16,9 @@ pub(super) async fn run(
     } else {
         let mut table = Table::new(["", ""]);
         for (name, value) in answer.as_object().into_iter().flatten() {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             table.row([name.clone(), value]);
         }
         print!("{}", table.to_string().trim_start());

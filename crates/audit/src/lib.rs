@@ -1,1 +1,16 @@
-//! Not built yet.
+#![doc = include_str!("../README.md")]
+
+mod compare;
+mod ends;
+mod error;
+mod fold;
+mod options;
+mod report;
+mod run;
+mod stream;
+mod wait;
+
+pub use error::AuditError;
+pub use options::{Options, Progress, Scope, Sources};
+pub use report::{Area, Check, Finding, InboundAccount, Kind, Report};
+pub use run::run;

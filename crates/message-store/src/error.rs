@@ -66,16 +66,16 @@ fn passes_with_time(number: u16) -> bool {
     match number {
         // Writing a file failed, no memory, disk full, table full, storage engine, threads.
         3 | 1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1114 | 1135 => true,
-        // Too many connections or resources in use.
-        1040 | 1203 | 1226 => true,
+        // Too many connections, resources or prepared statements in use.
+        1040 | 1203 | 1226 | 1461 => true,
         // Shutting down, aborted, killed, network.
         1053 | 1077 | 1079 | 1152 | 1158..=1161 | 1180 | 1184 | 1317 | 1927 | 2006 | 2013 => true,
         // Lock wait timeout, deadlock, row changed, statement ran too long.
         1020 | 1205 | 1213 | 1969 | 3024 => true,
         // Read-only server.
         1290 | 1836 => true,
-        // No partition for the row: the janitor adds the month. The table was altered under a snapshot.
-        1526 | 1412 => true,
+        // No partition for the row: the janitor adds the month. The table was altered under a snapshot or a statement.
+        1526 | 1412 | 1615 => true,
         // No such database or table: the schema is yet to be applied.
         1049 | 1146 => true,
         _ => false,

@@ -1,18 +1,19 @@
 #![doc = include_str!("../README.md")]
 
+mod arguments;
 mod config;
 mod contact;
 mod datetime;
 mod error;
 mod layout;
 mod message;
+mod multi_row;
 mod names;
 mod position;
 mod read;
 mod resume;
 mod schema;
 mod session;
-mod sql_text;
 mod store;
 mod write;
 

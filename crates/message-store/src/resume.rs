@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use schemas::{Partition, event::SrcMark};
 use serde::Serialize;
 
-use crate::{StoreError, sql_text};
+use crate::StoreError;
 
 /// Who keeps resume offsets here; each kind of rows has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -72,6 +72,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
+    /// `None` where nothing moves.
     pub(crate) fn new(
         table: &str,
         sink: Sink,
@@ -81,40 +82,46 @@ impl Moves {
         if moves.is_empty() {
             return Ok(None);
         }
+        // The statements are different every time, so they are not prepared, and the topic stands in them.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if !topic.chars().all(plain) {
+            return Err(StoreError::fatal(format!(
+                "{topic:?} is not the name of a topic"
+            )));
+        }
         Ok(Some(Self {
-            insert_missing: insert_missing(table, sink, topic, moves)?,
+            insert_missing: insert_missing(table, sink, topic, moves),
             update: update(table, sink, topic, moves),
             count: moves.len() as u64,
         }))
     }
 }
 
-fn insert_missing(
-    table: &str,
-    sink: Sink,
-    topic: &str,
-    moves: &[ResumeMove],
-) -> Result<Option<String>, StoreError> {
-    let head = format!(
-        "INSERT INTO {table} (sink, topic, partition_no, next_offset, src_epoch, src_offset) VALUES "
-    );
+fn insert_missing(table: &str, sink: Sink, topic: &str, moves: &[ResumeMove]) -> Option<String> {
+    let SrcMark { epoch, offset } = SrcMark::START;
+    let rows: Vec<String> = moves
+        .iter()
+        .filter(|step| step.from == Resume::START)
+        .map(|step| {
+            format!(
+                "('{}', '{topic}', {}, 0, {epoch}, {offset})",
+                sink.name(),
+                step.partition
+            )
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
     // The update of nothing takes the exclusive lock at once; INSERT IGNORE would take a shared one and deadlock.
-    let tail = " ON DUPLICATE KEY UPDATE partition_no = partition_no";
-    let fresh = moves.iter().filter(|step| step.from == Resume::START);
-    let statements = sql_text::multi_row(&head, tail, fresh, |values, step| {
-        values
-            .text(sink.name())
-            .text(topic)
-            .int(step.partition.get().into())
-            .int(step.from.next_offset)
-            .int(step.from.mark.epoch.into())
-            .int(step.from.mark.offset);
-        Ok(())
-    })?;
-    Ok(statements.into_iter().next().map(|statement| statement.sql))
+    Some(format!(
+        "INSERT INTO {table} (sink, topic, partition_no, next_offset, src_epoch, src_offset) VALUES {} \
+         ON DUPLICATE KEY UPDATE partition_no = partition_no",
+        rows.join(", ")
+    ))
 }
 
-/// One statement for all moves. Only numbers vary in it, apart from the two names.
+/// One statement for all moves.
 fn update(table: &str, sink: Sink, topic: &str, moves: &[ResumeMove]) -> String {
     let mut sql = format!("UPDATE {table} SET next_offset = ");
     push_case(&mut sql, moves, |to| to.next_offset);
@@ -122,27 +129,24 @@ fn update(table: &str, sink: Sink, topic: &str, moves: &[ResumeMove]) -> String 
     push_case(&mut sql, moves, |to| to.mark.epoch.into());
     sql.push_str(", src_offset = ");
     push_case(&mut sql, moves, |to| to.mark.offset);
-    sql.push_str(" WHERE sink = ");
-    sql_text::push_quoted(&mut sql, sink.name());
-    sql.push_str(" AND topic = ");
-    sql_text::push_quoted(&mut sql, topic);
-    for (
-        i,
-        ResumeMove {
-            partition, from, ..
-        },
-    ) in moves.iter().enumerate()
-    {
-        let joint = if i == 0 { " AND (" } else { " OR " };
-        let (next, SrcMark { epoch, offset }) = (from.next_offset, from.mark);
-        write!(
-            sql,
-            "{joint}(partition_no = {partition} AND next_offset = {next} AND src_epoch = {epoch} AND src_offset = {offset})"
-        )
-        .expect("a String takes everything");
-    }
-    sql.push(')');
+    let conditions: Vec<String> = moves.iter().map(condition).collect();
+    let (sink, conditions) = (sink.name(), conditions.join(" OR "));
+    write!(
+        sql,
+        " WHERE sink = '{sink}' AND topic = '{topic}' AND ({conditions})"
+    )
+    .expect("a String takes everything");
     sql
+}
+
+fn condition(step: &ResumeMove) -> String {
+    let ResumeMove {
+        partition, from, ..
+    } = step;
+    let (next, SrcMark { epoch, offset }) = (from.next_offset, from.mark);
+    format!(
+        "(partition_no = {partition} AND next_offset = {next} AND src_epoch = {epoch} AND src_offset = {offset})"
+    )
 }
 
 fn push_case(sql: &mut String, moves: &[ResumeMove], value: impl Fn(&Resume) -> i64) {

@@ -9,20 +9,20 @@ use sqlx::{
 };
 use tokio::time::{error::Elapsed, timeout};
 
-use crate::{MySqlConfig, ServerConfig, StoreError, TlsMode};
+use crate::{MySqlConfig, ServerConfig, StoreError, TlsMode, multi_row::MultiRow};
 
 /// What every session relies on, whatever the server's defaults are.
 ///
-/// - `NO_BACKSLASH_ESCAPES` is what makes the literals of `sql_text` safe.
 /// - READ COMMITTED: a write locks the rows that it names and no gaps, so writers of different partitions do not meet.
 /// - The lock timeouts keep one that waits for an ALTER TABLE, or the other way round, from holding up all others.
 const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_bin; \
     SET SESSION time_zone = '+00:00', lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
-    sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_BACKSLASH_ESCAPES'; \
+    sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'; \
     SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// How many prepared statements a connection keeps. All of them count against the server's `max_prepared_stmt_count`.
-const STATEMENT_CACHE: usize = 256;
+/// How many prepared statements a connection keeps: those of `multi_row` for 64 tables, and some for reading. All of them
+/// count against the server's `max_prepared_stmt_count`, 16,382 by default.
+const STATEMENT_CACHE: usize = 320;
 
 /// A pool for one server. Nothing is connected yet.
 pub(crate) fn lazy_pool(server: &ServerConfig, config: &MySqlConfig) -> MySqlPool {
@@ -97,6 +97,20 @@ impl Session {
     /// Runs text without parameters, one statement or several; how many rows it matched or inserted.
     pub(crate) async fn execute(&mut self, sql: String) -> Result<u64, StoreError> {
         let statement = sqlx::raw_sql(AssertSqlSafe(sql));
+        self.clean = false;
+        let answer = timeout(self.deadline, statement.execute(&mut *self.connection)).await;
+        Ok(self.settle(answer)?.rows_affected())
+    }
+
+    /// Runs an INSERT; how many rows the server counted.
+    pub(crate) async fn insert(&mut self, statement: MultiRow) -> Result<u64, StoreError> {
+        let MultiRow {
+            sql,
+            arguments,
+            kept,
+            ..
+        } = statement;
+        let statement = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(kept);
         self.clean = false;
         let answer = timeout(self.deadline, statement.execute(&mut *self.connection)).await;
         Ok(self.settle(answer)?.rows_affected())

@@ -1,15 +1,14 @@
-//! A temporary directory that goes away with this process, however the process ends.
+//! Cleaning up after this process, however the process ends.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::StackError;
 
-/// Waits for the end of its input, which is our end, and removes the directory. Servers that are being killed at that
-/// moment may still write a file, so it tries for some seconds.
-const SCRIPT: &str = r#"
-cat >/dev/null
+/// Servers that are being killed at that moment may still write a file, so it tries for some seconds.
+const REMOVE_DIR: &str = r#"
 tries=0
 until rm -rf -- "$1" 2>/dev/null || [ "$tries" -ge 50 ]; do
     tries=$((tries + 1))
@@ -17,11 +16,44 @@ until rm -rf -- "$1" 2>/dev/null || [ "$tries" -ge 50 ]; do
 done
 "#;
 
+/// A shell script that runs when the value is dropped, and also when this process is killed.
+#[derive(Debug)]
+pub(crate) struct CleanUp {
+    shell: Child,
+}
+
+impl CleanUp {
+    /// The script finds the argument as `$1`.
+    pub(crate) fn arrange(script: &str, argument: impl AsRef<OsStr>) -> Result<Self, StackError> {
+        // It waits for the end of its input, which is our end.
+        let waiting = format!("cat >/dev/null\n{script}");
+        let shell = Command::new("sh")
+            .args(["-c", &waiting, "clean-up"])
+            .arg(argument)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Outside our process group, so that a Ctrl-C in the terminal does not reach it.
+            .process_group(0)
+            .spawn()
+            .map_err(StackError::io("start sh"))?;
+        Ok(Self { shell })
+    }
+}
+
+impl Drop for CleanUp {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        // Nothing more can be done about what does not go.
+        let _ = self.shell.wait();
+    }
+}
+
 /// A temporary directory, removed when the value is dropped and also when this process is killed.
 #[derive(Debug)]
 pub(crate) struct DisposableDir {
     path: PathBuf,
-    remover: Child,
+    _clean_up: CleanUp,
 }
 
 impl DisposableDir {
@@ -31,32 +63,15 @@ impl DisposableDir {
             .prefix("tidemark servers ")
             .tempdir()
             .map_err(StackError::io("make a temporary directory"))?;
-        let remover = Command::new("sh")
-            .args(["-c", SCRIPT, "remove-when-done"])
-            .arg(dir.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // Outside our process group, so that a Ctrl-C in the terminal does not reach it.
-            .process_group(0)
-            .spawn()
-            .map_err(StackError::io("start sh"))?;
+        let clean_up = CleanUp::arrange(REMOVE_DIR, dir.path())?;
         Ok(Self {
             path: dir.keep(),
-            remover,
+            _clean_up: clean_up,
         })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
-    }
-}
-
-impl Drop for DisposableDir {
-    fn drop(&mut self) {
-        drop(self.remover.stdin.take());
-        // Nothing more can be done about a directory that does not go.
-        let _ = self.remover.wait();
     }
 }
 

@@ -96,6 +96,22 @@ pub enum StackError {
         /// What there is.
         known: Vec<String>,
     },
+    /// A container could not be started, or cannot be reached on 127.0.0.1.
+    #[error("no container of {image}: {reason}")]
+    Container {
+        /// The image, with its tag.
+        image: String,
+        /// What the engine or the readiness check said.
+        reason: String,
+    },
+    /// `TIDEMARK_TEST_SERVERS` names no kind of servers that this program can start.
+    #[error("TIDEMARK_TEST_SERVERS is {given:?}, but there are only: {}", known.join(", "))]
+    UnknownServers {
+        /// What was given.
+        given: String,
+        /// What there is.
+        known: Vec<String>,
+    },
     /// There is no home directory to keep Kafka's jars in.
     #[error("no place for Kafka's jars: set TIDEMARK_CACHE, XDG_CACHE_HOME or HOME")]
     NoCacheDir,

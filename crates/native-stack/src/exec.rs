@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus};
 use rustix::process::Signal;
 
 use crate::test_servers::{ENV_KAFKA, ENV_MYSQL, ENV_REDIS};
+use crate::throw_away::ThrowAwayServers;
 use crate::{FreshServers, StackConfig, StackError, install};
 
 /// What a shell answers when a command ended by a signal, plus the signal's number.
@@ -15,10 +16,9 @@ const EXIT_BY_SIGNAL: i32 = 128;
 /// Installs what is missing, starts fresh servers on free ports, runs the command with their addresses in the
 /// environment (see [`crate::TestServers`]) and gives its exit code. The servers and their data are gone afterwards,
 /// also if this process is interrupted: the kernel then kills the servers, and a waiting shell removes the data.
+/// With the feature `docker` the servers are containers where a Docker engine answers.
 pub fn exec_with_fresh_servers(command: &[OsString]) -> Result<i32, StackError> {
-    let config = StackConfig::default();
-    install(&config)?;
-    let servers = FreshServers::start_with(&config)?;
+    let servers = start_servers(&StackConfig::default())?;
     let endpoints = servers.endpoints();
     let (program, args) = command
         .split_first()
@@ -34,6 +34,14 @@ pub fn exec_with_fresh_servers(command: &[OsString]) -> Result<i32, StackError> 
         .status()
         .map_err(StackError::io(format!("run {}", program.display())))?;
     Ok(exit_code(status))
+}
+
+fn start_servers(config: &StackConfig) -> Result<ThrowAwayServers, StackError> {
+    let installed = install(config);
+    if let Err(error) = &installed {
+        tracing::warn!(%error, "no native servers, which tests that stop or kill a server need");
+    }
+    ThrowAwayServers::start(|| installed.and_then(|()| FreshServers::start_with(config)))
 }
 
 /// Lets the command be told to stop when this process is killed; without its servers it could only fail.

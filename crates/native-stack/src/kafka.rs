@@ -15,7 +15,7 @@ use crate::template::render;
 use crate::tools::Tool;
 use crate::{Memory, StackError, probe};
 
-const CONFIG: &str = include_str!("../../../compose/native/kafka.properties.template");
+pub(crate) const CONFIG: &str = include_str!("../../../compose/native/kafka.properties.template");
 const LOGGING: &str = include_str!("../../../compose/native/kafka-log4j2.properties");
 const LOGGING_FILE: &str = "kafka-log4j2.properties";
 

@@ -2,6 +2,8 @@
 
 mod config;
 mod disposal;
+#[cfg(feature = "docker")]
+mod docker;
 mod error;
 mod exec;
 mod fresh;
@@ -23,6 +25,7 @@ mod start;
 mod stop;
 mod template;
 mod test_servers;
+mod throw_away;
 mod tools;
 
 pub use config::{Memory, Ports, StackConfig};

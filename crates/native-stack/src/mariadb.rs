@@ -10,7 +10,7 @@ use crate::template::render;
 use crate::tools::Tool;
 use crate::{Memory, StackError, probe};
 
-const CONFIG: &str = include_str!("../../../compose/native/mariadb.cnf.template");
+pub(crate) const CONFIG: &str = include_str!("../../../compose/native/mariadb.cnf.template");
 /// Run by the server at every start before it takes connections, so there is no moment without the user.
 const INIT_SQL: &str = include_str!("../../../compose/native/mariadb-init.sql");
 const USER: &str = "tidemark";

@@ -9,7 +9,7 @@ use crate::template::render;
 use crate::tools::Tool;
 use crate::{StackError, probe};
 
-const CONFIG: &str = include_str!("../../../compose/native/redis.conf.template");
+pub(crate) const CONFIG: &str = include_str!("../../../compose/native/redis.conf.template");
 
 /// A Redis server.
 #[derive(Debug, Clone)]

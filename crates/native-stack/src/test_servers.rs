@@ -3,6 +3,7 @@
 use std::env;
 use std::sync::OnceLock;
 
+use crate::throw_away::ThrowAwayServers;
 use crate::{Endpoints, FreshServers, StackError};
 
 pub(crate) const ENV_KAFKA: &str = "TIDEMARK_TEST_KAFKA";
@@ -23,7 +24,8 @@ pub struct TestServers {
 impl TestServers {
     /// The servers named by `TIDEMARK_TEST_KAFKA`, `TIDEMARK_TEST_REDIS` and `TIDEMARK_TEST_MYSQL` if all three are
     /// set (`tidemark stack exec` does), else servers of this process's own: the first call starts them, which takes
-    /// some seconds, and they end with the process.
+    /// some seconds, and they end with the process. With the feature `docker` they are containers where a Docker
+    /// engine answers; `TIDEMARK_TEST_SERVERS=native` or `=docker` decides otherwise.
     ///
     /// # Panics
     /// If the servers cannot be started; the message says why. No test can go on then.
@@ -47,14 +49,14 @@ fn from_env() -> Option<TestServers> {
 }
 
 fn own() -> Result<TestServers, StackError> {
-    let fresh = FreshServers::start()?;
+    let servers = ThrowAwayServers::start(FreshServers::start)?;
     let Endpoints {
         kafka_brokers,
         redis_url,
         mysql_url,
-    } = fresh.endpoints();
+    } = servers.endpoints();
     // Never dropped: they are to live exactly as long as this process.
-    std::mem::forget(fresh);
+    std::mem::forget(servers);
     Ok(TestServers {
         kafka_brokers,
         redis_url,

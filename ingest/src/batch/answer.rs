@@ -5,7 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 use axum::body::{Body, Bytes};
 use futures::stream;
 
-use super::results::{LineResult, Results};
+use super::{results::Results, state::LineResult};
 use crate::media::BatchEncoding;
 
 /// Takes results as the client reads them; dropped when the client goes or everything was sent.

@@ -16,8 +16,8 @@ use super::{
     framer::{Framer, Unframed},
     items::ItemFramer,
     lines::LineFramer,
-    results::{LineResult, Tally},
     slots::Failure,
+    state::{LineResult, Tally},
 };
 use crate::{
     accepted::{not_appended, unknown_outcome},
@@ -108,7 +108,7 @@ impl BatchEncoding {
     pub(super) fn write(self, out: &mut Vec<u8>, result: LineResult) {
         match result {
             LineResult::Accepted { line, at, made_up } => {
-                self.write_accepted(out, line, at, made_up)
+                self.write_accepted(out, line, at, made_up);
             }
             LineResult::Failed {
                 line,

@@ -14,7 +14,8 @@ use tokio::{
 use super::{
     delivery::LineDelivery,
     framer::{Frame, Framer},
-    results::{Note, Results, held_bytes},
+    results::Results,
+    state::{Note, held_bytes},
 };
 use crate::{
     accepted::{no_room, stopping},

@@ -12,6 +12,7 @@ mod items;
 mod lines;
 mod results;
 mod slots;
+mod state;
 
 use std::sync::Arc;
 

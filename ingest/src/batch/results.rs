@@ -1,26 +1,20 @@
 //! What became of the lines of one batch: filled by its reader and by delivery reports, emptied by the answer.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event_log::DeliveryFailure;
 use problem::ProblemKind;
-use schemas::{InboundPosition, Partition};
+use schemas::Partition;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::slots::{Failure, Slot, SlotQueue};
+use super::state::{LineResult, Note, State};
 use crate::{
     metrics::IngestMetrics,
     posted::EventKind,
     room::{Room, Taken},
 };
-
-/// How many results are taken at a time.
-const TAKE: usize = 512;
 
 /// The results of one batch. One structure for all its lines: a line costs 16 bytes here and no channel of its own.
 pub(crate) struct Results {
@@ -32,81 +26,11 @@ pub(crate) struct Results {
     pub(super) metrics: Arc<IngestMetrics>,
 }
 
-struct State {
-    slots: SlotQueue,
-    /// What does not fit into a slot, with its slot's index, in their order.
-    notes: VecDeque<(u32, Note)>,
-    /// Room for what is in here.
-    held: Taken,
-    /// Lines without a delivery report, those dropped from `slots` too.
-    pending: u32,
-    tally: Tally,
-    end: Option<End>,
-    last_taken: Instant,
-}
-
-/// More about a line than its slot has space for.
-pub(crate) enum Note {
-    /// The client_msg_id that its message was given.
-    MadeUp(Uuid),
-    /// The result of a line that was refused, as it will be sent.
-    Refusal(Box<[u8]>),
-}
-
-/// How many lines were answered, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) accepted: u64,
-    pub(crate) rejected: u64,
-}
-
-/// No more lines will come.
-struct End {
-    /// What is said before the summary, as it will be sent.
-    last_words: Option<Box<[u8]>>,
-}
-
-/// One thing to send.
-pub(crate) enum LineResult {
-    Accepted {
-        line: u32,
-        at: InboundPosition,
-        made_up: Option<Uuid>,
-    },
-    Failed {
-        line: u32,
-        kind: EventKind,
-        failure: Failure,
-        made_up: Option<Uuid>,
-    },
-    Written(Box<[u8]>),
-    Summary(Tally),
-}
-
-/// What a result takes here, bytes, until the client has taken it.
-pub(crate) fn held_bytes(note: Option<&Note>) -> u32 {
-    const NOTE_BYTES: usize = 2 * size_of::<(u32, Note)>();
-    let bytes = match note {
-        None => 0,
-        Some(Note::MadeUp(_)) => NOTE_BYTES,
-        Some(Note::Refusal(written)) => NOTE_BYTES + written.len(),
-    };
-    (size_of::<Slot>() + bytes) as u32
-}
-
 impl Results {
     /// Results that take their room from `room`.
     pub(crate) fn new(room: &Arc<Room>, metrics: Arc<IngestMetrics>) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
-                slots: SlotQueue::default(),
-                notes: VecDeque::new(),
-                held: Taken::nothing(room),
-                pending: 0,
-                tally: Tally::default(),
-                end: None,
-                last_taken: Instant::now(),
-            }),
+            state: Mutex::new(State::new(room)),
             ready: Notify::new(),
             gone: CancellationToken::new(),
             metrics,
@@ -121,21 +45,14 @@ impl Results {
         made_up: Option<Uuid>,
         room: Taken,
     ) -> u32 {
-        let mut state = self.lock();
-        state.pending += 1;
-        state.push(
-            Slot::Pending { line, partition },
-            made_up.map(Note::MadeUp),
-            room,
-        )
+        self.lock().expect(line, partition, made_up, room)
     }
 
     /// Adds a line that was refused; `room` is what [`held_bytes`] says.
     pub(crate) fn refuse(&self, line: u32, refusal: Note, room: Taken) {
         let mut state = self.lock();
-        state.tally.rejected += 1;
-        let index = state.push(Slot::Refused { line }, Some(refusal), room);
-        let is_first = state.slots.first_index() == index;
+        let index = state.refuse(line, refusal, room);
+        let is_first = state.first_index() == index;
         drop(state);
         if is_first {
             self.ready.notify_one();
@@ -145,32 +62,18 @@ impl Results {
     /// Says that no more lines will come. `last_words` is the result of the line at which the reading stopped, if it did. Only the first
     /// call counts.
     pub(crate) fn finish(&self, last_words: Option<Box<[u8]>>) {
-        let mut state = self.lock();
-        if state.end.is_some() {
-            return;
-        }
-        state.tally.rejected += u64::from(last_words.is_some());
-        state.end = Some(End { last_words });
-        drop(state);
+        self.lock().finish(last_words);
         self.ready.notify_one();
     }
 
     /// Whether no more lines will come.
     pub(crate) fn is_finished(&self) -> bool {
-        self.lock().end.is_some()
+        self.lock().is_finished()
     }
 
     /// Drops all results that the client did not take; `last_words`, given the line of the first of them, are said instead.
     pub(crate) fn give_up(&self, last_words: impl FnOnce(u32) -> Box<[u8]>) {
-        let mut state = self.lock();
-        let Some(first) = state.slots.first() else {
-            return;
-        };
-        state.drop_all();
-        state.end = Some(End {
-            last_words: Some(last_words(first.line())),
-        });
-        drop(state);
+        self.lock().give_up(last_words);
         self.ready.notify_one();
     }
 
@@ -188,9 +91,7 @@ impl Results {
 
     /// When the client last took something, and whether there is something that it could take.
     pub(crate) fn progress(&self) -> (Instant, bool) {
-        let state = self.lock();
-        let is_ready = state.slots.first().is_some_and(|slot| !slot.is_pending());
-        (state.last_taken, is_ready)
+        self.lock().progress()
     }
 
     /// Cancelled when nobody will take results any more.
@@ -216,9 +117,9 @@ impl Results {
             Err(failure) => self.count_failure(failure),
         }
         let mut state = self.lock();
-        let is_first = state.slots.first_index() == index;
+        let is_first = state.first_index() == index;
         state.complete(index, kind, outcome);
-        let is_last = state.pending == 0 && state.end.is_some();
+        let is_last = state.is_answered();
         drop(state);
         if is_first || is_last {
             self.ready.notify_one();
@@ -243,125 +144,9 @@ impl Results {
     }
 }
 
-impl State {
-    fn push(&mut self, slot: Slot, note: Option<Note>, room: Taken) -> u32 {
-        self.held.absorb(room);
-        let index = self.slots.push(slot);
-        self.notes.extend(note.map(|note| (index, note)));
-        index
-    }
-
-    fn complete(&mut self, index: u32, kind: EventKind, outcome: Result<i64, DeliveryFailure>) {
-        self.pending -= 1;
-        match outcome {
-            Ok(_) => self.tally.accepted += 1,
-            Err(_) => self.tally.rejected += 1,
-        }
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        if let Slot::Pending { line, partition } = *slot {
-            *slot = match outcome {
-                Ok(offset) => Slot::Accepted {
-                    line,
-                    partition,
-                    offset,
-                },
-                Err(failure) => Slot::Failed {
-                    line,
-                    kind,
-                    failure: failure.into(),
-                },
-            };
-        }
-    }
-
-    /// Takes what is ready, from the front up to the first line without a result.
-    fn take(&mut self) -> Vec<LineResult> {
-        let mut taken = Vec::new();
-        let mut freed_bytes = 0;
-        while taken.len() < TAKE
-            && let Some(slot) = self.slots.first()
-            && !slot.is_pending()
-        {
-            let note = self.note_of_first();
-            freed_bytes += held_bytes(note.as_ref());
-            taken.push(result_of(slot, note));
-            self.slots.pop();
-        }
-        self.held.give_back(freed_bytes);
-        if self.slots.first().is_none() && self.pending == 0 {
-            if let Some(end) = self.end.as_mut() {
-                taken.extend(end.last_words.take().map(LineResult::Written));
-                taken.push(LineResult::Summary(self.tally));
-            }
-        }
-        if !taken.is_empty() {
-            self.last_taken = Instant::now();
-        }
-        taken
-    }
-
-    fn note_of_first(&mut self) -> Option<Note> {
-        let first = self.slots.first_index();
-        match self.notes.front() {
-            Some((index, _)) if *index == first => self.notes.pop_front().map(|(_, note)| note),
-            _ => None,
-        }
-    }
-
-    fn drop_all(&mut self) {
-        self.slots.clear();
-        self.notes = VecDeque::new();
-        let everything = self.held.bytes();
-        self.held.give_back(everything);
-    }
-}
-
-fn result_of(slot: Slot, note: Option<Note>) -> LineResult {
-    let made_up = match note {
-        Some(Note::Refusal(written)) => return LineResult::Written(written),
-        Some(Note::MadeUp(id)) => Some(id),
-        None => None,
-    };
-    match slot {
-        Slot::Accepted {
-            line,
-            partition,
-            offset,
-        } => LineResult::Accepted {
-            line,
-            at: InboundPosition { partition, offset },
-            made_up,
-        },
-        Slot::Failed {
-            line,
-            kind,
-            failure,
-        } => LineResult::Failed {
-            line,
-            kind,
-            failure,
-            made_up,
-        },
-        Slot::Pending { .. } | Slot::Refused { .. } => {
-            unreachable!("only results are taken, and every refusal has its note")
-        }
-    }
-}
-
-impl From<DeliveryFailure> for Failure {
-    fn from(failure: DeliveryFailure) -> Self {
-        match failure {
-            DeliveryFailure::Refused(_) => Self::NotAppended,
-            DeliveryFailure::Unknown(_) => Self::Unknown,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::state::held_bytes, *};
 
     const CAPACITY: u32 = 10_000;
 

@@ -7,8 +7,8 @@ use axum::{
 use problem::Problem;
 
 use crate::{
-    accepted::AcceptedBody, json, json::MessageBody, media::SingleEncoding, protobuf,
-    service::Ingest, single,
+    accepted::AcceptedBody, json, json::MessageBody, media::SingleEncoding, openapi::Refusal,
+    protobuf, service::Ingest, single,
 };
 
 /// Send a message
@@ -30,12 +30,7 @@ use crate::{
             (AcceptedBody = "application/json"),
             (Vec<u8> = "application/x-protobuf"),
         )),
-        (status = 400, description = "A field, or the body, is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 408, description = "The body did not arrive in time.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "The media type is none of the two.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too much is under way; nothing was done.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Not done, or of unknown outcome: the `type` tells.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
     ),
 )]
 pub(crate) async fn post_message(

@@ -94,6 +94,9 @@ mod tests {
         let Outcome::Refused { reason, detail } = refused(&record) else {
             panic!("not refused");
         };
-        assert_eq!((reason.as_str(), detail.as_str()), ("conflict", "another msg"));
+        assert_eq!(
+            (reason.as_str(), detail.as_str()),
+            ("conflict", "another msg")
+        );
     }
 }

@@ -5,11 +5,14 @@ use std::ops::{ControlFlow, Range};
 use event_log::{LogReader, Record};
 use schemas::{
     InboundPosition, TimestampMs,
-    event::{Body, Event, SrcMark},
+    event::{Event, SrcMark},
     topics::Topic,
 };
 
-use super::readers::{Budget, LookupError};
+use super::{
+    outcome::Outcome,
+    readers::{Budget, LookupError},
+};
 
 /// How far before its own time a record that emitted nothing is looked for.
 const LOOK_BACK: i64 = 1_000;
@@ -19,13 +22,8 @@ const LOOK_BACK: i64 = 1_000;
 pub(super) enum Fate {
     /// It has not come to it yet.
     Pending,
-    /// It caused this event.
-    Emitted {
-        /// The event's offset.
-        offset: i64,
-        /// The event.
-        event: Event,
-    },
+    /// It caused an event, which says this.
+    Emitted(Outcome),
     /// It caused none.
     Silent {
         /// The offset of an event that answers for it: everything that was sequenced before it is below.
@@ -86,12 +84,14 @@ fn scan(
 /// What one record tells. Sources appear in order the first time, and repeats of a former owner come only later, so the first record at or
 /// above what is sought decides.
 fn told_by(record: &Record, sought: SrcMark) -> Fate {
-    let offset = record.offset;
+    let silent = Fate::Silent {
+        before: record.offset,
+    };
     match Event::parse(record.bytes(), record.timestamp) {
-        Ok(event) if event.src.mark == sought && event.body != Body::Progress => {
-            Fate::Emitted { offset, event }
+        Ok(event) if event.src.mark == sought => {
+            Outcome::of_event(record.offset, event).map_or(silent, Fate::Emitted)
         }
-        Ok(event) if event.src.mark >= sought => Fate::Silent { before: offset },
+        Ok(event) if event.src.mark > sought => silent,
         // What is no event is the projectors' to report.
         Ok(_) | Err(_) => Fate::Pending,
     }
@@ -101,7 +101,7 @@ fn told_by(record: &Record, sought: SrcMark) -> Fate {
 mod tests {
     use schemas::{
         Partition,
-        event::{Rules, Source},
+        event::{Body, Rules, Source},
     };
 
     use super::*;
@@ -142,7 +142,11 @@ mod tests {
             assert_eq!(told_by(&record, sought), fate);
         }
         let found = told_by(&record(sought, control()), sought);
-        assert!(matches!(found, Fate::Emitted { offset: 70, .. }));
+        let changed = Outcome::RulesChanged {
+            events_offset: 70,
+            ts: "1970-01-01T00:00:00.005Z".to_owned(),
+        };
+        assert_eq!(found, Fate::Emitted(changed));
     }
 
     #[test]

@@ -48,9 +48,7 @@ pub(crate) async fn lookup(
             let what = format!("a record at {position} of chat.inbound");
             Err(Problem::not_found(what).into())
         }
-        Told::Repeat { send, before } => {
-            deadline.bound(repeat(&api.store, send, before)).await?
-        }
+        Told::Repeat { send, before } => deadline.bound(repeat(&api.store, send, before)).await?,
     }
 }
 
@@ -63,7 +61,10 @@ fn ask_log(
 ) -> Result<Told, LookupError> {
     let InboundPosition { partition, offset } = position;
     let bounds = reader.bounds(Topic::Inbound, &[partition])?;
-    if bounds.get(&partition).is_none_or(|bounds| offset >= bounds.end) {
+    if bounds
+        .get(&partition)
+        .is_none_or(|bounds| offset >= bounds.end)
+    {
         return Ok(Told::NotThere);
     }
     // Retention may take it between the two questions, so only this one decides.
@@ -73,10 +74,7 @@ fn ask_log(
     let fate = fate::find(reader, position, record.timestamp, epoch, budget)?;
     let before = match fate {
         Fate::Pending => return Ok(Told::Outcome(Outcome::Pending)),
-        Fate::Emitted { offset, event } => {
-            let outcome = Outcome::of_event(offset, event);
-            return Ok(Told::Outcome(outcome.unwrap_or(Outcome::Pending)));
-        }
+        Fate::Emitted(outcome) => return Ok(Told::Outcome(outcome)),
         Fate::Silent { before } => before,
     };
     // Dead letters are acknowledged before anything later is produced (PROTOCOL S7), so by now it is there.
@@ -91,7 +89,9 @@ fn ask_log(
 fn without_trace(value: &[u8], before: i64) -> Told {
     match Command::parse(value) {
         Ok(Command::Send(send)) => Told::Repeat { send, before },
-        Ok(Command::ReadAck(ack)) => Told::Outcome(Outcome::ReadPositionKept { reader: ack.into() }),
+        Ok(Command::ReadAck(ack)) => {
+            Told::Outcome(Outcome::ReadPositionKept { reader: ack.into() })
+        }
         Ok(Command::Control(_)) => Told::Outcome(Outcome::Refused {
             reason: Reason::InvalidControl.to_string(),
             detail: "its dead letter is no longer retained".to_owned(),

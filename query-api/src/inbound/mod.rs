@@ -7,5 +7,5 @@ mod outcome;
 mod readers;
 
 pub(crate) use lookup::lookup;
-pub(crate) use outcome::{InboundOutcome, Outcome};
+pub(crate) use outcome::InboundOutcome;
 pub(crate) use readers::Readers;

@@ -23,7 +23,7 @@ pub(crate) struct InboundOutcome {
 }
 
 /// What became of it: `state` says which of these.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(crate) enum Outcome {
     /// The sequencer has not come to it yet.
@@ -97,7 +97,7 @@ pub(crate) enum Outcome {
 }
 
 /// Whose read position.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Reader {
     /// Who read.
     #[schema(value_type = String, example = "1000")]

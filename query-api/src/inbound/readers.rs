@@ -87,7 +87,11 @@ impl Readers {
     }
 
     fn take(&self) -> Result<LogReader, KafkaFault> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         idle.map_or_else(|| LogReader::new(&self.kafka), Ok)
     }
 

@@ -239,7 +239,9 @@ fn last_mid(rows: &[MessageRow]) -> Option<Mid> {
 
 fn now() -> TimestampMs {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    TimestampMs(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+    TimestampMs(since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }))
 }
 
 #[cfg(test)]

@@ -1,5 +1,10 @@
 //! The calls, one a file.
 
+#![allow(
+    unused_qualifications,
+    reason = "the attribute of each call repeats its arguments' types with paths of its own"
+)]
+
 pub(crate) mod conversations;
 pub(crate) mod inbound;
 pub(crate) mod messages;

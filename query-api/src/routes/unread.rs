@@ -179,11 +179,7 @@ async fn from_contacts(
         .ok_or_else(|| QueryError::Defect("contact rows are always whole".to_owned()))
 }
 
-async fn contact_marks(
-    api: &QueryApi,
-    uid: UserId,
-    needed: &Needed,
-) -> Result<Marks, QueryError> {
+async fn contact_marks(api: &QueryApi, uid: UserId, needed: &Needed) -> Result<Marks, QueryError> {
     let shard = api.store.layout().shard_of(Partition::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
     sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await

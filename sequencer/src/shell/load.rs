@@ -245,7 +245,8 @@ impl Loader {
         let found = Event::parse(record.value, record.ts)
             .ok()
             .map(|event| event.src);
-        if found == fold.before_next || dropped(Rule::S12Witness) {
+        let agrees = found.is_some() && found == fold.before_next;
+        if agrees || dropped(Rule::S12Witness) {
             let fold = std::mem::take(fold);
             self.begin_fold(fold)
         } else {

@@ -295,7 +295,7 @@ impl<Tag: Copy> Client<Tag> {
 
     /// The broker forgets this producer, if it has been idle.
     pub(crate) fn be_forgotten(&self, broker: &mut Broker) {
-        if self.batches.is_empty() {
+        if self.is_idle() {
             broker.forget(self.pid);
         }
     }

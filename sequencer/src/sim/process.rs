@@ -82,10 +82,6 @@ impl Outlet {
         }
     }
 
-    fn is_idle(&self) -> bool {
-        self.client.is_idle() && self.letters.is_empty() && self.snapshots.is_empty()
-    }
-
     fn saw_offset(&mut self, offset: i64) {
         // An offset that is not known may hide another's record.
         self.knows_of_another |= offset != self.next_offset;
@@ -142,8 +138,11 @@ impl Process {
         self.outlet.client.reconnect(broker);
     }
 
+    /// The broker forgets the producer. That takes 30 days without a record, so every report is long heard.
     pub(crate) fn be_forgotten(&self, broker: &mut Broker) {
-        self.outlet.client.be_forgotten(broker);
+        if self.settled.is_empty() {
+            self.outlet.client.be_forgotten(broker);
+        }
     }
 
     /// The group has given the partition to another, and this process learns of it.
@@ -151,10 +150,9 @@ impl Process {
         self.role = Role::Idle;
     }
 
-    /// Begins to own the partition, once nothing of an earlier shell is under way.
+    /// Begins to own the partition. Records of an earlier shell may still be under way.
     pub(crate) fn be_assigned(&mut self, shared: &mut Shared) -> Result<(), Trouble> {
-        let is_settled = self.outlet.is_idle() && self.settled.is_empty();
-        if !matches!(self.role, Role::Idle) || !is_settled {
+        if !matches!(self.role, Role::Idle) {
             return Ok(());
         }
         let mut snapshots = Assembler::default();
@@ -305,7 +303,7 @@ impl Process {
         self.settled.push_back(Settled::SnapshotStored(tag));
     }
 
-    /// Hears of one effect. A shell that is gone hears nothing.
+    /// Hears of one effect. A shell that is gone hears nothing; a failed append ends the process all the same.
     fn hear(&mut self, shared: &Shared) -> Result<(), Trouble> {
         let Some(settled) = self.settled.pop_front() else {
             return Ok(());
@@ -315,7 +313,8 @@ impl Process {
             Settled::DeadLettered(tag) | Settled::SnapshotStored(tag) => *tag,
         };
         let (Role::Owner(shell), true) = (&mut self.role, tag.shell == self.outlet.shell) else {
-            return Ok(());
+            let failed = matches!(&settled, Settled::Appended(report) if report.result.is_err());
+            return if failed { Err(Trouble::Ends) } else { Ok(()) };
         };
         let (io, now_ms) = (&mut self.outlet, shared.now_ms);
         let flow = match settled {

@@ -1,4 +1,3 @@
-
 ON DUPLICATE KEY UPDATE
     -- Assignments run from left to right: what asks for a mid comes before the mid itself is assigned.
     last_ts    = IF(VALUES(last_mid) > last_mid, VALUES(last_ts), last_ts),

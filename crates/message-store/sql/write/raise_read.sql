@@ -1,4 +1,3 @@
-
 ON DUPLICATE KEY UPDATE
     pcMid     = GREATEST(pcMid, VALUES(pcMid)),
     mobileMid = GREATEST(mobileMid, VALUES(mobileMid))

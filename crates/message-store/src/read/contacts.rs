@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use schemas::{Partition, TimestampMs, UserId};
 
-use super::{Arguments, ReadTx, decode};
-use crate::{ContactCursor, ContactRow, StoreError, datetime, names::Table};
+use super::{ReadTx, decode};
+use crate::{ContactCursor, ContactRow, StoreError, arguments::Arguments, datetime, names::Table};
 
 /// The last millisecond that a DATETIME has.
 const END_OF_TIME: TimestampMs = TimestampMs(253_402_300_799_999);

@@ -2,8 +2,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use schemas::{ClientMsgId, ConversationId, Mid, Ordinal, Partition, TimestampMs, UserId};
 
-use super::{Arguments, ReadTx, decode};
-use crate::{MessageRow, StoreError, datetime, names::Table};
+use super::{ReadTx, decode};
+use crate::{MessageRow, StoreError, arguments::Arguments, datetime, names::Table};
 
 /// The most messages that [`ReadTx::unread_messages`] returns, as the seed has it.
 pub const UNREAD_LIMIT: usize = 200;

@@ -9,13 +9,11 @@ mod scan;
 
 pub use messages::UNREAD_LIMIT;
 use schemas::{Partition, UserId};
-use sqlx::{
-    Encode, MySql, Type,
-    mysql::{MySqlArguments, MySqlRow},
-};
+use sqlx::mysql::MySqlRow;
 
 use crate::{
-    MessageStore, Shard, StoreError,
+    Layout, MessageStore, Shard, StoreError,
+    arguments::Arguments,
     names::{Names, Table},
     session::Session,
 };
@@ -27,7 +25,7 @@ use crate::{
 pub struct ReadTx {
     session: Session,
     names: Names,
-    layout: crate::Layout,
+    layout: Layout,
     shard: Shard,
 }
 
@@ -89,25 +87,5 @@ impl ReadTx {
         self.session
             .fetch_text(template.replace("{table}", table))
             .await
-    }
-}
-
-/// Parameters, in the order of their question marks.
-#[derive(Default)]
-struct Arguments(MySqlArguments, Option<StoreError>);
-
-impl Arguments {
-    fn with<'q, T: Encode<'q, MySql> + Type<MySql>>(mut self, value: T) -> Self {
-        if let Err(error) = sqlx::Arguments::add(&mut self.0, value) {
-            self.1 = Some(StoreError::fatal(error));
-        }
-        self
-    }
-
-    fn finish(self) -> Result<MySqlArguments, StoreError> {
-        match self.1 {
-            None => Ok(self.0),
-            Some(error) => Err(error),
-        }
     }
 }

@@ -1,7 +1,7 @@
 use schemas::{ConversationId, Partition, UserId};
 
-use super::{Arguments, ReadTx, decode};
-use crate::{ReadMids, StoreError, names::Table};
+use super::{ReadTx, decode};
+use crate::{ReadMids, StoreError, arguments::Arguments, names::Table};
 
 impl ReadTx {
     /// Up to where `uid` has read, as `read_chat_mid_<n>` has it. `contact_<n>` may be ahead of it, or behind: the truth is the larger.

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use schemas::{Partition, event::SrcMark};
 use sqlx::Row as _;
 
-use super::{Arguments, ReadTx};
-use crate::{Resume, Sink, StoreError, resume};
+use super::ReadTx;
+use crate::{Resume, Sink, StoreError, arguments::Arguments, resume};
 
 impl ReadTx {
     /// The resume offsets of `partitions`; a missing row is [`Resume::START`].

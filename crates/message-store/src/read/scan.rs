@@ -2,8 +2,8 @@
 
 use schemas::{Partition, UserId};
 
-use super::{Arguments, ReadTx, decode};
-use crate::{ContactRow, MessageRow, StoreError, StoredRead, names::Table};
+use super::{ReadTx, decode};
+use crate::{ContactRow, MessageRow, StoreError, StoredRead, arguments::Arguments, names::Table};
 
 impl ReadTx {
     /// The next `limit` rows of `chat_msg_<n>` behind the id `after` (−1 to begin), ascending.

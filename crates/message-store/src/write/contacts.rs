@@ -6,12 +6,14 @@ use super::{
 };
 use crate::{
     ContactDelta, MessageStore, PREVIEW_CHARS, ReadUpTo, ResumeMove, Shard, Sink, StoreError,
+    arguments::Arguments,
+    datetime,
+    multi_row::{Insert, Sizes},
     names::Table,
-    sql_text::{self, Values},
 };
 
 /// `kind` of a contact that is a user; groups will have their own.
-pub(crate) const KIND_DIRECT: i64 = 0;
+const KIND_DIRECT: i8 = 0;
 
 const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n";
@@ -28,10 +30,13 @@ pub(crate) async fn contacts(
     let sorted = by_table(store, shard, rows, partition_of, sort_key)?;
     let mut statements = Vec::new();
     for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-        let table = store.names().table(Table::Contact, rows[0].0);
-        let head = format!("INSERT INTO {table} ({COLUMNS}) VALUES ");
-        let tail = include_str!("../../sql/write/merge_contact.sql");
-        statements.extend(sql_text::multi_row(&head, tail, rows, push_row)?);
+        let insert = Insert {
+            table: &store.names().table(Table::Contact, rows[0].0),
+            columns: COLUMNS,
+            tail: include_str!("../../sql/write/merge_contact.sql"),
+            sizes: Sizes::Once,
+        };
+        statements.extend(insert.statements(rows, bind_row)?);
     }
     let feed = (Sink::Contacts, topic);
     Transaction::new(store, shard, feed, moves, statements, RowCheck::Upserted)?
@@ -39,27 +44,33 @@ pub(crate) async fn contacts(
         .await
 }
 
-fn push_row(
-    values: &mut Values<'_>,
+fn bind_row(
+    arguments: Arguments,
     (_, row): &(Partition, &ContactDelta),
-) -> Result<(), StoreError> {
-    values
-        .int(row.uid.get())
-        .int(KIND_DIRECT)
-        .int(row.peer.get());
-    match &row.last {
-        Some(last) => values
-            .int(last.mid.get())
-            .datetime(last.ts)?
-            .int(last.srcid.get())
-            .text(preview(&last.preview)),
-        None => values.int(0).datetime(TimestampMs(0))?.int(0).text(""),
+) -> Result<Arguments, StoreError> {
+    let arguments = arguments
+        .with(row.uid.get())
+        .with(KIND_DIRECT)
+        .with(row.peer.get());
+    let arguments = match &row.last {
+        Some(last) => arguments
+            .with(last.mid.get())
+            .with(datetime::to_column(last.ts)?)
+            .with(last.srcid.get())
+            .with(preview(&last.preview)),
+        None => arguments
+            .with(0_i64)
+            .with(datetime::to_column(TimestampMs(0))?)
+            .with(0_i64)
+            .with(""),
     };
-    values.int(row.peer_n.get()).int(row.own_n.get());
-    for ReadUpTo { mid, n } in [row.pc_read, row.mobile_read] {
-        values.int(mid.get()).int_or_null(n.map(Ordinal::get));
-    }
-    Ok(())
+    let arguments = arguments.with(row.peer_n.get()).with(row.own_n.get());
+    let reads = [row.pc_read, row.mobile_read];
+    Ok(reads
+        .into_iter()
+        .fold(arguments, |arguments, ReadUpTo { mid, n }| {
+            arguments.with(mid.get()).with(n.map(Ordinal::get))
+        }))
 }
 
 /// The first [`PREVIEW_CHARS`] characters.

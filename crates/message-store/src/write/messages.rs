@@ -6,11 +6,11 @@ use super::{
 };
 use crate::{
     MessageRow, MessageStore, ResumeMove, Shard, Sink, StoreError,
+    arguments::Arguments,
+    datetime,
+    multi_row::{Insert, Sizes},
     names::Table,
-    sql_text::{self, Values},
 };
-
-const COLUMNS: &str = "id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n";
 
 pub(crate) async fn messages(
     store: &MessageStore,
@@ -23,9 +23,13 @@ pub(crate) async fn messages(
     let sorted = by_table(store, shard, rows, partition_of, |row| (row.id, 0))?;
     let mut statements = Vec::new();
     for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-        let table = store.names().table(Table::ChatMsg, rows[0].0);
-        let head = format!("INSERT INTO {table} ({COLUMNS}) VALUES ");
-        statements.extend(sql_text::multi_row(&head, "", rows, push_row)?);
+        let insert = Insert {
+            table: &store.names().table(Table::ChatMsg, rows[0].0),
+            columns: "id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n",
+            tail: "",
+            sizes: Sizes::Kept,
+        };
+        statements.extend(insert.statements(rows, bind_row)?);
     }
     let feed = (Sink::Messages, topic);
     Transaction::new(store, shard, feed, moves, statements, RowCheck::All)?
@@ -33,20 +37,19 @@ pub(crate) async fn messages(
         .await
 }
 
-fn push_row(
-    values: &mut Values<'_>,
+fn bind_row(
+    arguments: Arguments,
     (n, row): &(Partition, &MessageRow),
-) -> Result<(), StoreError> {
+) -> Result<Arguments, StoreError> {
     let message = &row.message;
-    values
-        .int(row.id)
-        .int(message.srcid.get())
-        .int(message.destid.get())
-        .int(message.mid.get())
-        .text(&message.msg)
-        .datetime(row.ts)?
-        .int(n.get().into())
-        .text(message.client_msg_id.as_str())
-        .int(message.n.get());
-    Ok(())
+    Ok(arguments
+        .with(row.id)
+        .with(message.srcid.get())
+        .with(message.destid.get())
+        .with(message.mid.get())
+        .with(message.msg.as_str())
+        .with(datetime::to_column(row.ts)?)
+        .with(n.get())
+        .with(message.client_msg_id.as_str())
+        .with(message.n.get()))
 }

@@ -6,8 +6,9 @@ use super::{
 };
 use crate::{
     MessageStore, ReadRow, ResumeMove, Shard, Sink, StoreError,
+    arguments::Arguments,
+    multi_row::{Insert, Sizes},
     names::Table,
-    sql_text::{self, Values},
 };
 
 pub(crate) async fn reads(
@@ -22,11 +23,13 @@ pub(crate) async fn reads(
     let sorted = by_table(store, shard, rows, partition_of, sort_key)?;
     let mut statements = Vec::new();
     for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-        let table = store.names().table(Table::ReadChatMid, rows[0].0);
-        let head =
-            format!("INSERT INTO {table} (uid, sessionId, pcMid, mobileMid, hashvalue) VALUES ");
-        let tail = include_str!("../../sql/write/raise_read.sql");
-        statements.extend(sql_text::multi_row(&head, tail, rows, push_row)?);
+        let insert = Insert {
+            table: &store.names().table(Table::ReadChatMid, rows[0].0),
+            columns: "uid, sessionId, pcMid, mobileMid, hashvalue",
+            tail: include_str!("../../sql/write/raise_read.sql"),
+            sizes: Sizes::Once,
+        };
+        statements.extend(insert.statements(rows, bind_row)?);
     }
     let feed = (Sink::Reads, topic);
     Transaction::new(store, shard, feed, moves, statements, RowCheck::Upserted)?
@@ -34,12 +37,14 @@ pub(crate) async fn reads(
         .await
 }
 
-fn push_row(values: &mut Values<'_>, (n, row): &(Partition, &ReadRow)) -> Result<(), StoreError> {
-    values
-        .int(row.uid.get())
-        .text(&row.conversation.to_string())
-        .int(row.mids.pc.get())
-        .int(row.mids.mobile.get())
-        .int(n.get().into());
-    Ok(())
+fn bind_row(
+    arguments: Arguments,
+    (n, row): &(Partition, &ReadRow),
+) -> Result<Arguments, StoreError> {
+    Ok(arguments
+        .with(row.uid.get())
+        .with(row.conversation.to_string())
+        .with(row.mids.pc.get())
+        .with(row.mids.mobile.get())
+        .with(n.get()))
 }

@@ -1,8 +1,8 @@
 use sqlx::MySqlPool;
 
 use crate::{
-    MessageStore, ResumeMove, Shard, Sink, StoreError, resume::Moves, session::Session,
-    sql_text::MultiRow,
+    MessageStore, ResumeMove, Shard, Sink, StoreError, multi_row::MultiRow, resume::Moves,
+    session::Session,
 };
 
 /// Rows, and the offsets that say that they are there.
@@ -79,8 +79,9 @@ impl Transaction {
                 });
             }
         }
-        for MultiRow { sql, rows } in self.statements {
-            let affected = session.execute(sql).await?;
+        for statement in self.statements {
+            let rows = statement.rows;
+            let affected = session.insert(statement).await?;
             if self.rows == RowCheck::All && affected != rows {
                 return Err(StoreError::fatal(format!(
                     "an INSERT of {rows} rows affected {affected}"

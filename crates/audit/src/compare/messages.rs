@@ -1,0 +1,146 @@
+use std::sync::Arc;
+
+use event_log::LogReader;
+use message_store::{MessageRow, ReadTx, Sink, StoreError};
+use schemas::{
+    Partition,
+    event::{Body, Event},
+    topics::Topic,
+};
+
+use crate::{
+    AuditError, Check, Finding, Kind, Scope, Sources,
+    ends::{blocking, name},
+    fold::message_digest,
+};
+
+const PAGE: u32 = 2_000;
+
+/// One `chat_msg_<n>`, and what it must hold.
+pub(crate) struct MessageTable<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) reader: &'a Arc<LogReader>,
+    pub(crate) scope: Scope,
+    pub(crate) partition: Partition,
+    /// Offset and digest of every message below `end`, ascending.
+    pub(crate) messages: &'a [(i64, u64)],
+    pub(crate) end: i64,
+}
+
+/// Compares the table with the log, both below `end` and below the resume offset of the same snapshot (PROTOCOL M5).
+pub(crate) async fn compare_messages(
+    table: &MessageTable<'_>,
+    check: &mut Check,
+) -> Result<(), AuditError> {
+    let store = &table.sources.messages;
+    let topic = name(&table.sources.kafka, Topic::Events);
+    let mut snapshot = store.snapshot(store.layout().shard_of(table.partition)).await?;
+    let resume = snapshot.resume(Sink::Messages, &topic, &[table.partition]).await?;
+    let next = resume.get(&table.partition).map_or(0, |at| at.next_offset);
+    let below = table.messages.partition_point(|(id, _)| *id < next);
+    let mut walk = Walk {
+        table,
+        topic,
+        wanted: &table.messages[..below],
+        next,
+        check,
+    };
+    match walk.rows(&mut snapshot).await {
+        // What no column can rightly hold, somebody else wrote.
+        Err(AuditError::MySql(StoreError::Fatal(cause))) => {
+            let what = format!("chat_msg_{} cannot be read: {cause}", table.partition);
+            check.note(Finding::new(Kind::Different, what));
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Rows and messages side by side, both ascending by offset.
+struct Walk<'a> {
+    table: &'a MessageTable<'a>,
+    topic: String,
+    /// What was not met yet.
+    wanted: &'a [(i64, u64)],
+    /// The resume offset of the snapshot.
+    next: i64,
+    check: &'a mut Check,
+}
+
+impl Walk<'_> {
+    async fn rows(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
+        let mut after = -1;
+        loop {
+            let page = snapshot.scan_messages(self.table.partition, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            for row in &page {
+                if self.table.scope.has_conversation(row.message.conversation()) {
+                    self.meet(row).await?;
+                }
+            }
+        }
+        self.miss_below(i64::MAX);
+        Ok(())
+    }
+
+    async fn meet(&mut self, row: &MessageRow) -> Result<(), AuditError> {
+        self.miss_below(row.id);
+        match self.wanted.split_first() {
+            Some(((id, digest), rest)) if *id == row.id => {
+                self.wanted = rest;
+                self.check.compared += 1;
+                if *digest != message_digest(row.ts, &row.message) {
+                    let what = self.what_differs(row).await?;
+                    self.note(Kind::Different, row.id, what);
+                }
+            }
+            // Of events that came after the audit began.
+            _ if (self.table.end..self.next).contains(&row.id) => {}
+            _ => self.note(Kind::Extra, row.id, "no such message".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn miss_below(&mut self, id: i64) {
+        while let Some(((missing, _), rest)) = self.wanted.split_first()
+            && *missing < id
+        {
+            self.wanted = rest;
+            self.check.compared += 1;
+            self.note(Kind::Missing, *missing, "no row".to_owned());
+        }
+    }
+
+    fn note(&mut self, kind: Kind, id: i64, what: String) {
+        let partition = self.table.partition;
+        let what = format!("chat_msg_{partition}: {what}");
+        self.check.note(Finding::new(kind, what).at(&self.topic, partition, id));
+    }
+
+    /// The columns that differ; the record is read once more, and only for examples that will be shown.
+    async fn what_differs(&self, row: &MessageRow) -> Result<String, AuditError> {
+        if !self.check.wants_examples() {
+            return Ok(String::new());
+        }
+        let (partition, offset) = (self.table.partition, row.id);
+        let record = blocking(self.table.reader, move |reader| {
+            reader.record(Topic::Events, partition, offset)
+        });
+        let event = record.await?.and_then(|record| Event::parse(record.bytes(), record.timestamp).ok());
+        let Some(Event { ts, body: Body::Message(message), .. }) = event else {
+            return Ok("the row".to_owned());
+        };
+        let columns = [
+            ("srcid", message.srcid == row.message.srcid),
+            ("destid", message.destid == row.message.destid),
+            ("mid", message.mid == row.message.mid),
+            ("msg", message.msg == row.message.msg),
+            ("ts", ts == row.ts),
+            ("client_msg_id", message.client_msg_id == row.message.client_msg_id),
+            ("n", message.n == row.message.n),
+        ];
+        let names: Vec<&str> = columns.iter().filter(|(_, equal)| !equal).map(|(name, _)| *name).collect();
+        Ok(names.join(", "))
+    }
+}

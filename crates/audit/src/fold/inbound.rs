@@ -1,0 +1,144 @@
+//! Whether an inbound record got the answer that the log before it asks for.
+
+use schemas::{
+    ConversationId,
+    command::{Command, Control, ReadAck, SendMessage},
+    event::{Body, Message, ReadPosition, Rules},
+};
+
+use super::{
+    conversation::Conversation,
+    memory::{Memory, Remembered, SendKey},
+};
+
+/// Why a record may have no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// A repeat of a sequenced send.
+    Repeat,
+    /// A read-ack that moves nothing.
+    WithoutEffect,
+    /// Nothing accounts for it.
+    Unanswered,
+}
+
+/// A partition as it was before the record.
+pub(crate) struct Before<'a> {
+    pub(crate) conversation: Option<&'a Conversation>,
+    pub(crate) memory: &'a Memory,
+    pub(crate) rules: &'a Rules,
+    /// Log time at the record.
+    pub(crate) now: i64,
+}
+
+pub(crate) fn send_key(send: &SendMessage) -> SendKey<'_> {
+    SendKey {
+        srcid: send.srcid,
+        destid: send.destid,
+        client_msg_id: &send.client_msg_id,
+        msg: &send.msg,
+    }
+}
+
+pub(crate) fn message_key(message: &Message) -> SendKey<'_> {
+    SendKey {
+        srcid: message.srcid,
+        destid: message.destid,
+        client_msg_id: &message.client_msg_id,
+        msg: &message.msg,
+    }
+}
+
+pub(crate) fn conversation_of(command: &Command) -> Option<ConversationId> {
+    match command {
+        Command::Send(send) => Some(send.conversation()),
+        Command::ReadAck(ack) => Some(ack.conversation()),
+        Command::Control(_) => None,
+    }
+}
+
+/// Why a record without event and without dead letter has none.
+pub(crate) fn silence(command: &Command, before: &Before<'_>) -> Silence {
+    match command {
+        Command::Send(send) => {
+            match before.memory.recall(&send_key(send), before.now, before.rules) {
+                Remembered::Same => Silence::Repeat,
+                Remembered::Nothing | Remembered::Other => Silence::Unanswered,
+            }
+        }
+        Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Silence::WithoutEffect,
+        Command::ReadAck(_) | Command::Control(_) => Silence::Unanswered,
+    }
+}
+
+/// Nothing is unread in a note to oneself, nothing is read where there is no message, and no position goes back.
+fn moves_nothing(ack: &ReadAck, conversation: Option<&Conversation>) -> bool {
+    let id = ack.conversation();
+    id.is_to_self()
+        || conversation.is_none_or(|conversation| {
+            clamped(ack, conversation) <= conversation.read_mid(id, ack.uid, ack.device)
+        })
+}
+
+fn clamped(ack: &ReadAck, conversation: &Conversation) -> i64 {
+    let last = conversation.last_mid();
+    ack.mid.map_or(last, |mid| mid.get().min(last))
+}
+
+/// What of the command the event does not carry; `None` where it is its answer.
+pub(crate) fn mismatch(
+    command: &Command,
+    body: &Body,
+    conversation: Option<&Conversation>,
+) -> Option<&'static str> {
+    match (command, body) {
+        (Command::Send(send), Body::Message(message)) => send_mismatch(send, message),
+        (Command::ReadAck(ack), Body::ReadPosition(position)) => {
+            ack_mismatch(ack, position, conversation)
+        }
+        (Command::Control(control), Body::Control(rules)) => control_mismatch(control, rules),
+        _ => Some("the kind"),
+    }
+}
+
+fn send_mismatch(send: &SendMessage, message: &Message) -> Option<&'static str> {
+    let pairs = [
+        ("srcid", send.srcid == message.srcid),
+        ("destid", send.destid == message.destid),
+        ("client_msg_id", send.client_msg_id == message.client_msg_id),
+        ("msg", send.msg == message.msg),
+    ];
+    first_unequal(pairs)
+}
+
+fn ack_mismatch(
+    ack: &ReadAck,
+    position: &ReadPosition,
+    conversation: Option<&Conversation>,
+) -> Option<&'static str> {
+    let wanted = conversation.map_or(0, |conversation| clamped(ack, conversation));
+    let pairs = [
+        ("uid", ack.uid == position.uid),
+        ("peer", ack.peer == position.peer),
+        ("device", ack.device == position.device),
+        ("mid", wanted == position.mid.get()),
+    ];
+    first_unequal(pairs)
+}
+
+fn control_mismatch(control: &Control, rules: &Rules) -> Option<&'static str> {
+    fn kept<T: PartialEq>(asked: Option<T>, got: T) -> bool {
+        asked.is_none_or(|asked| asked == got)
+    }
+    let pairs = [
+        ("rule_version", kept(control.rule_version, rules.rule_version)),
+        ("dedup_window_ms", kept(control.dedup_window_ms, rules.dedup_window_ms)),
+        ("dedup_max_entries", kept(control.dedup_max_entries, rules.dedup_max_entries)),
+        ("max_msg_bytes", kept(control.max_msg_bytes, rules.max_msg_bytes)),
+    ];
+    first_unequal(pairs)
+}
+
+fn first_unequal<const N: usize>(pairs: [(&'static str, bool); N]) -> Option<&'static str> {
+    pairs.into_iter().find(|(_, equal)| !equal).map(|(name, _)| name)
+}

@@ -1,0 +1,148 @@
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use event_log::{Record, RisingMarks};
+use schemas::{
+    ConversationId, Partition, UserId,
+    event::{Body, Event},
+};
+
+use super::{contact::Contact, conversation::Conversation, partition::FoldedPartition};
+use crate::Scope;
+
+/// Where the fold of a partition has come.
+#[derive(Clone, Copy, Debug)]
+struct Tail {
+    next: i64,
+    marks: RisingMarks,
+}
+
+/// All conversations that were folded, as of the ends so far.
+pub(crate) struct Known {
+    scope: Scope,
+    conversations: HashMap<ConversationId, Conversation>,
+    /// Whom each user has a conversation with.
+    peers: HashMap<UserId, Vec<UserId>>,
+    tails: BTreeMap<Partition, Tail>,
+    /// Partitions whose log lost its beginning: what hangs on it is not known.
+    beheaded: HashSet<Partition>,
+}
+
+impl Known {
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            conversations: HashMap::new(),
+            peers: HashMap::new(),
+            tails: BTreeMap::new(),
+            beheaded: HashSet::new(),
+        }
+    }
+
+    /// Takes a partition's conversations over; its log begins at `start` and was folded up to `next`.
+    pub(crate) fn add(
+        &mut self,
+        partition: Partition,
+        start: i64,
+        next: i64,
+        marks: RisingMarks,
+        conversations: HashMap<ConversationId, Conversation>,
+    ) {
+        self.tails.insert(partition, Tail { next, marks });
+        if start > 0 {
+            self.beheaded.insert(partition);
+        }
+        for (id, conversation) in conversations {
+            self.introduce(id);
+            self.conversations.insert(id, conversation);
+        }
+    }
+
+    fn introduce(&mut self, id: ConversationId) {
+        self.peers.entry(id.lo()).or_default().push(id.hi());
+        if !id.is_to_self() {
+            self.peers.entry(id.hi()).or_default().push(id.lo());
+        }
+    }
+
+    /// Where the fold goes on in each partition.
+    pub(crate) fn next_offsets(&self) -> BTreeMap<Partition, i64> {
+        self.tails.iter().map(|(partition, tail)| (*partition, tail.next)).collect()
+    }
+
+    /// Goes on over a later record. What may be wrong with it is for the next audit to say.
+    pub(crate) fn extend(&mut self, record: &Record) {
+        let Some(tail) = self.tails.get_mut(&record.partition) else {
+            return;
+        };
+        tail.next = record.offset + 1;
+        let Ok(event) = Event::parse(record.bytes(), record.timestamp) else {
+            return;
+        };
+        let Some(id) = event.conversation().filter(|id| Partition::of(*id) == record.partition) else {
+            tail.marks.admit(event.src.mark);
+            return;
+        };
+        if !tail.marks.admit(event.src.mark) {
+            return;
+        }
+        if !self.conversations.contains_key(&id) {
+            self.introduce(id);
+        }
+        let conversation = self.conversations.entry(id).or_default();
+        let at = record.offset;
+        // Answers what is wrong, which is not asked here.
+        let _ = match &event.body {
+            Body::Message(message) => conversation.message(id, message, event.ts, at, false),
+            Body::ReadPosition(position) => conversation.read(id, position, at, false),
+            Body::Control(_) | Body::Progress => None,
+        };
+    }
+
+    /// Whether what `uid` sees of `peer` is asked for and can be told.
+    pub(crate) fn covers(&self, uid: UserId, peer: UserId) -> bool {
+        let partition = Partition::of(ConversationId::direct(uid, peer));
+        self.scope.has_side(uid, peer) && !self.beheaded.contains(&partition)
+    }
+
+    /// What is to be kept for `uid` of `peer`; `None` where the log has nothing.
+    pub(crate) fn contact(&self, uid: UserId, peer: UserId) -> Option<Contact> {
+        let id = ConversationId::direct(uid, peer);
+        self.conversations.get(&id).map(|conversation| conversation.contact(id, uid))
+    }
+
+    /// The offset of the newest event between two users.
+    pub(crate) fn newest_event(&self, uid: UserId, peer: UserId) -> Option<i64> {
+        let id = ConversationId::direct(uid, peer);
+        self.conversations.get(&id).map(Conversation::newest_event)
+    }
+
+    /// All that is to be kept for a user, by peer, as far as it is covered.
+    pub(crate) fn contacts(&self, uid: UserId) -> BTreeMap<UserId, Contact> {
+        let peers = self.peers.get(&uid).map(Vec::as_slice).unwrap_or_default();
+        peers
+            .iter()
+            .filter(|peer| self.covers(uid, **peer))
+            .filter_map(|peer| Some((*peer, self.contact(uid, *peer)?)))
+            .collect()
+    }
+
+    /// Everyone whose side of a conversation is covered, with the peer.
+    pub(crate) fn sides(&self) -> impl Iterator<Item = (UserId, UserId)> + '_ {
+        self.peers
+            .iter()
+            .flat_map(|(uid, peers)| peers.iter().map(|peer| (*uid, *peer)))
+            .filter(|(uid, peer)| self.covers(*uid, *peer))
+    }
+
+    /// Everyone in the log.
+    pub(crate) fn users(&self) -> impl Iterator<Item = UserId> + '_ {
+        self.peers.keys().copied()
+    }
+}
+
+impl FoldedPartition {
+    /// Hands the conversations over, when everything else has been used.
+    pub(crate) fn into_known(self, known: &mut Known, partition: Partition, start: i64, next: i64) {
+        known.add(partition, start, next, self.marks, self.conversations);
+    }
+}

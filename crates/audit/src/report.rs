@@ -1,0 +1,303 @@
+use std::fmt;
+
+use schemas::Partition;
+use serde::Serialize;
+
+use crate::Scope;
+
+/// What an audit found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What was looked at.
+    pub scope: Scope,
+    /// Differences over all areas; 0 is what a sound system has.
+    pub differences: u64,
+    /// Each area that was compared.
+    pub checks: Vec<Check>,
+    /// What became of the records of `chat.inbound`.
+    pub inbound: InboundAccount,
+    /// Records of `chat.events` that a former owner repeated, and readers pass over.
+    pub repeated_events: u64,
+    /// What could not be checked, and why.
+    pub unchecked: Vec<String>,
+}
+
+impl Report {
+    /// How many differences there are over all areas.
+    #[must_use]
+    pub fn differences(&self) -> u64 {
+        self.differences
+    }
+
+    /// One area.
+    #[must_use]
+    pub fn check(&self, area: Area) -> Option<&Check> {
+        self.checks.iter().find(|check| check.area == area)
+    }
+}
+
+/// What is compared with the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Area {
+    /// `chat.events` itself.
+    Events,
+    /// `chat.inbound`: every record has its answer.
+    Inbound,
+    /// `chat_msg_<n>`.
+    Messages,
+    /// `read_chat_mid_<n>`.
+    ReadPositions,
+    /// `contact_<n>`.
+    Contacts,
+    /// The state hashes in Redis, by user.
+    UnreadStates,
+    /// `pc-<uid>` and `mobile-<uid>`, by user.
+    UnreadViews,
+}
+
+impl Area {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Events => "chat.events",
+            Self::Inbound => "chat.inbound",
+            Self::Messages => "chat_msg",
+            Self::ReadPositions => "read_chat_mid",
+            Self::Contacts => "contact",
+            Self::UnreadStates => "redis states",
+            Self::UnreadViews => "redis views",
+        }
+    }
+}
+
+/// In what way something is not as the log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The log has it.
+    Missing,
+    /// The log does not have it.
+    Extra,
+    /// The log says otherwise.
+    Different,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Extra => "extra",
+            Self::Different => "different",
+        }
+    }
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// In what way.
+    pub kind: Kind,
+    /// Where, and in what; never a text of a message.
+    pub what: String,
+    /// The record that it is about, as `<topic> <partition>:<offset>`'s three parts.
+    pub topic: Option<String>,
+    /// Its partition.
+    pub partition: Option<Partition>,
+    /// Its offset: for a value, that of the newest event which speaks of it.
+    pub offset: Option<i64>,
+}
+
+impl Finding {
+    pub(crate) fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+            topic: None,
+            partition: None,
+            offset: None,
+        }
+    }
+
+    pub(crate) fn at(self, topic: &str, partition: Partition, offset: i64) -> Self {
+        Self {
+            topic: Some(topic.to_owned()),
+            partition: Some(partition),
+            offset: Some(offset),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.name(), self.what)?;
+        if let (Some(topic), Some(partition), Some(offset)) =
+            (&self.topic, self.partition, self.offset)
+        {
+            write!(f, " [{topic} {partition}:{offset}]")?;
+        }
+        Ok(())
+    }
+}
+
+/// One area.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// Which.
+    pub area: Area,
+    /// How many records, rows or users were compared.
+    pub compared: u64,
+    /// How many are not there.
+    pub missing: u64,
+    /// How many are there and should not be.
+    pub extra: u64,
+    /// How many are otherwise than the log says.
+    pub different: u64,
+    /// Some of them.
+    pub examples: Vec<Finding>,
+    #[serde(skip)]
+    limit: usize,
+}
+
+impl Check {
+    pub(crate) fn new(area: Area, limit: usize) -> Self {
+        Self {
+            area,
+            compared: 0,
+            missing: 0,
+            extra: 0,
+            different: 0,
+            examples: Vec::new(),
+            limit,
+        }
+    }
+
+    /// How many differences the area has.
+    #[must_use]
+    pub fn differences(&self) -> u64 {
+        self.missing + self.extra + self.different
+    }
+
+    pub(crate) fn wants_examples(&self) -> bool {
+        self.examples.len() < self.limit
+    }
+
+    pub(crate) fn note(&mut self, finding: Finding) {
+        *match finding.kind {
+            Kind::Missing => &mut self.missing,
+            Kind::Extra => &mut self.extra,
+            Kind::Different => &mut self.different,
+        } += 1;
+        if self.wants_examples() {
+            self.examples.push(finding);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        debug_assert_eq!(self.area, other.area);
+        self.compared += other.compared;
+        self.missing += other.missing;
+        self.extra += other.extra;
+        self.different += other.different;
+        let room = self.limit - self.examples.len().min(self.limit);
+        self.examples.extend(other.examples.into_iter().take(room));
+    }
+}
+
+/// What became of the records of `chat.inbound` that are retained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InboundAccount {
+    /// They have an event with their content.
+    pub sequenced: u64,
+    /// Sends that repeat a sequenced one within the window.
+    pub repeats: u64,
+    /// Read-acks at or below the position before them.
+    pub without_effect: u64,
+    /// They are in the dead letters.
+    pub dead_letters: u64,
+    /// They lie above the last source in `chat.events`.
+    pub pending: u64,
+    /// What would answer for them may lie before the start of `chat.events`.
+    pub unverifiable: u64,
+}
+
+impl InboundAccount {
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.sequenced += other.sequenced;
+        self.repeats += other.repeats;
+        self.without_effect += other.without_effect;
+        self.dead_letters += other.dead_letters;
+        self.pending += other.pending;
+        self.unverifiable += other.unverifiable;
+    }
+}
+
+impl fmt::Display for InboundAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} sequenced, {} repeats, {} acks without effect, {} dead letters, {} pending",
+            self.sequenced, self.repeats, self.without_effect, self.dead_letters, self.pending
+        )?;
+        if self.unverifiable > 0 {
+            write!(f, ", {} not verifiable", self.unverifiable)?;
+        }
+        Ok(())
+    }
+}
+
+/// A table for people, with examples under it.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [compared, missing, extra, different] = ["compared", "missing", "extra", "different"];
+        writeln!(f, "audit of {}", self.scope)?;
+        writeln!(f, "{:<14} {compared:>12} {missing:>9} {extra:>9} {different:>9}", "")?;
+        for check in &self.checks {
+            writeln!(
+                f,
+                "{:<14} {:>12} {:>9} {:>9} {:>9}",
+                check.area.name(),
+                check.compared,
+                check.missing,
+                check.extra,
+                check.different
+            )?;
+        }
+        writeln!(f, "inbound: {}", self.inbound)?;
+        writeln!(f, "repeats of a former owner: {}", self.repeated_events)?;
+        for unchecked in &self.unchecked {
+            writeln!(f, "not checked: {unchecked}")?;
+        }
+        for check in &self.checks {
+            for finding in &check.examples {
+                writeln!(f, "  {:<14} {finding}", check.area.name())?;
+            }
+        }
+        write!(f, "differences: {}", self.differences)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_limited_and_counts_are_not() {
+        let mut check = Check::new(Area::Contacts, 2);
+        for i in 0..3 {
+            check.note(Finding::new(Kind::Missing, i.to_string()));
+        }
+        let mut other = Check::new(Area::Contacts, 2);
+        other.note(Finding::new(Kind::Extra, "x"));
+        check.merge(other);
+        assert_eq!((check.missing, check.extra, check.differences()), (3, 1, 4));
+        assert_eq!(check.examples.len(), 2);
+    }
+
+    #[test]
+    fn a_finding_names_its_record() {
+        let partition = Partition::try_from(17).unwrap();
+        let finding = Finding::new(Kind::Different, "mid").at("chat.events", partition, 42);
+        assert_eq!(finding.to_string(), "different: mid [chat.events 17:42]");
+    }
+}

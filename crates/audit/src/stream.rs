@@ -1,0 +1,42 @@
+use std::{
+    iter,
+    ops::{ControlFlow, Range},
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use event_log::LogReader;
+use schemas::{Partition, topics::Topic};
+
+use crate::fold::Records;
+
+/// How many records may wait to be folded.
+const AHEAD: usize = 1_000;
+
+/// The records of a range, read by a thread of their own, so that two topics can be read side by side. A reader reads one range
+/// at a time.
+pub(crate) fn records(
+    reader: &Arc<LogReader>,
+    topic: Topic,
+    partition: Partition,
+    range: Range<i64>,
+) -> Records {
+    if range.is_empty() {
+        return Box::new(iter::empty());
+    }
+    let (sender, receiver) = mpsc::sync_channel(AHEAD);
+    let reader = Arc::clone(reader);
+    thread::spawn(move || {
+        let read = reader.scan(topic, &[(partition, range)], |record| {
+            match sender.send(Ok(record)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        if let Err(fault) = read {
+            // Whoever stopped listening does not want to know.
+            let _ = sender.send(Err(fault));
+        }
+    });
+    Box::new(receiver.into_iter())
+}

@@ -1,0 +1,121 @@
+//! How far the projections have come.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use message_store::{Shard, Sink};
+use schemas::{Partition, topics::Topic};
+
+use crate::{AuditError, Progress, Sources};
+
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+/// How far one projection has come in one store.
+struct Position {
+    who: String,
+    partition: Partition,
+    /// The next offset of `chat.events`.
+    next: i64,
+}
+
+/// Where every projection stands with every partition that concerns it.
+async fn positions(
+    sources: &Sources,
+    partitions: &[Partition],
+) -> Result<Vec<Position>, AuditError> {
+    let mut positions = Vec::new();
+    for shard in sources.messages.layout().shards() {
+        for sink in Sink::ALL {
+            positions.extend(in_database(sources, shard, sink, partitions).await?);
+        }
+    }
+    let marks = sources.unread.connect().await?.read_marks().await?;
+    positions.extend(partitions.iter().map(|partition| Position {
+        who: "Redis".to_owned(),
+        partition: *partition,
+        next: marks.get(*partition).map_or(0, |mark| mark.offset),
+    }));
+    Ok(positions)
+}
+
+async fn in_database(
+    sources: &Sources,
+    shard: Shard,
+    sink: Sink,
+    partitions: &[Partition],
+) -> Result<Vec<Position>, AuditError> {
+    let layout = sources.messages.layout();
+    // Contacts are spread by user: every partition speaks of rows in every database.
+    let concerned = |p: &&Partition| sink == Sink::Contacts || layout.shard_of(**p) == shard;
+    let partitions: Vec<Partition> = partitions.iter().filter(concerned).copied().collect();
+    let topic = sources.kafka.topic(Topic::Events);
+    let resume = sources.messages.read_resume(shard, sink, &topic, &partitions).await?;
+    let who = format!("{} in database {}", sink.name(), shard.get());
+    Ok(resume
+        .into_iter()
+        .map(|(partition, at)| Position {
+            who: who.clone(),
+            partition,
+            next: at.next_offset,
+        })
+        .collect())
+}
+
+/// Waits until every projection has passed `ends`.
+pub(crate) async fn until_passed(
+    sources: &Sources,
+    ends: &BTreeMap<Partition, i64>,
+    patience: Duration,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<(), AuditError> {
+    let partitions: Vec<Partition> = ends.keys().copied().collect();
+    let begun = Instant::now();
+    let mut said = String::new();
+    loop {
+        let what = match positions(sources, &partitions).await {
+            Ok(positions) => match lagging(&positions, ends) {
+                None => return Ok(()),
+                Some(what) => what,
+            },
+            Err(error) if begun.elapsed() >= patience => return Err(error),
+            Err(error) => error.to_string(),
+        };
+        if begun.elapsed() >= patience {
+            let waited = begun.elapsed();
+            return Err(AuditError::Behind { waited, what });
+        }
+        if what != said {
+            progress(Progress::Waiting { what: what.clone() });
+            said = what;
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+fn lagging(positions: &[Position], ends: &BTreeMap<Partition, i64>) -> Option<String> {
+    let end = |position: &Position| ends.get(&position.partition).copied().unwrap_or(0);
+    let late = |position: &&Position| position.next < end(position);
+    let first = positions.iter().find(late)?;
+    let behind = |position: &&Position| position.who == first.who && late(position);
+    let events: i64 = positions
+        .iter()
+        .filter(behind)
+        .map(|position| end(position) - position.next)
+        .sum();
+    Some(format!("{} is {events} events behind", first.who))
+}
+
+/// How far all of them have come.
+pub(crate) async fn lowest(
+    sources: &Sources,
+    partitions: &[Partition],
+) -> Result<BTreeMap<Partition, i64>, AuditError> {
+    let mut lowest = BTreeMap::new();
+    for Position { partition, next, .. } in positions(sources, partitions).await? {
+        let held = lowest.entry(partition).or_insert(next);
+        *held = next.min(*held);
+    }
+    Ok(lowest)
+}

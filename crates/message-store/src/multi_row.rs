@@ -1,0 +1,131 @@
+//! Statements of many rows.
+
+use sqlx::mysql::MySqlArguments;
+
+use crate::{StoreError, arguments::Arguments};
+
+/// An INSERT of several rows.
+pub(crate) struct MultiRow {
+    pub(crate) sql: String,
+    pub(crate) arguments: MySqlArguments,
+    /// Whether the connection keeps the statement prepared.
+    pub(crate) kept: bool,
+    pub(crate) rows: u64,
+}
+
+/// In how many statements rows go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    /// A few sizes of statement, which the connection keeps prepared: two thirds of the server's work of literals or of
+    /// preparing anew. A prepared statement costs the server some 4 KiB a row, for every table and connection; that is
+    /// why the sizes are few and small.
+    Kept,
+    /// Statements as large as possible, forgotten at once.
+    Once,
+}
+
+/// Divisors of each other, descending to 1.
+const KEPT_SIZES: [usize; 4] = [64, 16, 4, 1];
+
+/// The most rows of a statement that is not kept; more gain nothing, and 65,535 parameters are the protocol's limit.
+const ONCE_SIZE: usize = 1000;
+
+impl Sizes {
+    /// The next size, of `left` rows (at least 1).
+    fn next(self, left: usize) -> usize {
+        match self {
+            Self::Kept => KEPT_SIZES
+                .into_iter()
+                .find(|size| *size <= left)
+                .unwrap_or(1),
+            Self::Once => left.min(ONCE_SIZE),
+        }
+    }
+}
+
+/// `INSERT INTO <table> (<columns>) VALUES (…),(…) <tail>`.
+pub(crate) struct Insert<'a> {
+    pub(crate) table: &'a str,
+    /// Separated by commas.
+    pub(crate) columns: &'a str,
+    pub(crate) tail: &'a str,
+    pub(crate) sizes: Sizes,
+}
+
+impl Insert<'_> {
+    /// The statements for all rows; `bind` adds the values of one row, in the order of the columns.
+    pub(crate) fn statements<R>(
+        &self,
+        mut rows: &[R],
+        bind: impl Fn(Arguments, &R) -> Result<Arguments, StoreError>,
+    ) -> Result<Vec<MultiRow>, StoreError> {
+        let mut statements = Vec::new();
+        while !rows.is_empty() {
+            let (these, rest) = rows.split_at(self.sizes.next(rows.len()));
+            rows = rest;
+            let mut arguments = Arguments::default();
+            for row in these {
+                arguments = bind(arguments, row)?;
+            }
+            statements.push(MultiRow {
+                sql: self.sql(these.len()),
+                arguments: arguments.finish()?,
+                kept: self.sizes == Sizes::Kept,
+                rows: these.len() as u64,
+            });
+        }
+        Ok(statements)
+    }
+
+    fn sql(&self, rows: usize) -> String {
+        let Self {
+            table,
+            columns,
+            tail,
+            ..
+        } = self;
+        let values = vec!["?"; columns.split(',').count()].join(",");
+        let rows = vec![format!("({values})"); rows].join(",");
+        format!("INSERT INTO {table} ({columns}) VALUES {rows} {tail}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(sizes: Sizes, rows: usize) -> Vec<MultiRow> {
+        let insert = Insert {
+            table: "t",
+            columns: "a, b",
+            tail: "END",
+            sizes,
+        };
+        let rows: Vec<i64> = (0..rows as i64).collect();
+        insert
+            .statements(&rows, |arguments, row| Ok(arguments.with(*row).with("x")))
+            .unwrap()
+    }
+
+    fn sizes(statements: &[MultiRow]) -> Vec<u64> {
+        statements.iter().map(|statement| statement.rows).collect()
+    }
+
+    #[test]
+    fn rows_share_a_statement() {
+        let statements = insert(Sizes::Once, 2);
+        assert_eq!(
+            statements[0].sql,
+            "INSERT INTO t (a, b) VALUES (?,?),(?,?) END"
+        );
+        assert_eq!(sqlx::Arguments::len(&statements[0].arguments), 4);
+        assert!(insert(Sizes::Once, 0).is_empty());
+    }
+
+    #[test]
+    fn kept_statements_come_in_few_sizes() {
+        assert_eq!(sizes(&insert(Sizes::Kept, 150)), [64, 64, 16, 4, 1, 1]);
+        assert_eq!(sizes(&insert(Sizes::Kept, 1)), [1]);
+        assert_eq!(sizes(&insert(Sizes::Once, 2001)), [1000, 1000, 1]);
+    }
+}

@@ -1,0 +1,162 @@
+//! The log as a sequencer would write it, and the counts that follow from it.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicI64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use schemas::{
+    ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
+    event::{Body, Event, Message, ReadPosition, Source, SrcMark},
+    topics::Topic,
+};
+use tokio::sync::oneshot;
+
+type Fate = Result<i64, DeliveryFailure>;
+
+/// Unread messages of one user on one class, by sender.
+pub type Counts = BTreeMap<UserId, i64>;
+
+/// Writes events, and knows what they come to.
+pub struct Story {
+    topic: String,
+    producer: LogProducer<oneshot::Sender<Fate>>,
+    last_mid: BTreeMap<ConversationId, i64>,
+    /// By receiver and sender.
+    sent: BTreeMap<(UserId, UserId), i64>,
+    /// By reader, sender and class.
+    read: BTreeMap<(UserId, UserId, DeviceClass), i64>,
+    /// The highest source of each partition.
+    pub sources: BTreeMap<Partition, SrcMark>,
+}
+
+impl Story {
+    pub fn new(kafka: &KafkaConfig) -> Self {
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 30_000,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 1_000_000,
+        };
+        Self {
+            topic: kafka.topic(Topic::Events),
+            producer: LogProducer::new(kafka, &settings).unwrap(),
+            last_mid: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            read: BTreeMap::new(),
+            sources: BTreeMap::new(),
+        }
+    }
+
+    /// `srcid` sends one more message to `destid`.
+    pub async fn message(&mut self, srcid: UserId, destid: UserId) {
+        let conversation = ConversationId::direct(srcid, destid);
+        let mid = self.last_mid.entry(conversation).or_default();
+        *mid += 1;
+        let n = self.sent.entry((destid, srcid)).or_default();
+        *n += 1;
+        let message = Message {
+            srcid,
+            destid,
+            client_msg_id: format!("{srcid}-{n}").try_into().unwrap(),
+            msg: format!("message {n}"),
+            mid: (*mid).try_into().unwrap(),
+            n: (*n).try_into().unwrap(),
+        };
+        self.append(conversation, Body::Message(message)).await;
+    }
+
+    /// `uid` has read everything of `peer`.
+    pub async fn read_all(&mut self, uid: UserId, peer: UserId, device: DeviceClass) {
+        let n = self.note_read(uid, peer, device);
+        self.read_position(uid, peer, device, Some(n)).await;
+    }
+
+    /// The same, and the sequencer did not know any more how many messages that were.
+    pub async fn read_all_without_ordinal(
+        &mut self,
+        uid: UserId,
+        peer: UserId,
+        device: DeviceClass,
+    ) {
+        self.note_read(uid, peer, device);
+        self.read_position(uid, peer, device, None).await;
+    }
+
+    fn note_read(&mut self, uid: UserId, peer: UserId, device: DeviceClass) -> Ordinal {
+        let n = self.sent[&(uid, peer)];
+        self.read.insert((uid, peer, device), n);
+        n.try_into().unwrap()
+    }
+
+    async fn read_position(
+        &mut self,
+        uid: UserId,
+        peer: UserId,
+        device: DeviceClass,
+        n: Option<Ordinal>,
+    ) {
+        let conversation = ConversationId::direct(uid, peer);
+        let mid: Mid = self.last_mid[&conversation].try_into().unwrap();
+        let position = ReadPosition {
+            uid,
+            peer,
+            device,
+            mid,
+            n,
+        };
+        self.append(conversation, Body::ReadPosition(position))
+            .await;
+    }
+
+    async fn append(&mut self, conversation: ConversationId, body: Body) {
+        let partition = Partition::of(conversation);
+        let mark = self.sources.entry(partition).or_default();
+        mark.offset += 1;
+        let src = Source {
+            mark: *mark,
+            leader_epoch: 0,
+        };
+        let ts = now();
+        let value = Event { src, ts, body }.encode();
+        let key = conversation.to_string();
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.topic,
+            partition,
+            key: key.as_bytes(),
+            value: Some(&value),
+            timestamp: Some(ts),
+            headers: &[],
+        };
+        self.producer.append(record, fate).unwrap();
+        outcome.await.unwrap().unwrap();
+    }
+
+    /// What a user has to see on a class.
+    pub fn unread(&self, uid: UserId, device: DeviceClass) -> Counts {
+        self.sent
+            .iter()
+            .filter(|((receiver, sender), _)| *receiver == uid && *sender != uid)
+            .map(|((_, sender), n)| {
+                let read = self.read.get(&(uid, *sender, device)).copied();
+                (*sender, n - read.unwrap_or(0))
+            })
+            .filter(|(_, unread)| *unread > 0)
+            .collect()
+    }
+}
+
+/// The time, but never the same twice in this process: rows of `chat_msg_<n>` are told apart by offset and time, and the tests share
+/// tables.
+pub fn now() -> TimestampMs {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let clock = i64::try_from(clock.as_millis()).unwrap();
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        Some(clock.max(last + 1))
+    });
+    TimestampMs(clock.max(last.unwrap() + 1))
+}

@@ -1,0 +1,137 @@
+//! A conversation as the sequencer would number it.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use message_store::{ContactDelta, LastMessage, MessageRow, ReadUpTo};
+use schemas::{Mid, Ordinal, Partition, TimestampMs, UserId, event::Message};
+use uuid::Uuid;
+
+use crate::deployment::{now, user};
+
+/// Rows of one table need ids of their own.
+static NEXT_ID: AtomicI64 = AtomicI64::new(0);
+
+/// Two users that no other test has, and what they wrote to each other.
+pub struct Chat {
+    pub me: UserId,
+    pub peer: UserId,
+    pub rows: Vec<MessageRow>,
+}
+
+impl Chat {
+    pub fn new() -> Self {
+        Self::between(fresh_user(), fresh_user())
+    }
+
+    pub fn between(me: UserId, peer: UserId) -> Self {
+        Self {
+            me,
+            peer,
+            rows: Vec::new(),
+        }
+    }
+
+    /// A conversation in this partition.
+    pub fn in_partition(partition: Partition) -> Self {
+        loop {
+            let chat = Self::new();
+            if chat.partition() == partition {
+                return chat;
+            }
+        }
+    }
+
+    pub fn partition(&self) -> Partition {
+        Partition::of(schemas::ConversationId::direct(self.me, self.peer))
+    }
+
+    pub fn path(&self) -> String {
+        let (me, peer) = (self.me, self.peer);
+        format!("/v1/users/{me}/conversations/{peer}/messages")
+    }
+
+    /// The next message, `age_ms` old.
+    pub fn say(&mut self, srcid: UserId, msg: &str, age_ms: i64) -> &MessageRow {
+        let destid = if srcid == self.me { self.peer } else { self.me };
+        let sent_before = self
+            .rows
+            .iter()
+            .filter(|row| row.message.srcid == srcid)
+            .count();
+        self.rows.push(MessageRow {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            ts: TimestampMs(now().0 - age_ms),
+            message: Message {
+                srcid,
+                destid,
+                client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
+                msg: msg.to_owned(),
+                mid: mid(self.rows.len() as i64 + 1),
+                n: ordinal(sent_before as i64 + 1),
+            },
+        });
+        self.rows.last().unwrap()
+    }
+
+    /// `count` messages, now from one side and now from the other.
+    pub fn talk(&mut self, count: usize) {
+        for i in 0..count {
+            let srcid = if i % 3 == 0 { self.me } else { self.peer };
+            self.say(srcid, &format!("message {i}"), 1_000);
+        }
+    }
+
+    /// How many of the first `mid` messages are the peer's.
+    pub fn peer_n(&self, mid: i64) -> Ordinal {
+        let theirs = self
+            .rows
+            .iter()
+            .take(mid as usize)
+            .filter(|row| row.message.srcid == self.peer);
+        ordinal(theirs.count() as i64)
+    }
+
+    /// My contact row, with these read positions.
+    pub fn contact(&self, pc: i64, mobile: i64) -> ContactDelta {
+        let read = |read: i64| ReadUpTo {
+            mid: mid(read),
+            n: Some(self.peer_n(read)),
+        };
+        let all = self.rows.len() as i64;
+        ContactDelta {
+            last: self.rows.last().map(|row| LastMessage {
+                mid: row.message.mid,
+                ts: row.ts,
+                srcid: row.message.srcid,
+                preview: row.message.msg.clone(),
+            }),
+            peer_n: self.peer_n(all),
+            own_n: ordinal(all - self.peer_n(all).get()),
+            pc_read: read(pc),
+            mobile_read: read(mobile),
+            ..ContactDelta::new(self.me, self.peer)
+        }
+    }
+}
+
+pub fn fresh_user() -> UserId {
+    let random = Uuid::new_v4().as_u128() as i64;
+    user((random & i64::MAX).max(1))
+}
+
+pub fn mid(mid: i64) -> Mid {
+    mid.try_into().unwrap()
+}
+
+pub fn ordinal(n: i64) -> Ordinal {
+    n.try_into().unwrap()
+}
+
+/// The mids of an answer's items.
+pub fn mids(body: &serde_json::Value) -> Vec<i64> {
+    let items = body["items"].as_array().unwrap();
+    items
+        .iter()
+        .map(|item| item["mid"].as_i64().unwrap())
+        .collect()
+}

@@ -1,0 +1,203 @@
+//! Topics, databases and keys of a test's own, and what projectors would write there.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use event_log::{Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use message_store::{
+    ContactDelta, MessageRow, MessageStore, MySqlConfig, ReadRow, Resume, ResumeMove, Shard, Sink,
+};
+use native_stack::TestServers;
+use query_api::Config;
+use schemas::{
+    InboundPosition, Partition, TimestampMs, UserId,
+    command::Command,
+    event::{Event, SrcMark},
+    topics::Topic,
+};
+use tokio::sync::{OnceCell, oneshot};
+use unread_store::RedisConfig;
+
+/// Longer than anything here takes; a test that reaches it has failed.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Deployment {
+    pub config: Config,
+}
+
+impl Deployment {
+    /// For tests that keep to users and partitions of their own. Nothing in it waits for the whole log.
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Deployment> = OnceCell::const_new();
+        SHARED
+            .get_or_init(async || {
+                let deployment = Self::new();
+                deployment.apply_topics().await;
+                deployment.apply_schema().await;
+                deployment
+            })
+            .await
+    }
+
+    /// Names that nobody else has; nothing is there yet.
+    pub fn new() -> Self {
+        let servers = TestServers::shared();
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        let mut config = Config {
+            kafka: KafkaConfig {
+                brokers: servers.kafka_brokers.clone(),
+                prefix: format!("t{id}."),
+                ..KafkaConfig::default()
+            },
+            mysql: MySqlConfig {
+                servers: vec![servers.mysql_url.parse().unwrap()],
+                database_prefix: format!("q{}_", &id[..12]),
+                ..MySqlConfig::default()
+            },
+            redis: RedisConfig {
+                url: servers.redis_url.clone(),
+                key_prefix: format!("q{id}:"),
+                ..RedisConfig::default()
+            },
+            ..Config::default()
+        };
+        config.mysql.connections_per_server = 4;
+        Self { config }
+    }
+
+    pub async fn apply_topics(&self) {
+        let admin = Admin::new(&self.config.kafka).unwrap();
+        admin.apply().await.unwrap();
+    }
+
+    /// Months from two before this one.
+    pub async fn apply_schema(&self) {
+        let from = TimestampMs(now().0 - 62 * 24 * 3600 * 1000);
+        self.store().apply_schema(from).await.unwrap();
+    }
+
+    pub fn store(&self) -> MessageStore {
+        MessageStore::connect(&self.config.mysql)
+    }
+
+    pub fn shard_of(&self, partition: Partition) -> Shard {
+        self.store().layout().shard_of(partition)
+    }
+
+    /// The database of a user's own rows.
+    pub fn shard_of_user(&self, uid: UserId) -> Shard {
+        self.shard_of(Partition::of_user(uid))
+    }
+
+    fn events(&self) -> String {
+        self.config.kafka.topic(Topic::Events)
+    }
+
+    /// Stores messages of one conversation.
+    pub async fn write_messages(&self, rows: &[MessageRow]) {
+        let partition = Partition::of(rows[0].message.conversation());
+        let shard = self.shard_of(partition);
+        let store = self.store();
+        for rows in rows.chunks(500) {
+            store
+                .write_messages(shard, &self.events(), rows, &[])
+                .await
+                .unwrap();
+        }
+    }
+
+    /// Stores contacts of one user.
+    pub async fn write_contacts(&self, rows: &[ContactDelta]) {
+        let shard = self.shard_of_user(rows[0].uid);
+        self.store()
+            .write_contacts(shard, &self.events(), rows, &[])
+            .await
+            .unwrap();
+    }
+
+    pub async fn write_read(&self, row: ReadRow) {
+        let shard = self.shard_of(Partition::of(row.conversation));
+        self.store()
+            .write_reads(shard, &self.events(), &[row], &[])
+            .await
+            .unwrap();
+    }
+
+    /// Moves a sink's mark in one database to the source `offset` of epoch 0, as if the events up to there had been taken in.
+    pub async fn advance(&self, sink: Sink, shard: Shard, partition: Partition, offset: i64) {
+        let (store, topic) = (self.store(), self.events());
+        let partitions = [partition];
+        let found = store.read_resume(shard, sink, &topic, &partitions);
+        let from = found.await.unwrap()[&partition];
+        let to = Resume {
+            next_offset: from.next_offset + 1,
+            mark: SrcMark { epoch: 0, offset },
+        };
+        let moves = [ResumeMove {
+            partition,
+            from,
+            to,
+        }];
+        let moved = match sink {
+            Sink::Messages => store.write_messages(shard, &topic, &[], &moves).await,
+            Sink::Reads => store.write_reads(shard, &topic, &[], &moves).await,
+            Sink::Contacts => store.write_contacts(shard, &topic, &[], &moves).await,
+        };
+        moved.unwrap();
+    }
+
+    /// Posts a command as ingest would.
+    pub async fn post(&self, partition: Partition, command: Command) -> InboundPosition {
+        let offset = self
+            .append(Topic::Inbound, partition, &command.encode(), None, &[])
+            .await;
+        InboundPosition { partition, offset }
+    }
+
+    /// Appends an event as the sequencer would.
+    pub async fn emit(&self, partition: Partition, event: Event) -> i64 {
+        let ts = event.ts;
+        self.append(Topic::Events, partition, &event.encode(), Some(ts), &[])
+            .await
+    }
+
+    pub async fn append(
+        &self,
+        topic: Topic,
+        partition: Partition,
+        value: &[u8],
+        timestamp: Option<TimestampMs>,
+        headers: &[(String, Option<Vec<u8>>)],
+    ) -> i64 {
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 20_000,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 1_000_000,
+        };
+        let producer = LogProducer::new(&self.config.kafka, &settings).unwrap();
+        let (fate, outcome) = oneshot::channel::<Result<i64, DeliveryFailure>>();
+        let record = AppendRecord {
+            topic: &self.config.kafka.topic(topic),
+            partition,
+            key: b"",
+            value: Some(value),
+            timestamp,
+            headers,
+        };
+        producer.append(record, fate).unwrap();
+        outcome.await.unwrap().unwrap()
+    }
+}
+
+pub fn now() -> TimestampMs {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    TimestampMs(since.as_millis().try_into().unwrap())
+}
+
+pub fn user(uid: i64) -> UserId {
+    uid.try_into().unwrap()
+}
+
+pub fn partition(n: i64) -> Partition {
+    n.try_into().unwrap()
+}

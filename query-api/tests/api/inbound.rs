@@ -1,0 +1,339 @@
+use schemas::{
+    DeviceClass, InboundPosition, Partition, TimestampMs,
+    command::{Command, Control, ReadAck, SendMessage},
+    dead_letter::{Origin, Reason, headers},
+    event::{Body, Event, ReadPosition, Rules, Source, SrcMark},
+    topics::Topic,
+};
+use serde_json::json;
+
+use crate::{
+    chat::{Chat, mid},
+    deployment::{Deployment, now, partition},
+    service::Service,
+};
+
+async fn world() -> (&'static Deployment, Service) {
+    let deployment = Deployment::shared().await;
+    (deployment, Service::start(&deployment.config).await)
+}
+
+fn path(position: InboundPosition) -> String {
+    let InboundPosition { partition, offset } = position;
+    format!("/v1/inbound/{partition}/{offset}")
+}
+
+fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
+    Event {
+        src: Source {
+            mark: SrcMark { epoch, offset },
+            leader_epoch: 0,
+        },
+        ts,
+        body,
+    }
+}
+
+fn send_of(chat: &Chat, index: usize) -> Command {
+    let message = chat.rows[index].message.clone();
+    Command::Send(SendMessage {
+        srcid: message.srcid,
+        destid: message.destid,
+        client_msg_id: message.client_msg_id,
+        msg: message.msg,
+    })
+}
+
+fn sequenced(chat: &Chat, index: usize) -> Body {
+    Body::Message(chat.rows[index].message.clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_is_pending_and_then_sequenced() {
+    let (deployment, service) = world().await;
+    let p = partition(1);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(2);
+    let first = deployment.post(p, send_of(&chat, 0)).await;
+    let second = deployment.post(p, send_of(&chat, 1)).await;
+    let pending = json!({"partition": 1, "offset": first.offset, "state": "pending"});
+    assert_eq!(service.ok(&path(first)).await, pending);
+
+    let ts = now();
+    deployment
+        .emit(p, event(0, first.offset, ts, sequenced(&chat, 0)))
+        .await;
+    assert_eq!(service.ok(&path(second)).await["state"], "pending");
+    let at = deployment
+        .emit(p, event(0, second.offset, ts, sequenced(&chat, 1)))
+        .await;
+    // A former owner wakes up and appends its decisions again.
+    deployment
+        .emit(p, event(0, first.offset, ts, sequenced(&chat, 0)))
+        .await;
+
+    let body = service.ok(&path(second)).await;
+    let ts = body["ts"].as_str().unwrap();
+    let (lo, hi) = (chat.me.min(chat.peer), chat.me.max(chat.peer));
+    assert_eq!(
+        body,
+        json!({
+            "partition": 1,
+            "offset": second.offset,
+            "state": "sequenced",
+            "conversation": format!("{lo},{hi}"),
+            "mid": 2,
+            "events_offset": at,
+            "ts": ts,
+        })
+    );
+    let body = service.ok(&path(first)).await;
+    assert_eq!(
+        (&body["mid"], &body["events_offset"]),
+        (&json!(1), &json!(at - 1))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_names_the_message_that_it_repeats() {
+    let (deployment, service) = world().await;
+    let p = partition(2);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(1);
+    let first = deployment.post(p, send_of(&chat, 0)).await;
+    let ts = now();
+    let at = deployment
+        .emit(p, event(0, first.offset, ts, sequenced(&chat, 0)))
+        .await;
+    // Until the clock of the events is certainly behind the repeat's own time.
+    while now() <= ts {
+        tokio::task::yield_now().await;
+    }
+    let again = deployment.post(p, send_of(&chat, 0)).await;
+    assert_eq!(service.ok(&path(again)).await["state"], "pending");
+    // Progress carries the state's clock, which a repeat does not move.
+    deployment
+        .emit(p, event(0, again.offset, ts, Body::Progress))
+        .await;
+
+    let body = service.ok(&path(again)).await;
+    assert_eq!(
+        (&body["state"], &body["of_mid"]),
+        (&json!("repeat"), &json!(null))
+    );
+    chat.rows[0].id = at;
+    deployment.write_messages(&chat.rows).await;
+    let body = service.ok(&path(again)).await;
+    let client_msg_id = chat.rows[0].message.client_msg_id.as_str();
+    assert_eq!(
+        (&body["state"], &body["of_mid"]),
+        (&json!("repeat"), &json!(1))
+    );
+    assert_eq!(body["client_msg_id"], client_msg_id);
+    assert_eq!(service.ok(&path(first)).await["state"], "sequenced");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_refused_says_why() {
+    let (deployment, service) = world().await;
+    let p = partition(3);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(2);
+    let conflict = deployment.post(p, send_of(&chat, 0)).await;
+    let offset = deployment
+        .append(Topic::Inbound, p, b"junk", None, &[])
+        .await;
+    let junk = InboundPosition {
+        partition: p,
+        offset,
+    };
+    let control = Control {
+        rule_version: Some(0),
+        ..Control::default()
+    };
+    let control = deployment.post(p, Command::Control(control)).await;
+    dead_letter(deployment, conflict, Reason::Conflict, "used before").await;
+    deployment
+        .emit(p, event(0, control.offset + 1, now(), sequenced(&chat, 1)))
+        .await;
+
+    let body = service.ok(&path(conflict)).await;
+    assert_eq!(
+        body,
+        json!({
+            "partition": 3,
+            "offset": conflict.offset,
+            "state": "refused",
+            "reason": "conflict",
+            "detail": "used before",
+        })
+    );
+    // Their dead letters are gone, and still nothing else can have become of them.
+    let body = service.ok(&path(junk)).await;
+    assert_eq!(
+        (&body["state"], &body["reason"]),
+        (&json!("refused"), &json!("malformed"))
+    );
+    let body = service.ok(&path(control)).await;
+    assert_eq!(
+        (&body["state"], &body["reason"]),
+        (&json!("refused"), &json!("invalid-control"))
+    );
+}
+
+async fn dead_letter(deployment: &Deployment, at: InboundPosition, reason: Reason, words: &str) {
+    // That of another record comes first.
+    for (offset, words) in [(at.offset + 1_000, "another"), (at.offset, words)] {
+        let origin = Origin {
+            topic: &deployment.config.kafka.topic(Topic::Inbound),
+            partition: at.partition,
+            offset,
+            stage: "sequencer",
+        };
+        let headers = headers(&origin, reason, words);
+        deployment
+            .append(Topic::DeadLetters, at.partition, b"", None, &headers)
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_ack_moved_the_position_or_not_and_control_changed_the_rules() {
+    let (deployment, service) = world().await;
+    let p = partition(4);
+    let chat = Chat::in_partition(p);
+    let ack = ReadAck {
+        uid: chat.me,
+        peer: chat.peer,
+        device: DeviceClass::Mobile,
+        mid: None,
+    };
+    let moved = deployment.post(p, Command::ReadAck(ack)).await;
+    let kept = deployment.post(p, Command::ReadAck(ack)).await;
+    let control = Command::Control(Control::default());
+    let control = deployment.post(p, control).await;
+    let position = ReadPosition {
+        uid: ack.uid,
+        peer: ack.peer,
+        device: ack.device,
+        mid: mid(3),
+        n: None,
+    };
+    let ts = now();
+    let at = deployment
+        .emit(p, event(0, moved.offset, ts, Body::ReadPosition(position)))
+        .await;
+    let rules = Body::Control(Rules::VERSION_1);
+    deployment
+        .emit(p, event(0, control.offset, ts, rules))
+        .await;
+
+    let body = service.ok(&path(moved)).await;
+    assert_eq!(body["state"], "read_position_moved");
+    assert_eq!(
+        (&body["mid"], &body["events_offset"]),
+        (&json!(3), &json!(at))
+    );
+    assert_eq!(
+        service.ok(&path(kept)).await,
+        json!({
+            "partition": 4,
+            "offset": kept.offset,
+            "state": "read_position_kept",
+            "uid": chat.me.to_string(),
+            "peer": chat.peer.to_string(),
+            "device": "mobile",
+        })
+    );
+    assert_eq!(service.ok(&path(control)).await["state"], "rules_changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_longer_or_not_yet_there() {
+    let (deployment, service) = world().await;
+    let p = partition(5);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(1);
+    let first = deployment.post(p, send_of(&chat, 0)).await;
+    let second = deployment.post(p, send_of(&chat, 0)).await;
+    let admin = event_log::Admin::new(&deployment.config.kafka).unwrap();
+    let deleted = admin.delete_before(Topic::Inbound, p, second.offset);
+    deleted.await.unwrap();
+
+    let expired = json!({"partition": 5, "offset": first.offset, "state": "expired"});
+    let body = service
+        .until(&path(first), |answer| answer.body == expired)
+        .await;
+    assert_eq!(body.status, 200);
+    assert_eq!(service.ok(&path(second)).await["state"], "pending");
+
+    let beyond = service
+        .get(&format!("/v1/inbound/5/{}", second.offset + 1))
+        .await;
+    assert_eq!(beyond.status, 404);
+    assert_eq!(
+        service
+            .get("/v1/inbound/5/9223372036854775806")
+            .await
+            .status,
+        404
+    );
+    for (path, field) in [
+        ("/v1/inbound/64/0", "partition"),
+        ("/v1/inbound/-1/0", "partition"),
+        ("/v1/inbound/5/-1", "offset"),
+        ("/v1/inbound/5/9223372036854775807", "offset"),
+        ("/v1/inbound/5/x", "offset"),
+        ("/v1/inbound/5/0?after=1:1", "after"),
+    ] {
+        assert_eq!(service.get(path).await.field(), field, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_reads_a_bounded_part_of_the_log() {
+    let deployment = Deployment::shared().await;
+    let mut config = deployment.config.clone();
+    config.query_api.inbound_scan_records = 3;
+    let service = Service::start(&config).await;
+    let p = partition(6);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(1);
+    for _ in 0..5 {
+        deployment.post(p, send_of(&chat, 0)).await;
+    }
+    let last = deployment.post(p, send_of(&chat, 0)).await;
+    for offset in 0..4 {
+        deployment
+            .emit(p, event(0, offset, now(), Body::Control(Rules::VERSION_1)))
+            .await;
+    }
+    let answer = service.get(&path(last)).await;
+    assert_eq!(answer.status, 504);
+    assert!(answer.detail().contains("3 records"), "{}", answer.detail());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn positions_are_those_of_the_current_epoch() {
+    let deployment = Deployment::new();
+    deployment.apply_topics().await;
+    let p: Partition = partition(7);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(1);
+    let ts = TimestampMs(now().0 + 60_000);
+    // What the log says of a former chat.inbound, whose clock was ahead, and of its end.
+    deployment
+        .emit(p, event(0, 9, ts, Body::Control(Rules::VERSION_1)))
+        .await;
+    deployment.emit(p, event(1, -1, ts, Body::Progress)).await;
+    let position = deployment.post(p, send_of(&chat, 0)).await;
+    let service = Service::start(&deployment.config).await;
+    let body = service
+        .until(&path(position), |answer| answer.body["state"] == "pending")
+        .await;
+    assert_eq!(body.status, 200);
+    deployment
+        .emit(p, event(1, position.offset, ts, sequenced(&chat, 0)))
+        .await;
+    assert_eq!(service.ok(&path(position)).await["mid"], 1);
+}

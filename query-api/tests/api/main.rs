@@ -1,0 +1,13 @@
+//! The query API against real servers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod chat;
+mod conversations;
+mod deployment;
+mod inbound;
+mod messages;
+mod redis;
+mod service;
+mod surface;
+mod unread;
