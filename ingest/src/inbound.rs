@@ -106,6 +106,13 @@ impl Inbound {
         self.batches.append(self.append_record(record), handle)
     }
 
+    /// Why nothing will ever be appended again, where that is so.
+    pub(crate) fn fatal_error(&self) -> Option<String> {
+        self.singles
+            .fatal_error()
+            .or_else(|| self.batches.fatal_error())
+    }
+
     fn append_record<'a>(&'a self, record: &'a InboundRecord) -> AppendRecord<'a> {
         AppendRecord {
             topic: &self.topic,

@@ -126,7 +126,7 @@ fn too_long(bytes: usize, max_msg_bytes: usize, place: Place) -> Problem {
 fn refusal(malformed: Malformed, kind: EventKind, place: Place) -> Problem {
     Problem::invalid_fields(vec![FieldError {
         field: place.path(kind, malformed.field),
-        message: format!("is refused: {}", malformed.wrong),
+        message: malformed.wrong,
     }])
 }
 
@@ -159,9 +159,10 @@ mod tests {
             field_of(Posted::message(send(""), None, 4, Place::Item)),
             "message.msg"
         );
+        let refused = Posted::message(send("\0"), None, 4, Place::Body).unwrap_err();
         assert_eq!(
-            field_of(Posted::message(send("\0"), None, 4, Place::Body)),
-            "msg"
+            refused.detail,
+            "msg has a NUL character; must be UTF-8 without NUL"
         );
     }
 

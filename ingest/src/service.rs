@@ -67,7 +67,7 @@ impl Ingest {
     }
 }
 
-/// Shows how much is under way. A stop waits here until all of it has come back: what was appended is then delivered or given up, so no
+/// Shows how much is under way, and ends the process when its producers cannot go on. A stop waits here until all of it has come back: what was appended is then delivered or given up, so no
 /// producer is dropped with records in its queue.
 async fn watch_rooms(ingest: Arc<Ingest>) -> anyhow::Result<()> {
     let mut ticks = interval(SAMPLE_INTERVAL);
@@ -76,6 +76,9 @@ async fn watch_rooms(ingest: Arc<Ingest>) -> anyhow::Result<()> {
         ingest
             .metrics
             .in_flight(singles.taken_bytes(), batches.taken_bytes());
+        if let Some(error) = ingest.inbound.fatal_error() {
+            anyhow::bail!("a producer cannot go on: {error}");
+        }
         tokio::select! {
             _ = ticks.tick() => {}
             () = ingest.shutdown.soft().cancelled() => {}

@@ -1,10 +1,10 @@
 //! What a caller writes into path and query, parsed once. The words of a refusal are "is …; must be …", which `problem` puts behind the
 //! parameter's name.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{fmt, marker::PhantomData, ops::RangeInclusive, time::Duration};
 
 use schemas::{DeviceClass, Mid, Partition, UserId};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
 /// A user in a path.
@@ -37,13 +37,11 @@ pub(crate) struct Device(pub(crate) DeviceClass);
 pub(crate) struct MidBound(pub(crate) Mid);
 
 /// A partition in a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathPartition(pub(crate) Partition);
 
 /// An offset in a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathOffset(pub(crate) i64);
 
 impl Limit {
@@ -139,6 +137,29 @@ impl TryFrom<String> for PathOffset {
         // The offset after the last one has to be a number, too.
         whole_number(&text, 0..=i64::MAX - 1).map(Self)
     }
+}
+
+/// Reads a path's parameter. As a visitor: axum adds the parameter's name to an error from within one only.
+pub(crate) fn from_path<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<String, Error = String>,
+{
+    struct Visitor<T>(PhantomData<T>);
+
+    impl<T: TryFrom<String, Error = String>> de::Visitor<'_> for Visitor<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            text.to_owned().try_into().map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Visitor(PhantomData))
 }
 
 /// A decimal number as everyone writes it: no sign, no leading zeros.

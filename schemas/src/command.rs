@@ -9,7 +9,7 @@ use crate::{
 
 /// A record's value that is no command or event; the text names the field and what is right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {wrong}")]
+#[error("{field} {wrong}")]
 pub struct Malformed {
     /// The field, by its name in the `.proto` file; `value` for the whole.
     pub field: &'static str,
@@ -100,11 +100,11 @@ impl Command {
     /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
         let command = proto::InboundCommand::decode(value)
-            .map_err(|e| Malformed::new("value", format!("not an InboundCommand ({e})")))?;
+            .map_err(|e| Malformed::new("value", format!("is not an InboundCommand ({e})")))?;
         match command.command {
             None => Err(Malformed::new(
                 "command",
-                "absent: send_message, read_ack or control is right",
+                "is absent; must be send_message, read_ack or control",
             )),
             Some(inbound_command::Command::SendMessage(send)) => send.try_into().map(Self::Send),
             Some(inbound_command::Command::ReadAck(ack)) => ack.try_into().map(Self::ReadAck),
@@ -141,7 +141,7 @@ pub(crate) fn device(value: i32) -> Result<DeviceClass, Malformed> {
         Ok(proto::DeviceClass::Mobile) => Ok(DeviceClass::Mobile),
         _ => Err(Malformed::new(
             "device",
-            format!("{value} is not a device class: 1 (pc) and 2 (mobile) are"),
+            format!("is {value}; must be 1 (pc) or 2 (mobile)"),
         )),
     }
 }
@@ -158,12 +158,12 @@ impl From<DeviceClass> for proto::DeviceClass {
 /// Checks a text.
 pub(crate) fn text(msg: String) -> Result<String, Malformed> {
     if msg.is_empty() {
-        return Err(Malformed::new("msg", "empty: at least one byte is right"));
+        return Err(Malformed::new("msg", "is empty; must be at least one byte"));
     }
     if msg.as_bytes().contains(&0) {
         return Err(Malformed::new(
             "msg",
-            "it has a NUL character: UTF-8 without NUL is right",
+            "has a NUL character; must be UTF-8 without NUL",
         ));
     }
     Ok(msg)
@@ -204,7 +204,7 @@ impl TryFrom<proto::ReadAck> for ReadAck {
             Ok(mid) if mid > Mid::ZERO => Ok(mid),
             _ => Err(Malformed::new(
                 "mid",
-                format!("{mid} is not a message's number: 1 and above are"),
+                format!("is {mid}; must be a message's number, 1 or more"),
             )),
         });
         Ok(Self {
@@ -238,7 +238,7 @@ impl TryFrom<proto::Control> for Control {
         ];
         for (field, value) in settings {
             if value.is_some_and(|value| value < 0) {
-                return Err(Malformed::new(field, "below 0"));
+                return Err(Malformed::new(field, "is below 0; must be 0 or more"));
             }
         }
         Ok(Self {

@@ -144,13 +144,13 @@ impl Event {
     /// [`Malformed`] where the bytes are no event or a field is outside what its docs allow.
     pub fn parse(value: &[u8], ts: TimestampMs) -> Result<Self, Malformed> {
         let event = proto::SequencedEvent::decode(value)
-            .map_err(|e| Malformed::new("value", format!("not a SequencedEvent ({e})")))?;
+            .map_err(|e| Malformed::new("value", format!("is not a SequencedEvent ({e})")))?;
         let src = event
             .src
-            .ok_or_else(|| Malformed::new("src", "absent"))?
+            .ok_or_else(|| Malformed::new("src", "is absent"))?
             .try_into()?;
         let body = match event.event {
-            None => return Err(Malformed::new("event", "absent")),
+            None => return Err(Malformed::new("event", "is absent")),
             Some(sequenced_event::Event::Message(message)) => Body::Message(message.try_into()?),
             Some(sequenced_event::Event::ReadPosition(position)) => {
                 Body::ReadPosition(position.try_into()?)
@@ -193,7 +193,7 @@ impl TryFrom<proto::Source> for Source {
 
     fn try_from(src: proto::Source) -> Result<Self, Malformed> {
         if src.offset < -1 {
-            return Err(Malformed::new("src.offset", "below -1"));
+            return Err(Malformed::new("src.offset", "is below -1"));
         }
         Ok(Self {
             mark: SrcMark {
@@ -218,7 +218,7 @@ impl From<Source> for proto::Source {
 fn mid(value: i64) -> Result<Mid, Malformed> {
     match Mid::try_from(value) {
         Ok(mid) if mid > Mid::ZERO => Ok(mid),
-        _ => Err(Malformed::new("mid", format!("{value} is below 1"))),
+        _ => Err(Malformed::new("mid", format!("is {value}; must be 1 or more"))),
     }
 }
 

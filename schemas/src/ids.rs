@@ -34,7 +34,7 @@ impl TryFrom<i64> for UserId {
     fn try_from(uid: i64) -> Result<Self, InvalidId> {
         if uid < 1 {
             return Err(InvalidId::new(format!(
-                "{uid} is not a uid: 1 to 9223372036854775807 are"
+                "is {uid}; must be a uid, from 1 to 9223372036854775807"
             )));
         }
         Ok(Self(uid))
@@ -53,7 +53,7 @@ impl FromStr for UserId {
         match text.parse() {
             Ok(uid) if canonical => Ok(Self(uid)),
             _ => Err(InvalidId::new(format!(
-                "{:?} is not a uid: write a decimal integer from 1 to 9223372036854775807",
+                "is {:?}; must be a uid, a decimal integer from 1 to 9223372036854775807",
                 Excerpt(text)
             ))),
         }
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for UserId {
             fn visit_u64<E: de::Error>(self, number: u64) -> Result<UserId, E> {
                 if number > LARGEST_JSON_INTEGER {
                     return Err(E::custom(format!(
-                        "the number {number} is above 2^53, where JSON loses integers: write \"{number}\" as a string"
+                        "is the number {number}, above 2^53, where JSON loses integers; must be the string \"{number}\""
                     )));
                 }
                 UserId::try_from(number.cast_signed()).map_err(E::custom)
@@ -151,7 +151,7 @@ macro_rules! counter {
 
             fn try_from(value: i64) -> Result<Self, InvalidId> {
                 if value < 0 {
-                    return Err(InvalidId::new(format!("{value} is below 0")));
+                    return Err(InvalidId::new(format!("is {value}; must be 0 or more")));
                 }
                 Ok(Self(value))
             }
@@ -236,7 +236,7 @@ impl FromStr for ConversationId {
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         let (one, other) = text.split_once(',').ok_or_else(|| {
             InvalidId::new(format!(
-                "{:?} is not a conversation: write two uids, as 1000,1001",
+                "is {:?}; must be a conversation, two uids as 1000,1001",
                 Excerpt(text)
             ))
         })?;
@@ -282,7 +282,7 @@ impl FromStr for DeviceClass {
             "pc" => Ok(Self::Pc),
             "mobile" => Ok(Self::Mobile),
             _ => Err(InvalidId::new(format!(
-                "{:?} is not a device class: pc and mobile are",
+                "is {:?}; must be pc or mobile",
                 Excerpt(text)
             ))),
         }
@@ -316,16 +316,16 @@ impl TryFrom<String> for ClientMsgId {
 
     fn try_from(text: String) -> Result<Self, InvalidId> {
         let wrong = if text.is_empty() {
-            "it is empty".to_owned()
+            "is empty".to_owned()
         } else if text.len() > Self::MAX_BYTES {
-            format!("it has {} bytes", text.len())
+            format!("has {} bytes", text.len())
         } else if text.chars().any(char::is_control) {
-            "it has a control character".to_owned()
+            "has a control character".to_owned()
         } else {
             return Ok(Self(text));
         };
         Err(InvalidId::new(format!(
-            "{wrong}: 1 to 64 bytes of UTF-8 without control characters are right"
+            "{wrong}; must be 1 to 64 bytes of UTF-8 without control characters"
         )))
     }
 }

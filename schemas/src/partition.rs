@@ -53,7 +53,7 @@ impl TryFrom<i64> for Partition {
             .ok()
             .filter(|n| *n < PARTITIONS)
             .map(Self)
-            .ok_or_else(|| InvalidId::new(format!("{value} is not a partition: 0 to 63 are")))
+            .ok_or_else(|| InvalidId::new(format!("is {value}; must be a partition, from 0 to 63")))
     }
 }
 
@@ -90,7 +90,7 @@ impl FromStr for InboundPosition {
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         let wrong = || {
             InvalidId::new(format!(
-                "{text:?} is not a position: write <partition>:<offset>, as 17:42"
+                "is {text:?}; must be a position, <partition>:<offset> as 17:42"
             ))
         };
         let (partition, offset) = text.split_once(':').ok_or_else(wrong)?;

@@ -1,1 +1,26 @@
-//! Not built yet.
+#![doc = include_str!("../README.md")]
+
+mod audit;
+mod circle;
+mod client;
+mod events;
+mod load;
+mod model;
+mod patience;
+mod program;
+mod redis;
+mod settings;
+mod turn;
+mod world;
+
+pub use audit::Audited;
+pub use client::{Answer, Client, Posted};
+pub use events::EventLog;
+pub use load::{Load, Settled};
+pub use model::{Device, Model, Sent};
+pub use patience::{PATIENCE, until};
+pub use program::{Outcome, path as program};
+pub use redis::Redis;
+pub use settings::Settings;
+pub use turn::{Servers, run};
+pub use world::{SERVICES, World, new_users};

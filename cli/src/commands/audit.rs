@@ -1,10 +1,108 @@
-use crate::{args::AuditArgs, handles::Handles};
-use std::{process::ExitCode, time::Duration};
+//! Compares every projection with the log.
+
+use std::{fs, process::ExitCode, time::Duration};
+
+use audit::{AuditError, Options, Progress, Report, Scope, Sources};
+use indicatif::{ProgressBar, ProgressStyle};
+use native_stack::StackConfig;
+use serde_json::json;
+
+use crate::{
+    args::AuditArgs,
+    failure::{self, Failure},
+    handles::Handles,
+};
+
+/// In the run directory: what the last audit of everything found, for `tidemark status`.
 pub(super) const LAST_AUDIT: &str = "last-audit.json";
-pub(super) async fn run(_h: &Handles, _a: &AuditArgs, _json: bool) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not yet")
+
+pub(super) async fn run(
+    handles: &Handles,
+    args: &AuditArgs,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let scope = match (args.conversation, args.user) {
+        (Some(conversation), _) => Scope::Conversation(conversation),
+        (None, Some(uid)) => Scope::User(uid),
+        (None, None) => Scope::All,
+    };
+    let wait = (!args.no_wait).then(|| Duration::from_secs(args.wait_s));
+    let report = audit(
+        handles,
+        Options {
+            scope,
+            wait,
+            ..Options::default()
+        },
+    )
+    .await?;
+    if as_json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        println!("{report}");
+    }
+    Ok(code(&report))
 }
-pub(super) async fn whole(_h: &Handles, _w: Duration) -> anyhow::Result<ExitCode> {
-    println!("AUDIT NOT YET");
-    Ok(ExitCode::SUCCESS)
+
+/// Audits everything, waiting for the projections at most so long.
+pub(super) async fn whole(handles: &Handles, wait: Duration) -> anyhow::Result<ExitCode> {
+    println!("\nComparing every projection with the log (read positions are written every 30 s):");
+    let report = audit(
+        handles,
+        Options {
+            wait: Some(wait),
+            ..Options::default()
+        },
+    )
+    .await?;
+    println!("{report}");
+    Ok(code(&report))
+}
+
+fn code(report: &Report) -> ExitCode {
+    ExitCode::from(if report.differences() == 0 {
+        0
+    } else {
+        failure::NEGATIVE
+    })
+}
+
+async fn audit(handles: &Handles, options: Options) -> anyhow::Result<Report> {
+    let sources = Sources {
+        kafka: handles.kafka()?,
+        messages: handles.messages()?,
+        unread: handles.unread()?,
+    };
+    let bar =
+        ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let show = |progress: Progress| bar.set_message(progress.to_string());
+    let outcome = audit::run(&sources, &options, show).await;
+    bar.finish_and_clear();
+    let report = outcome.map_err(failed)?;
+    if options.scope == Scope::All {
+        remember(handles, &report)?;
+    }
+    Ok(report)
+}
+
+/// Each with its exit code.
+fn failed(error: AuditError) -> anyhow::Error {
+    match error {
+        AuditError::Kafka(error) => error.into(),
+        AuditError::MySql(error) => error.into(),
+        AuditError::Redis(error) => error.into(),
+        behind @ AuditError::Behind { .. } => Failure::Timeout(behind.to_string()).into(),
+    }
+}
+
+/// Where there is a run directory, the local stack's, the verdict is kept in it.
+fn remember(handles: &Handles, report: &Report) -> anyhow::Result<()> {
+    let config: StackConfig = handles.source.section("stack")?;
+    if config.run_dir.is_dir() {
+        let at = super::tail::rfc3339(super::db::now());
+        let verdict = json!({ "at": at, "differences": report.differences() });
+        fs::write(config.run_dir.join(LAST_AUDIT), verdict.to_string())?;
+    }
+    Ok(())
 }

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use event_log::KafkaConfig;
 use ingest::IngestConfig;
 use message_store::MySqlConfig;
@@ -26,8 +24,8 @@ pub(super) fn run(source: &ConfigSource, command: &ConfigCommand) -> anyhow::Res
 }
 
 /// Every section as it is in force, secrets redacted.
-fn effective(source: &ConfigSource) -> Result<BTreeMap<&'static str, Value>, ConfigError> {
-    Ok(BTreeMap::from([
+fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
+    let sections = [
         ("http", source.effective::<HttpConfig>("http")?),
         ("ingest", source.effective::<IngestConfig>("ingest")?),
         ("kafka", source.effective::<KafkaConfig>("kafka")?),
@@ -55,18 +53,22 @@ fn effective(source: &ConfigSource) -> Result<BTreeMap<&'static str, Value>, Con
             "telemetry",
             source.effective::<TelemetryConfig>("telemetry")?,
         ),
-    ]))
+    ];
+    Ok(sections
+        .into_iter()
+        .map(|(name, section)| (name.to_owned(), section))
+        .collect())
 }
 
 /// TOML has no null: a setting that is absent is left out.
-fn without_nulls(sections: BTreeMap<&'static str, Value>) -> BTreeMap<&'static str, Value> {
-    sections
-        .into_iter()
-        .map(|(name, mut section)| {
-            if let Some(settings) = section.as_object_mut() {
-                settings.retain(|_, value| !value.is_null());
-            }
-            (name, section)
-        })
-        .collect()
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(settings) => settings
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name, without_nulls(value)))
+            .collect(),
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
 }

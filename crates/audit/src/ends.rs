@@ -25,7 +25,10 @@ impl Ends {
     }
 
     pub(crate) fn of_events(&self) -> BTreeMap<Partition, i64> {
-        self.events.iter().map(|(partition, bounds)| (*partition, bounds.end)).collect()
+        self.events
+            .iter()
+            .map(|(partition, bounds)| (*partition, bounds.end))
+            .collect()
     }
 
     /// Looks no further than this.
@@ -58,17 +61,27 @@ impl DeadLetters {
     }
 
     fn add(&mut self, record: &Record) {
-        let number = |name| record.header(name).and_then(|text| text.parse::<i64>().ok());
+        let number = |name| {
+            record
+                .header(name)
+                .and_then(|text| text.parse::<i64>().ok())
+        };
         let partition = number(dead_letter::HEADER_PARTITION).and_then(|n| n.try_into().ok());
         let topic = record.header(dead_letter::HEADER_TOPIC);
         let offset = number(dead_letter::HEADER_OFFSET);
         if let (Some(topic), Some(partition), Some(offset)) = (topic, partition, offset) {
-            self.0.entry((topic.to_owned(), partition)).or_default().insert(offset);
+            self.0
+                .entry((topic.to_owned(), partition))
+                .or_default()
+                .insert(offset);
         }
     }
 
     pub(crate) fn of(&self, topic: &str, partition: Partition) -> BTreeSet<i64> {
-        self.0.get(&(topic.to_owned(), partition)).cloned().unwrap_or_default()
+        self.0
+            .get(&(topic.to_owned(), partition))
+            .cloned()
+            .unwrap_or_default()
     }
 }
 

@@ -251,7 +251,11 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [compared, missing, extra, different] = ["compared", "missing", "extra", "different"];
         writeln!(f, "audit of {}", self.scope)?;
-        writeln!(f, "{:<14} {compared:>12} {missing:>9} {extra:>9} {different:>9}", "")?;
+        writeln!(
+            f,
+            "{:<14} {compared:>12} {missing:>9} {extra:>9} {different:>9}",
+            ""
+        )?;
         for check in &self.checks {
             writeln!(
                 f,

@@ -51,7 +51,10 @@ async fn in_database(
     let concerned = |p: &&Partition| sink == Sink::Contacts || layout.shard_of(**p) == shard;
     let partitions: Vec<Partition> = partitions.iter().filter(concerned).copied().collect();
     let topic = sources.kafka.topic(Topic::Events);
-    let resume = sources.messages.read_resume(shard, sink, &topic, &partitions).await?;
+    let resume = sources
+        .messages
+        .read_resume(shard, sink, &topic, &partitions)
+        .await?;
     let who = format!("{} in database {}", sink.name(), shard.get());
     Ok(resume
         .into_iter()
@@ -113,7 +116,10 @@ pub(crate) async fn lowest(
     partitions: &[Partition],
 ) -> Result<BTreeMap<Partition, i64>, AuditError> {
     let mut lowest = BTreeMap::new();
-    for Position { partition, next, .. } in positions(sources, partitions).await? {
+    for Position {
+        partition, next, ..
+    } in positions(sources, partitions).await?
+    {
         let held = lowest.entry(partition).or_insert(next);
         *held = next.min(*held);
     }

@@ -18,6 +18,10 @@ pub struct KafkaConfig {
     /// How many copies `topics apply` makes of each new topic.
     #[garde(range(min = 1, max = 32))]
     pub replication: i32,
+    /// How long a broker may hold an empty answer to a consumer back, milliseconds. Lower is faster and costs an idle
+    /// system more: every consumer asks again as soon as it has its answer.
+    #[garde(range(min = 1, max = 1000))]
+    pub fetch_wait_ms: u32,
     /// More librdkafka properties, for every client.
     #[garde(skip)]
     pub properties: BTreeMap<String, String>,
@@ -29,6 +33,7 @@ impl Default for KafkaConfig {
             brokers: "127.0.0.1:7392".to_owned(),
             prefix: String::new(),
             replication: 1,
+            fetch_wait_ms: 5,
             properties: BTreeMap::new(),
         }
     }

@@ -74,7 +74,7 @@ impl Fetcher {
             // Manual assignment needs a group id all the same; nothing is ever committed under it.
             .consumer("tidemark-fetcher")
             .set("fetch.min.bytes", "1000000")
-            .set("fetch.wait.max.ms", "5")
+            .set("fetch.wait.max.ms", config.fetch_wait_ms.to_string())
             .set("queued.min.messages", "10000")
             .set("queued.max.messages.kbytes", "2048")
             .create_with_context(Context)

@@ -173,6 +173,14 @@ impl<D: OnDelivery> LogProducer<D> {
         }
     }
 
+    /// Why the producer will never append again, where that is so: the process should end.
+    pub fn fatal_error(&self) -> Option<String> {
+        self.inner
+            .client()
+            .fatal_error()
+            .map(|(code, reason)| format!("{code}: {reason}"))
+    }
+
     /// Waits until every queued record's fate is known, at most `deadline`. Dropping a producer forgets what is
     /// queued.
     ///

@@ -82,24 +82,20 @@ fn start_all(owner: &str) -> Result<[u16; 3], StackError> {
     thread::scope(|scope| {
         let servers = [
             scope.spawn(|| {
-                let port = start(kafka_request(), KAFKA_PORT.as_u16(), owner)?;
-                reachable("apache/kafka", probe::kafka_brokers(port, 1)).map(|()| port)
+                let answers = |port| probe::kafka_brokers(port, 1);
+                start(kafka_request(), KAFKA_PORT.as_u16(), owner, answers)
             }),
+            scope.spawn(|| start(redis_request(), REDIS_PORT, owner, probe::redis_ping)),
             scope.spawn(|| {
-                let port = start(redis_request(), REDIS_PORT, owner)?;
-                reachable("redis", probe::redis_ping(port)).map(|()| port)
-            }),
-            scope.spawn(|| {
-                let port = start(mariadb_request(), MARIADB_PORT, owner)?;
-                reachable("mariadb", probe::mariadb_greeting(port)).map(|()| port)
+                let answers = probe::mariadb_greeting;
+                start(mariadb_request(), MARIADB_PORT, owner, answers)
             }),
         ];
-        let ports = servers.map(|server| {
+        let [kafka, redis, mariadb] = servers.map(|server| {
             server
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        let [kafka, redis, mariadb] = ports;
         Ok([kafka?, redis?, mariadb?])
     })
 }
@@ -109,40 +105,38 @@ fn start<I: Image>(
     request: ContainerRequest<I>,
     port: u16,
     owner: &str,
+    answers: impl FnOnce(u16) -> Result<(), String>,
 ) -> Result<u16, StackError> {
     let image = request.descriptor();
-    let failed = |error: &dyn std::error::Error| StackError::Container {
-        image: image.clone(),
-        reason: error.to_string(),
-    };
     tracing::info!(image, "starting a container");
-    let container = request
+    let failed = |reason: String| StackError::Container { image, reason };
+    let started = request
         .with_label(OWNER_LABEL, owner)
         .with_startup_timeout(START_TIMEOUT)
         .with_host_config_modifier(move |host| {
-            let binding = PortBinding {
-                host_ip: Some("127.0.0.1".to_owned()),
-                host_port: None,
-            };
             host.publish_all_ports = Some(false);
-            host.port_bindings = Some(HashMap::from([(format!("{port}/tcp"), Some(vec![binding]))]));
+            host.port_bindings = Some(on_loopback(port));
         })
         .start()
-        .map_err(|error| failed(&error))?;
-    let published = container
-        .get_host_port_ipv4(port)
-        .map_err(|error| failed(&error))?;
-    // The clean-up removes it, whichever way this process ends.
-    std::mem::forget(container);
-    Ok(published)
+        .and_then(|container| {
+            let published = container.get_host_port_ipv4(port);
+            // The clean-up removes it, whichever way this process ends.
+            std::mem::forget(container);
+            published
+        });
+    match started {
+        // By its own log it is ready, but the engine may be on another machine, whose loopback is not ours.
+        Ok(published) => answers(published).map(|()| published).map_err(failed),
+        Err(error) => Err(failed(error.to_string())),
+    }
 }
 
-/// A server is ready by its own log, but the engine may be on another machine, whose loopback is not ours.
-fn reachable(image: &str, probed: Result<(), String>) -> Result<(), StackError> {
-    probed.map_err(|reason| StackError::Container {
-        image: image.to_owned(),
-        reason,
-    })
+fn on_loopback(port: u16) -> HashMap<String, Option<Vec<PortBinding>>> {
+    let free_port = PortBinding {
+        host_ip: Some("127.0.0.1".to_owned()),
+        host_port: None,
+    };
+    HashMap::from([(format!("{port}/tcp"), Some(vec![free_port]))])
 }
 
 fn kafka_request() -> ContainerRequest<Kafka> {
@@ -182,7 +176,10 @@ fn mariadb_request() -> ContainerRequest<Mariadb> {
     const OF_THE_IMAGE: [&str; 3] = ["socket", "pid-file", "bind-address"];
     let memory = Memory::for_tests();
     let config = mariadb::CONFIG
-        .replace("{{buffer_pool_mib}}", &memory.mariadb_buffer_pool_mib.to_string())
+        .replace(
+            "{{buffer_pool_mib}}",
+            &memory.mariadb_buffer_pool_mib.to_string(),
+        )
         .replace("{{redo_log_mib}}", &memory.mariadb_redo_log_mib.to_string());
     let options = settings(&config, &OF_THE_IMAGE).map(|(name, value)| match value {
         "" => format!("--{name}"),
@@ -208,4 +205,116 @@ fn settings<'a>(
             (name, value.trim_matches('"'))
         })
         .filter(|(name, _)| !of_the_image.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compose_uses_the_same_images() {
+        let compose = include_str!("../../../compose/docker-compose.yml");
+        let images = [
+            kafka_request().descriptor(),
+            redis_request().descriptor(),
+            mariadb_request().descriptor(),
+        ];
+        for image in images {
+            assert!(compose.contains(&format!("image: {image}\n")), "{image}");
+        }
+    }
+
+    #[test]
+    fn settings_leave_out_ports_paths_and_what_the_image_decides() {
+        let config =
+            "# comment\n[section]\nport={{port}}\nbind=127.0.0.1\n\nalone\nsize=3M\nsave \"\"\n";
+        let kept: Vec<_> = settings(config, &["bind"]).collect();
+        assert_eq!(kept, [("alone", ""), ("size", "3M"), ("save", "")]);
+    }
+
+    fn docker(args: &[&str]) -> String {
+        let output = Command::new("docker").args(args).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{args:?}: {text}");
+        text
+    }
+
+    /// The container that has a port of this machine, with the address where it is published.
+    fn container_on(port: &str) -> Option<(String, String)> {
+        let filter = format!("--filter=publish={port}");
+        let listed = docker(&["ps", "--all", "--format", "{{.ID}} {{.Ports}}", &filter]);
+        let (id, ports) = listed.trim().split_once(' ')?;
+        Some((id.to_owned(), ports.to_owned()))
+    }
+
+    /// Runs a program in the container that has a port of this machine, and gives its output.
+    fn run_in(port: &str, program: &[&str]) -> String {
+        let (id, ports) = container_on(port).unwrap();
+        assert!(
+            ports.contains("127.0.0.1:") && !ports.contains("0.0.0.0"),
+            "{ports}"
+        );
+        docker(&[&["exec", &id], program].concat())
+    }
+
+    /// Nothing where no engine answers, or where it has no images; with `TIDEMARK_TEST_SERVERS` set, failing is failing.
+    fn servers() -> Option<DockerServers> {
+        if std::env::var_os("TIDEMARK_TEST_SERVERS").is_some_and(|kind| kind == "docker") {
+            return Some(DockerServers::start().unwrap());
+        }
+        engine_answers().then(DockerServers::start)?.ok()
+    }
+
+    #[test]
+    fn containers_have_our_settings_and_are_gone_after_the_drop() {
+        let Some(servers) = servers() else {
+            eprintln!("skipped: there are no containers to be had");
+            return;
+        };
+        let Endpoints {
+            kafka_brokers,
+            redis_url,
+            mysql_url,
+        } = servers.endpoints().clone();
+        let ports =
+            [&kafka_brokers, &redis_url, &mysql_url].map(|url| url.rsplit_once(':').unwrap().1);
+        let [kafka, redis, mariadb] = ports;
+        kafka_is_as_declared(kafka);
+        redis_is_as_declared(redis);
+        mariadb_is_as_declared(mariadb);
+
+        drop(servers);
+        assert_eq!(ports.map(container_on), [None, None, None]);
+    }
+
+    fn kafka_is_as_declared(port: &str) {
+        let settings = run_in(port, &["cat", "/opt/kafka/config/server.properties"]);
+        for line in [
+            "auto.create.topics.enable=false",
+            "producer.id.expiration.ms=2147483647",
+        ] {
+            assert!(settings.lines().any(|given| given == line), "{settings}");
+        }
+    }
+
+    fn redis_is_as_declared(port: &str) {
+        for (name, value) in [("maxmemory-policy", "noeviction"), ("appendonly", "yes")] {
+            let answer = run_in(port, &["redis-cli", "config", "get", name]);
+            assert_eq!(answer, format!("{name}\n{value}\n"));
+        }
+    }
+
+    fn mariadb_is_as_declared(port: &str) {
+        let client = ["mariadb", "--skip-column-names", "--host=127.0.0.1"];
+        let user = ["--user=tidemark", "--password=tidemark"];
+        let ask = |sql: &str| {
+            run_in(
+                port,
+                &[client.as_slice(), &user, &["--execute", sql]].concat(),
+            )
+        };
+        let settings = "SELECT CONCAT_WS(' ', @@character_set_server, @@time_zone, CURRENT_USER())";
+        assert_eq!(ask(settings), "utf8mb4 +00:00 tidemark@%\n");
+        ask("CREATE DATABASE may_create; DROP DATABASE may_create");
+    }
 }

@@ -199,16 +199,13 @@ fn failed(kind: EventKind, failure: Failure, made_up: Option<String>) -> Problem
     }
 }
 
-/// The protobuf form has no member for the id to retry with: the words name it.
 fn item_problem(problem: &Problem) -> proto::ItemProblem {
     proto::ItemProblem {
         r#type: problem.kind.uri().to_owned(),
         title: problem.title.clone(),
         status: problem.status.into(),
-        detail: match &problem.client_msg_id {
-            Some(id) => format!("{}, {id}", problem.detail),
-            None => problem.detail.clone(),
-        },
+        detail: problem.detail.clone(),
+        client_msg_id: problem.client_msg_id.clone().unwrap_or_default(),
         errors: problem
             .errors
             .iter()

@@ -5,7 +5,6 @@
 mod absence;
 mod counting;
 mod outages;
-mod perf;
 mod story;
 mod world;
 

@@ -10,7 +10,7 @@ use crate::{
     deadline::Deadline,
     error::QueryError,
     inbound::{InboundOutcome, lookup},
-    parameters::{PathOffset, PathPartition, TimeoutMs},
+    parameters::{PathOffset, PathPartition, TimeoutMs, from_path},
     service::QueryApi,
 };
 
@@ -19,9 +19,11 @@ use crate::{
 #[into_params(parameter_in = Path)]
 pub(crate) struct PositionPath {
     /// The partition, 0 to 63.
+    #[serde(deserialize_with = "from_path")]
     #[param(value_type = u8, maximum = 63, example = 17)]
     partition: PathPartition,
     /// The offset, from 0.
+    #[serde(deserialize_with = "from_path")]
     #[param(value_type = i64, minimum = 0, example = 42)]
     offset: PathOffset,
 }

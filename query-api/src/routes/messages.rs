@@ -4,7 +4,7 @@ use std::{
 };
 
 use axum::extract::State;
-use message_store::{MessageRow, ReadMids, ReadTx, Sink};
+use message_store::{MessageRow, ReadMids, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Json, Path, Problem, Query};
 use schemas::{ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId};
 use serde::{Deserialize, Serialize};
@@ -169,8 +169,8 @@ async fn unread(
     let by_reads = tx.read_mids(conversation, path.uid).await?;
     let read_mid = by_contact.max(by_reads).on(device);
     let mut rows = tx.unread_messages(conversation, read_mid, now()).await?;
-    // As many as the store ever returns: there may be more.
-    let more = rows.len() >= limit.get();
+    // The store never returns more than its limit, so at that many there may be more.
+    let more = rows.len() > limit.get() || rows.len() == UNREAD_LIMIT;
     rows.truncate(limit.get());
     Ok(MessagesPage {
         next: more.then(|| next_before(&rows)).flatten(),

@@ -143,6 +143,10 @@ async fn unread_goes_back_a_month_and_200_rows() {
     deployment.write_messages(&old.rows).await;
     let path = format!("{}?device=pc", old.path());
     assert_eq!(mids(&service.ok(&path).await), [3, 2]);
+    assert_eq!(
+        service.ok(&format!("{path}&limit=2")).await["next"],
+        json!(null)
+    );
 
     let mut long = Chat::new();
     long.talk(201);

@@ -1,1 +1,285 @@
+//! Any mix of sends, repeats, conflicts, acks, controls and clocks, against the naive model in [`oracle`].
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use schemas::{
+    ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
+    command::{Command, Control, ReadAck, SendMessage},
+    event::{Body, Event, Source, SrcMark},
+};
+
+use super::{Decision, Inbound, Silent, State, snapshot, step};
+use crate::{
+    shell::InboundRecord,
+    sim::oracle::{Outcome, outcomes},
+};
+
+/// Pairs of one partition, 4: two conversations that share a user, and one to oneself.
+const PAIRS: [(i64, i64); 5] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2)];
+
+fn partition() -> Partition {
+    Partition::try_from(4).unwrap()
+}
+
+fn user(uid: i64) -> UserId {
+    UserId::try_from(uid).unwrap()
+}
+
+fn pair() -> impl Strategy<Value = (UserId, UserId)> {
+    prop::sample::select(&PAIRS[..]).prop_map(|(one, other)| (user(one), user(other)))
+}
+
+fn send() -> impl Strategy<Value = Command> {
+    (pair(), 0..40_u8, "[ab]{1,3}").prop_map(|((srcid, destid), id, msg)| {
+        Command::Send(SendMessage {
+            srcid,
+            destid,
+            client_msg_id: id.to_string().try_into().unwrap(),
+            msg,
+        })
+    })
+}
+
+fn read_ack() -> impl Strategy<Value = Command> {
+    let mid = prop::option::of(prop_oneof![1..300_i64, Just(i64::MAX)]);
+    let device = prop::sample::select(&DeviceClass::ALL[..]);
+    (pair(), device, mid).prop_map(|((uid, peer), device, mid)| {
+        Command::ReadAck(ReadAck {
+            uid,
+            peer,
+            device,
+            mid: mid.map(|mid| Mid::try_from(mid).unwrap()),
+        })
+    })
+}
+
+fn control() -> impl Strategy<Value = Command> {
+    let window = prop::option::of(0..2000_i64);
+    let entries = prop::option::of(0..30_i64);
+    let bytes = prop::option::of(0..4_i64);
+    (window, entries, bytes).prop_map(|(dedup_window_ms, dedup_max_entries, max_msg_bytes)| {
+        Command::Control(Control {
+            rule_version: None,
+            dedup_window_ms,
+            dedup_max_entries,
+            max_msg_bytes,
+        })
+    })
+}
+
+/// A log in which append times go forth and back.
+fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
+    let value = prop_oneof![
+        12 => send().prop_map(Command::encode),
+        6 => read_ack().prop_map(Command::encode),
+        1 => control().prop_map(Command::encode),
+        1 => prop::collection::vec(any::<u8>(), 0..9),
+    ];
+    prop::collection::vec((value, -100..200_i64), 0..400).prop_map(|records| {
+        let mut ts = 1_000_000;
+        let records = records.into_iter().zip(0..);
+        records
+            .map(|((value, passed), offset)| {
+                ts += passed;
+                InboundRecord {
+                    offset,
+                    ts: TimestampMs(ts),
+                    leader_epoch: 7,
+                    key: None,
+                    value: Some(Bytes::from(value)),
+                    headers: Vec::new(),
+                }
+            })
+            .collect()
+    })
+}
+
+fn decide(state: &State, record: &InboundRecord) -> Decision {
+    let mark = SrcMark {
+        epoch: 0,
+        offset: record.offset,
+    };
+    let inbound = Inbound {
+        src: Source {
+            mark,
+            leader_epoch: record.leader_epoch,
+        },
+        ts: record.ts,
+        value: record.value.as_deref().unwrap_or_default(),
+    };
+    step(state, partition(), &inbound)
+}
+
+/// All events of one owner, and its state behind the last.
+fn run(state: &mut State, records: &[InboundRecord]) -> Vec<Event> {
+    let mut events = Vec::new();
+    for record in records {
+        if let Decision::Emit(event) = decide(state, record) {
+            state.apply(&event);
+            events.push(event);
+        }
+    }
+    events
+}
+
+proptest! {
+    #[test]
+    fn decisions_are_the_models(records in inbound()) {
+        let mut state = State::default();
+        for (record, expected) in records.iter().zip(outcomes(partition(), &records)) {
+            let decision = decide(&state, record);
+            let outcome = match decision.clone() {
+                Decision::Emit(event) => Outcome::Event(event),
+                Decision::DeadLetter(refusal) => Outcome::DeadLetter(refusal.reason),
+                Decision::Silent(_) => Outcome::Silent,
+                Decision::Stop(unknown) => panic!("{unknown}"),
+            };
+            prop_assert_eq!(outcome, expected, "offset {}", record.offset);
+            if let Decision::Emit(event) = decision {
+                state.apply(&event);
+            }
+        }
+    }
+
+    #[test]
+    fn mids_are_dense_positions_rise_and_time_never_goes_back(records in inbound()) {
+        let mut last_mids: BTreeMap<ConversationId, Mid> = BTreeMap::new();
+        let mut positions: BTreeMap<(UserId, UserId, DeviceClass), Mid> = BTreeMap::new();
+        let mut clock = TimestampMs(0);
+        for event in run(&mut State::default(), &records) {
+            prop_assert!(event.ts >= clock);
+            clock = event.ts;
+            match event.body {
+                Body::Message(message) => {
+                    let last = last_mids.entry(message.conversation()).or_default();
+                    prop_assert_eq!(message.mid, last.next());
+                    *last = message.mid;
+                }
+                Body::ReadPosition(position) => {
+                    let key = (position.uid, position.peer, position.device);
+                    let before = positions.entry(key).or_default();
+                    prop_assert!(position.mid > *before);
+                    prop_assert!(position.mid <= last_mids[&position.conversation()]);
+                    *before = position.mid;
+                }
+                Body::Control(_) | Body::Progress => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_state_is_the_fold_of_the_output(records in inbound()) {
+        let mut state = State::default();
+        let events = run(&mut state, &records);
+        let mut fold = State::default();
+        for event in &events {
+            // As it travels.
+            let event = Event::parse(&event.clone().encode(), event.ts).unwrap();
+            fold.apply(&event);
+        }
+        prop_assert_eq!(&fold, &state);
+    }
+
+    #[test]
+    fn a_restored_snapshot_goes_on_alike(records in inbound(), cut in 0..400_usize) {
+        let (before, after) = records.split_at(cut.min(records.len()));
+        let mut state = State::default();
+        run(&mut state, before);
+        let src = Source { mark: SrcMark::START, leader_epoch: -1 };
+        let taken = snapshot::write(&state, src);
+        let mut restored = snapshot::read(&taken).unwrap();
+        prop_assert_eq!(&restored, &state);
+        prop_assert_eq!(snapshot::write(&restored, src), taken);
+        prop_assert_eq!(run(&mut restored, after), run(&mut state, after));
+        prop_assert_eq!(restored, state);
+    }
+
+    #[test]
+    fn a_repeat_at_once_is_silent(records in inbound()) {
+        let mut state = State::default();
+        for record in &records {
+            let Decision::Emit(event) = decide(&state, record) else {
+                continue;
+            };
+            state.apply(&event);
+            if let Body::Message(message) = event.body {
+                let repeat = Decision::Silent(Silent::Repeat { mid: message.mid });
+                prop_assert_eq!(decide(&state, record), repeat);
+            }
+        }
+    }
+
+    #[test]
+    fn no_event_makes_the_fold_panic(events in prop::collection::vec(any_event(), 0..50)) {
+        let mut state = State::default();
+        for event in &events {
+            state.apply(event);
+        }
+        let src = Source { mark: SrcMark::START, leader_epoch: -1 };
+        prop_assert_eq!(snapshot::read(&snapshot::write(&state, src)), Ok(state));
+    }
+}
+
+/// Events that no sequencer would write: positions past the end, mids anyhow, rules out of bounds.
+fn any_event() -> impl Strategy<Value = Event> {
+    use schemas::{
+        Ordinal,
+        event::{Message, ReadPosition, Rules},
+    };
+    let mid = || (1..=i64::MAX).prop_map(|mid| Mid::try_from(mid).unwrap());
+    let message = (pair(), mid(), 0..3_u8).prop_map(|((srcid, destid), mid, id)| {
+        Body::Message(Message {
+            srcid,
+            destid,
+            client_msg_id: id.to_string().try_into().unwrap(),
+            msg: "m".to_owned(),
+            mid,
+            n: Ordinal::ZERO,
+        })
+    });
+    let position = (pair(), mid()).prop_map(|((uid, peer), mid)| {
+        Body::ReadPosition(ReadPosition {
+            uid,
+            peer,
+            device: DeviceClass::Pc,
+            mid,
+            n: None,
+        })
+    });
+    let rules = (any::<i64>(), any::<i64>()).prop_map(|(dedup_window_ms, dedup_max_entries)| {
+        Body::Control(Rules {
+            dedup_window_ms,
+            dedup_max_entries,
+            ..Rules::VERSION_1
+        })
+    });
+    let body = prop_oneof![message, position, rules, Just(Body::Progress)];
+    (body, any::<i64>()).prop_map(|(body, ts)| Event {
+        src: Source {
+            mark: SrcMark::START,
+            leader_epoch: -1,
+        },
+        ts: TimestampMs(ts),
+        body,
+    })
+}
+
+#[test]
+fn a_version_that_this_binary_lacks_stops_it() {
+    let control = Command::Control(Control {
+        rule_version: Some(2),
+        ..Control::default()
+    });
+    let record = InboundRecord {
+        offset: 0,
+        ts: TimestampMs(0),
+        leader_epoch: 0,
+        key: None,
+        value: Some(control.encode().into()),
+        headers: Vec::new(),
+    };
+    let decision = decide(&State::default(), &record);
+    assert_eq!(decision, Decision::Stop(super::UnknownRules { version: 2 }));
+}

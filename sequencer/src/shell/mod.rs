@@ -13,6 +13,9 @@ mod progress;
 mod snapshot_schedule;
 mod snapshot_store;
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use schemas::{TimestampMs, event::Event, proto::SequencerSnapshot};
 
@@ -89,13 +92,8 @@ pub enum Flow {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HaltReason {
     /// An append failed: later ones would leave a hole (PROTOCOL S6).
-    #[error("the append of the event for inbound offset {src_offset} failed: {cause}")]
-    AppendFailed {
-        /// The inbound record that caused the event.
-        src_offset: i64,
-        /// What was reported.
-        cause: Failed,
-    },
+    #[error("an append to chat.events failed: {0}")]
+    AppendFailed(Failed),
     /// Reports of appends came in another order than the appends.
     #[error("append {reported:?} was reported where {expected:?} was next")]
     ReportOutOfOrder {

@@ -266,16 +266,13 @@ impl PartitionShell {
         result: Result<i64, Failed>,
         io: &mut impl Io,
     ) -> Result<(), HaltReason> {
-        let src = self.outbox.appended(ticket)?;
         let offset = match result {
-            Ok(offset) => offset,
-            Err(_) if dropped(Rule::S6Failed) => return Ok(()),
-            Err(cause) => {
-                return Err(HaltReason::AppendFailed {
-                    src_offset: src.mark.offset,
-                    cause,
-                });
-            }
+            Err(cause) if !dropped(Rule::S6Failed) => return Err(HaltReason::AppendFailed(cause)),
+            other => other.ok(),
+        };
+        let src = self.outbox.appended(ticket)?;
+        let Some(offset) = offset else {
+            return Ok(());
         };
         self.log.appended(offset, src)?;
         if self.snapshots.waits_for() == Some(ticket) {

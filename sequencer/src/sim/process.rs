@@ -354,7 +354,7 @@ impl From<HaltReason> for Trouble {
     fn from(reason: HaltReason) -> Self {
         match reason {
             // Denied by the broker: the process ends, and another goes on.
-            HaltReason::AppendFailed { .. } => Self::Ends,
+            HaltReason::AppendFailed(_) => Self::Ends,
             other => Self::Wrong(format!("halted: {other}")),
         }
     }

@@ -69,7 +69,7 @@ struct World {
 
 const MAX_PROCESSES: usize = 3;
 /// Steps without faults after which everything must be sequenced.
-const SETTLED_BY: usize = 50_000;
+const SETTLED_BY: usize = 20_000;
 
 /// Runs one seed; what is wrong with the outcome, if anything.
 pub(crate) fn run(seed: u64) -> Result<(), String> {

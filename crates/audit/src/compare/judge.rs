@@ -48,7 +48,9 @@ pub(crate) struct Verdict {
 impl Subject {
     pub(crate) fn uid(self) -> UserId {
         match self {
-            Self::ReadPosition { uid, .. } | Self::Contact { uid, .. } | Self::Unread { uid } => uid,
+            Self::ReadPosition { uid, .. } | Self::Contact { uid, .. } | Self::Unread { uid } => {
+                uid
+            }
         }
     }
 
@@ -188,14 +190,21 @@ fn wrong_ordinals(state: &BTreeMap<UserId, Ordinals>, low: &View, high: &View) -
     peers.into_iter().find_map(|peer| {
         let held = state.get(&peer);
         let found = held.copied().unwrap_or(Ordinals::NOTHING);
-        let (least, most) = (ordinals(&of_peer(low, peer)), ordinals(&of_peer(high, peer)));
+        let (least, most) = (
+            ordinals(&of_peer(low, peer)),
+            ordinals(&of_peer(high, peer)),
+        );
         let column = outside(&found, &least, &most)?;
         let kind = match (held, high.contains_key(&peer)) {
             (None, _) => Kind::Missing,
             (Some(_), false) => Kind::Extra,
             (Some(_), true) => Kind::Different,
         };
-        let what = format!("{column}: {} is there, {} is right", spelled(&found), spelled(&least));
+        let what = format!(
+            "{column}: {} is there, {} is right",
+            spelled(&found),
+            spelled(&least)
+        );
         Some((kind, peer, what))
     })
 }
@@ -236,13 +245,19 @@ fn wrong_view(
         .filter_map(|(peer, ordinals)| Some((*peer, ordinals.unread(class)?)))
         .collect();
     let peers = wanted.keys().chain(view.keys());
-    let peer = *peers.into_iter().find(|peer| view.get(peer) != wanted.get(peer))?;
+    let peer = *peers
+        .into_iter()
+        .find(|peer| view.get(peer) != wanted.get(peer))?;
     let (kind, what) = match (view.get(&peer), wanted.get(&peer)) {
-        (None, wanted) => (Kind::Missing, format!("no count, {} is right", wanted.unwrap_or(&0))),
+        (None, wanted) => (
+            Kind::Missing,
+            format!("no count, {} is right", wanted.unwrap_or(&0)),
+        ),
         (Some(found), None) => (Kind::Extra, format!("{found} unread, none is right")),
-        (Some(found), Some(wanted)) => {
-            (Kind::Different, format!("{found} unread, {wanted} is right"))
-        }
+        (Some(found), Some(wanted)) => (
+            Kind::Different,
+            format!("{found} unread, {wanted} is right"),
+        ),
     };
     Some((kind, peer, what))
 }
@@ -269,7 +284,13 @@ mod tests {
     }
 
     fn keys(n: i64, read: Option<i64>, shown: i64) -> Observed {
-        let state = BTreeMap::from([(user(2), Ordinals { n, reads: [read; 2] })]);
+        let state = BTreeMap::from([(
+            user(2),
+            Ordinals {
+                n,
+                reads: [read; 2],
+            },
+        )]);
         let shown = BTreeMap::from([(user(2), shown)]);
         Observed::Keys(Keys {
             state: State::Complete(state),
@@ -280,7 +301,10 @@ mod tests {
 
     fn kinds(seen: &Observed, low: &View, high: &View) -> Vec<(Area, Kind)> {
         let verdicts = judge(Subject::Unread { uid: user(1) }, seen, low, high);
-        verdicts.into_iter().map(|verdict| (verdict.area, verdict.kind)).collect()
+        verdicts
+            .into_iter()
+            .map(|verdict| (verdict.area, verdict.kind))
+            .collect()
     }
 
     #[test]
@@ -288,7 +312,10 @@ mod tests {
         let seen = keys(5, Some(2), 3);
         assert_eq!(kinds(&seen, &view(5, 2), &view(5, 2)), []);
         assert_eq!(kinds(&seen, &view(4, 2), &view(6, 2)), []);
-        assert_eq!(kinds(&seen, &view(6, 2), &view(6, 2)), [(Area::UnreadStates, Kind::Different)]);
+        assert_eq!(
+            kinds(&seen, &view(6, 2), &view(6, 2)),
+            [(Area::UnreadStates, Kind::Different)]
+        );
     }
 
     #[test]
@@ -300,7 +327,10 @@ mod tests {
     #[test]
     fn what_is_known_must_not_be_unknown() {
         let wrong = kinds(&keys(5, None, 0), &view(5, 2), &view(5, 2));
-        assert!(wrong.contains(&(Area::UnreadStates, Kind::Different)), "{wrong:?}");
+        assert!(
+            wrong.contains(&(Area::UnreadStates, Kind::Different)),
+            "{wrong:?}"
+        );
     }
 
     #[test]
@@ -311,7 +341,10 @@ mod tests {
             views: [BTreeMap::from([(user(2), 1)]), BTreeMap::new()],
             ..Keys::default()
         });
-        assert_eq!(kinds(&alone, &View::new(), &View::new()), [(Area::UnreadViews, Kind::Extra)]);
+        assert_eq!(
+            kinds(&alone, &View::new(), &View::new()),
+            [(Area::UnreadViews, Kind::Extra)]
+        );
     }
 
     #[test]
@@ -321,7 +354,12 @@ mod tests {
             peer: user(2),
         };
         let kind = |mids, read| {
-            let wrong = judge(subject, &Observed::Reads(mids), &view(9, read), &view(9, read));
+            let wrong = judge(
+                subject,
+                &Observed::Reads(mids),
+                &view(9, read),
+                &view(9, read),
+            );
             wrong.first().map(|verdict| verdict.kind)
         };
         assert_eq!(kind([3, 3], 3), None);

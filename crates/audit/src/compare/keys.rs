@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use schemas::{Ordinal, UserId};
 use unread_store::{Generation, RawKey, RawUser};
 
-/// What Redis has of one user, in numbers.
+/// What Redis has of one user, in numbers: of the peers that are compared, and of no others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {
     pub(crate) state: State,
@@ -39,12 +39,18 @@ impl Ordinals {
 
     /// How many are unread on pc (0) or mobile (1), where that is known and not nothing.
     pub(crate) fn unread(&self, class: usize) -> Option<i64> {
-        self.reads[class].map(|read| self.n - read).filter(|unread| *unread > 0)
+        self.reads[class]
+            .map(|read| self.n - read)
+            .filter(|unread| *unread > 0)
     }
 }
 
 impl Keys {
-    pub(crate) fn new(user: RawUser, generation: Generation) -> Self {
+    pub(crate) fn new(
+        user: RawUser,
+        generation: Generation,
+        is_compared: impl Fn(UserId) -> bool,
+    ) -> Self {
         let RawUser { state, pc, mobile } = user;
         let is_immortal = state.as_ref().is_some_and(lives_for_ever)
             || pc.as_ref().is_some_and(lives_for_ever)
@@ -58,6 +64,7 @@ impl Keys {
                 state
                     .peers
                     .into_iter()
+                    .filter(|(peer, _)| is_compared(*peer))
                     .map(|(peer, ordinals)| {
                         let reads = [ordinals.pc_n, ordinals.mobile_n];
                         let (n, reads) = (ordinals.n.get(), reads.map(|n| n.map(Ordinal::get)));
@@ -66,9 +73,14 @@ impl Keys {
                     .collect(),
             ),
         };
+        let views = [pc, mobile].map(|view| {
+            let mut counts = view.map(|key| key.value).unwrap_or_default();
+            counts.retain(|peer, _| is_compared(*peer));
+            counts
+        });
         Self {
             state,
-            views: [pc, mobile].map(|view| view.map(|key| key.value).unwrap_or_default()),
+            views,
             is_immortal,
         }
     }

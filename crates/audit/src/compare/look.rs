@@ -8,7 +8,10 @@ use super::{
     judge::{Observed, Subject},
     keys::Keys,
 };
-use crate::{AuditError, Sources, fold::Contact};
+use crate::{
+    AuditError, Sources,
+    fold::{Contact, Known},
+};
 
 /// A connection to Redis and the node's life. `None` where no projection has begun one yet.
 pub(crate) async fn connect(
@@ -19,27 +22,35 @@ pub(crate) async fn connect(
     Ok(generation.map(|generation| (connection, generation)))
 }
 
-/// A user's keys.
+/// A user's keys, as far as the log can be held against them.
 pub(crate) async fn keys(
     connection: &Connection,
     generation: Generation,
     uid: UserId,
+    known: &Known,
 ) -> Result<Observed, AuditError> {
     match connection.read_state(uid).await {
-        Ok(user) => Ok(Observed::Keys(Keys::new(user, generation))),
+        Ok(user) => {
+            let is_covered = |peer| known.covers(uid, peer);
+            Ok(Observed::Keys(Keys::new(user, generation, is_covered)))
+        }
         Err(error @ UnreadError::Malformed { .. }) => Ok(Observed::Foreign(error.to_string())),
         Err(error) => Err(error.into()),
     }
 }
 
 /// One value, whatever it is.
-pub(crate) async fn again(sources: &Sources, subject: Subject) -> Result<Observed, AuditError> {
+pub(crate) async fn again(
+    sources: &Sources,
+    known: &Known,
+    subject: Subject,
+) -> Result<Observed, AuditError> {
     let found = match subject {
         Subject::ReadPosition { uid, peer } => read_position(sources, uid, peer).await,
         Subject::Contact { uid, peer } => contact(sources, uid, peer).await,
         Subject::Unread { uid } => {
             return match connect(sources).await? {
-                Some((connection, generation)) => keys(&connection, generation, uid).await,
+                Some((connection, generation)) => keys(&connection, generation, uid, known).await,
                 None => Ok(Observed::Keys(Keys::default())),
             };
         }
@@ -56,7 +67,10 @@ async fn read_position(
     peer: UserId,
 ) -> Result<Observed, StoreError> {
     let conversation = ConversationId::direct(uid, peer);
-    let shard = sources.messages.layout().shard_of(Partition::of(conversation));
+    let shard = sources
+        .messages
+        .layout()
+        .shard_of(Partition::of(conversation));
     let mut snapshot = sources.messages.snapshot(shard).await?;
     let mids = snapshot.read_mids(conversation, uid).await?;
     Ok(Observed::Reads([mids.pc.get(), mids.mobile.get()]))

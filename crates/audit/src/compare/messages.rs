@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use event_log::LogReader;
+use event_log::{Bounds, LogReader};
 use message_store::{MessageRow, ReadTx, Sink, StoreError};
 use schemas::{
     Partition,
@@ -22,20 +22,24 @@ pub(crate) struct MessageTable<'a> {
     pub(crate) reader: &'a Arc<LogReader>,
     pub(crate) scope: Scope,
     pub(crate) partition: Partition,
-    /// Offset and digest of every message below `end`, ascending.
+    /// Offset and digest of every message within `bounds`, ascending.
     pub(crate) messages: &'a [(i64, u64)],
-    pub(crate) end: i64,
+    pub(crate) bounds: Bounds,
 }
 
-/// Compares the table with the log, both below `end` and below the resume offset of the same snapshot (PROTOCOL M5).
+/// Compares the table with the log, both below the fixed end and below the resume offset of the same snapshot (PROTOCOL M5).
 pub(crate) async fn compare_messages(
     table: &MessageTable<'_>,
     check: &mut Check,
 ) -> Result<(), AuditError> {
     let store = &table.sources.messages;
     let topic = name(&table.sources.kafka, Topic::Events);
-    let mut snapshot = store.snapshot(store.layout().shard_of(table.partition)).await?;
-    let resume = snapshot.resume(Sink::Messages, &topic, &[table.partition]).await?;
+    let mut snapshot = store
+        .snapshot(store.layout().shard_of(table.partition))
+        .await?;
+    let resume = snapshot
+        .resume(Sink::Messages, &topic, &[table.partition])
+        .await?;
     let next = resume.get(&table.partition).map_or(0, |at| at.next_offset);
     let below = table.messages.partition_point(|(id, _)| *id < next);
     let mut walk = Walk {
@@ -71,11 +75,17 @@ impl Walk<'_> {
     async fn rows(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
         let mut after = -1;
         loop {
-            let page = snapshot.scan_messages(self.table.partition, after, PAGE).await?;
+            let page = snapshot
+                .scan_messages(self.table.partition, after, PAGE)
+                .await?;
             let Some(last) = page.last() else { break };
             after = last.id;
             for row in &page {
-                if self.table.scope.has_conversation(row.message.conversation()) {
+                if self
+                    .table
+                    .scope
+                    .has_conversation(row.message.conversation())
+                {
                     self.meet(row).await?;
                 }
             }
@@ -95,8 +105,9 @@ impl Walk<'_> {
                     self.note(Kind::Different, row.id, what);
                 }
             }
-            // Of events that came after the audit began.
-            _ if (self.table.end..self.next).contains(&row.id) => {}
+            // Of events that retention took from the log, or that came after its end was fixed.
+            _ if row.id < self.table.bounds.start => {}
+            _ if (self.table.bounds.end..self.next).contains(&row.id) => {}
             _ => self.note(Kind::Extra, row.id, "no such message".to_owned()),
         }
         Ok(())
@@ -115,7 +126,8 @@ impl Walk<'_> {
     fn note(&mut self, kind: Kind, id: i64, what: String) {
         let partition = self.table.partition;
         let what = format!("chat_msg_{partition}: {what}");
-        self.check.note(Finding::new(kind, what).at(&self.topic, partition, id));
+        self.check
+            .note(Finding::new(kind, what).at(&self.topic, partition, id));
     }
 
     /// The columns that differ; the record is read once more, and only for examples that will be shown.
@@ -127,8 +139,15 @@ impl Walk<'_> {
         let record = blocking(self.table.reader, move |reader| {
             reader.record(Topic::Events, partition, offset)
         });
-        let event = record.await?.and_then(|record| Event::parse(record.bytes(), record.timestamp).ok());
-        let Some(Event { ts, body: Body::Message(message), .. }) = event else {
+        let event = record
+            .await?
+            .and_then(|record| Event::parse(record.bytes(), record.timestamp).ok());
+        let Some(Event {
+            ts,
+            body: Body::Message(message),
+            ..
+        }) = event
+        else {
             return Ok("the row".to_owned());
         };
         let columns = [
@@ -137,10 +156,17 @@ impl Walk<'_> {
             ("mid", message.mid == row.message.mid),
             ("msg", message.msg == row.message.msg),
             ("ts", ts == row.ts),
-            ("client_msg_id", message.client_msg_id == row.message.client_msg_id),
+            (
+                "client_msg_id",
+                message.client_msg_id == row.message.client_msg_id,
+            ),
             ("n", message.n == row.message.n),
         ];
-        let names: Vec<&str> = columns.iter().filter(|(_, equal)| !equal).map(|(name, _)| *name).collect();
+        let names: Vec<&str> = columns
+            .iter()
+            .filter(|(_, equal)| !equal)
+            .map(|(name, _)| *name)
+            .collect();
         Ok(names.join(", "))
     }
 }

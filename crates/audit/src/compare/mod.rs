@@ -7,4 +7,4 @@ mod messages;
 mod values;
 
 pub(crate) use messages::{MessageTable, compare_messages};
-pub(crate) use values::{Values, compare_values};
+pub(crate) use values::{Values, compare_values, look_again};

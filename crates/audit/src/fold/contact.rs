@@ -44,12 +44,15 @@ impl Contact {
     pub(crate) fn of_row(row: &ContactRow) -> Self {
         let contact = &row.contact;
         Self {
-            last: contact.last.as_ref().map_or_else(Last::default, |last| Last {
-                mid: last.mid.get(),
-                ts: last.ts.0,
-                srcid: last.srcid.get(),
-                preview: preview_digest(&last.preview),
-            }),
+            last: contact
+                .last
+                .as_ref()
+                .map_or_else(Last::default, |last| Last {
+                    mid: last.mid.get(),
+                    ts: last.ts.0,
+                    srcid: last.srcid.get(),
+                    preview: preview_digest(&last.preview),
+                }),
             peer_n: contact.peer_n.get(),
             own_n: contact.own_n.get(),
             reads: CLASSES.map(|class| Read::from(row.read(class))),
@@ -68,7 +71,10 @@ impl Contact {
         if !within(low.own_n, high.own_n, self.own_n) {
             return Some("own_n");
         }
-        let names = [["pc_read_mid", "pc_read_n"], ["mobile_read_mid", "mobile_read_n"]];
+        let names = [
+            ["pc_read_mid", "pc_read_n"],
+            ["mobile_read_mid", "mobile_read_n"],
+        ];
         (0..2).find_map(|i| self.reads[i].outside(&low.reads[i], &high.reads[i], names[i]))
     }
 }
@@ -83,7 +89,12 @@ impl From<ReadUpTo> for Read {
 }
 
 impl Read {
-    fn outside(&self, low: &Self, high: &Self, [mid, n]: [&'static str; 2]) -> Option<&'static str> {
+    fn outside(
+        &self,
+        low: &Self,
+        high: &Self,
+        [mid, n]: [&'static str; 2],
+    ) -> Option<&'static str> {
         if !within(low.mid, high.mid, self.mid) {
             return Some(mid);
         }

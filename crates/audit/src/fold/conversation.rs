@@ -58,7 +58,10 @@ impl Conversation {
         let wrong = if mid != self.last.mid + 1 && (is_whole || !is_first_seen) {
             Some(format!("mid {mid} of {id} follows {}", self.last.mid))
         } else if n != self.sent[side] + 1 && is_whole {
-            Some(format!("n {n} of {} in {id} follows {}", message.srcid, self.sent[side]))
+            Some(format!(
+                "n {n} of {} in {id} follows {}",
+                message.srcid, self.sent[side]
+            ))
         } else {
             None
         };
@@ -90,11 +93,20 @@ impl Conversation {
         let n = before.n.unwrap_or(0) + self.sent_between(id, position.peer, before.mid, mid);
         let uid = position.uid;
         let wrong = if mid <= before.mid {
-            Some(format!("the read position {mid} of {uid} in {id} follows {}", before.mid))
+            Some(format!(
+                "the read position {mid} of {uid} in {id} follows {}",
+                before.mid
+            ))
         } else if mid > self.last.mid && is_whole {
-            Some(format!("the read position {mid} of {uid} in {id} is above {}", self.last.mid))
+            Some(format!(
+                "the read position {mid} of {uid} in {id} is above {}",
+                self.last.mid
+            ))
         } else if is_whole && position.n.is_some_and(|told| told.get() != n) {
-            Some(format!("the read position {mid} of {uid} in {id} has n {:?}, {n} is right", position.n))
+            Some(format!(
+                "the read position {mid} of {uid} in {id} has n {:?}, {n} is right",
+                position.n
+            ))
         } else {
             None
         };
@@ -120,7 +132,11 @@ impl Conversation {
         let own = side(id, uid);
         Contact {
             last: self.last,
-            peer_n: if id.is_to_self() { 0 } else { self.sent[1 - own] },
+            peer_n: if id.is_to_self() {
+                0
+            } else {
+                self.sent[1 - own]
+            },
             own_n: self.sent[own],
             reads: self.reads[own],
         }

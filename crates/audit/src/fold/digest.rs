@@ -20,7 +20,10 @@ pub(crate) fn message_digest(ts: TimestampMs, message: &Message) -> u64 {
 
 /// A hash of what a contact shows of a text.
 pub(crate) fn preview_digest(text: &str) -> u64 {
-    let end = text.char_indices().nth(PREVIEW_CHARS).map_or(text.len(), |(at, _)| at);
+    let end = text
+        .char_indices()
+        .nth(PREVIEW_CHARS)
+        .map_or(text.len(), |(at, _)| at);
     let mut hasher = DefaultHasher::new();
     text[..end].hash(&mut hasher);
     hasher.finish()

@@ -61,7 +61,10 @@ pub(crate) fn conversation_of(command: &Command) -> Option<ConversationId> {
 pub(crate) fn silence(command: &Command, before: &Before<'_>) -> Silence {
     match command {
         Command::Send(send) => {
-            match before.memory.recall(&send_key(send), before.now, before.rules) {
+            match before
+                .memory
+                .recall(&send_key(send), before.now, before.rules)
+            {
                 Remembered::Same => Silence::Repeat,
                 Remembered::Nothing | Remembered::Other => Silence::Unanswered,
             }
@@ -131,14 +134,29 @@ fn control_mismatch(control: &Control, rules: &Rules) -> Option<&'static str> {
         asked.is_none_or(|asked| asked == got)
     }
     let pairs = [
-        ("rule_version", kept(control.rule_version, rules.rule_version)),
-        ("dedup_window_ms", kept(control.dedup_window_ms, rules.dedup_window_ms)),
-        ("dedup_max_entries", kept(control.dedup_max_entries, rules.dedup_max_entries)),
-        ("max_msg_bytes", kept(control.max_msg_bytes, rules.max_msg_bytes)),
+        (
+            "rule_version",
+            kept(control.rule_version, rules.rule_version),
+        ),
+        (
+            "dedup_window_ms",
+            kept(control.dedup_window_ms, rules.dedup_window_ms),
+        ),
+        (
+            "dedup_max_entries",
+            kept(control.dedup_max_entries, rules.dedup_max_entries),
+        ),
+        (
+            "max_msg_bytes",
+            kept(control.max_msg_bytes, rules.max_msg_bytes),
+        ),
     ];
     first_unequal(pairs)
 }
 
 fn first_unequal<const N: usize>(pairs: [(&'static str, bool); N]) -> Option<&'static str> {
-    pairs.into_iter().find(|(_, equal)| !equal).map(|(name, _)| name)
+    pairs
+        .into_iter()
+        .find(|(_, equal)| !equal)
+        .map(|(name, _)| name)
 }

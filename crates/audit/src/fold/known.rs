@@ -1,12 +1,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use event_log::{Record, RisingMarks};
+use event_log::{Bounds, Record, RisingMarks};
 use schemas::{
     ConversationId, Partition, UserId,
     event::{Body, Event},
 };
 
-use super::{contact::Contact, conversation::Conversation, partition::FoldedPartition};
+use super::{contact::Contact, conversation::Conversation};
 use crate::Scope;
 
 /// Where the fold of a partition has come.
@@ -38,17 +38,17 @@ impl Known {
         }
     }
 
-    /// Takes a partition's conversations over; its log begins at `start` and was folded up to `next`.
+    /// Takes over the conversations of a partition that was folded within `bounds`.
     pub(crate) fn add(
         &mut self,
         partition: Partition,
-        start: i64,
-        next: i64,
+        bounds: Bounds,
         marks: RisingMarks,
         conversations: HashMap<ConversationId, Conversation>,
     ) {
+        let next = bounds.end;
         self.tails.insert(partition, Tail { next, marks });
-        if start > 0 {
+        if bounds.start > 0 {
             self.beheaded.insert(partition);
         }
         for (id, conversation) in conversations {
@@ -66,7 +66,10 @@ impl Known {
 
     /// Where the fold goes on in each partition.
     pub(crate) fn next_offsets(&self) -> BTreeMap<Partition, i64> {
-        self.tails.iter().map(|(partition, tail)| (*partition, tail.next)).collect()
+        self.tails
+            .iter()
+            .map(|(partition, tail)| (*partition, tail.next))
+            .collect()
     }
 
     /// Goes on over a later record. What may be wrong with it is for the next audit to say.
@@ -78,7 +81,10 @@ impl Known {
         let Ok(event) = Event::parse(record.bytes(), record.timestamp) else {
             return;
         };
-        let Some(id) = event.conversation().filter(|id| Partition::of(*id) == record.partition) else {
+        let Some(id) = event
+            .conversation()
+            .filter(|id| Partition::of(*id) == record.partition)
+        else {
             tail.marks.admit(event.src.mark);
             return;
         };
@@ -107,7 +113,9 @@ impl Known {
     /// What is to be kept for `uid` of `peer`; `None` where the log has nothing.
     pub(crate) fn contact(&self, uid: UserId, peer: UserId) -> Option<Contact> {
         let id = ConversationId::direct(uid, peer);
-        self.conversations.get(&id).map(|conversation| conversation.contact(id, uid))
+        self.conversations
+            .get(&id)
+            .map(|conversation| conversation.contact(id, uid))
     }
 
     /// The offset of the newest event between two users.
@@ -137,12 +145,5 @@ impl Known {
     /// Everyone in the log.
     pub(crate) fn users(&self) -> impl Iterator<Item = UserId> + '_ {
         self.peers.keys().copied()
-    }
-}
-
-impl FoldedPartition {
-    /// Hands the conversations over, when everything else has been used.
-    pub(crate) fn into_known(self, known: &mut Known, partition: Partition, start: i64, next: i64) {
-        known.add(partition, start, next, self.marks, self.conversations);
     }
 }

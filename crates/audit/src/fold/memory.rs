@@ -112,9 +112,18 @@ mod tests {
         let id = "c".to_owned().try_into().unwrap();
         let mut memory = Memory::default();
         memory.remember(&send(&id, "a"), 100, &rules);
-        assert_eq!(memory.recall(&send(&id, "a"), 110, &rules), Remembered::Same);
-        assert_eq!(memory.recall(&send(&id, "b"), 110, &rules), Remembered::Other);
-        assert_eq!(memory.recall(&send(&id, "a"), 111, &rules), Remembered::Nothing);
+        assert_eq!(
+            memory.recall(&send(&id, "a"), 110, &rules),
+            Remembered::Same
+        );
+        assert_eq!(
+            memory.recall(&send(&id, "b"), 110, &rules),
+            Remembered::Other
+        );
+        assert_eq!(
+            memory.recall(&send(&id, "a"), 111, &rules),
+            Remembered::Nothing
+        );
         memory.forget(111, &rules);
         assert!(memory.sends.is_empty());
     }
@@ -129,7 +138,13 @@ mod tests {
         let mut memory = Memory::default();
         memory.remember(&send(&one, "a"), 1, &rules);
         memory.remember(&send(&other, "a"), 2, &rules);
-        assert_eq!(memory.recall(&send(&one, "a"), 2, &rules), Remembered::Nothing);
-        assert_eq!(memory.recall(&send(&other, "a"), 2, &rules), Remembered::Same);
+        assert_eq!(
+            memory.recall(&send(&one, "a"), 2, &rules),
+            Remembered::Nothing
+        );
+        assert_eq!(
+            memory.recall(&send(&other, "a"), 2, &rules),
+            Remembered::Same
+        );
     }
 }

@@ -12,4 +12,4 @@ mod senders;
 pub(crate) use contact::{Contact, Read};
 pub(crate) use digest::{message_digest, preview_digest};
 pub(crate) use known::Known;
-pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput};
+pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};

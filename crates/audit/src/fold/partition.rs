@@ -164,15 +164,24 @@ impl<'a> PartitionFold<'a> {
                     conversation_of(&command).and_then(|id| self.folded.conversations.get(&id));
                 let unequal = mismatch(&command, &event.body, conversation);
                 // Without the log's beginning it is not known where a position was to be clamped.
-                unequal.filter(|name| self.is_whole() || *name != "mid").map(|name| {
-                    format!("{name} is not that of its event, {}:{at}", self.input.partition)
-                })
+                unequal
+                    .filter(|name| self.is_whole() || *name != "mid")
+                    .map(|name| {
+                        format!(
+                            "{name} is not that of its event, {}:{at}",
+                            self.input.partition
+                        )
+                    })
             }
         };
         if let Some(what) = wrong {
             self.note_inbound(offset, Kind::Different, what);
         } else if self.input.refused.contains(&offset) {
-            self.note_inbound(offset, Kind::Different, "sequenced, and in the dead letters");
+            self.note_inbound(
+                offset,
+                Kind::Different,
+                "sequenced, and in the dead letters",
+            );
         }
         Ok(())
     }
@@ -269,10 +278,17 @@ impl<'a> PartitionFold<'a> {
 
     fn count_pending(&mut self) {
         let Range { start, end } = self.input.inbound;
-        let answered = self.folded.marks.highest().map_or(0, |highest| highest.offset + 1);
+        let answered = self
+            .folded
+            .marks
+            .highest()
+            .map_or(0, |highest| highest.offset + 1);
         self.folded.account.pending += u64::try_from(end - answered.max(start)).unwrap_or(0);
         if answered < start {
-            let what = format!("{} records went with retention before they were sequenced", start - answered);
+            let what = format!(
+                "{} records went with retention before they were sequenced",
+                start - answered
+            );
             self.note_inbound(answered, Kind::Missing, what);
         }
     }
@@ -284,12 +300,24 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn note_event(&mut self, at: i64, kind: Kind, what: impl Into<String>) {
-        let PartitionInput { partition, events_topic, .. } = self.input;
-        self.folded.events.note(Finding::new(kind, what).at(events_topic, *partition, at));
+        let PartitionInput {
+            partition,
+            events_topic,
+            ..
+        } = self.input;
+        self.folded
+            .events
+            .note(Finding::new(kind, what).at(events_topic, *partition, at));
     }
 
     fn note_inbound(&mut self, at: i64, kind: Kind, what: impl Into<String>) {
-        let PartitionInput { partition, inbound_topic, .. } = self.input;
-        self.folded.inbound.note(Finding::new(kind, what).at(inbound_topic, *partition, at));
+        let PartitionInput {
+            partition,
+            inbound_topic,
+            ..
+        } = self.input;
+        self.folded
+            .inbound
+            .note(Finding::new(kind, what).at(inbound_topic, *partition, at));
     }
 }

@@ -26,8 +26,16 @@ impl Senders {
 
     fn up_to(&self, mid: i64) -> i64 {
         let mid = usize::try_from(mid).unwrap_or(0);
-        let whole: u32 = self.0.iter().take(mid / 64).map(|word| word.count_ones()).sum();
-        let rest = self.0.get(mid / 64).map_or(0, |word| (word & ((1 << (mid % 64)) - 1)).count_ones());
+        let whole: u32 = self
+            .0
+            .iter()
+            .take(mid / 64)
+            .map(|word| word.count_ones())
+            .sum();
+        let rest = self
+            .0
+            .get(mid / 64)
+            .map_or(0, |word| (word & ((1 << (mid % 64)) - 1)).count_ones());
         i64::from(whole) + i64::from(rest)
     }
 }

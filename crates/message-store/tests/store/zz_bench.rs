@@ -40,7 +40,7 @@ async fn bench() {
     };
     let pid = std::fs::read_to_string(path).unwrap().trim().to_owned();
     for batch in [16000_i64] {
-        let fixture = Fixture::without_schema().await;
+        let mut fixture = Fixture::without_schema().await; fixture.config.connections_per_server = std::env::var("CN").map_or(8, |v| v.parse().unwrap()); fixture.store = message_store::MessageStore::connect(&fixture.config);
         fixture.store.apply_schema(NOW).await.unwrap();
         let shard = fixture.store.layout().shards().next().unwrap();
         let parts: Vec<Partition> = fixture.store.layout().partitions_of(shard).collect();
@@ -68,8 +68,8 @@ async fn bench() {
             (cpu("self") - m0 - build.as_secs_f64()) * 1e6 / total as f64
         );
 
-        let mut c = fixture.admin().await;
-        for chunk in [256_usize] {
+        let mut c = fixture.admin().await; if let Ok(rc) = std::env::var("RC") { sqlx::raw_sql(AssertSqlSafe(rc)).execute(&mut c).await.unwrap(); }
+        for chunk in [64_usize] {
             let began = Instant::now();
             let mut build = std::time::Duration::ZERO;
             let (s0, m0) = (cpu(&pid), cpu("self"));

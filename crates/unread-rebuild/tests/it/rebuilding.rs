@@ -104,7 +104,8 @@ async fn two_processes_rebuild_the_same_users() {
         one.rebuild(receivers, soon()),
         other.rebuild(&backwards, soon())
     );
-    (first.unwrap(), second.unwrap());
+    first.unwrap();
+    second.unwrap();
     for uid in receivers {
         assert_eq!(world.unread(*uid).await.0, BTreeMap::from([(*sender, 7)]));
     }

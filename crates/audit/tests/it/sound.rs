@@ -1,0 +1,98 @@
+//! What is no difference.
+
+use std::time::Duration;
+
+use audit::{Area, AuditError, Scope};
+use event_log::Admin;
+use schemas::{Partition, command::Command, topics::Topic};
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consistent_world_has_no_difference_and_everything_was_compared() {
+    let world = World::with_story().await;
+    let report = world.assert_sound().await;
+    let compared = |area| report.check(area).unwrap().compared;
+    // 11 messages, 4 read positions and the last progress.
+    assert_eq!(compared(Area::Events), 16);
+    assert_eq!(compared(Area::Messages), 11);
+    assert_eq!(compared(Area::ReadPositions), 3);
+    assert_eq!(compared(Area::Contacts), 5);
+    assert_eq!(
+        (compared(Area::UnreadStates), compared(Area::UnreadViews)),
+        (4, 8)
+    );
+    let inbound = report.inbound;
+    assert_eq!((inbound.sequenced, inbound.repeats), (15, 1));
+    assert_eq!((inbound.without_effect, inbound.dead_letters), (2, 1));
+    assert_eq!((inbound.pending, inbound.unverifiable), (0, 0));
+    assert!(report.unchecked.is_empty(), "{report}");
+    // A program reads the same.
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["differences"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_former_owners_repeats_and_pending_records_are_none() {
+    let mut world = World::with_story().await;
+    for told in world.story.events.clone() {
+        world.story.append(told.partition, told.event).await;
+    }
+    let pending = world.story.command(1000, 1001, "not sequenced yet");
+    world.story.post(Command::Send(pending)).await;
+    world.catch_up().await;
+    let report = world.assert_sound().await;
+    assert_eq!((report.repeated_events, report.inbound.pending), (16, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_are_gone_are_named_and_no_difference() {
+    let world = World::with_story().await;
+    for key in ["state-1000", "pc-1000", "mobile-1000"] {
+        world.redis(&["DEL", key]).await;
+    }
+    let report = world.assert_sound().await;
+    assert_eq!(report.check(Area::UnreadStates).unwrap().compared, 3);
+    assert!(
+        report.to_string().contains("1 users of the log"),
+        "{report}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_behind_is_waited_for_and_named() {
+    let mut world = World::with_story().await;
+    world.story.send(1000, 1001, "not projected yet").await;
+    let error = world
+        .try_audit(Scope::All, Some(Duration::ZERO))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, AuditError::Behind { .. }), "{error}");
+    assert!(error.to_string().contains("1 events behind"), "{error}");
+    // Without waiting, what all have passed is compared, and the rest is named.
+    let report = world.try_audit(Scope::All, None).await.unwrap();
+    assert_eq!(report.differences(), 0, "{report}");
+    assert!(report.to_string().contains("the last 1 events"), "{report}");
+    world.catch_up().await;
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_retention_took_is_named() {
+    let world = World::with_story().await;
+    // The conversation of 1000 and 1001.
+    let partition = Partition::try_from(17).unwrap();
+    let admin = Admin::new(&world.kafka).unwrap();
+    admin
+        .delete_before(Topic::Events, partition, 3)
+        .await
+        .unwrap();
+    let report = world.assert_sound().await;
+    assert!(
+        report
+            .to_string()
+            .contains("partition 17 of chat.events before 3"),
+        "{report}"
+    );
+    assert!(report.inbound.unverifiable <= 1, "{report}");
+}

@@ -1,0 +1,361 @@
+//! A shell driven by hand. What it does under faults is the simulation's to show.
+
+use bytes::Bytes;
+use schemas::{
+    DeviceClass, Partition, TimestampMs, UserId,
+    command::{Command, Control, ReadAck, SendMessage},
+    event::{Body, Event, Source, SrcMark},
+    proto::SequencerSnapshot,
+};
+
+use super::{
+    DeadLetter, Failed, Flow, HaltReason, InboundRecord, Io, Loaded, PartitionShell, ShellConfig,
+    Ticket,
+};
+use crate::core::{State, UnknownRules};
+
+/// Keeps what was asked for.
+#[derive(Default)]
+struct Asked {
+    appends: Vec<(Ticket, Event)>,
+    letters: Vec<(Ticket, DeadLetter)>,
+    snapshots: Vec<(Ticket, SequencerSnapshot)>,
+}
+
+impl Io for Asked {
+    fn append(&mut self, ticket: Ticket, event: Event) {
+        self.appends.push((ticket, event));
+    }
+
+    fn dead_letter(&mut self, ticket: Ticket, letter: DeadLetter) {
+        self.letters.push((ticket, letter));
+    }
+
+    fn store_snapshot(&mut self, ticket: Ticket, snapshot: SequencerSnapshot) {
+        self.snapshots.push((ticket, snapshot));
+    }
+}
+
+impl Asked {
+    /// Inbound offsets of the appends so far.
+    fn appended(&self) -> Vec<i64> {
+        self.appends
+            .iter()
+            .map(|(_, event)| event.src.mark.offset)
+            .collect()
+    }
+}
+
+fn user(uid: i64) -> UserId {
+    UserId::try_from(uid).unwrap()
+}
+
+fn record(offset: i64, value: Vec<u8>) -> InboundRecord {
+    InboundRecord {
+        offset,
+        ts: TimestampMs(1000 + offset),
+        leader_epoch: 0,
+        key: None,
+        value: Some(Bytes::from(value)),
+        headers: Vec::new(),
+    }
+}
+
+fn send(offset: i64) -> InboundRecord {
+    let send = SendMessage {
+        srcid: user(1),
+        destid: user(3),
+        client_msg_id: offset.to_string().try_into().unwrap(),
+        msg: "hello".to_owned(),
+    };
+    record(offset, Command::Send(send).encode())
+}
+
+/// Emits nothing: there is no such conversation.
+fn idle(offset: i64) -> InboundRecord {
+    let ack = ReadAck {
+        uid: user(1),
+        peer: user(67),
+        device: DeviceClass::Pc,
+        mid: None,
+    };
+    record(offset, Command::ReadAck(ack).encode())
+}
+
+fn start(config: ShellConfig) -> PartitionShell {
+    let loaded = Loaded {
+        state: State::default(),
+        last: Source {
+            mark: SrcMark::START,
+            leader_epoch: -1,
+        },
+        events_end: 0,
+        before_end: None,
+        folded: 0,
+    };
+    PartitionShell::start(Partition::try_from(4).unwrap(), loaded, config, 0)
+}
+
+#[test]
+fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let records = (0..4).map(send).collect();
+    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0]);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(io.appended(), [0, 1, 2, 3]);
+    for ticket in 1..4 {
+        let flow = shell.on_appended(Ticket(ticket), Ok(ticket as i64), 0, &mut io);
+        assert_eq!(flow, Flow::Continue);
+    }
+    // Nothing is in flight: alone again.
+    let records = (4..6).map(send).collect();
+    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn nothing_passes_a_dead_letter() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let records = vec![send(0), record(1, b"junk".to_vec()), send(2)];
+    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(io.appended(), [0]);
+    assert_eq!(io.letters[0].1.record.offset, 1);
+    let flow = shell.on_dead_lettered(io.letters[0].0, Ok(()), 0, &mut io);
+    assert_eq!(flow, Flow::Continue);
+    assert_eq!(io.appended(), [0, 2]);
+    let failed = shell.on_dead_lettered(Ticket(1), Err(Failed("gone".to_owned())), 0, &mut io);
+    let reason = HaltReason::DeadLetterFailed(Failed("gone".to_owned()));
+    assert_eq!(failed, Flow::Halt(reason));
+}
+
+#[test]
+fn progress_answers_for_silence_when_drained_and_not_too_often() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    assert_eq!(
+        shell.on_inbound(vec![idle(0)], 500, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(io.appended(), []);
+    assert_eq!(shell.on_drained(500, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0]);
+    assert_eq!(io.appends[0].1.body, Body::Progress);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 510, &mut io),
+        Flow::Continue
+    );
+    // Held back for 100 ms, then sent.
+    assert_eq!(
+        shell.on_inbound(vec![idle(1)], 520, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(shell.on_drained(520, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0]);
+    assert_eq!(shell.on_tick(599, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0]);
+    assert_eq!(shell.on_tick(600, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0, 1]);
+    assert_eq!(
+        shell.on_appended(Ticket(1), Ok(1), 600, &mut io),
+        Flow::Continue
+    );
+    // All is answered for.
+    assert_eq!(shell.on_drained(5000, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0, 1]);
+}
+
+#[test]
+fn progress_comes_within_a_second_of_silence_without_a_pause_in_the_records() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    for offset in 0..20 {
+        let now_ms = 60 * offset as u64;
+        let flow = shell.on_inbound(vec![idle(offset)], now_ms, &mut io);
+        assert_eq!(flow, Flow::Continue);
+        assert_eq!(io.appends.is_empty(), now_ms < 1000, "{now_ms}");
+    }
+}
+
+#[test]
+fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let records = (0..3).map(send).collect();
+    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(
+        shell.on_appended(Ticket(1), Ok(2), 0, &mut io),
+        Flow::Continue
+    );
+    assert!(!shell.wants_more());
+    assert_eq!(shell.on_inbound(vec![send(3)], 0, &mut io), Flow::Continue);
+    assert_eq!(io.appended(), [0, 1, 2]);
+    assert_eq!(
+        shell.on_appended(Ticket(2), Ok(3), 0, &mut io),
+        Flow::Restart
+    );
+}
+
+#[test]
+fn an_offset_that_is_not_known_counts_as_foreign() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(-1), 0, &mut io),
+        Flow::Restart
+    );
+}
+
+#[test]
+fn what_must_not_happen_halts_for_good() {
+    let halted = |report: fn(&mut PartitionShell, &mut Asked) -> Flow| {
+        let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+        let records = (0..3).map(send).collect();
+        assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+        assert_eq!(
+            shell.on_appended(Ticket(0), Ok(7), 0, &mut io),
+            Flow::Continue
+        );
+        let Flow::Halt(reason) = report(&mut shell, &mut io) else {
+            panic!("it went on");
+        };
+        assert_eq!(shell.on_tick(9999, &mut io), Flow::Halt(reason.clone()));
+        assert!(!shell.wants_more());
+        reason
+    };
+    let failed = Failed("no".to_owned());
+    assert_eq!(
+        halted(|shell, io| shell.on_appended(Ticket(1), Err(Failed("no".to_owned())), 0, io)),
+        HaltReason::AppendFailed(failed)
+    );
+    assert_eq!(
+        halted(|shell, io| shell.on_appended(Ticket(2), Ok(8), 0, io)),
+        HaltReason::ReportOutOfOrder {
+            expected: None,
+            reported: Ticket(2)
+        }
+    );
+}
+
+#[test]
+fn a_log_that_goes_back_halts() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let records = (0..3).map(send).collect();
+    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(
+        shell.on_appended(Ticket(1), Ok(0), 0, &mut io),
+        Flow::Halt(HaltReason::EventsWentBack {
+            offset: 0,
+            known: 1
+        })
+    );
+}
+
+#[test]
+fn inbound_records_must_be_contiguous() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    assert_eq!(
+        shell.on_inbound(vec![send(0), send(2)], 0, &mut io),
+        Flow::Halt(HaltReason::InboundGap {
+            expected: 1,
+            offset: 2
+        })
+    );
+}
+
+#[test]
+fn unknown_rules_halt() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let control = Control {
+        rule_version: Some(9),
+        ..Control::default()
+    };
+    let control = record(0, Command::Control(control).encode());
+    assert_eq!(
+        shell.on_inbound(vec![control], 0, &mut io),
+        Flow::Halt(HaltReason::UnknownRules(UnknownRules { version: 9 }))
+    );
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let config = ShellConfig {
+        max_waiting_records: 2,
+        ..ShellConfig::default()
+    };
+    let (mut shell, mut io) = (start(config), Asked::default());
+    assert_eq!(
+        shell.on_inbound((0..2).map(send).collect(), 0, &mut io),
+        Flow::Continue
+    );
+    assert!(shell.wants_more());
+    assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
+    assert!(!shell.wants_more());
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        Flow::Continue
+    );
+    assert!(shell.wants_more());
+}
+
+#[test]
+fn a_snapshot_is_of_its_record_and_waits_for_it() {
+    let config = ShellConfig {
+        snapshot_events: 2,
+        ..ShellConfig::default()
+    };
+    let (mut shell, mut io) = (start(config), Asked::default());
+    assert_eq!(
+        shell.on_inbound(vec![send(0), send(1)], 0, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        Flow::Continue
+    );
+    assert!(io.snapshots.is_empty());
+    assert_eq!(
+        shell.on_appended(Ticket(1), Ok(1), 0, &mut io),
+        Flow::Continue
+    );
+    let (ticket, snapshot) = io.snapshots[0].clone();
+    assert_eq!(snapshot.src.unwrap().offset, 1);
+    assert_eq!(snapshot.events_offset, 2);
+    assert_eq!(snapshot.src_before_offset, snapshot.src);
+    assert_eq!(snapshot.conversations[0].last_mid, 2);
+    assert_eq!(shell.on_snapshot_stored(ticket, 0, &mut io), Flow::Continue);
+}
+
+#[test]
+fn a_change_is_in_a_snapshot_after_the_interval() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
+    assert_eq!(
+        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        Flow::Continue
+    );
+    assert_eq!(shell.on_tick(299_999, &mut io), Flow::Continue);
+    assert!(io.snapshots.is_empty());
+    assert_eq!(shell.on_tick(300_000, &mut io), Flow::Continue);
+    assert_eq!(io.snapshots.len(), 1);
+    assert_eq!(
+        shell.on_snapshot_stored(io.snapshots[0].0, 0, &mut io),
+        Flow::Continue
+    );
+    // Nothing has changed since.
+    assert_eq!(shell.on_tick(900_000, &mut io), Flow::Continue);
+    assert_eq!(io.snapshots.len(), 1);
+}

@@ -1,0 +1,97 @@
+//! The program `tidemark`, as it was built beside this test.
+
+use std::{env, ffi::OsStr, path::PathBuf, process::Stdio, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use tokio::{process::Command, time::timeout};
+
+/// No command takes longer.
+const LONGEST: Duration = Duration::from_secs(180);
+
+/// Where the program is: `target/<profile>/tidemark`, for a test in `target/<profile>/deps`.
+///
+/// # Errors
+/// It is not there; the error names the command that builds it.
+pub fn path() -> Result<PathBuf> {
+    let test = env::current_exe().context("this test has no path")?;
+    let profile = test.ancestors().nth(2).context("this test has no folder")?;
+    let program = profile.join("tidemark");
+    ensure!(
+        program.is_file(),
+        "{} is missing: `cargo build --package tidemark` builds it (`make test` does that first)",
+        program.display()
+    );
+    Ok(program)
+}
+
+/// What a command said, and how it ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The command line.
+    pub command: String,
+    /// The exit code; `None` after a signal.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// Itself, where it ended with that code.
+    ///
+    /// # Errors
+    /// It ended otherwise; all that it said is in the error.
+    pub fn expect(self, code: i32) -> Result<Self> {
+        ensure!(
+            self.code == Some(code),
+            "`{}` ended with {:?} instead of {code}\n{}\n{}",
+            self.command,
+            self.code,
+            self.stdout,
+            self.stderr
+        );
+        Ok(self)
+    }
+
+    /// What it printed, as JSON.
+    ///
+    /// # Errors
+    /// It is no JSON.
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.stdout)
+            .with_context(|| format!("`{}` printed no JSON: {}", self.command, self.stdout))
+    }
+
+    /// What it printed, as one JSON a line.
+    ///
+    /// # Errors
+    /// A line is no JSON.
+    pub fn json_lines(&self) -> Result<Vec<Value>> {
+        let lines = self.stdout.lines();
+        lines
+            .map(|line| serde_json::from_str(line).with_context(|| format!("no JSON: {line}")))
+            .collect()
+    }
+}
+
+/// Runs the program to its end.
+pub(crate) async fn run(args: &[impl AsRef<OsStr>]) -> Result<Outcome> {
+    let shown: Vec<_> = args
+        .iter()
+        .map(|arg| arg.as_ref().to_string_lossy())
+        .collect();
+    let command = format!("tidemark {}", shown.join(" "));
+    let mut process = Command::new(path()?);
+    process.args(args).stdin(Stdio::null()).kill_on_drop(true);
+    let output = timeout(LONGEST, process.output())
+        .await
+        .with_context(|| format!("`{command}` does not end"))??;
+    Ok(Outcome {
+        command,
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}

@@ -1,0 +1,67 @@
+//! What a world is configured with, beyond what follows from its ports.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+use native_stack::Ports;
+
+/// How a world differs from the usual one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// `section.key=value`, over the configuration file, for services and commands.
+    pub overrides: &'static [&'static str],
+    /// Leave the services to the test.
+    pub without_services: bool,
+}
+
+/// Writes the configuration file that the services and commands of a world share. What the defaults leave to periods of
+/// many seconds happens soon, so that no test waits for it.
+pub(crate) fn write(path: &Path, ports: &Ports) -> Result<()> {
+    let Ports {
+        ingest,
+        query_api,
+        sequencer,
+        projector_unread,
+        projector_mysql,
+        kafka,
+        redis,
+        mariadb,
+        ..
+    } = ports;
+    let text = format!(
+        r#"
+[kafka]
+brokers = "127.0.0.1:{kafka}"
+
+[redis]
+url = "redis://127.0.0.1:{redis}"
+
+[[mysql.servers]]
+host = "127.0.0.1"
+port = {mariadb}
+user = "tidemark"
+password = "tidemark"
+
+[ingest]
+listen = "127.0.0.1:{ingest}"
+
+[sequencer]
+listen = "127.0.0.1:{sequencer}"
+snapshot_events = 1000
+snapshot_interval_ms = 2000
+
+[projector_unread]
+listen = "127.0.0.1:{projector_unread}"
+
+[projector_mysql]
+listen = "127.0.0.1:{projector_mysql}"
+reads_interval_ms = 300
+contacts_interval_ms = 100
+verify_interval_ms = 500
+
+[query_api]
+listen = "127.0.0.1:{query_api}"
+"#
+    );
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

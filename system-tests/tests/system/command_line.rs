@@ -1,0 +1,210 @@
+//! What people and scripts rely on in the program: exit codes, and what its commands print.
+
+use std::{fs, net::TcpListener};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use system_tests::{Servers, World, new_users, run};
+
+#[test]
+fn commands_tell_the_seeds_story() {
+    run(Servers::Shared, async |world| {
+        let [me, boss] = new_users().map(|uid: i64| uid.to_string());
+        for text in ["Are you there?", "Call me."] {
+            let sent = json_of(world, &["send", &boss, &me, text, "--wait", "--json"]).await?;
+            ensure!(sent["client_msg_id"].is_string(), "{sent}");
+        }
+        let read = json_of(world, &["ack", &me, &boss, "mobile", "1", "--json"]).await?;
+        let after = format!("{}:{}", read["partition"], read["offset"]);
+        let unread = json_of(world, &["unread", &me, "--after", &after, "--json"]).await?;
+        ensure!(counts(&unread, &boss) == [2, 1], "{unread}");
+        let history = ["history", &me, &boss, "--after-mid", "0", "--json"];
+        let history = json_of(world, &history).await?;
+        ensure!(history["items"][1]["msg"] == "Call me.", "{history}");
+        let table = world.tidemark(&["history", &me, &boss]).await?.expect(0)?;
+        ensure!(table.stdout.contains("Are you there?"), "{}", table.stdout);
+        Ok(())
+    });
+}
+
+/// On pc and mobile, in whatever order the command lists them.
+fn counts(unread: &Value, sender: &str) -> [i64; 2] {
+    let both = match unread {
+        Value::Array(both) => both.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    ["pc", "mobile"].map(|device| {
+        let of_device = both.iter().find(|one| one["device"] == device);
+        of_device.map_or(-1, |one| one["unread"][sender].as_i64().unwrap_or(0))
+    })
+}
+
+async fn json_of(world: &World, args: &[&str]) -> Result<Value> {
+    world.tidemark(args).await?.expect(0)?.json()
+}
+
+#[test]
+fn where_says_what_became_of_a_post() {
+    run(Servers::Shared, async |world| {
+        let [from, to] = new_users();
+        let posted = world.client.send(from, to, "1", "one").await?;
+        world.client.fate(posted.position).await?;
+        let position = posted.position.to_string();
+        let fate = json_of(world, &["where", &position, "--json"]).await?;
+        ensure!(fate["state"] == "sequenced" && fate["mid"] == 1, "{fate}");
+        let table = world.tidemark(&["where", &position]).await?.expect(0)?;
+        ensure!(table.stdout.contains("sequenced"), "{}", table.stdout);
+
+        let nowhere = format!("{}:999999999", posted.position.partition);
+        world.tidemark(&["where", &nowhere]).await?.expect(1)?;
+        world.tidemark(&["where", "64:0"]).await?.expect(2)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn tail_shows_from_one_place_to_another() {
+    run(Servers::Shared, async |world| {
+        let [from, to] = new_users();
+        let mut offsets = Vec::new();
+        for n in 0..5 {
+            let id = n.to_string();
+            let posted = world.client.send(from, to, &id, &id).await?;
+            let fate = world.client.fate(posted.position).await?;
+            let offset = fate["events_offset"].as_i64();
+            offsets.push(offset.with_context(|| fate.to_string())?);
+        }
+        let partition = ((from + to) % 64).to_string();
+        let [first, end] = [offsets[1], offsets[3]].map(|offset| offset.to_string());
+        let tail = ["tail", "events", "--json", "--partition", &partition];
+        let range = [&tail[..], &["--from", &first, "--to", &end]].concat();
+        let shown = world.tidemark(&range).await?.expect(0)?.json_lines()?;
+        let places: Vec<i64> = shown
+            .iter()
+            .filter_map(|line| line["offset"].as_i64())
+            .collect();
+        let expected: Vec<i64> = (offsets[1]..offsets[3]).collect();
+        ensure!(places == expected, "{places:?}, expected {expected:?}");
+        ensure!(shown[0]["value"]["message"]["msg"] == "1", "{}", shown[0]);
+
+        let time = shown[0]["ts"].as_str().context("a record has a time")?;
+        let since = [&tail[..], &["--from", time, "-n", "1", "--no-follow"]].concat();
+        let since = world.tidemark(&since).await?.expect(0)?.json_lines()?;
+        ensure!(since.len() == 1, "{since:?}");
+        ensure!(since[0]["ts"].as_str() >= Some(time), "{}", since[0]);
+        world
+            .tidemark(&["tail", "--from", "yesterday"])
+            .await?
+            .expect(2)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_adds_nothing_the_second_time() {
+    run(Servers::Shared, async |world| {
+        let [from, to] = new_users();
+        let lines: String = (1..=300)
+            .map(|n| {
+                let message = json!({ "srcid": from, "destid": to, "client_msg_id": format!("{n}"), "msg": format!("{n}") });
+                format!("{}\n", json!({ "message": message }))
+            })
+            .collect();
+        let file = tempfile::NamedTempFile::new()?;
+        fs::write(file.path(), lines)?;
+        let path = file.path().to_str().context("a path is no text")?;
+        for _ in 0..2 {
+            let report = json_of(world, &["load", path, "--batch", "70", "--json"]).await?;
+            ensure!(
+                report["accepted"] == 300 && report["rejected"] == json!([]),
+                "{report}"
+            );
+        }
+        let last = world.client.send(from, to, "last", "last").await?;
+        let items = world.client.history(from, to, &[last.position]).await?;
+        ensure!(items.len() == 301, "{} messages", items.len());
+        ensure!(items[299]["msg"] == "300", "{}", items[299]);
+        world.audit([from, to]).await?;
+
+        fs::write(file.path(), "{\"message\":{}}\n")?;
+        let bad = world.tidemark(&["load", path]).await?.expect(1)?;
+        ensure!(bad.stderr.contains("line 1"), "{}", bad.stderr);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_applied_twice_changes_nothing() {
+    run(Servers::Shared, async |world| {
+        let report = json_of(world, &["db", "apply", "--json"]).await?;
+        let done = report.as_object().context("a report")?;
+        let nothing = |value: &Value| *value == 0 || *value == json!([]);
+        ensure!(done.values().all(nothing), "{report}");
+        let again = world.tidemark(&["topics", "apply"]).await?.expect(0)?;
+        ensure!(again.stdout.contains("as declared"), "{}", again.stdout);
+        world.tidemark(&["topics", "diff"]).await?.expect(0)?;
+        let elsewhere = ["topics", "diff", "--set", "kafka.prefix=elsewhere."];
+        let missing = world.tidemark(&elsewhere).await?.expect(1)?;
+        ensure!(
+            missing.stdout.contains("elsewhere.chat.events"),
+            "{}",
+            missing.stdout
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    run(Servers::Shared, async |world| {
+        let secret = "redis.password=hush-hush";
+        let printed = world
+            .tidemark(&["config", "print", "--set", secret])
+            .await?;
+        let printed = printed.expect(0)?.stdout;
+        ensure!(!printed.contains("hush-hush"), "{printed}");
+        ensure!(printed.matches("[redacted]").count() == 2, "{printed}");
+        ensure!(printed.contains("reads_interval_ms = 300"), "{printed}");
+        world.tidemark(&["config", "check"]).await?.expect(0)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn exit_codes_say_what_went_wrong() {
+    run(Servers::Shared, async |world| {
+        let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let mysql = format!(
+            "mysql.servers=[{{host=\"127.0.0.1\", port={}}}]",
+            port_of(&nobody)
+        );
+        let redis = format!("redis.url=redis://{nobody}");
+        let ingest = format!("ingest.listen={nobody}");
+        let cases: [(&[&str], i32); 12] = [
+            (&["version"], 0),
+            (&["completions", "bash"], 0),
+            (&["status"], 0),
+            (&["no-such-command"], 2),
+            (&["send", "0", "1", "text"], 2),
+            (&["tail", "no-such-topic"], 2),
+            (&["config", "check", "--set", "ingest.no_such_key=1"], 3),
+            (&["config", "check", "--set", "ingest.max_msg_bytes=0"], 3),
+            (&["sequencer", "--set", "nothing.at=all"], 3),
+            (&["send", "1", "2", "text", "--set", &ingest], 4),
+            (&["db", "apply", "--set", &mysql], 4),
+            (&["audit", "--wait-s", "1", "--set", &redis], 4),
+        ];
+        for (args, code) in cases {
+            let outcome = world.tidemark(args).await?.expect(code)?;
+            let complains = !outcome.stderr.trim().is_empty();
+            ensure!(complains == (code != 0), "{outcome:?}");
+        }
+        let taken = world.tidemark(&["ingest"]).await?.expect(3)?;
+        ensure!(taken.stderr.contains("ingest.listen"), "{}", taken.stderr);
+        Ok(())
+    });
+}
+
+fn port_of(address: &str) -> &str {
+    address.rsplit(':').next().unwrap_or_default()
+}

@@ -1,0 +1,30 @@
+//! Kafka stands still for a while in the middle of a load.
+
+use rustix::process::Signal;
+use system_tests::{Load, Servers, Settings, run};
+
+/// Short deadlines, so that posts end without a known outcome while Kafka stands still.
+const SHORT: Settings = Settings {
+    overrides: &[
+        "ingest.message_timeout_ms=1000",
+        "ingest.request_deadline_ms=1500",
+    ],
+    without_services: false,
+};
+
+#[test]
+fn posts_of_unknown_outcome_are_repeated_without_doubles_or_losses() {
+    run(Servers::Own(SHORT), async |world| {
+        let mut load = Load::start(world, 8);
+        // The second pause is longer than the sessions of consumer groups.
+        for unknown in [16, 100] {
+            load.grows_by(300).await?;
+            world.signal("kafka", Signal::STOP)?;
+            let left_unknown = load.is_left_unknown(unknown).await;
+            world.signal("kafka", Signal::CONT)?;
+            left_unknown?;
+            load.grows_by(300).await?;
+        }
+        load.settle().await?.judge(world).await
+    });
+}

@@ -1,0 +1,14 @@
+//! One theme a file; see the crate's README.
+
+mod batches;
+mod command_line;
+mod contents;
+mod kafka_away;
+mod killed_services;
+mod mariadb_away;
+mod one_id;
+mod one_process;
+mod real_input;
+mod redis_flushed;
+mod story;
+mod two_instances;

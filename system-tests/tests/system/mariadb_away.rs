@@ -1,0 +1,29 @@
+//! MariaDB is away for a while in the middle of a load.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use system_tests::{Load, Servers, Settings, run};
+use tokio::time::sleep;
+
+const OUTAGE: Duration = Duration::from_secs(10);
+
+/// Once it dies, once it is stopped in order.
+#[test]
+fn sends_are_accepted_while_mariadb_is_away() {
+    run(Servers::Own(Settings::default()), async |world| {
+        let mut load = Load::start(world, 8);
+        for signal in [Signal::KILL, Signal::TERM] {
+            load.grows_by(500).await?;
+            // Redis has everybody, so that counts can be read without MariaDB.
+            load.check().await?;
+            world.end("mariadb", signal).await?;
+            load.grows_by(500).await?;
+            sleep(OUTAGE).await;
+            load.grows_by(500).await?;
+            world.start_servers().await?;
+            load.grows_by(500).await?;
+        }
+        load.settle().await?.judge(world).await
+    });
+}

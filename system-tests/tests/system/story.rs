@@ -1,0 +1,81 @@
+//! The seed's story: the boss writes three times, I read on the telephone, the pc still counts three.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use system_tests::{Device, Servers, World, run, until};
+
+const ME: i64 = 1000;
+const BOSS: i64 = 1001;
+
+#[test]
+fn each_step_shows_in_redis() {
+    run(Servers::Shared, async |world| {
+        shown(world, 0, 0).await?;
+        for n in 1..=3 {
+            let posted = world
+                .client
+                .send(BOSS, ME, &format!("story-{n}"), "Call me.")
+                .await?;
+            ensure!(posted.position.partition.get() == 17, "{posted:?}");
+            shown(world, n, n).await?;
+        }
+        let read = world.client.ack(ME, BOSS, Device::Mobile, 3).await?;
+        shown(world, 3, 0).await?;
+        let after = [read.position];
+        let pc = world.client.unread(ME, Device::Pc, &after).await?;
+        ensure!(pc == BTreeMap::from([(BOSS, 3)]), "{pc:?}");
+        let mobile = world.client.unread(ME, Device::Mobile, &after).await?;
+        ensure!(mobile.is_empty(), "{mobile:?}");
+        listed(world, "pc", &[3, 2, 1]).await?;
+        listed(world, "mobile", &[]).await?;
+
+        world.client.ack(ME, BOSS, Device::Pc, 2).await?;
+        shown(world, 1, 0).await?;
+        world.client.ack(ME, BOSS, Device::Pc, 3).await?;
+        shown(world, 0, 0).await?;
+        world.audit([ME, BOSS]).await?;
+        Ok(())
+    });
+}
+
+/// Waits until `HGETALL pc-1000` and `HGETALL mobile-1000` show so many messages of the boss. There is no field at zero,
+/// so at zero there is no key; one that is there expires some day.
+async fn shown(world: &World, pc: u32, mobile: u32) -> Result<()> {
+    for (key, count) in [("pc-1000", pc), ("mobile-1000", mobile)] {
+        let expected: BTreeMap<String, String> = (count > 0)
+            .then(|| (BOSS.to_string(), count.to_string()))
+            .into_iter()
+            .collect();
+        until(key, async || {
+            let view = world.redis.hgetall(key).await;
+            let view = view.map_err(|error| format!("{error:#}"))?;
+            if view == expected {
+                Ok(())
+            } else {
+                Err(format!("{view:?}, expected {expected:?}"))
+            }
+        })
+        .await?;
+        let expires = world.redis.number(&["PTTL", key]).await?;
+        ensure!((expires > 0) == (count > 0), "{key} expires in {expires}");
+    }
+    Ok(())
+}
+
+/// What I have not read yet on a class, newest first.
+async fn listed(world: &World, device: &str, mids: &[i64]) -> Result<()> {
+    let path = format!("/v1/users/{ME}/conversations/{BOSS}/messages?device={device}");
+    until(&path, async || {
+        let page = world.client.ask(&path).await;
+        let page = page.map_err(|error| format!("{error:#}"))?;
+        let items = page["items"].as_array().into_iter().flatten();
+        let listed: Vec<i64> = items.filter_map(|item| item["mid"].as_i64()).collect();
+        if listed == mids {
+            Ok(())
+        } else {
+            Err(format!("{listed:?}, expected {mids:?}"))
+        }
+    })
+    .await
+}

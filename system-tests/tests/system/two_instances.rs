@@ -1,0 +1,80 @@
+//! Two instances of every service that shares out partitions; some stand still long enough to be given up, and come back.
+
+use anyhow::{Context as _, Result, ensure};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use rustix::process::Signal;
+use serde_json::Value;
+use system_tests::{Device, Load, Servers, Settings, World, new_users, run, until};
+
+const SHARED_OUT: [&str; 3] = ["sequencer", "projector-unread", "projector-mysql"];
+
+#[test]
+fn owners_that_sleep_or_die_change_nothing() {
+    run(Servers::Own(Settings::default()), async |world| {
+        let mut seconds = Vec::new();
+        for service in SHARED_OUT {
+            seconds.push(world.start_second(service).await?);
+        }
+        both_work(world).await?;
+        let mut load = Load::start(world, 8);
+        load.grows_by(500).await?;
+
+        signal_all(world, &seconds, Signal::STOP)?;
+        // It takes until their sessions end that the others work on all partitions.
+        all_partitions_pass(world).await?;
+        signal_all(world, &seconds, Signal::CONT)?;
+        for service in SHARED_OUT {
+            world.end(service, Signal::KILL).await?;
+        }
+        load.grows_by(500).await?;
+        all_partitions_pass(world).await?;
+        world.start_services(&SHARED_OUT).await?;
+        both_work(world).await?;
+        all_partitions_pass(world).await?;
+        load.settle().await?.judge(world).await
+    });
+}
+
+fn signal_all(world: &World, names: &[String], signal: Signal) -> Result<()> {
+    names.iter().try_for_each(|name| world.signal(name, signal))
+}
+
+/// Waits until each sequencer has a share of the partitions.
+async fn both_work(world: &World) -> Result<()> {
+    for name in ["sequencer", "sequencer-2"] {
+        until(&format!("the share of {name}"), async || {
+            let status = world.get(name, "/status").await;
+            let status = status.map_err(|error| format!("{error:#}"))?;
+            let share = status["partitions"].as_object().map_or(0, |p| p.len());
+            if (1..64).contains(&share) {
+                Ok(())
+            } else {
+                Err(format!("{share} partitions"))
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Sends a message through every partition, and waits until each is counted in Redis and stored in MySQL.
+async fn all_partitions_pass(world: &World) -> Result<()> {
+    let users = new_users::<65>();
+    let (from, to) = (users[0], &users[1..]);
+    stream::iter(to)
+        .map(|to| passes(world, from, *to))
+        .buffer_unordered(16)
+        .try_for_each(async |()| Ok(()))
+        .await
+        .context("a message through every partition")
+}
+
+async fn passes(world: &World, from: i64, to: i64) -> Result<()> {
+    let posted = world.client.send(from, to, "pass", "pass").await?;
+    let after = [posted.position];
+    let unread = world.client.unread(to, Device::Pc, &after).await?;
+    ensure!(unread.get(&from) == Some(&1), "{to}: {unread:?}");
+    let items: Vec<Value> = world.client.history(to, from, &after).await?;
+    ensure!(items.len() == 1, "{to}: {items:?}");
+    Ok(())
+}
