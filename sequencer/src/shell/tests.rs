@@ -143,7 +143,7 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
         shell.on_inbound(vec![idle(0)], 500, &mut io),
         Flow::Continue
     );
-    assert_eq!(io.appended(), []);
+    assert!(io.appends.is_empty());
     assert_eq!(shell.on_drained(500, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0]);
     assert_eq!(io.appends[0].1.body, Body::Progress);
@@ -221,7 +221,7 @@ fn what_must_not_happen_halts_for_good() {
         let records = (0..3).map(send).collect();
         assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
         assert_eq!(
-            shell.on_appended(Ticket(0), Ok(7), 0, &mut io),
+            shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
             Flow::Continue
         );
         let Flow::Halt(reason) = report(&mut shell, &mut io) else {
@@ -239,7 +239,7 @@ fn what_must_not_happen_halts_for_good() {
     assert_eq!(
         halted(|shell, io| shell.on_appended(Ticket(2), Ok(8), 0, io)),
         HaltReason::ReportOutOfOrder {
-            expected: None,
+            expected: Some(Ticket(1)),
             reported: Ticket(2)
         }
     );

@@ -16,8 +16,16 @@ fn commands_tell_the_seeds_story() {
         }
         let read = json_of(world, &["ack", &me, &boss, "mobile", "1", "--json"]).await?;
         let after = format!("{}:{}", read["partition"], read["offset"]);
-        let unread = json_of(world, &["unread", &me, "--after", &after, "--json"]).await?;
-        ensure!(counts(&unread, &boss) == [2, 1], "{unread}");
+        let unread = ["unread", &me, "--after", &after, "--json"];
+        let unread = world.tidemark(&unread).await?.expect(0)?.json_lines()?;
+        let counts: Vec<_> = unread
+            .iter()
+            .map(|one| (&one["device"], &one["unread"][&boss]))
+            .collect();
+        ensure!(
+            counts == [(&json!("pc"), &json!(2)), (&json!("mobile"), &json!(1))],
+            "{unread:?}"
+        );
         let history = ["history", &me, &boss, "--after-mid", "0", "--json"];
         let history = json_of(world, &history).await?;
         ensure!(history["items"][1]["msg"] == "Call me.", "{history}");
@@ -25,18 +33,6 @@ fn commands_tell_the_seeds_story() {
         ensure!(table.stdout.contains("Are you there?"), "{}", table.stdout);
         Ok(())
     });
-}
-
-/// On pc and mobile, in whatever order the command lists them.
-fn counts(unread: &Value, sender: &str) -> [i64; 2] {
-    let both = match unread {
-        Value::Array(both) => both.as_slice(),
-        one => std::slice::from_ref(one),
-    };
-    ["pc", "mobile"].map(|device| {
-        let of_device = both.iter().find(|one| one["device"] == device);
-        of_device.map_or(-1, |one| one["unread"][sender].as_i64().unwrap_or(0))
-    })
 }
 
 async fn json_of(world: &World, args: &[&str]) -> Result<Value> {
