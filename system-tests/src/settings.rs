@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use native_stack::Ports;
+use native_stack::{Ports, StackConfig};
 
 /// How a world differs from the usual one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,7 +16,8 @@ pub struct Settings {
 
 /// Writes the configuration file that the services and commands of a world share. What the defaults leave to periods of
 /// many seconds happens soon, so that no test waits for it.
-pub(crate) fn write(path: &Path, ports: &Ports) -> Result<()> {
+pub(crate) fn write(path: &Path, stack: &StackConfig) -> Result<()> {
+    let run_dir = stack.run_dir.display();
     let Ports {
         ingest,
         query_api,
@@ -26,8 +27,8 @@ pub(crate) fn write(path: &Path, ports: &Ports) -> Result<()> {
         kafka,
         redis,
         mariadb,
-        ..
-    } = ports;
+        kafka_controller,
+    } = &stack.ports;
     let text = format!(
         r#"
 [kafka]
@@ -61,6 +62,20 @@ verify_interval_ms = 500
 
 [query_api]
 listen = "127.0.0.1:{query_api}"
+
+[stack]
+run_dir = "{run_dir}"
+
+[stack.ports]
+ingest = {ingest}
+query_api = {query_api}
+sequencer = {sequencer}
+projector_unread = {projector_unread}
+projector_mysql = {projector_mysql}
+kafka = {kafka}
+kafka_controller = {kafka_controller}
+redis = {redis}
+mariadb = {mariadb}
 "#
     );
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))

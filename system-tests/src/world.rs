@@ -68,7 +68,7 @@ impl World {
         let config = servers.stack().config();
         let ports = &config.ports;
         let config_file = config.run_dir.join("tidemark.toml");
-        settings::write(&config_file, ports)?;
+        settings::write(&config_file, config)?;
         let services = [
             ("sequencer", ports.sequencer),
             ("projector-mysql", ports.projector_mysql),

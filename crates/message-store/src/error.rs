@@ -6,7 +6,8 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Nothing is wrong with the data: keep it and try again later. No server, no room, a deadlock, a month that is not
-    /// there yet, a schema that was not applied. What was being committed may or may not be.
+    /// there yet, a schema that was not applied. Whether what was being committed is there is not known, so a writer
+    /// reads its resume offsets again first.
     #[error("MySQL cannot do it now: {0}")]
     Transient(#[source] Cause),
     /// A resume offset is not what the writer remembers: read them again and go on from there. Nothing was written.

@@ -77,6 +77,7 @@ fn connect_options(server: &ServerConfig) -> MySqlConnectOptions {
 ///
 /// One on which a statement failed or was cut off (deadline, dropped future) is closed when this is dropped: what the
 /// server makes of it then is unknown, so nobody else may use it. Any other goes back to the pool.
+#[derive(Debug)]
 pub(crate) struct Session {
     connection: PoolConnection<MySql>,
     deadline: Duration,

@@ -2,6 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use schemas::{ConversationId, Mid, Partition, TimestampMs};
 use sqlx::MySqlPool;
+use tokio::task::JoinSet;
 
 use crate::{
     ContactDelta, Layout, MessageRow, Month, MySqlConfig, ReadRow, ReadTx, Resume, ResumeMove,
@@ -155,9 +156,15 @@ impl MessageStore {
             let shard = self.layout().shard_of(Partition::of(place.0));
             by_shard.entry(shard).or_default().push(*place);
         }
-        let mut found = BTreeMap::new();
+        let mut lookups = JoinSet::new();
         for (shard, places) in by_shard {
-            found.extend(self.snapshot(shard).await?.messages_by_mid(&places).await?);
+            let store = self.clone();
+            lookups
+                .spawn(async move { store.snapshot(shard).await?.messages_by_mid(&places).await });
+        }
+        let mut found = BTreeMap::new();
+        while let Some(lookup) = lookups.join_next().await {
+            found.extend(lookup.map_err(StoreError::transient)??);
         }
         Ok(found)
     }

@@ -2,9 +2,11 @@
 
 use std::{fs, path::Path, process::Command};
 
+use message_store::Sink;
 use native_stack::FreshServers;
+use schemas::{DeviceClass, topics::Topic};
 
-use crate::world::World;
+use crate::world::{Doomed, World};
 
 fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
@@ -74,31 +76,46 @@ async fn one_server_of_two_that_is_down_does_not_stop_the_other() {
     second.stack().kill_one("mariadb").unwrap();
     // Users 1 and 2 have their tables, and their conversation has its, in the first half.
     let mid = world.log.send(1, 2, "while the other is down").await;
-    let last = async || {
-        let shard = world.store.layout().shards().next().unwrap();
-        let mut tx = world.store.snapshot(shard).await.unwrap();
-        let contact = tx
-            .contact(crate::log::user(1), crate::log::user(2))
-            .await
-            .unwrap();
-        contact
-            .and_then(|row| row.contact.last)
-            .map(|last| last.mid)
-    };
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while last().await != Some(mid) {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "the contact was not written"
-        );
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    world.until_contact_has(1, 2, mid).await;
     world.log.chatter(51, 60).await;
     // A start while it is down does not hold up the other either.
     service.stop().await;
     let service = world.start().await;
     world.log.chatter(52, 60).await;
     second.stack().start_servers().unwrap();
+    world.assert_exact().await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offsets_stay_before_a_read_position_whose_messages_are_out_of_reach() {
+    let (servers, second) = (
+        FreshServers::start().unwrap(),
+        FreshServers::start().unwrap(),
+    );
+    let mut world = World::on(&servers.endpoints(), Some(&second.endpoints().mysql_url)).await;
+    let service = Doomed::start(world.config.clone());
+    // The messages of 1 and 40 are on the second server (partition 41), the contacts of 1 on the first.
+    world.log.send(40, 1, "one").await;
+    world.log.send(40, 1, "two").await;
+    world.assert_exact().await;
+    second.stack().kill_one("mariadb").unwrap();
+    world.log.read(1, 40, DeviceClass::Pc, 1, None).await;
+    let mid = world.log.send(1, 40, "behind it").await;
+    world.until_contact_has(1, 40, mid).await;
+
+    let at = world.log.events[2].offset;
+    let (first, partition) = (world.first_shard(), world.log.events[2].partition);
+    let topic = world.config.kafka.topic(Topic::Events);
+    let resume = world
+        .store
+        .read_resume(first, Sink::Contacts, &topic, &[partition])
+        .await
+        .unwrap();
+    assert!(resume[&partition].next_offset <= at);
+    service.kill();
+    second.stack().start_servers().unwrap();
+    let service = world.start().await;
     world.assert_exact().await;
     service.stop().await;
 }

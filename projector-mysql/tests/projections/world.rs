@@ -6,15 +6,15 @@ use std::{
 };
 
 use event_log::{Admin, KafkaConfig, LogReader};
-use message_store::{MessageStore, MySqlConfig, Sink};
+use message_store::{MessageStore, MySqlConfig, Shard, Sink};
 use native_stack::{Endpoints, TestServers};
 use projector_mysql::{Config, ProjectorMySqlConfig};
-use schemas::{Partition, TimestampMs, topics::Topic};
+use schemas::{Mid, Partition, TimestampMs, topics::Topic};
 use service_runtime::{Health, Supervisor};
 
 use crate::{
     fold::Rows,
-    log::{EPOCH_MS, Log},
+    log::{EPOCH_MS, Log, user},
 };
 
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -123,6 +123,25 @@ impl World {
             }
         }
         None
+    }
+
+    /// Where the lower half of the tables is.
+    pub fn first_shard(&self) -> Shard {
+        self.store.layout().shards().next().unwrap()
+    }
+
+    /// Waits until a contact of the first database has this newest message.
+    pub async fn until_contact_has(&self, uid: i64, peer: i64, mid: Mid) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut snapshot = self.store.snapshot(self.first_shard()).await.unwrap();
+            let row = snapshot.contact(user(uid), user(peer)).await.unwrap();
+            if row.and_then(|row| row.contact.last).map(|last| last.mid) == Some(mid) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the contact was not written");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     pub async fn rows(&self) -> Rows {

@@ -1,4 +1,4 @@
-//! What is decided, without I/O, clock or randomness: [`step`] decides, [`apply`](State::apply) alone changes state.
+//! What is decided, without I/O, clock or randomness: [`step()`] decides, [`apply`](State::apply) alone changes state.
 //!
 //! The state of a partition is the fold of [`State::apply`] over that partition's own output (PROTOCOL S1): nothing in
 //! it depends on a record that emitted nothing, on a timer or on the binary.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prost::Message as _;
-use schemas::proto::{SequencerSnapshot, SnapshotChunk, Source};
+use schemas::proto::{SequencerSnapshot, SnapshotChunk};
 
 use crate::sabotage::{Rule, dropped};
 
@@ -16,7 +16,7 @@ pub const CHUNK_BYTES: usize = 512 * 1024;
 pub fn split(snapshot: &SequencerSnapshot, chunk_bytes: usize) -> Vec<SnapshotChunk> {
     let payload = snapshot.encode_to_vec();
     let checksum = blake3::hash(&payload);
-    let src = snapshot.src.unwrap_or(Source::default());
+    let src = snapshot.src.unwrap_or_default();
     // The checksum makes the id of two writers' snapshots the same only where their bytes are.
     let id = format!(
         "{}-{}.{}-{}",

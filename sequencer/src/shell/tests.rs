@@ -12,7 +12,10 @@ use super::{
     DeadLetter, Failed, Flow, HaltReason, InboundRecord, Io, Loaded, PartitionShell, ShellConfig,
     Ticket,
 };
-use crate::core::{State, UnknownRules};
+use crate::{
+    core::{State, UnknownRules},
+    sabotage::{Rule, drop_rule},
+};
 
 /// Keeps what was asked for.
 #[derive(Default)]
@@ -273,6 +276,12 @@ fn inbound_records_must_be_contiguous() {
             offset: 2
         })
     );
+    // Without the check the record between them would be lost in silence.
+    let _dropped = drop_rule(Rule::S13Contiguous);
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let records = vec![send(0), send(2)];
+    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(shell.next_inbound(), 3);
 }
 
 #[test]

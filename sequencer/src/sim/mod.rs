@@ -16,7 +16,7 @@ mod world;
 
 use std::{cell::Cell, env, fmt, str::FromStr};
 
-const SEEDS: u64 = 4000;
+const SEEDS: u64 = 10_000;
 
 thread_local! {
     static TRACES: Cell<bool> = const { Cell::new(false) };

@@ -289,7 +289,7 @@ impl Process {
         let mut chunks = split(&snapshot, CHUNK_BYTES);
         shared.taken.push(snapshot);
         let hit = rng.below(chunks.len());
-        match rng.below(8) {
+        match rng.below(6) {
             0 => chunks.truncate(hit),
             1 => drop(chunks.remove(hit)),
             2 => {

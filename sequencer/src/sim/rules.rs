@@ -13,6 +13,8 @@ fn is_needed(rule: Rule) {
 
 macro_rules! needed {
     ($($test:ident: $rule:ident,)*) => {
+        const RULES: &[Rule] = &[$(Rule::$rule),*];
+
         $(
             #[test]
             fn $test() {
@@ -54,34 +56,7 @@ needed! {
 #[test]
 #[ignore = "prints a table"]
 fn how_often() {
-    use Rule::*;
-    let rules = [
-        S1Clock,
-        S1Timer,
-        S1Refresh,
-        S2Wall,
-        S3Sender,
-        S3Payload,
-        S3Window,
-        S4Clamp,
-        S4Back,
-        S5Event,
-        S5Defaults,
-        S6Alone,
-        S6Failed,
-        S7,
-        S8InLine,
-        S8Answer,
-        S9,
-        S10,
-        S11,
-        S12Copy,
-        S12Acknowledged,
-        S12Offset,
-        S12Checksum,
-        S12Mark,
-    ];
-    for rule in rules {
+    for &rule in RULES {
         let _dropped = drop_rule(rule);
         let broken: Vec<u64> = (0..600).filter(|seed| world::run(*seed).is_err()).collect();
         println!(

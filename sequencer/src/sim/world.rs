@@ -65,6 +65,8 @@ struct World {
     /// The process that the group has given the partition to.
     assigned: u64,
     next_id: u64,
+    /// How many of a hundred faults do not happen.
+    calm: usize,
 }
 
 const MAX_PROCESSES: usize = 3;
@@ -93,6 +95,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
         processes: Vec::new(),
         assigned: 0,
         next_id: 0,
+        calm: rng.below(95),
         rng,
     };
     world.turmoil()?;
@@ -108,21 +111,28 @@ impl World {
             self.pass_time();
             match self.rng.below(400) {
                 0..20 => self.post(),
-                20..24 => self.kill(),
-                24..32 => self.pause_or_wake(),
-                32..36 => self.begin_process(),
-                36..39 => self.reassign(),
-                39..49 => self.revoke(),
-                49..52 => self.forget_producers(),
-                52..56 => self.break_connection(),
-                56..60 => self.lose_late_requests(),
-                60..62 => self.delete_old_inbound(),
+                20..62 if !self.rng.chance(self.calm) => self.strike(),
                 62..80 => self.assign()?,
                 80..150 => self.broker_handles(true),
                 _ => self.process_acts()?,
             }
         }
         Ok(())
+    }
+
+    /// Something that an owner would rather do without.
+    fn strike(&mut self) {
+        match self.rng.below(42) {
+            0..4 => self.kill(),
+            4..12 => self.pause_or_wake(),
+            12..16 => self.begin_process(),
+            16..19 => self.reassign(),
+            19..29 => self.revoke(),
+            29..32 => self.forget_producers(),
+            32..36 => self.break_connection(),
+            36..40 => self.lose_late_requests(),
+            _ => self.delete_old_inbound(),
+        }
     }
 
     /// No more faults: whoever is there goes on until everything is sequenced.

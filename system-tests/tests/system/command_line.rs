@@ -133,9 +133,8 @@ fn a_file_adds_nothing_the_second_time() {
 fn what_is_applied_twice_changes_nothing() {
     run(Servers::Shared, async |world| {
         let report = json_of(world, &["db", "apply", "--json"]).await?;
-        let done = report.as_object().context("a report")?;
-        let nothing = |value: &Value| *value == 0 || *value == json!([]);
-        ensure!(done.values().all(nothing), "{report}");
+        let nothing_done = report["migrations"] == 0 && report["months"] == 0;
+        ensure!(nothing_done, "{report}");
         let again = world.tidemark(&["topics", "apply"]).await?.expect(0)?;
         ensure!(again.stdout.contains("as declared"), "{}", again.stdout);
         world.tidemark(&["topics", "diff"]).await?.expect(0)?;

@@ -62,7 +62,7 @@ async fn a_wrong_ordinal_is_found() {
 async fn a_text_that_was_not_posted_is_found() {
     let mut world = World::with_story().await;
     send_changed(&mut world, |message| {
-        message.msg = "not what was said".to_owned()
+        message.msg = "not what was said".to_owned();
     })
     .await;
     world

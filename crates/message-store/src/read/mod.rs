@@ -22,6 +22,7 @@ use crate::{
 /// exactly those of the records below the offsets.
 ///
 /// It keeps a connection busy and old row versions alive, so it is to be dropped soon. After an error it is of no more use.
+#[derive(Debug)]
 pub struct ReadTx {
     session: Session,
     names: Names,

@@ -24,8 +24,8 @@ impl SchemaLock {
         let mut session = Session::acquire(store.pool(shard), DDL_TIMEOUT).await?;
         let name = format!("tidemark.schema.{}", store.names().database(shard));
         let sql = format!("SELECT GET_LOCK('{name}', {LOCK_TIMEOUT_S}) = 1 AS taken");
-        // From here on an early return must close the connection.
         let rows = session.fetch(sql, MySqlArguments::default()).await?;
+        // The lock belongs to the connection, which must not go back to the pool with it.
         session.close_unless_released();
         let taken: Option<bool> = rows[0].try_get("taken")?;
         if taken != Some(true) {

@@ -12,4 +12,3 @@ mod reads;
 mod schema;
 mod snapshots;
 mod support;
-mod zz_bench;

@@ -2,19 +2,21 @@
 
 use std::fmt::Write as _;
 
-use message_store::MessageRow;
-use schemas::TimestampMs;
+use message_store::{ContactDelta, MessageRow};
+use schemas::{Partition, TimestampMs};
 use sqlx::{
     AssertSqlSafe, MySqlConnection, Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime,
 };
 use time::macros::datetime;
 
-use crate::support::{DAY_MS, Fixture, NOW, message, ordinal};
+use crate::support::{DAY_MS, Fixture, NOW, message, ordinal, user};
 
 /// Six conversations of the same partition over six months.
 async fn fill(fixture: &Fixture) -> (schemas::UserId, schemas::UserId) {
     let pairs: Vec<_> = (0..6).map(|_| fixture.users(21)).collect();
-    for (users, first) in pairs.iter().zip((0..).step_by(100_000)) {
+    for users in &pairs {
+        // Uids of tests are thousands apart.
+        let first = users.0.get() * 1000;
         let rows: Vec<MessageRow> = (1..=3000)
             .map(|number| {
                 let mut row = message(
@@ -138,4 +140,67 @@ async fn single_places_are_ranges_of_the_index() {
     let plan = explain(&mut admin, sql, |query| query).await;
     assert_eq!(text(&plan[0], "key"), "inx_1", "{}", show(&plan));
     assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));
+}
+
+#[tokio::test]
+async fn pages_and_scans_do_not_sort() {
+    let fixture = Fixture::shared().await;
+    let (uid, peer) = fill(&fixture).await;
+    let deltas: Vec<ContactDelta> = (0..3000)
+        .map(|i| {
+            ContactDelta::new(
+                if i % 3 == 0 { uid } else { user(64 * i + 21) },
+                user(peer.get() + i),
+            )
+        })
+        .collect();
+    let shard = fixture.shard(Partition::of_user(uid));
+    fixture
+        .store
+        .write_contacts(shard, &fixture.topic, &deltas, &[])
+        .await
+        .unwrap();
+    let mut admin = fixture.admin().await;
+    let table = |stem| fixture.table(stem, Partition::of_user(uid));
+    for stem in ["chat_msg", "contact"] {
+        let analyze = format!("ANALYZE TABLE {}", table(stem));
+        sqlx::raw_sql(AssertSqlSafe(analyze))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+    }
+    let (uid, peer) = (uid.get(), peer.get());
+    let time: PrimitiveDateTime = datetime!(2026-11-21 0:00);
+
+    let scan =
+        include_str!("../../sql/read/scan_messages.sql").replace("{table}", &table("chat_msg"));
+    let scan = explain(&mut admin, scan, |query| {
+        query.bind(uid * 1000).bind(1000_u32)
+    })
+    .await;
+    let contacts =
+        include_str!("../../sql/read/scan_contacts.sql").replace("{table}", &table("contact"));
+    let contacts = explain(&mut admin, contacts, |query| {
+        query.bind(uid).bind(uid).bind(peer).bind(1000_u32)
+    })
+    .await;
+    let page =
+        include_str!("../../sql/read/contact_page.sql").replace("{table}", &table("contact"));
+    let page = explain(&mut admin, page, |query| {
+        query
+            .bind(uid)
+            .bind(time)
+            .bind(time)
+            .bind(peer)
+            .bind(50_u32)
+    })
+    .await;
+    for (plan, key) in [(scan, "PRIMARY"), (contacts, "PRIMARY"), (page, "inx_1")] {
+        assert_eq!(text(&plan[0], "key"), key, "{}", show(&plan));
+        assert!(
+            !text(&plan[0], "Extra").contains("filesort"),
+            "{}",
+            show(&plan)
+        );
+    }
 }

@@ -1,0 +1,360 @@
+//! How an owner starts: newest valid snapshot, fold of the log behind it, checks (PROTOCOL S9, S10, S12, S13).
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use schemas::{
+    Partition, TimestampMs,
+    event::{Body, Event, Source, SrcMark},
+    proto::SequencerSnapshot,
+};
+
+pub use error::LoadError;
+
+use crate::{
+    core::{State, check_rules, snapshot},
+    sabotage::{Rule, dropped},
+};
+
+/// The offsets that a partition of a topic holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogRange {
+    /// The first retained.
+    pub start: i64,
+    /// The one that the next record will take.
+    pub end: i64,
+}
+
+/// One record of `chat.events`.
+#[derive(Clone, Copy, Debug)]
+pub struct EventRecord<'a> {
+    /// Its offset.
+    pub offset: i64,
+    /// Its CreateTime.
+    pub ts: TimestampMs,
+    /// Its value; empty where it had none.
+    pub value: &'a [u8],
+}
+
+/// What a [`Loader`] wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The record of `chat.events` at this offset, by [`Loader::on_witness`].
+    Witness(i64),
+    /// The records of `chat.events` from this offset on, by [`Loader::on_events`], until it wants something else.
+    Events(i64),
+    /// The leader epoch of the record of `chat.inbound` at this offset, by [`Loader::on_inbound_leader_epoch`].
+    InboundLeaderEpoch(i64),
+    /// No more: [`Loader::finish`].
+    Nothing,
+}
+
+/// What a shell starts from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The fold of the log.
+    pub state: State,
+    /// The highest source in the log; stepping goes on behind it.
+    pub last: Source,
+    /// Up to where the log was folded.
+    pub events_end: i64,
+    /// The source of the record before; `None` where there is none.
+    pub before_end: Option<Source>,
+    /// How many events were folded behind the snapshot.
+    pub folded: u64,
+}
+
+/// Makes a [`Loaded`] out of what it asks for. The ends of both logs are fixed before it begins.
+#[derive(Debug)]
+pub struct Loader {
+    partition: Partition,
+    events: LogRange,
+    inbound: LogRange,
+    candidates: VecDeque<SequencerSnapshot>,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// A snapshot is good if the log agrees with it.
+    Witness {
+        fold: Fold,
+    },
+    Fold(Fold),
+    CheckInbound(Fold),
+    Done(Fold),
+}
+
+/// Stands before the first record of an empty log.
+const BEFORE_ALL: Source = Source {
+    mark: SrcMark::START,
+    leader_epoch: -1,
+};
+
+/// The fold so far.
+#[derive(Debug)]
+struct Fold {
+    state: State,
+    last: Source,
+    next: i64,
+    before_next: Option<Source>,
+    folded: u64,
+}
+
+impl Loader {
+    /// Begins with the snapshots found, newest first, as [`Assembler`](super::Assembler) gives them.
+    ///
+    /// # Errors
+    /// [`LoadError`] where the logs cannot be what they were.
+    pub fn new(
+        partition: Partition,
+        events: LogRange,
+        inbound: LogRange,
+        snapshots: Vec<SequencerSnapshot>,
+    ) -> Result<Self, LoadError> {
+        let mut loader = Self {
+            partition,
+            events,
+            inbound,
+            candidates: snapshots.into(),
+            phase: Phase::Fold(Fold::default()),
+        };
+        loader.next_candidate()?;
+        Ok(loader)
+    }
+
+    /// What it wants next.
+    #[must_use]
+    pub fn need(&self) -> Need {
+        match &self.phase {
+            Phase::Witness { fold } => Need::Witness(fold.next - 1),
+            Phase::Fold(fold) => Need::Events(fold.next),
+            Phase::CheckInbound(fold) => Need::InboundLeaderEpoch(fold.last.mark.offset),
+            Phase::Done(_) => Need::Nothing,
+        }
+    }
+
+    /// The record asked for by [`Need::Witness`]. The snapshot is passed over unless it agrees.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on_witness(&mut self, record: &EventRecord<'_>) -> Result<(), LoadError> {
+        let Phase::Witness { fold } = &mut self.phase else {
+            return Ok(());
+        };
+        let found = Event::parse(record.value, record.ts)
+            .ok()
+            .map(|event| event.src);
+        let agrees = found.is_some() && found == fold.before_next;
+        if agrees || dropped(Rule::S12Witness) {
+            let fold = std::mem::take(fold);
+            self.begin_fold(fold)
+        } else {
+            self.next_candidate()
+        }
+    }
+
+    /// Records from [`Need::Events`] on, in order; those at or above the end fixed at the start are left out.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on_events<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = EventRecord<'a>>,
+    ) -> Result<(), LoadError> {
+        let Phase::Fold(fold) = &mut self.phase else {
+            return Ok(());
+        };
+        let end = self.events.end;
+        for record in records.into_iter().take_while(|record| record.offset < end) {
+            fold.take(self.partition, &record)?;
+        }
+        if fold.next == end {
+            let fold = std::mem::take(fold);
+            self.check_inbound(fold)?;
+        }
+        Ok(())
+    }
+
+    /// The answer to [`Need::InboundLeaderEpoch`]; `None` where the record is no longer retained.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on_inbound_leader_epoch(&mut self, found: Option<i32>) -> Result<(), LoadError> {
+        let Phase::CheckInbound(fold) = &mut self.phase else {
+            return Ok(());
+        };
+        let expected = fold.last.leader_epoch;
+        if let Some(found) = found.filter(|found| *found >= 0 && *found != expected) {
+            return Err(LoadError::InboundReplaced {
+                partition: self.partition,
+                sequenced: fold.last.mark.offset,
+                expected,
+                found,
+            });
+        }
+        self.phase = Phase::Done(std::mem::take(fold));
+        Ok(())
+    }
+
+    /// The start, once nothing is needed any more; otherwise `None`.
+    #[must_use]
+    pub fn finish(self) -> Option<Loaded> {
+        let Phase::Done(fold) = self.phase else {
+            return None;
+        };
+        Some(Loaded {
+            state: fold.state,
+            last: fold.last,
+            events_end: self.events.end,
+            before_end: fold.before_next,
+            folded: fold.folded,
+        })
+    }
+
+    /// Goes on with the next snapshot that may do, or from the beginning.
+    fn next_candidate(&mut self) -> Result<(), LoadError> {
+        while let Some(candidate) = self.candidates.pop_front() {
+            let Some(fold) = Fold::behind(&candidate)? else {
+                continue;
+            };
+            if fold.next > self.events.end {
+                return Err(LoadError::EventsWentBack {
+                    partition: self.partition,
+                    end: self.events.end,
+                    resume: fold.next,
+                });
+            }
+            if fold.next < self.events.start {
+                continue;
+            }
+            if fold.next == self.events.start {
+                // The record before it is gone, or never was.
+                return self.begin_fold(fold);
+            }
+            self.phase = Phase::Witness { fold };
+            return Ok(());
+        }
+        if self.events.start > 0 {
+            return Err(LoadError::NoSnapshot {
+                partition: self.partition,
+                start: self.events.start,
+            });
+        }
+        self.begin_fold(Fold::default())
+    }
+
+    fn begin_fold(&mut self, fold: Fold) -> Result<(), LoadError> {
+        if fold.next == self.events.end {
+            return self.check_inbound(fold);
+        }
+        self.phase = Phase::Fold(fold);
+        Ok(())
+    }
+
+    /// PROTOCOL S13: what was sequenced must still be what `chat.inbound` holds.
+    fn check_inbound(&mut self, fold: Fold) -> Result<(), LoadError> {
+        let (partition, sequenced) = (self.partition, fold.last.mark.offset);
+        if self.inbound.end <= sequenced {
+            return Err(LoadError::InboundWentBack {
+                partition,
+                end: self.inbound.end,
+                sequenced,
+            });
+        }
+        if self.inbound.start > sequenced + 1 {
+            return Err(LoadError::InboundLost {
+                partition,
+                start: self.inbound.start,
+                next: sequenced + 1,
+            });
+        }
+        let retained = sequenced >= self.inbound.start;
+        self.phase = if retained && fold.last.leader_epoch >= 0 {
+            Phase::CheckInbound(fold)
+        } else {
+            Phase::Done(fold)
+        };
+        Ok(())
+    }
+}
+
+impl Default for Fold {
+    fn default() -> Self {
+        Self {
+            state: State::default(),
+            last: BEFORE_ALL,
+            next: 0,
+            before_next: None,
+            folded: 0,
+        }
+    }
+}
+
+impl Fold {
+    /// The fold that goes on behind a snapshot; `None` where it is no valid one.
+    fn behind(candidate: &SequencerSnapshot) -> Result<Option<Self>, LoadError> {
+        let state = match snapshot::read(candidate) {
+            Ok(state) => state,
+            Err(snapshot::InvalidSnapshot::Rules(unknown)) => return Err(unknown.into()),
+            Err(_) => return Ok(None),
+        };
+        let last = candidate.src.map(Source::try_from);
+        let before = candidate
+            .src_before_offset
+            .map(Source::try_from)
+            .transpose();
+        let (Some(Ok(last)), Ok(before_next)) = (last, before) else {
+            return Ok(None);
+        };
+        let last = if dropped(Rule::S12Mark) {
+            BEFORE_ALL
+        } else {
+            last
+        };
+        Ok((candidate.events_offset >= 0).then_some(Self {
+            state,
+            last,
+            next: candidate.events_offset,
+            before_next,
+            folded: 0,
+        }))
+    }
+
+    fn take(&mut self, partition: Partition, record: &EventRecord<'_>) -> Result<(), LoadError> {
+        let offset = record.offset;
+        if offset != self.next {
+            return Err(LoadError::EventsGap {
+                partition,
+                expected: self.next,
+                offset,
+            });
+        }
+        let event =
+            Event::parse(record.value, record.ts).map_err(|malformed| LoadError::NoEvent {
+                partition,
+                offset,
+                malformed,
+            })?;
+        self.next = offset + 1;
+        self.before_next = Some(event.src);
+        // PROTOCOL S10: a former owner may have appended the same decisions again.
+        if event.src.mark > self.last.mark || dropped(Rule::S10) {
+            self.fold(&event)?;
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, event: &Event) -> Result<(), LoadError> {
+        if let Body::Control(rules) = &event.body {
+            check_rules(rules)?;
+        }
+        self.state.apply(event);
+        self.last = event.src;
+        self.folded += u64::from(event.body != Body::Progress);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! What a start makes of logs and snapshots, good and bad.
+
+use schemas::{ConversationId, Mid, Ordinal, UserId, event::Message, event::Rules};
+
+use super::*;
+use crate::{core::UnknownRules, sabotage::drop_rule};
+
+fn partition() -> Partition {
+    Partition::try_from(4).unwrap()
+}
+
+fn range(start: i64, end: i64) -> LogRange {
+    LogRange { start, end }
+}
+
+/// The message that inbound record `offset` caused, in leader epoch 5.
+fn event(offset: i64, body: Body) -> Event {
+    Event {
+        src: Source {
+            mark: SrcMark { epoch: 0, offset },
+            leader_epoch: 5,
+        },
+        ts: TimestampMs(offset),
+        body,
+    }
+}
+
+fn message(offset: i64) -> Event {
+    let user = |uid| UserId::try_from(uid).unwrap();
+    let message = Message {
+        srcid: user(1),
+        destid: user(3),
+        client_msg_id: offset.to_string().try_into().unwrap(),
+        msg: "m".to_owned(),
+        mid: Mid::try_from(offset + 1).unwrap(),
+        n: Ordinal::ZERO.next(),
+    };
+    assert_eq!(
+        message.conversation(),
+        ConversationId::direct(user(1), user(3))
+    );
+    event(offset, Body::Message(message))
+}
+
+/// A log in which record i was caused by inbound record i.
+fn log(length: i64) -> Vec<Event> {
+    (0..length).map(message).collect()
+}
+
+/// The snapshot behind the first `length` records.
+fn snapshot_of(log: &[Event], length: i64) -> SequencerSnapshot {
+    let mut state = State::default();
+    for event in &log[..length as usize] {
+        state.apply(event);
+    }
+    let last = log[length as usize - 1].src;
+    SequencerSnapshot {
+        events_offset: length,
+        src_before_offset: Some(last.into()),
+        ..snapshot::write(&state, last)
+    }
+}
+
+/// Loads from a log that begins at `start`; the inbound log holds `inbound`, all of it in leader epoch `epoch`.
+fn load(
+    log: &[Event],
+    start: i64,
+    inbound: (LogRange, i32),
+    snapshots: Vec<SequencerSnapshot>,
+) -> Result<Loaded, LoadError> {
+    let end = log.len() as i64;
+    let encoded: Vec<_> = log.iter().map(|event| event.clone().encode()).collect();
+    let record = |offset: i64| EventRecord {
+        offset,
+        ts: log[offset as usize].ts,
+        value: &encoded[offset as usize],
+    };
+    let (inbound, epoch) = inbound;
+    let mut loader = Loader::new(partition(), range(start, end), inbound, snapshots)?;
+    loop {
+        match loader.need() {
+            Need::Witness(offset) => loader.on_witness(&record(offset))?,
+            Need::Events(from) => loader.on_events((from..end).map(record))?,
+            Need::InboundLeaderEpoch(_) => loader.on_inbound_leader_epoch(Some(epoch))?,
+            Need::Nothing => return Ok(loader.finish().unwrap()),
+        }
+    }
+}
+
+const INBOUND: (LogRange, i32) = (LogRange { start: 0, end: 99 }, 5);
+
+#[test]
+fn a_snapshot_and_the_rest_are_the_whole() {
+    let log = log(9);
+    let whole = load(&log, 0, INBOUND, vec![]).unwrap();
+    assert_eq!(whole.folded, 9);
+    assert_eq!(whole.last, log[8].src);
+    let rest = load(&log, 0, INBOUND, vec![snapshot_of(&log, 6)]).unwrap();
+    assert_eq!(rest.folded, 3);
+    assert_eq!(Loaded { folded: 9, ..rest }, whole);
+    // The beginning may be gone as long as a snapshot replaces it.
+    let cut = load(&log, 6, INBOUND, vec![snapshot_of(&log, 6)]).unwrap();
+    assert_eq!(cut.state, whole.state);
+}
+
+#[test]
+fn a_snapshot_that_the_log_does_not_agree_with_gives_way_to_the_next() {
+    let log = log(9);
+    let mut other = log.clone();
+    other[6].src.leader_epoch = 4;
+    let strange = snapshot_of(&other, 7);
+    let whole = load(&log, 0, INBOUND, vec![]).unwrap();
+    let snapshots = vec![strange.clone(), snapshot_of(&log, 3)];
+    let loaded = load(&log, 0, INBOUND, snapshots).unwrap();
+    assert_eq!(loaded.folded, 6);
+    assert_eq!(loaded.state, whole.state);
+    // S12: without the comparison it would be used.
+    let _dropped = drop_rule(Rule::S12Witness);
+    assert_eq!(load(&log, 0, INBOUND, vec![strange]).unwrap().folded, 2);
+}
+
+#[test]
+fn a_beginning_that_is_gone_needs_a_snapshot() {
+    let log = log(9);
+    let missing = LoadError::NoSnapshot {
+        partition: partition(),
+        start: 4,
+    };
+    assert_eq!(load(&log, 4, INBOUND, vec![]), Err(missing.clone()));
+    assert_eq!(
+        load(&log, 4, INBOUND, vec![snapshot_of(&log, 3)]),
+        Err(missing)
+    );
+}
+
+#[test]
+fn a_log_that_is_shorter_than_a_snapshot_halts() {
+    let whole = log(9);
+    let resumed = load(&log(5), 0, INBOUND, vec![snapshot_of(&whole, 6)]);
+    assert_eq!(
+        resumed,
+        Err(LoadError::EventsWentBack {
+            partition: partition(),
+            end: 5,
+            resume: 6
+        })
+    );
+}
+
+#[test]
+fn an_inbound_log_that_is_another_halts() {
+    let log = log(9);
+    let partition = partition();
+    assert_eq!(
+        load(&log, 0, (range(0, 8), 5), vec![]),
+        Err(LoadError::InboundWentBack {
+            partition,
+            end: 8,
+            sequenced: 8
+        })
+    );
+    assert_eq!(
+        load(&log, 0, (range(10, 20), 5), vec![]),
+        Err(LoadError::InboundLost {
+            partition,
+            start: 10,
+            next: 9
+        })
+    );
+    assert_eq!(
+        load(&log, 0, (range(0, 20), 6), vec![]),
+        Err(LoadError::InboundReplaced {
+            partition,
+            sequenced: 8,
+            expected: 5,
+            found: 6
+        })
+    );
+    // All that was sequenced may be gone, and nothing else need be there.
+    assert!(load(&log, 0, (range(9, 9), 6), vec![]).is_ok());
+}
+
+#[test]
+fn a_raised_epoch_begins_at_the_new_inbound_logs_first_record() {
+    let mut log = log(9);
+    let mark = SrcMark {
+        epoch: 1,
+        offset: -1,
+    };
+    let src = Source {
+        mark,
+        leader_epoch: -1,
+    };
+    log.push(Event {
+        src,
+        ..event(0, Body::Progress)
+    });
+    let loaded = load(&log, 0, (range(0, 0), 0), vec![]).unwrap();
+    assert_eq!(loaded.last.mark, mark);
+}
+
+#[test]
+fn what_is_no_event_or_needs_a_newer_program_halts() {
+    let mut loader = Loader::new(partition(), range(0, 2), INBOUND.0, vec![]).unwrap();
+    let junk = EventRecord {
+        offset: 0,
+        ts: TimestampMs(0),
+        value: b"junk",
+    };
+    let refused = loader.on_events([junk]);
+    assert!(matches!(refused, Err(LoadError::NoEvent { offset: 0, .. })));
+    let gap = loader.on_events([EventRecord { offset: 1, ..junk }]);
+    let missing = LoadError::EventsGap {
+        partition: partition(),
+        expected: 0,
+        offset: 1,
+    };
+    assert_eq!(gap, Err(missing));
+    let newer = Rules {
+        rule_version: 2,
+        ..Rules::VERSION_1
+    };
+    let loaded = load(&[event(0, Body::Control(newer))], 0, INBOUND, vec![]);
+    assert_eq!(loaded, Err(UnknownRules { version: 2 }.into()));
+}
