@@ -40,11 +40,6 @@ impl World {
             .try_for_each(async |_| Ok(()))
             .await
             .context("before the audit")?;
-        if std::env::var_os("NO_AUDIT").is_some() {
-            return Ok(Audited {
-                report: Value::Null,
-            });
-        }
         let outcome = self.tidemark(&["audit", "--json"]).await?.expect(0)?;
         let report = outcome.json()?;
         ensure!(report["differences"] == 0, "{report:#}");

@@ -3,13 +3,17 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use schemas::{InboundPosition, Partition};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
 
 use crate::{
     Client, Device, Model, Sent,
@@ -24,6 +28,10 @@ const SINGLES: [(usize, usize); 6] = [(0, 1), (1, 0), (0, 2), (2, 0), (2, 1), (1
 /// Who writes in batches: to nobody who answers, since lines that are posted again may change places.
 const BATCH: (usize, usize) = (3, 0);
 const BATCH_LINES: usize = 20;
+
+/// No circle takes more than one step in this time: a load that uses up the machine makes every fault take longer, and
+/// finds nothing more.
+const PACE: Duration = Duration::from_millis(40);
 
 const WORDS: [&str; 8] = [
     "tide",
@@ -71,7 +79,10 @@ impl Circle {
 
     pub(crate) async fn run(mut self, orders: watch::Receiver<Orders>) -> Result<Self> {
         let mut checks = 0;
+        let mut pace = interval(PACE);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            pace.tick().await;
             let Orders { stop, checks: told } = *orders.borrow();
             if told > checks {
                 self.verify_unread().await.context("during the load")?;

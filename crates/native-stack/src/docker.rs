@@ -1,29 +1,19 @@
 //! Throw-away servers in containers, with the settings of the native ones.
 
+mod image;
+
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use testcontainers_modules::kafka::apache::{KAFKA_PORT, Kafka};
-use testcontainers_modules::mariadb::Mariadb;
-use testcontainers_modules::redis::Redis;
 use testcontainers_modules::testcontainers::bollard::models::PortBinding;
 use testcontainers_modules::testcontainers::runners::SyncRunner;
 use testcontainers_modules::testcontainers::{ContainerRequest, Image, ImageExt};
 use uuid::Uuid;
 
 use crate::disposal::CleanUp;
-use crate::{Endpoints, Memory, StackError, kafka, mariadb, probe, redis};
-
-// The tags of compose/docker-compose.yml, so that one download serves both.
-const KAFKA_TAG: &str = "4.3.1";
-const REDIS_TAG: &str = "7";
-const MARIADB_TAG: &str = "10.11";
-
-const REDIS_PORT: u16 = 6379;
-const MARIADB_PORT: u16 = 3306;
-const MARIADB_USER: &str = include_str!("../../../compose/mariadb-user.sql");
+use crate::{Endpoints, StackError, probe};
 
 /// From the start of a container to its readiness; the download of an image does not count.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -32,7 +22,7 @@ const OWNER_LABEL: &str = "tidemark.servers-of";
 /// testcontainers removes a container when its value is dropped, which never happens to what is kept in a static or
 /// to a process that is killed.
 const REMOVE_CONTAINERS: &str = r#"
-docker ps --all --quiet --filter "label=tidemark.servers-of=$1" | xargs -r docker rm --force --volumes
+docker ps --all --quiet --filter "$1" | xargs -r docker rm --force --volumes
 "#;
 
 /// Whether a Docker engine answers soon. It is asked through the program `docker`, which removes the containers too.
@@ -58,7 +48,7 @@ impl DockerServers {
     /// Starts them, and downloads the images that the engine does not have.
     pub(crate) fn start() -> Result<Self, StackError> {
         let owner = Uuid::new_v4().to_string();
-        let clean_up = CleanUp::arrange(REMOVE_CONTAINERS, &owner)?;
+        let clean_up = CleanUp::arrange(REMOVE_CONTAINERS, format!("label={OWNER_LABEL}={owner}"))?;
         let [kafka, redis, mariadb] = start_all(&owner)?;
         Ok(Self {
             endpoints: Endpoints {
@@ -83,12 +73,12 @@ fn start_all(owner: &str) -> Result<[u16; 3], StackError> {
         let servers = [
             scope.spawn(|| {
                 let answers = |port| probe::kafka_brokers(port, 1);
-                start(kafka_request(), KAFKA_PORT.as_u16(), owner, answers)
+                start(image::kafka(), image::KAFKA_PORT, owner, answers)
             }),
-            scope.spawn(|| start(redis_request(), REDIS_PORT, owner, probe::redis_ping)),
+            scope.spawn(|| start(image::redis(), image::REDIS_PORT, owner, probe::redis_ping)),
             scope.spawn(|| {
                 let answers = probe::mariadb_greeting;
-                start(mariadb_request(), MARIADB_PORT, owner, answers)
+                start(image::mariadb(), image::MARIADB_PORT, owner, answers)
             }),
         ];
         let [kafka, redis, mariadb] = servers.map(|server| {
@@ -139,98 +129,9 @@ fn on_loopback(port: u16) -> HashMap<String, Option<Vec<PortBinding>>> {
     HashMap::from([(format!("{port}/tcp"), Some(vec![free_port]))])
 }
 
-fn kafka_request() -> ContainerRequest<Kafka> {
-    /// testcontainers sets these: it adds a listener for itself.
-    const OF_THE_IMAGE: [&str; 6] = [
-        "process.roles",
-        "controller.listener.names",
-        "listener.security.protocol.map",
-        "inter.broker.listener.name",
-        "listeners",
-        "advertised.listeners",
-    ];
-    let config = kafka::CONFIG
-        .replace("{{replication}}", "1")
-        .replace("{{min_insync}}", "1");
-    let heap = format!("-Xmx{}m", Memory::for_tests().kafka_heap_mib);
-    let request = Kafka::default()
-        .with_jvm_image()
-        .with_tag(KAFKA_TAG)
-        .with_env_var("KAFKA_HEAP_OPTS", heap);
-    settings(&config, &OF_THE_IMAGE).fold(request, |request, (name, value)| {
-        let variable = format!("KAFKA_{}", name.to_uppercase().replace('.', "_"));
-        request.with_env_var(variable, value)
-    })
-}
-
-fn redis_request() -> ContainerRequest<Redis> {
-    const OF_THE_IMAGE: [&str; 4] = ["bind", "protected-mode", "daemonize", "logfile"];
-    let options = settings(redis::CONFIG, &OF_THE_IMAGE)
-        .flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]);
-    Redis::default()
-        .with_tag(REDIS_TAG)
-        .with_cmd(["redis-server".to_owned()].into_iter().chain(options))
-}
-
-fn mariadb_request() -> ContainerRequest<Mariadb> {
-    const OF_THE_IMAGE: [&str; 3] = ["socket", "pid-file", "bind-address"];
-    let memory = Memory::for_tests();
-    let config = mariadb::CONFIG
-        .replace(
-            "{{buffer_pool_mib}}",
-            &memory.mariadb_buffer_pool_mib.to_string(),
-        )
-        .replace("{{redo_log_mib}}", &memory.mariadb_redo_log_mib.to_string());
-    let options = settings(&config, &OF_THE_IMAGE).map(|(name, value)| match value {
-        "" => format!("--{name}"),
-        value => format!("--{name}={value}"),
-    });
-    Mariadb::default()
-        .with_init_sql(MARIADB_USER.as_bytes().to_vec())
-        .with_tag(MARIADB_TAG)
-        .with_cmd(options.collect::<Vec<_>>())
-}
-
-/// The settings of a native server's template that hold in a container too: not the given ones, and none with a port
-/// or a path that is still to be filled in.
-fn settings<'a>(
-    config: &'a str,
-    of_the_image: &'a [&str],
-) -> impl Iterator<Item = (&'a str, &'a str)> {
-    config
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with(['#', '[']) && !line.contains("{{"))
-        .map(|line| {
-            let (name, value) = line.split_once(['=', ' ']).unwrap_or((line, ""));
-            (name, value.trim_matches('"'))
-        })
-        .filter(|(name, _)| !of_the_image.contains(name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn compose_uses_the_same_images() {
-        let compose = include_str!("../../../compose/docker-compose.yml");
-        let images = [
-            kafka_request().descriptor(),
-            redis_request().descriptor(),
-            mariadb_request().descriptor(),
-        ];
-        for image in images {
-            assert!(compose.contains(&format!("image: {image}\n")), "{image}");
-        }
-    }
-
-    #[test]
-    fn settings_leave_out_ports_paths_and_what_the_image_decides() {
-        let config =
-            "# comment\n[section]\nport={{port}}\nbind=127.0.0.1\n\nalone\nsize=3M\nsave \"\"\n";
-        let kept: Vec<_> = settings(config, &["bind"]).collect();
-        assert_eq!(kept, [("alone", ""), ("size", "3M"), ("save", "")]);
-    }
 
     fn docker(args: &[&str]) -> String {
         let output = Command::new("docker").args(args).output().unwrap();

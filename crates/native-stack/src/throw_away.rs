@@ -14,7 +14,7 @@ const DOCKER: &str = "docker";
 /// Servers that end with the value, or with this process.
 #[derive(Debug)]
 pub(crate) enum ThrowAwayServers {
-    Native(FreshServers),
+    Native(Box<FreshServers>),
     #[cfg(feature = "docker")]
     InContainers(DockerServers),
 }
@@ -24,9 +24,10 @@ impl ThrowAwayServers {
     pub(crate) fn start(
         native: impl FnOnce() -> Result<FreshServers, StackError>,
     ) -> Result<Self, StackError> {
+        let native = || native().map(|servers| Self::Native(Box::new(servers)));
         let wanted = env::var(ENV_KIND).ok();
         match wanted.as_deref() {
-            Some(NATIVE) => native().map(Self::Native),
+            Some(NATIVE) => native(),
             #[cfg(feature = "docker")]
             Some(DOCKER) => DockerServers::start().map(Self::InContainers),
             Some(other) => Err(unknown(other)),
@@ -35,10 +36,10 @@ impl ThrowAwayServers {
                 Ok(servers) => Ok(Self::InContainers(servers)),
                 Err(error) => {
                     tracing::warn!(%error, "a Docker engine answers, but the servers are native ones");
-                    native().map(Self::Native)
+                    native()
                 }
             },
-            None => native().map(Self::Native),
+            None => native(),
         }
     }
 

@@ -321,3 +321,115 @@ impl<'a> PartitionFold<'a> {
             .note(Finding::new(kind, what).at(inbound_topic, *partition, at));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schemas::{
+        Mid, Ordinal,
+        command::SendMessage,
+        event::{Source, SrcMark},
+    };
+
+    use super::*;
+
+    fn record(offset: i64, value: Vec<u8>) -> Record {
+        Record {
+            partition: Partition::try_from(3).unwrap(),
+            offset,
+            timestamp: TimestampMs(1_000),
+            leader_epoch: 0,
+            key: None,
+            value: Some(value),
+            headers: Vec::new(),
+        }
+    }
+
+    fn send(id: &str) -> SendMessage {
+        SendMessage {
+            srcid: 1.try_into().unwrap(),
+            destid: 2.try_into().unwrap(),
+            client_msg_id: id.to_owned().try_into().unwrap(),
+            msg: "hello".to_owned(),
+        }
+    }
+
+    fn message(id: &str, mid: Mid) -> Body {
+        let send = send(id);
+        Body::Message(Message {
+            srcid: send.srcid,
+            destid: send.destid,
+            client_msg_id: send.client_msg_id,
+            msg: send.msg,
+            mid,
+            n: Ordinal::try_from(mid.get()).unwrap(),
+        })
+    }
+
+    fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
+        let src = Source {
+            mark: SrcMark { epoch, offset },
+            leader_epoch: 0,
+        };
+        let ts = TimestampMs(1_000);
+        record(at, Event { src, ts, body }.encode())
+    }
+
+    fn fold(events: Vec<Record>, inbound: Vec<Record>, buried: BTreeSet<i64>) -> FoldedPartition {
+        let input = PartitionInput {
+            partition: Partition::try_from(3).unwrap(),
+            scope: Scope::All,
+            events_topic: "chat.events".to_owned(),
+            inbound_topic: "chat.inbound".to_owned(),
+            events_start: 0,
+            inbound: 0..i64::try_from(inbound.len()).unwrap(),
+            refused: BTreeSet::new(),
+            buried,
+            examples: 10,
+        };
+        let open = move || Box::new(inbound.clone().into_iter().map(Ok)) as Records;
+        PartitionFold::new(&input, &open)
+            .run(events.into_iter().map(Ok))
+            .unwrap()
+    }
+
+    #[test]
+    fn inbound_that_began_anew_answers_to_the_new_epoch_only() {
+        let (one, two) = (Mid::ZERO.next(), Mid::ZERO.next().next());
+        let events = vec![
+            event(0, (0, 5), message("a", one)),
+            event(1, (1, -1), Body::Progress),
+            event(2, (1, 0), message("b", two)),
+            // A former owner of the old epoch wakes up.
+            event(3, (0, 6), message("c", two.next())),
+        ];
+        let inbound = vec![record(0, Command::Send(send("b")).encode())];
+        let folded = fold(events, inbound, BTreeSet::new());
+        assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
+        assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
+        assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
+        assert_eq!((folded.repeated, folded.messages.len()), (1, 2));
+    }
+
+    #[test]
+    fn what_is_no_event_has_to_be_in_the_dead_letters() {
+        let junk = || vec![record(0, b"junk".to_vec())];
+        let found = fold(junk(), Vec::new(), BTreeSet::new());
+        assert_eq!(found.events.different, 1);
+        let buried = fold(junk(), Vec::new(), BTreeSet::from([0]));
+        assert_eq!(buried.events.differences(), 0);
+    }
+
+    #[test]
+    fn an_event_in_another_partition_is_found() {
+        let send = send("a");
+        let Body::Message(mut misplaced) = message("a", Mid::ZERO.next()) else {
+            unreachable!("it is a message");
+        };
+        misplaced.destid = 3.try_into().unwrap();
+        let events = vec![event(0, (0, 0), Body::Message(misplaced))];
+        let inbound = vec![record(0, Command::Send(send).encode())];
+        let folded = fold(events, inbound, BTreeSet::new());
+        assert_eq!((folded.events.different, folded.inbound.different), (1, 1));
+        assert!(folded.messages.is_empty());
+    }
+}
