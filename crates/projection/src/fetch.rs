@@ -230,7 +230,7 @@ impl Reading {
         self.next = NextOffset::after(record.offset);
         // What a record weighs in memory beside its value, about.
         self.bytes += record.bytes().len() + 128;
-        match Event::parse(record.bytes(), record.timestamp) {
+        match parse(&record) {
             Ok(event) => {
                 if self.marks.admit(event.src.mark) && event.body != Body::Progress {
                     self.events.push(LogEvent {
@@ -239,12 +239,7 @@ impl Reading {
                     });
                 }
             }
-            Err(malformed) => {
-                self.poison.push(Poison {
-                    record,
-                    wrong: malformed.to_string(),
-                });
-            }
+            Err(wrong) => self.poison.push(Poison { record, wrong }),
         }
     }
 
@@ -264,5 +259,16 @@ impl Reading {
             poison: std::mem::take(&mut self.poison),
             bytes: std::mem::take(&mut self.bytes),
         }
+    }
+}
+
+/// An event, in the partition where it belongs: in another one its rows would be out of every reader's sight.
+fn parse(record: &Record) -> Result<Event, String> {
+    let event = Event::parse(record.bytes(), record.timestamp).map_err(|e| e.to_string())?;
+    match event.conversation().map(Partition::of) {
+        Some(right) if right != record.partition => {
+            Err(format!("its conversation belongs to partition {right}"))
+        }
+        _ => Ok(event),
     }
 }
