@@ -82,6 +82,7 @@ impl Inbound {
             message_timeout_ms: config.ingest.message_timeout_ms,
             queue_bytes: config.ingest.in_flight_bytes as usize,
             max_message_bytes: MAX_RECORD_BYTES,
+            gapless: false,
         };
         Ok(Self {
             topic: config.kafka.topic(Topic::Inbound),

@@ -69,7 +69,9 @@ impl FromStr for Reason {
         Self::ALL
             .into_iter()
             .find(|reason| reason.as_str() == text)
-            .ok_or_else(|| crate::InvalidId::new(format!("is {text:?}; must be a dead letter's reason")))
+            .ok_or_else(|| {
+                crate::InvalidId::new(format!("is {text:?}; must be a dead letter's reason"))
+            })
     }
 }
 

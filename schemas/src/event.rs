@@ -218,7 +218,10 @@ impl From<Source> for proto::Source {
 fn mid(value: i64) -> Result<Mid, Malformed> {
     match Mid::try_from(value) {
         Ok(mid) if mid > Mid::ZERO => Ok(mid),
-        _ => Err(Malformed::new("mid", format!("is {value}; must be 1 or more"))),
+        _ => Err(Malformed::new(
+            "mid",
+            format!("is {value}; must be 1 or more"),
+        )),
     }
 }
 

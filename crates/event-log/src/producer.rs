@@ -21,6 +21,9 @@ pub struct ProducerSettings {
     pub queue_bytes: usize,
     /// The largest record that is taken, bytes.
     pub max_message_bytes: usize,
+    /// Whether a record that is refused for good ends the producer, so that nothing behind it gets onto the log
+    /// (PROTOCOL S6). Elsewhere a refused record is that record's matter only.
+    pub gapless: bool,
 }
 
 /// Why an append is not known to have happened.
@@ -123,6 +126,7 @@ impl<D: OnDelivery> LogProducer<D> {
         client
             .set("enable.idempotence", "true")
             .set("acks", "all")
+            .set("enable.gapless.guarantee", settings.gapless.to_string())
             .set("linger.ms", settings.linger_ms.to_string())
             .set(
                 "message.timeout.ms",

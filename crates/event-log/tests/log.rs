@@ -40,6 +40,7 @@ fn producer(config: &KafkaConfig) -> LogProducer<oneshot::Sender<Fate>> {
         message_timeout_ms: 10_000,
         queue_bytes: 1 << 20,
         max_message_bytes: 1_000_000,
+        gapless: false,
     };
     LogProducer::new(config, &settings).unwrap()
 }

@@ -34,6 +34,7 @@ impl DeadLetters {
             message_timeout_ms: 30_000,
             queue_bytes: 16 << 20,
             max_message_bytes: 2_000_000,
+            gapless: false,
         };
         Ok(Self {
             producer: LogProducer::new(config, &settings)?,

@@ -107,6 +107,7 @@ impl World {
             message_timeout_ms: 30_000,
             queue_bytes: 64 << 20,
             max_message_bytes: 1_000_000,
+            gapless: false,
         };
         let producer = LogProducer::new(&kafka, &settings).unwrap();
         Self { kafka, producer }

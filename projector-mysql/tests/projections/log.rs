@@ -42,6 +42,7 @@ impl Log {
             message_timeout_ms: 60_000,
             queue_bytes: 64 << 20,
             max_message_bytes: 1_000_000,
+            gapless: false,
         };
         Self {
             producer: LogProducer::new(kafka, &settings).unwrap(),

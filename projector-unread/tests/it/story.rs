@@ -39,6 +39,7 @@ impl Story {
             message_timeout_ms: 30_000,
             queue_bytes: 1 << 20,
             max_message_bytes: 1_000_000,
+            gapless: false,
         };
         Self {
             topic: kafka.topic(Topic::Events),

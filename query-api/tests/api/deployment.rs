@@ -173,6 +173,7 @@ impl Deployment {
             message_timeout_ms: 20_000,
             queue_bytes: 1 << 20,
             max_message_bytes: 1_000_000,
+            gapless: false,
         };
         let producer = LogProducer::new(&self.config.kafka, &settings).unwrap();
         let (fate, outcome) = oneshot::channel::<Result<i64, DeliveryFailure>>();

@@ -1,6 +1,10 @@
 //! What shells ask for, done over Kafka.
 
-use std::sync::mpsc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+    mpsc,
+};
 
 use event_log::{
     AppendRecord, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, OnDelivery,
@@ -47,6 +51,8 @@ struct Delivery {
     ticket: Ticket,
     effect: Effect,
     reports: mpsc::Sender<Report>,
+    /// Set when an event failed: nothing may be queued behind it (PROTOCOL S6).
+    event_failed: Arc<AtomicBool>,
 }
 
 impl OnDelivery for Delivery {
@@ -57,7 +63,11 @@ impl OnDelivery for Delivery {
             ticket,
             effect,
             reports,
+            event_failed,
         } = self;
+        if effect == Effect::Append && outcome.is_err() {
+            event_failed.store(true, Ordering::SeqCst);
+        }
         let outcome = outcome.map_err(|failure| Failed(failure.to_string()));
         // A worker that is gone wants no reports.
         let _ = reports.send(Report {
@@ -73,8 +83,10 @@ impl OnDelivery for Delivery {
 /// The producers of a sequencer process.
 pub(super) struct Effects {
     events: LogProducer<Delivery>,
-    /// Dead letters and snapshots queue apart, so that a large snapshot cannot fill the queue of the events.
-    side: LogProducer<Delivery>,
+    /// Each kind queues apart, so that a large snapshot cannot fill the queue of what must not fail.
+    dead_letters: LogProducer<Delivery>,
+    snapshots: LogProducer<Delivery>,
+    event_failed: Arc<AtomicBool>,
     events_topic: String,
     inbound_topic: String,
     dead_letters_topic: String,
@@ -88,21 +100,26 @@ impl Effects {
         linger_ms: u32,
         reports: mpsc::Sender<Report>,
     ) -> Result<Self, KafkaFault> {
-        let settings = ProducerSettings {
-            linger_ms,
-            // Never given up: what is behind it must not overtake it (PROTOCOL S6).
+        let side = ProducerSettings {
+            linger_ms: 0,
+            // Never given up: what is behind it must not overtake it (PROTOCOL S6, S7).
             message_timeout_ms: 0,
             queue_bytes: 256 << 20,
-            max_message_bytes: 1_000_000,
-        };
-        // A dead letter is its original record with a few headers more.
-        let side = ProducerSettings {
+            // A dead letter is its original record with a few headers more.
             max_message_bytes: 2_000_000,
-            ..settings.clone()
+            gapless: false,
+        };
+        let events = ProducerSettings {
+            linger_ms,
+            max_message_bytes: 1_000_000,
+            gapless: true,
+            ..side.clone()
         };
         Ok(Self {
-            events: LogProducer::new(kafka, &settings)?,
-            side: LogProducer::new(kafka, &side)?,
+            events: LogProducer::new(kafka, &events)?,
+            dead_letters: LogProducer::new(kafka, &side)?,
+            snapshots: LogProducer::new(kafka, &side)?,
+            event_failed: Arc::default(),
             events_topic: kafka.topic(Topic::Events),
             inbound_topic: kafka.topic(Topic::Inbound),
             dead_letters_topic: kafka.topic(Topic::DeadLetters),
@@ -136,19 +153,27 @@ impl ShellIo<'_> {
             ticket,
             effect,
             reports: self.effects.reports.clone(),
+            event_failed: Arc::clone(&self.effects.event_failed),
         }
     }
 
     fn send(&self, producer: &LogProducer<Delivery>, record: AppendRecord<'_>, handle: Delivery) {
         if let Err(full) = producer.append(record, handle) {
-            let failure = DeliveryFailure::Unknown("the producer's queue is full".to_owned());
-            full.0.delivered(Err(failure));
+            not_queued(full.0, "the producer's queue is full");
         }
     }
 }
 
+fn not_queued(handle: Delivery, why: &str) {
+    handle.delivered(Err(DeliveryFailure::Unknown(why.to_owned())));
+}
+
 impl Io for ShellIo<'_> {
     fn append(&mut self, ticket: Ticket, event: Event) {
+        let delivery = self.delivery(ticket, Effect::Append);
+        if self.effects.event_failed.load(Ordering::SeqCst) {
+            return not_queued(delivery, "an event before it failed");
+        }
         let key = event
             .conversation()
             .map(|id| id.to_string())
@@ -163,11 +188,7 @@ impl Io for ShellIo<'_> {
             timestamp,
             headers: &[],
         };
-        self.send(
-            &self.effects.events,
-            record,
-            self.delivery(ticket, Effect::Append),
-        );
+        self.send(&self.effects.events, record, delivery);
     }
 
     fn dead_letter(&mut self, ticket: Ticket, letter: DeadLetter) {
@@ -201,7 +222,7 @@ impl Io for ShellIo<'_> {
             headers: &headers,
         };
         self.send(
-            &self.effects.side,
+            &self.effects.dead_letters,
             append,
             self.delivery(ticket, Effect::DeadLetter),
         );
@@ -220,7 +241,7 @@ impl Io for ShellIo<'_> {
                 headers: &[],
             };
             let delivery = self.delivery(ticket, Effect::SnapshotChunk { of });
-            self.send(&self.effects.side, record, delivery);
+            self.send(&self.effects.snapshots, record, delivery);
         }
     }
 }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Config,
-    shell::{Flow, InboundRecord, PartitionShell, ShellConfig},
+    shell::{Flow, HaltReason, InboundRecord, PartitionShell, ShellConfig},
 };
 
 /// The consumer group; it only says who works on which partition.
@@ -253,6 +253,11 @@ impl Worker {
             if let Some(below) = stored.obsolete_below {
                 self.delete_snapshots(partition, below);
             }
+        }
+        // Also where the shell that asked is gone: an event that is lost must not be followed by another.
+        if let (Effect::Append, Err(failed)) = (effect, &outcome) {
+            return Err(HaltReason::AppendFailed(failed.clone()))
+                .with_context(|| format!("partition {partition}"));
         }
         self.drive(partition, Some(run), |shell, now, io| match effect {
             Effect::Append => shell.on_appended(ticket, outcome, now, io),

@@ -51,6 +51,7 @@ impl Story {
             message_timeout_ms: 60_000,
             queue_bytes: 16 << 20,
             max_message_bytes: 1_000_000,
+            gapless: false,
         };
         Self {
             kafka: kafka.clone(),

@@ -65,6 +65,7 @@ impl World {
             message_timeout_ms: 10_000,
             queue_bytes: 1 << 20,
             max_message_bytes: 1_000_000,
+            gapless: false,
         };
         let redis = tokio::task::spawn_blocking(RedisServer::start)
             .await

@@ -1,6 +1,6 @@
 //! Why an owner cannot start.
 
-use schemas::{Partition, command::Malformed};
+use schemas::Partition;
 
 use crate::core::UnknownRules;
 
@@ -43,19 +43,6 @@ pub enum LoadError {
         expected: i64,
         /// The one that came.
         offset: i64,
-    },
-    /// A record of the log is no event.
-    #[error(
-        "offset {offset} of partition {partition} of chat.events is no event ({malformed}): only the sequencer may write \
-         to it. If a newer version wrote it, run that"
-    )]
-    NoEvent {
-        /// The partition.
-        partition: Partition,
-        /// Where it lies.
-        offset: i64,
-        /// What is wrong with it.
-        malformed: Malformed,
     },
     /// The inbound log ends before what was sequenced of it.
     #[error(

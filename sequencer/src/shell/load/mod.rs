@@ -145,9 +145,7 @@ impl Loader {
         let Phase::Witness { fold } = &mut self.phase else {
             return Ok(());
         };
-        let found = Event::parse(record.value, record.ts)
-            .ok()
-            .map(|event| event.src);
+        let found = parse(self.partition, record).map(|event| event.src);
         let agrees = found.is_some() && found == fold.before_next;
         if agrees || dropped(Rule::S12Witness) {
             let fold = std::mem::take(fold);
@@ -333,14 +331,12 @@ impl Fold {
                 offset,
             });
         }
-        let event =
-            Event::parse(record.value, record.ts).map_err(|malformed| LoadError::NoEvent {
-                partition,
-                offset,
-                malformed,
-            })?;
         self.next = offset + 1;
-        self.before_next = Some(event.src);
+        let event = parse(partition, record);
+        self.before_next = event.as_ref().map(|event| event.src);
+        let Some(event) = event else {
+            return Ok(());
+        };
         // PROTOCOL S10: a former owner may have appended the same decisions again.
         if event.src.mark > self.last.mark || dropped(Rule::S10) {
             self.fold(&event)?;
@@ -357,4 +353,14 @@ impl Fold {
         self.folded += u64::from(event.body != Body::Progress);
         Ok(())
     }
+}
+
+/// What is no event, or lies where no reader looks for it, is passed over by every reader alike. A newer program's events
+/// are not among that: its rules come with a control event, which halts a program that lacks them.
+fn parse(partition: Partition, record: &EventRecord<'_>) -> Option<Event> {
+    let event = Event::parse(record.value, record.ts).ok()?;
+    let right = event.conversation().map(Partition::of);
+    right
+        .is_none_or(|right| right == partition)
+        .then_some(event)
 }

@@ -200,20 +200,19 @@ fn a_raised_epoch_begins_at_the_new_inbound_logs_first_record() {
 }
 
 #[test]
-fn what_is_no_event_or_needs_a_newer_program_halts() {
-    let mut loader = Loader::new(partition(), range(0, 2), INBOUND.0, vec![]).unwrap();
+fn junk_is_passed_over_and_a_gap_or_a_newer_program_halts() {
+    let mut loader = Loader::new(partition(), range(0, 3), INBOUND.0, vec![]).unwrap();
     let junk = EventRecord {
         offset: 0,
         ts: TimestampMs(0),
         value: b"junk",
     };
-    let refused = loader.on_events([junk]);
-    assert!(matches!(refused, Err(LoadError::NoEvent { offset: 0, .. })));
-    let gap = loader.on_events([EventRecord { offset: 1, ..junk }]);
+    assert_eq!(loader.on_events([junk]), Ok(()));
+    let gap = loader.on_events([EventRecord { offset: 2, ..junk }]);
     let missing = LoadError::EventsGap {
         partition: partition(),
-        expected: 0,
-        offset: 1,
+        expected: 1,
+        offset: 2,
     };
     assert_eq!(gap, Err(missing));
     let newer = Rules {
