@@ -143,7 +143,28 @@ impl Admin {
                 None => {}
             }
         }
+        self.await_applied().await?;
         Ok(differences)
+    }
+
+    /// A broker says that a topic is created before every broker knows it, and that each partition has a leader.
+    async fn await_applied(&self) -> Result<(), KafkaFault> {
+        let deadline = Instant::now() + PATIENCE;
+        let pending = |d: &TopicDifference| match d {
+            // Partitions without a leader do not count: there will be more.
+            TopicDifference::Partitions {
+                found, declared, ..
+            } => found < declared,
+            TopicDifference::Missing { .. } | TopicDifference::Setting { .. } => true,
+        };
+        while let Some(difference) = self.diff().await?.into_iter().find(pending) {
+            if Instant::now() > deadline {
+                let error = KafkaError::AdminOp(RDKafkaErrorCode::OperationTimedOut);
+                return Err(KafkaFault::new(format!("waiting for {difference}"), error));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
     }
 
     /// Drops the records of a partition below `before`.
@@ -236,22 +257,6 @@ impl Admin {
                 Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
                 Err((_, code)) => return Err(fault(KafkaError::AdminOp(code))),
             }
-        }
-        self.await_leaders(topic, name).await
-    }
-
-    /// A broker says that a topic is created before every broker knows it.
-    async fn await_leaders(&self, topic: Topic, name: &str) -> Result<(), KafkaFault> {
-        let deadline = Instant::now() + PATIENCE;
-        while self.partitions(name)? < usize::from(topic.partitions()) {
-            if Instant::now() > deadline {
-                let error = KafkaError::AdminOp(RDKafkaErrorCode::OperationTimedOut);
-                return Err(KafkaFault::new(
-                    format!("waiting for leaders of {name}"),
-                    error,
-                ));
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     }

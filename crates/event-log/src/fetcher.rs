@@ -1,23 +1,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rdkafka::{
-    ClientContext, Offset, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer as _, ConsumerContext},
+    Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
 use schemas::{Partition, topics::Topic};
 
-use crate::{KafkaConfig, KafkaFault, NextOffset, Record};
-
-struct Context;
-
-impl ClientContext for Context {
-    fn error(&self, error: KafkaError, reason: &str) {
-        tracing::warn!(%error, reason, "Kafka fetcher");
-    }
-}
-
-impl ConsumerContext for Context {}
+use crate::{KafkaConfig, KafkaFault, NextOffset, Record, context::Named};
 
 /// What a poll brought.
 #[derive(Debug)]
@@ -58,7 +48,7 @@ pub enum FetchError {
 /// Reads partitions of one topic from given offsets, without a group. For one thread: that which polls also starts,
 /// stops, pauses and resumes.
 pub struct Fetcher {
-    consumer: BaseConsumer<Context>,
+    consumer: BaseConsumer<Named>,
     topic: String,
     /// Where each started partition goes on.
     positions: BTreeMap<Partition, NextOffset>,
@@ -77,7 +67,7 @@ impl Fetcher {
             .set("fetch.wait.max.ms", config.fetch_wait_ms.to_string())
             .set("queued.min.messages", "10000")
             .set("queued.max.messages.kbytes", "2048")
-            .create_with_context(Context)
+            .create_with_context(Named("fetcher"))
             .map_err(|e| KafkaFault::new("creating a fetcher", e))?;
         Ok(Self {
             consumer,

@@ -2,6 +2,7 @@
 
 mod admin;
 mod config;
+mod context;
 mod fetcher;
 mod member;
 mod offset;

@@ -14,7 +14,7 @@ use rdkafka::{
 use schemas::{Partition, topics::Topic};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{KafkaConfig, KafkaFault, NextOffset};
+use crate::{KafkaConfig, KafkaFault, NextOffset, context};
 
 /// How long a revoke waits for its partitions to be released. Well below the session timeout's consequences: who
 /// takes longer is treated as gone, which costs an overlap and no exactness.
@@ -51,7 +51,7 @@ struct Context {
 
 impl ClientContext for Context {
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::warn!(%error, reason, "Kafka group member");
+        context::log("group member", &error, reason);
     }
 }
 

@@ -8,7 +8,7 @@ use rdkafka::{
 };
 use schemas::{Partition, TimestampMs};
 
-use crate::{KafkaConfig, KafkaFault};
+use crate::{KafkaConfig, KafkaFault, context};
 
 /// What must differ between the producers of Tidemark; everything else is the same for all.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ struct Context<D>(PhantomData<fn() -> D>);
 
 impl<D: OnDelivery> ClientContext for Context<D> {
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::warn!(%error, reason, "Kafka producer");
+        context::log("producer", &error, reason);
     }
 }
 

@@ -12,7 +12,7 @@ use rdkafka::{
 };
 use schemas::{Partition, TimestampMs, topics::Topic};
 
-use crate::{KafkaConfig, KafkaFault, Record};
+use crate::{KafkaConfig, KafkaFault, Record, context::Named};
 
 /// How long a broker may take to answer, and a scan to bring its next record.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,8 +31,8 @@ pub struct Bounds {
 pub struct LogReader {
     config: KafkaConfig,
     /// One scan at a time: a scan assigns.
-    consumer: Mutex<BaseConsumer>,
-    asker: BaseConsumer,
+    consumer: Mutex<BaseConsumer<Named>>,
+    asker: BaseConsumer<Named>,
 }
 
 impl LogReader {
@@ -45,7 +45,7 @@ impl LogReader {
             config
                 .consumer("tidemark-reader")
                 .set("queued.max.messages.kbytes", "4096")
-                .create()
+                .create_with_context(Named("reader"))
                 .map_err(|e| KafkaFault::new("creating a reader", e))
         };
         Ok(Self {
@@ -205,7 +205,7 @@ impl LogReader {
 
 /// Polls until every open partition has reached its end.
 fn drain(
-    consumer: &BaseConsumer,
+    consumer: &BaseConsumer<Named>,
     open: &mut BTreeMap<Partition, i64>,
     visit: &mut impl FnMut(Record) -> ControlFlow<()>,
 ) -> Result<(), KafkaError> {
