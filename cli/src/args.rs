@@ -45,6 +45,9 @@ pub(crate) enum Command {
     /// The databases and tables
     #[command(subcommand)]
     Db(DbCommand),
+    /// The epoch of the inbound log
+    #[command(subcommand)]
+    Epoch(EpochCommand),
     /// Send a message
     Send(SendArgs),
     /// Say that a user has read
@@ -110,6 +113,13 @@ pub(crate) enum ApplyOrDiff {
 pub(crate) enum DbCommand {
     /// Create or bring up to date databases, tables and months
     Apply,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EpochCommand {
+    /// Go on with chat.inbound as it is now: for when a sequencer halts because it went back or lost records, and
+    /// says so. Every sequencer must be stopped
+    Raise,
 }
 
 #[derive(Debug, Subcommand)]

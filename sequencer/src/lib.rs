@@ -10,5 +10,5 @@ pub mod shell;
 mod sim;
 
 pub use config::{Config, SequencerConfig};
-pub use runtime::Status;
+pub use runtime::{GROUP, Status};
 pub use service::start;

@@ -5,6 +5,7 @@ mod audit;
 mod config;
 mod db;
 mod demo;
+mod epoch;
 mod history;
 mod load;
 mod measure;
@@ -73,6 +74,7 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         Command::Demo(args) => return demo::run(handles, &args).await,
         Command::Topics(command) => return topics::run(&handles, &command, json).await,
         Command::Db(_) => db::apply(&handles, json).await?,
+        Command::Epoch(_) => epoch::raise(&handles, json).await?,
         Command::Send(args) => send::run(&handles, args, json).await?,
         Command::Ack(args) => ack::run(&handles, &args, json).await?,
         Command::Unread(args) => unread::run(&handles, &args, json).await?,

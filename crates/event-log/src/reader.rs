@@ -95,6 +95,24 @@ impl LogReader {
             .expect("listing offsets does not panic")
     }
 
+    /// How many members a consumer group has right now.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where the cluster does not answer within 30 s.
+    pub fn group_members(&self, group: &str) -> Result<usize, KafkaFault> {
+        let name = self.config.group(group);
+        let groups = self
+            .asker
+            .fetch_group_list(Some(&name), PATIENCE)
+            .map_err(|e| KafkaFault::new(format!("asking for the members of {name}"), e))?;
+        Ok(groups
+            .groups()
+            .iter()
+            .filter(|group| group.name() == name)
+            .map(|group| group.members().len())
+            .sum())
+    }
+
     /// The first offset of each partition whose record is at or after `ts`; the end where there is none.
     ///
     /// # Errors

@@ -9,4 +9,5 @@ mod status;
 mod worker;
 
 pub use status::Status;
+pub use worker::GROUP;
 pub(crate) use worker::Worker;

@@ -26,8 +26,8 @@ use crate::{
     shell::{Flow, HaltReason, InboundRecord, PartitionShell, ShellConfig},
 };
 
-/// The consumer group; it only says who works on which partition.
-const GROUP: &str = "sequencer";
+/// The consumer group, without the deployment's prefix; it only says who works on which partition.
+pub const GROUP: &str = "sequencer";
 /// How many records are polled before reports and timers get their turn.
 const POLL_RECORDS: usize = 4000;
 /// How long a poll waits: reports of what is in flight must not wait longer.
@@ -298,8 +298,8 @@ impl Worker {
                     break;
                 }
                 Err(error) => return Err(error).context(
-                    "chat.inbound cannot be read on; raise the source epoch while every sequencer is stopped to go on \
-                     without what is missing",
+                    "chat.inbound cannot be read on; to go on without what is missing, stop every sequencer and run \
+                     `tidemark epoch raise`",
                 ),
             }
             patience = Duration::ZERO;

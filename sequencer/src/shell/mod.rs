@@ -120,7 +120,7 @@ pub enum HaltReason {
     #[error(
         "chat.inbound goes on at offset {offset} where {expected} was next: the topic lost records, or a transactional \
          producer wrote to it (its markers take offsets; use a plain one). Check the topic; to go on without what is \
-         missing, raise the source epoch while every sequencer is stopped"
+         missing, run `tidemark epoch raise` while every sequencer is stopped"
     )]
     InboundGap {
         /// The offset that was next.

@@ -47,8 +47,8 @@ pub enum LoadError {
     /// The inbound log ends before what was sequenced of it.
     #[error(
         "partition {partition} of chat.inbound ends at offset {end}, and {sequenced} is sequenced already: the topic was \
-         created anew or lost records. Restore it; or, to go on with it as it is, stop every sequencer and raise the \
-         source epoch"
+         created anew or lost records. Restore it; or, to go on with it as it is, stop every sequencer and run \
+         `tidemark epoch raise`"
     )]
     InboundWentBack {
         /// The partition.
@@ -62,7 +62,7 @@ pub enum LoadError {
     #[error(
         "offset {sequenced} of partition {partition} of chat.inbound has leader epoch {found}, and the record sequenced \
          had {expected}: the topic was created anew or lost records. Restore it; or, to go on with it as it is, stop \
-         every sequencer and raise the source epoch"
+         every sequencer and run `tidemark epoch raise`"
     )]
     InboundReplaced {
         /// The partition.
@@ -77,7 +77,7 @@ pub enum LoadError {
     /// Inbound records were deleted before they were sequenced.
     #[error(
         "partition {partition} of chat.inbound begins at offset {start}, and {next} was to be sequenced next: records \
-         were deleted unread. To go on without them, stop every sequencer and raise the source epoch; and lengthen the \
+         were deleted unread. To go on without them, stop every sequencer and run `tidemark epoch raise`; and lengthen the \
          topic's retention"
     )]
     InboundLost {
