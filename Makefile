@@ -34,7 +34,7 @@ fmt: toolchain ## format the sources
 
 lint: toolchain ## clippy, rustdoc and the rules of the rooms, without warnings
 	@cargo clippy --locked --workspace --all-targets $(TEST_FEATURES) -- --deny warnings
-	@RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --workspace
+	@RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --workspace $(TEST_FEATURES)
 	@.ci/check-rooms
 
 ci: ## all that a change must pass

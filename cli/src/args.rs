@@ -58,7 +58,7 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// Say what became of a record of chat.inbound
     Where {
-        /// <partition>:<offset>, as a 202 says it
+        /// Its place, as a 202 says it: 17:42
         position: InboundPosition,
     },
     /// Show ports, processes, lag and the last audit

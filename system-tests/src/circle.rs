@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     Client, Device, Model, Sent,
-    client::{Posted, position_of},
+    client::position_of,
     load::{Counters, Orders},
     new_users,
     patience::Wait,
@@ -103,11 +103,11 @@ impl Circle {
     async fn send(&mut self) -> Result<()> {
         let (from, to) = *SINGLES.choose(&mut self.rng).unwrap_or(&SINGLES[0]);
         let (destid, sent) = (self.users[to], self.next_message(from));
-        let posted = self
+        let accepted = self
             .client
             .send(sent.srcid, destid, &sent.client_msg_id, &sent.msg)
             .await?;
-        self.note(posted);
+        self.note(accepted);
         self.model.sent(destid, sent);
         Ok(())
     }
@@ -122,8 +122,8 @@ impl Circle {
         }
         let mid = self.rng.random_range(1..=mid);
         let device = *Device::ALL.choose(&mut self.rng).unwrap_or(&Device::Pc);
-        let posted = self.client.ack(uid, peer, device, mid).await?;
-        self.note(posted);
+        let accepted = self.client.ack(uid, peer, device, mid).await?;
+        self.note(accepted);
         self.model.read(uid, peer, device, mid);
         Ok(())
     }
@@ -153,16 +153,10 @@ impl Circle {
         for (i, sent) in messages.into_iter().enumerate() {
             let result = results.get(i).unwrap_or(&Value::Null);
             if result["status"] != 202 {
-                let unknown = u64::from(result["type"] == "/problems/unknown-outcome");
-                self.counters.unknown.fetch_add(unknown, Ordering::Relaxed);
                 again.push(sent);
                 continue;
             }
-            let position = position_of(result)?;
-            self.note(Posted {
-                position,
-                unknown: 0,
-            });
+            self.note(position_of(result)?);
             self.model.sent(destid, sent);
         }
         Ok(again)
@@ -181,14 +175,10 @@ impl Circle {
         }
     }
 
-    fn note(&mut self, posted: Posted) {
-        let InboundPosition { partition, offset } = posted.position;
-        let newest = self.newest.entry(partition).or_default();
-        *newest = offset.max(*newest);
+    fn note(&mut self, accepted: InboundPosition) {
+        let newest = self.newest.entry(accepted.partition).or_default();
+        *newest = accepted.offset.max(*newest);
         self.counters.accepted.fetch_add(1, Ordering::Relaxed);
-        self.counters
-            .unknown
-            .fetch_add(posted.unknown, Ordering::Relaxed);
     }
 
     fn newest(&self) -> Vec<InboundPosition> {

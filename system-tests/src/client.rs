@@ -1,6 +1,13 @@
 //! A producer and a reader over HTTP.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use schemas::InboundPosition;
@@ -17,6 +24,7 @@ pub struct Client {
     http: reqwest::Client,
     ingest: String,
     query: String,
+    unknown: Arc<AtomicU64>,
 }
 
 /// An answer, whatever its status.
@@ -26,15 +34,6 @@ pub struct Answer {
     pub status: u16,
     /// The body; null where it is no JSON.
     pub body: Value,
-}
-
-/// An accepted post.
-#[derive(Clone, Copy, Debug)]
-pub struct Posted {
-    /// Where it lies.
-    pub position: InboundPosition,
-    /// How many answers before it said that the outcome is unknown.
-    pub unknown: u64,
 }
 
 impl Client {
@@ -47,7 +46,18 @@ impl Client {
             http,
             ingest: format!("http://127.0.0.1:{ingest}"),
             query: format!("http://127.0.0.1:{query}"),
+            unknown: Arc::default(),
         })
+    }
+
+    /// How many posts and lines of batches were answered that their outcome is unknown.
+    pub fn unknown(&self) -> u64 {
+        self.unknown.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, answer: &Value) {
+        let is_unknown = answer["type"] == "/problems/unknown-outcome";
+        self.unknown.fetch_add(is_unknown.into(), Ordering::Relaxed);
     }
 
     /// Posts JSON to ingest, once.
@@ -56,7 +66,9 @@ impl Client {
     /// There was no answer.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
         let request = self.http.post(format!("{}{path}", self.ingest)).json(body);
-        answer(request).await
+        let answer = answer(request).await?;
+        self.note(&answer.body);
+        Ok(answer)
     }
 
     /// Posts a message until it is accepted, always with the same id, as producers are told to.
@@ -69,7 +81,7 @@ impl Client {
         destid: i64,
         client_msg_id: &str,
         msg: &str,
-    ) -> Result<Posted> {
+    ) -> Result<InboundPosition> {
         let body = json!({
             "srcid": srcid.to_string(),
             "destid": destid.to_string(),
@@ -83,7 +95,13 @@ impl Client {
     ///
     /// # Errors
     /// It is refused, or not accepted in time.
-    pub async fn ack(&self, uid: i64, peer: i64, device: Device, mid: i64) -> Result<Posted> {
+    pub async fn ack(
+        &self,
+        uid: i64,
+        peer: i64,
+        device: Device,
+        mid: i64,
+    ) -> Result<InboundPosition> {
         let body = json!({
             "uid": uid.to_string(),
             "peer": peer.to_string(),
@@ -93,17 +111,11 @@ impl Client {
         self.post_until_accepted("/v1/read-acks", &body).await
     }
 
-    async fn post_until_accepted(&self, path: &str, body: &Value) -> Result<Posted> {
+    async fn post_until_accepted(&self, path: &str, body: &Value) -> Result<InboundPosition> {
         let wait = Wait::begin(path);
-        let mut unknown = 0;
         loop {
-            let answer = self.post(path, body).await;
-            unknown += u64::from(answer.as_ref().is_ok_and(Answer::is_unknown));
-            match final_or_missing(answer)? {
-                Ok(accepted) => {
-                    let position = accepted.position()?;
-                    return Ok(Posted { position, unknown });
-                }
+            match final_or_missing(self.post(path, body).await)? {
+                Ok(accepted) => return position_of(&accepted.body),
                 Err(missing) => wait.again(missing).await?,
             }
         }
@@ -122,10 +134,13 @@ impl Client {
         let response = request.send().await?;
         let (status, text) = (response.status(), response.text().await?);
         ensure!(status == 200, "a batch is answered {status}: {text}");
-        let lines = text.lines();
-        lines
-            .map(|line| serde_json::from_str(line).with_context(|| format!("no JSON: {line}")))
-            .collect()
+        let results = text.lines().map(|line| {
+            let result = serde_json::from_str(line);
+            result.with_context(|| format!("no JSON: {line}"))
+        });
+        let results: Vec<Value> = results.collect::<Result<_>>()?;
+        results.iter().for_each(|result| self.note(result));
+        Ok(results)
     }
 
     /// Asks query-api once.
@@ -214,22 +229,6 @@ impl Client {
             }
             wait.again(fate).await?;
         }
-    }
-}
-
-impl Answer {
-    /// Whether the outcome of the post is unknown.
-    pub fn is_unknown(&self) -> bool {
-        self.body["type"] == "/problems/unknown-outcome"
-    }
-
-    /// Where an accepted post lies.
-    ///
-    /// # Errors
-    /// It was not accepted.
-    pub fn position(&self) -> Result<InboundPosition> {
-        ensure!(self.status == 202, "{}: {}", self.status, self.body);
-        position_of(&self.body)
     }
 }
 

@@ -14,7 +14,7 @@ mod turn;
 mod world;
 
 pub use audit::Audited;
-pub use client::{Answer, Client, Posted};
+pub use client::{Answer, Client};
 pub use events::EventLog;
 pub use load::{Load, Settled};
 pub use model::{Device, Model, Sent};

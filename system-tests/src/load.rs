@@ -18,8 +18,6 @@ use crate::{World, circle::Circle, until};
 pub(crate) struct Counters {
     /// Accepted posts.
     pub(crate) accepted: AtomicU64,
-    /// Answers that said that the outcome is unknown.
-    pub(crate) unknown: AtomicU64,
     /// Circles that have followed a call to check.
     pub(crate) checked: AtomicU64,
 }
@@ -59,11 +57,6 @@ impl Load {
         }
     }
 
-    /// How often a producer was told that the outcome is unknown.
-    pub fn unknown(&self) -> u64 {
-        self.counters.unknown.load(Ordering::Relaxed)
-    }
-
     /// Waits until so many posts more are accepted.
     ///
     /// # Errors
@@ -72,18 +65,6 @@ impl Load {
         let accepted = self.counters.accepted.load(Ordering::Relaxed);
         self.reaches("accepted posts", accepted + posts, |counters| {
             &counters.accepted
-        })
-        .await
-    }
-
-    /// Waits until so many answers more said that the outcome is unknown.
-    ///
-    /// # Errors
-    /// A circle has failed, or there are no such answers.
-    pub async fn is_left_unknown(&mut self, answers: u64) -> Result<()> {
-        let goal = self.unknown() + answers;
-        self.reaches("answers of unknown outcome", goal, |counters| {
-            &counters.unknown
         })
         .await
     }

@@ -45,6 +45,9 @@ impl LogReader {
             config
                 .consumer("tidemark-reader")
                 .set("queued.max.messages.kbytes", "4096")
+                // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
+                // log would hold up the next scan.
+                .set("fetch.wait.max.ms", "5")
                 .create_with_context(Named("reader"))
                 .map_err(|e| KafkaFault::new("creating a reader", e))
         };

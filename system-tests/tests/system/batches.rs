@@ -75,7 +75,7 @@ fn bad_lines_are_named_and_the_good_ones_are_in() {
         ensure!(results[LINES] == summary, "{}", results[LINES]);
 
         let last = world.client.send(from, to, "last", "last").await?;
-        let items = world.client.history(to, from, &[last.position]).await?;
+        let items = world.client.history(to, from, &[last]).await?;
         let ids: Vec<String> = (1..=LINES)
             .filter(|line| is_bad(*line).is_none())
             .map(|line| line.to_string())

@@ -44,14 +44,14 @@ fn where_says_what_became_of_a_post() {
     run(Servers::Shared, async |world| {
         let [from, to] = new_users();
         let posted = world.client.send(from, to, "1", "one").await?;
-        world.client.fate(posted.position).await?;
-        let position = posted.position.to_string();
+        world.client.fate(posted).await?;
+        let position = posted.to_string();
         let fate = json_of(world, &["where", &position, "--json"]).await?;
         ensure!(fate["state"] == "sequenced" && fate["mid"] == 1, "{fate}");
         let table = world.tidemark(&["where", &position]).await?.expect(0)?;
         ensure!(table.stdout.contains("sequenced"), "{}", table.stdout);
 
-        let nowhere = format!("{}:999999999", posted.position.partition);
+        let nowhere = format!("{}:999999999", posted.partition);
         world.tidemark(&["where", &nowhere]).await?.expect(1)?;
         world.tidemark(&["where", "64:0"]).await?.expect(2)?;
         Ok(())
@@ -66,7 +66,7 @@ fn tail_shows_from_one_place_to_another() {
         for n in 0..5 {
             let id = n.to_string();
             let posted = world.client.send(from, to, &id, &id).await?;
-            let fate = world.client.fate(posted.position).await?;
+            let fate = world.client.fate(posted).await?;
             let offset = fate["events_offset"].as_i64();
             offsets.push(offset.with_context(|| fate.to_string())?);
         }
@@ -117,7 +117,7 @@ fn a_file_adds_nothing_the_second_time() {
             );
         }
         let last = world.client.send(from, to, "last", "last").await?;
-        let items = world.client.history(from, to, &[last.position]).await?;
+        let items = world.client.history(from, to, &[last]).await?;
         ensure!(items.len() == 301, "{} messages", items.len());
         ensure!(items[299]["msg"] == "300", "{}", items[299]);
         world.audit([from, to]).await?;

@@ -48,11 +48,7 @@ fn texts_come_back_byte_for_byte() {
         ensure!(results.last() == Some(&summary), "{results:?}");
 
         let twice: Vec<&String> = texts.iter().chain(&texts).collect();
-        let last = world
-            .client
-            .send(from, to, "the end", "the end")
-            .await?
-            .position;
+        let last = world.client.send(from, to, "the end", "the end").await?;
         let items = world.client.history(to, from, &[last]).await?;
         ensure!(items.len() == twice.len() + 1, "{} items", items.len());
         for (item, text) in items.iter().zip(twice) {
@@ -108,10 +104,10 @@ async fn largest(world: &World, from: i64, to: i64) -> Result<()> {
     let (id, text) = (format!("{from}>{to}"), format!("from {from} to {to}"));
     let posted = world.client.send(from, to, &id, &text).await?;
     let partition = (i128::from(from) + i128::from(to)) % 64;
-    let placed = i128::from(posted.position.partition.get());
+    let placed = i128::from(posted.partition.get());
     ensure!(placed == partition, "{from} to {to} lies in {placed}");
 
-    let after = [posted.position];
+    let after = [posted];
     let items = world.client.history(to, from, &after).await?;
     let mine = items.iter().find(|item| item["client_msg_id"] == id);
     let mine = mine.with_context(|| format!("{id} is not in {items:?}"))?;
@@ -133,12 +129,12 @@ fn a_note_to_oneself_is_never_unread() {
         world.client.send(me, me, "1", "milk").await?;
         let posted = world.client.send(me, me, "2", "bread").await?;
         for device in Device::ALL {
-            let unread = world.client.unread(me, device, &[posted.position]).await?;
+            let unread = world.client.unread(me, device, &[posted]).await?;
             ensure!(unread.is_empty(), "{device}: {unread:?}");
             let view = world.redis.hgetall(&format!("{device}-{me}")).await?;
             ensure!(view.is_empty(), "{device}: {view:?}");
         }
-        let path = format!("/v1/users/{me}/conversations?after={}", posted.position);
+        let path = format!("/v1/users/{me}/conversations?after={}", posted);
         let list = world.client.ask(&path).await?;
         let items: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
         ensure!(items.len() == 1, "{list}");

@@ -1,7 +1,8 @@
 //! Kafka stands still for a while in the middle of a load.
 
+use anyhow::Result;
 use rustix::process::Signal;
-use system_tests::{Load, Servers, Settings, run};
+use system_tests::{Load, Servers, Settings, World, run, until};
 
 /// Short deadlines, so that posts end without a known outcome while Kafka stands still.
 const SHORT: Settings = Settings {
@@ -20,11 +21,21 @@ fn posts_of_unknown_outcome_are_repeated_without_doubles_or_losses() {
         for unknown in [16, 100] {
             load.grows_by(300).await?;
             world.signal("kafka", Signal::STOP)?;
-            let left_unknown = load.is_left_unknown(unknown).await;
+            let left_unknown = are_left_unknown(world, unknown).await;
             world.signal("kafka", Signal::CONT)?;
             left_unknown?;
             load.grows_by(300).await?;
         }
         load.settle().await?.judge(world).await
     });
+}
+
+/// Waits until so many posts more were answered that their outcome is unknown.
+async fn are_left_unknown(world: &World, posts: u64) -> Result<()> {
+    let goal = world.client.unknown() + posts;
+    until("unknown outcomes", async || match world.client.unknown() {
+        now if now >= goal => Ok(()),
+        now => Err(format!("{now} of {goal}")),
+    })
+    .await
 }

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
 use schemas::InboundPosition;
 use serde_json::Value;
-use system_tests::{Posted, Servers, World, new_users, run};
+use system_tests::{Servers, World, new_users, run};
 
 const POSTS: usize = 1000;
 
@@ -13,8 +13,7 @@ fn a_thousand_posts_of_one_id_are_one_message() {
     run(Servers::Shared, async |world| {
         let [from, to] = new_users();
         let posts = (0..POSTS).map(|_| world.client.send(from, to, "the one", "hello"));
-        let posted: Vec<Posted> = try_join_all(posts).await?;
-        let mut positions: Vec<InboundPosition> = posted.iter().map(|one| one.position).collect();
+        let mut positions: Vec<InboundPosition> = try_join_all(posts).await?;
         positions.sort_by_key(|position| position.offset);
         positions.dedup();
         ensure!(positions.len() == POSTS, "{} positions", positions.len());
@@ -40,16 +39,16 @@ fn an_id_with_another_text_is_refused_and_takes_no_mid() {
         let [from, to] = new_users();
         world.client.send(from, to, "once", "first").await?;
         let conflict = world.client.send(from, to, "once", "second").await?;
-        let fate = world.client.fate(conflict.position).await?;
+        let fate = world.client.fate(conflict).await?;
         ensure!(
             fate["state"] == "refused" && fate["reason"] == "conflict",
             "{fate}"
         );
-        is_dead_letter(world, conflict.position).await?;
+        is_dead_letter(world, conflict).await?;
 
         // The other direction is another sender, who may use the same id.
         let back = world.client.send(to, from, "once", "third").await?;
-        let items = world.client.history(from, to, &[back.position]).await?;
+        let items = world.client.history(from, to, &[back]).await?;
         let texts: Vec<&Value> = items.iter().map(|item| &item["msg"]).collect();
         ensure!(texts == ["first", "third"], "{items:?}");
         ensure!(items[1]["mid"] == 2, "{items:?}");

@@ -28,18 +28,12 @@ fn all_services_work_in_one_process_that_stops_when_told_to() {
         let [from, to] = new_users();
         world.client.send(from, to, "1", "one").await?;
         let second = world.client.send(from, to, "2", "two").await?;
-        let unread = world
-            .client
-            .unread(to, Device::Pc, &[second.position])
-            .await?;
+        let unread = world.client.unread(to, Device::Pc, &[second]).await?;
         ensure!(unread.get(&from) == Some(&2), "{unread:?}");
         let read = world.client.ack(to, from, Device::Pc, 1).await?;
-        let unread = world
-            .client
-            .unread(to, Device::Pc, &[read.position])
-            .await?;
+        let unread = world.client.unread(to, Device::Pc, &[read]).await?;
         ensure!(unread.get(&from) == Some(&1), "{unread:?}");
-        let items = world.client.history(to, from, &[second.position]).await?;
+        let items = world.client.history(to, from, &[second]).await?;
         ensure!(items.len() == 2, "{items:?}");
         world.audit([from, to]).await?;
 

@@ -20,20 +20,27 @@ const AT_A_TIME: usize = 16;
 
 #[test]
 fn counts_follow_from_the_file_and_a_second_load_adds_nothing() {
-    run(Servers::Shared, async |world| {
+    run(Servers::Shared, async |world| { let t=std::time::Instant::now();
         let (model, acks) = model_of_file()?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
         let posts = (LINES + acks) as u64;
         load(world, posts).await?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
         let newest = all_stepped(world).await?;
         check_counts(world, &model, &newest).await?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
         check_busiest(world, &model).await?;
         world.audit(model.users()).await?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
 
         let before = world.events.ends().await?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
         load(world, posts).await?;
         let newest = all_stepped(world).await?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
         let after = world.events.ends().await?;
         let added = world.events.decisions(&before, &after).await?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
         ensure!(
             added.is_empty(),
             "{} were added: {:?}",
@@ -41,6 +48,7 @@ fn counts_follow_from_the_file_and_a_second_load_adds_nothing() {
             &added[..3.min(added.len())]
         );
         check_counts(world, &model, &newest).await?;
+        eprintln!("T {} {:?}", line!(), t.elapsed());
         world.audit(model.users()).await?;
         Ok(())
     });

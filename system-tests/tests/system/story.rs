@@ -17,12 +17,12 @@ fn each_step_shows_in_redis() {
                 .client
                 .send(BOSS, ME, &format!("story-{n}"), "Call me.")
                 .await?;
-            ensure!(posted.position.partition.get() == 17, "{posted:?}");
+            ensure!(posted.partition.get() == 17, "{posted:?}");
             shown(world, n, n).await?;
         }
         let read = world.client.ack(ME, BOSS, Device::Mobile, 3).await?;
         shown(world, 3, 0).await?;
-        let after = [read.position];
+        let after = [read];
         let pc = world.client.unread(ME, Device::Pc, &after).await?;
         ensure!(pc == BTreeMap::from([(BOSS, 3)]), "{pc:?}");
         let mobile = world.client.unread(ME, Device::Mobile, &after).await?;

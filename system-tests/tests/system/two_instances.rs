@@ -71,7 +71,7 @@ async fn all_partitions_pass(world: &World) -> Result<()> {
 
 async fn passes(world: &World, from: i64, to: i64) -> Result<()> {
     let posted = world.client.send(from, to, "pass", "pass").await?;
-    let after = [posted.position];
+    let after = [posted];
     let unread = world.client.unread(to, Device::Pc, &after).await?;
     ensure!(unread.get(&from) == Some(&1), "{to}: {unread:?}");
     let items: Vec<Value> = world.client.history(to, from, &after).await?;
