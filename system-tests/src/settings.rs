@@ -1,6 +1,6 @@
 //! What a world is configured with, beyond what follows from its ports.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use anyhow::{Context as _, Result};
 use native_stack::{Ports, StackConfig};
@@ -14,9 +14,20 @@ pub struct Settings {
     pub without_services: bool,
 }
 
-/// Writes the configuration file that the services and commands of a world share. What the defaults leave to periods of
-/// many seconds happens soon, so that no test waits for it.
-pub(crate) fn write(path: &Path, stack: &StackConfig) -> Result<()> {
+/// Writes the configuration file that the services and commands of a world share, and gives their arguments.
+pub(crate) fn write(settings: &Settings, stack: &StackConfig) -> Result<Vec<String>> {
+    let path = stack.run_dir.join("tidemark.toml");
+    fs::write(&path, text(stack)).with_context(|| format!("cannot write {}", path.display()))?;
+    let path = path.to_str().context("a path is no text")?;
+    let mut args = vec!["--config".to_owned(), path.to_owned()];
+    for setting in settings.overrides {
+        args.extend(["--set".to_owned(), (*setting).to_owned()]);
+    }
+    Ok(args)
+}
+
+/// What the defaults leave to periods of many seconds happens soon, so that no test waits for it.
+fn text(stack: &StackConfig) -> String {
     let run_dir = stack.run_dir.display();
     let Ports {
         ingest,
@@ -29,7 +40,7 @@ pub(crate) fn write(path: &Path, stack: &StackConfig) -> Result<()> {
         mariadb,
         kafka_controller,
     } = &stack.ports;
-    let text = format!(
+    format!(
         r#"
 [kafka]
 brokers = "127.0.0.1:{kafka}"
@@ -77,6 +88,5 @@ kafka_controller = {kafka_controller}
 redis = {redis}
 mariadb = {mariadb}
 "#
-    );
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    )
 }

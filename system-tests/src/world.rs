@@ -2,9 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs,
-    net::TcpListener,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -16,22 +14,15 @@ use native_stack::{FreshServers, ServiceSpec, StackConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::{Client, EventLog, Outcome, Redis, Settings, program, settings, until};
-
-/// The services; those that others wait for come first.
-pub const SERVICES: [&str; 5] = [
-    "sequencer",
-    "projector-mysql",
-    "projector-unread",
-    "query-api",
-    "ingest",
-];
+use crate::{
+    Client, EventLog, Outcome, Redis, SERVICES, Settings, kept_logs, program, service::Service,
+    settings, until,
+};
 
 /// A whole deployment of Tidemark that ends with the value.
 pub struct World {
     servers: Arc<FreshServers>,
-    config_file: PathBuf,
-    settings: Settings,
+    config: Vec<String>,
     /// Every service that may be started, second instances too.
     services: Mutex<Vec<Service>>,
     /// Calls its ingest and its query-api.
@@ -40,13 +31,6 @@ pub struct World {
     pub redis: Redis,
     /// Its `chat.events`.
     pub events: EventLog,
-}
-
-/// A service that may be started.
-#[derive(Clone)]
-struct Service {
-    spec: ServiceSpec,
-    port: u16,
 }
 
 /// Uids that no test before had, one after the other: for a group of users that talk with each other.
@@ -59,37 +43,7 @@ pub fn new_users<const N: usize>() -> [i64; N] {
 
 impl World {
     pub(crate) async fn start(settings: Settings) -> Result<Self> {
-        let config = StackConfig {
-            service_program: Some(program::path()?),
-            ..StackConfig::default()
-        };
-        let starting = move || FreshServers::start_with(&config);
-        let servers = tokio::task::spawn_blocking(starting).await??;
-        let config = servers.stack().config();
-        let ports = &config.ports;
-        let config_file = config.run_dir.join("tidemark.toml");
-        settings::write(&config_file, config)?;
-        let services = [
-            ("sequencer", ports.sequencer),
-            ("projector-mysql", ports.projector_mysql),
-            ("projector-unread", ports.projector_unread),
-            ("query-api", ports.query_api),
-            ("ingest", ports.ingest),
-        ];
-        let mut world = Self {
-            client: Client::new(ports.ingest, ports.query_api)?,
-            redis: Redis { port: ports.redis },
-            events: EventLog::new(ports.kafka)?,
-            servers: Arc::new(servers),
-            config_file,
-            settings,
-            services: Mutex::default(),
-        };
-        let services: Result<Vec<_>> = services
-            .into_iter()
-            .map(|(name, port)| world.service(name, name, port, &[]))
-            .collect();
-        world.services = Mutex::new(services?);
+        let world = Self::start_servers_only(&settings).await?;
         world.tidemark(&["topics", "apply"]).await?.expect(0)?;
         world.tidemark(&["db", "apply"]).await?.expect(0)?;
         if !settings.without_services {
@@ -98,65 +52,29 @@ impl World {
         Ok(world)
     }
 
-    fn service(
-        &self,
-        name: &str,
-        subcommand: &str,
-        port: u16,
-        overrides: &[String],
-    ) -> Result<Service> {
-        let mut args = vec![subcommand.to_owned()];
-        args.extend(self.config_args()?);
-        for setting in overrides {
-            args.extend(["--set".to_owned(), setting.clone()]);
-        }
-        let spec = ServiceSpec {
-            name: name.to_owned(),
-            args,
-            env: Vec::new(),
-            ready: format!("http://127.0.0.1:{port}/readyz").parse()?,
+    async fn start_servers_only(settings: &Settings) -> Result<Self> {
+        let config = StackConfig {
+            service_program: Some(program::path()?),
+            ..StackConfig::default()
         };
-        Ok(Service { spec, port })
-    }
-
-    fn services(&self) -> MutexGuard<'_, Vec<Service>> {
-        self.services.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Asks a service on its own port: `/status`, `/metrics`.
-    ///
-    /// # Errors
-    /// There is no such service, or it does not answer with JSON.
-    pub async fn get(&self, name: &str, path: &str) -> Result<Value> {
-        let port = self
-            .services()
-            .iter()
-            .find(|s| s.spec.name == name)
-            .map(|service| service.port)
-            .with_context(|| format!("{name} is no service"))?;
-        self.client.get_json(port, path).await
-    }
-
-    /// Where a process that a test starts by itself may write its log, so that it is kept with the others.
-    pub fn log_file(&self, name: &str) -> PathBuf {
-        self.logs().join(format!("{name}.log"))
-    }
-
-    fn logs(&self) -> PathBuf {
-        self.servers.stack().config().run_dir.join("log")
+        let starting = move || FreshServers::start_with(&config);
+        let servers = tokio::task::spawn_blocking(starting).await??;
+        let stack = servers.stack().config();
+        let config = settings::write(settings, stack)?;
+        let ports = &stack.ports;
+        Ok(Self {
+            services: Mutex::new(Service::firsts(ports, &config)?),
+            client: Client::new(ports.ingest, ports.query_api)?,
+            redis: Redis { port: ports.redis },
+            events: EventLog::new(ports.kafka)?,
+            config,
+            servers: Arc::new(servers),
+        })
     }
 
     /// The arguments by which the program finds this world.
-    ///
-    /// # Errors
-    /// The path is no text.
-    pub fn config_args(&self) -> Result<Vec<String>> {
-        let file = self.config_file.to_str().context("a path is no text")?;
-        let mut args = vec!["--config".to_owned(), file.to_owned()];
-        for setting in self.settings.overrides {
-            args.extend(["--set".to_owned(), (*setting).to_owned()]);
-        }
-        Ok(args)
+    pub fn config_args(&self) -> &[String] {
+        &self.config
     }
 
     /// Runs a command of the program on this world.
@@ -164,13 +82,20 @@ impl World {
     /// # Errors
     /// It does not end.
     pub async fn tidemark(&self, args: &[&str]) -> Result<Outcome> {
-        let mut all: Vec<OsString> = self
-            .config_args()?
-            .into_iter()
-            .map(OsString::from)
-            .collect();
-        all.extend(args.iter().map(OsString::from));
+        let config = self.config.iter().map(OsString::from);
+        let all: Vec<OsString> = config.chain(args.iter().map(OsString::from)).collect();
         program::run(&all).await
+    }
+
+    /// Asks a service on its own port for JSON: `/status`.
+    ///
+    /// # Errors
+    /// There is no such service, or it does not answer.
+    pub async fn get(&self, name: &str, path: &str) -> Result<Value> {
+        let services = self.services().clone();
+        let service = services.iter().find(|service| service.name() == name);
+        let service = service.with_context(|| format!("{name} is no service"))?;
+        self.client.get_json(service.port, path).await
     }
 
     /// Starts those of the services that do not run, and waits until all are ready.
@@ -181,8 +106,8 @@ impl World {
         let services = self.services().clone();
         let specs: Vec<ServiceSpec> = services
             .into_iter()
+            .filter(|service| names.contains(&service.name()))
             .map(|service| service.spec)
-            .filter(|spec| names.contains(&spec.name.as_str()))
             .collect();
         let servers = Arc::clone(&self.servers);
         let starting = move || servers.stack().start_services(&specs);
@@ -190,16 +115,13 @@ impl World {
         Ok(())
     }
 
-    /// Starts another instance of a service, on a port of its own. Gives its name.
+    /// Starts another instance of a service. Gives its name.
     ///
     /// # Errors
     /// As [`World::start_services`].
     pub async fn start_second(&self, service: &str) -> Result<String> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let name = format!("{service}-2");
-        let section = service.replace('-', "_");
-        let listen = format!("{section}.listen=127.0.0.1:{port}");
-        let second = self.service(&name, service, port, &[listen])?;
+        let second = Service::second(service, &self.config)?;
+        let name = second.name().to_owned();
         self.services().push(second);
         self.start_services(&[&name]).await?;
         Ok(name)
@@ -240,51 +162,33 @@ impl World {
         until(&format!("the end of {name}"), gone).await
     }
 
-    /// Copies the logs to where they stay; gives the place.
-    pub(crate) fn keep_logs(&self, test: &str) -> String {
-        let kept = program::path().map(|program| kept_logs(&program, test));
-        let copied = kept.and_then(|kept| copy_files(&self.logs(), &kept).map(|()| kept));
-        match copied {
-            Ok(kept) => kept.display().to_string(),
-            Err(error) => format!("lost: {error:#}"),
-        }
+    /// Where a process that a test starts by itself may write its log, so that it is kept with the others.
+    pub fn log_file(&self, name: &str) -> PathBuf {
+        self.logs().join(format!("{name}.log"))
     }
 
-    /// The names of the second instances.
-    fn seconds(&self) -> Vec<String> {
-        let names = self
-            .services()
-            .clone()
-            .into_iter()
-            .map(|service| service.spec.name);
-        names
-            .filter(|name| !SERVICES.contains(&name.as_str()))
-            .collect()
+    /// Copies the logs to where they stay; says where.
+    pub(crate) fn keep_logs(&self, test: &str) -> String {
+        kept_logs::keep(&self.logs(), test)
+    }
+
+    fn logs(&self) -> PathBuf {
+        self.servers.stack().config().run_dir.join("log")
+    }
+
+    fn services(&self) -> MutexGuard<'_, Vec<Service>> {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for World {
     /// The servers end the services that they know, which second instances are not among.
     fn drop(&mut self) {
-        for name in self.seconds() {
+        let services = self.services().clone();
+        let names = services.iter().map(Service::name);
+        for name in names.filter(|name| !SERVICES.contains(name)) {
             // One that has ended already is what is wanted.
-            let _ = self.signal(&name, Signal::KILL);
+            let _ = self.signal(name, Signal::KILL);
         }
     }
-}
-
-/// `target/tmp/system-tests/<test>`, for a program in `target/<profile>`.
-fn kept_logs(program: &Path, test: &str) -> PathBuf {
-    let target = program.ancestors().nth(2).unwrap_or(program);
-    target.join("tmp").join("system-tests").join(test)
-}
-
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let name = path.file_name().context("a log has no name")?;
-        fs::copy(&path, to.join(name))?;
-    }
-    Ok(())
 }

@@ -50,7 +50,7 @@ impl Up {
         let log = File::create(world.log_file("up"))?;
         let child = Command::new(program()?)
             .arg("up")
-            .args(world.config_args()?)
+            .args(world.config_args())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

@@ -1,0 +1,39 @@
+//! The logs of a world in which a test failed: its own directory is gone with it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::program;
+
+/// Copies the files of `logs` to `target/tmp/system-tests/<test>`; says where that is.
+pub(crate) fn keep(logs: &Path, test: &str) -> String {
+    let copied = place(test).and_then(|place| {
+        copy_files(logs, &place)?;
+        Ok(place)
+    });
+    match copied {
+        Ok(place) => place.display().to_string(),
+        Err(error) => format!("lost: {error:#}"),
+    }
+}
+
+/// The program is in `target/<profile>`.
+fn place(test: &str) -> Result<PathBuf> {
+    let program = program::path()?;
+    let target = program.ancestors().nth(2).context("no target directory")?;
+    Ok(target.join("tmp").join("system-tests").join(test))
+}
+
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let name = path.file_name().context("a log has no name")?;
+        fs::copy(&path, to.join(name))?;
+    }
+    Ok(())
+}
