@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Send(SendArgs),
     /// Say that a user has read
     Ack(AckArgs),
-    /// Show a user's unread counts
+    /// Show a user's unread counts; with --json a line for each device class
     Unread(UnreadArgs),
     /// Show a conversation
     History(HistoryArgs),
@@ -213,7 +213,7 @@ pub(crate) struct TailArgs {
     /// From this offset, `earliest`, `latest`, or this time (RFC 3339)
     #[arg(long, default_value = "latest")]
     pub(crate) from: String,
-    /// Up to this offset or this time; without it, what is there and then what comes
+    /// Up to, and without, this offset or this time; without it, what is there and then what comes
     #[arg(long)]
     pub(crate) to: Option<String>,
     /// Stop after this many records

@@ -18,4 +18,4 @@ mod service;
 mod single;
 
 pub use config::{Config, IngestConfig};
-pub use service::start;
+pub use service::{serve, start};

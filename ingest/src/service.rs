@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::Router;
 use event_log::LogReader;
-use service_runtime::{Health, Shutdown, Supervisor};
+use service_runtime::{Health, Process, Shutdown, Supervisor};
 use tokio::{sync::Semaphore, time::interval};
 
 use crate::{
@@ -29,6 +29,18 @@ pub(crate) struct Ingest {
     /// One for each batch that may still be taken on.
     pub(crate) batch_slots: Arc<Semaphore>,
     pub(crate) shutdown: Shutdown,
+}
+
+/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+///
+/// # Errors
+/// Configuration, the address, and those of [`start`].
+pub async fn serve(process: &Process) -> anyhow::Result<()> {
+    let config = process.configure(Config::load)?;
+    let listen = config.ingest.listen;
+    let api = start(config, process.supervisor(), process.health()).await?;
+    process.listen("ingest.listen", listen, api).await?;
+    Ok(())
 }
 
 /// Starts ingest's workers and returns its calls, without probes and middleware. Kafka may be away: then `/readyz` says so and posts

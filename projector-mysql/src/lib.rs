@@ -10,4 +10,4 @@ mod outcome;
 mod service;
 
 pub use config::{Config, ProjectorMySqlConfig};
-pub use service::start;
+pub use service::{serve, start};

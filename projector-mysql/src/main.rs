@@ -6,15 +6,6 @@ fn main() -> ExitCode {
     service_runtime::main_with(
         "tidemark-projector-mysql",
         env!("CARGO_PKG_VERSION"),
-        async |process| {
-            let config = process.configure(projector_mysql::Config::load)?;
-            let listen = config.projector_mysql.listen;
-            let api =
-                projector_mysql::start(config, process.supervisor(), process.health()).await?;
-            process
-                .listen("projector_mysql.listen", listen, api)
-                .await?;
-            Ok(())
-        },
+        projector_mysql::serve,
     )
 }

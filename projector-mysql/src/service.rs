@@ -2,7 +2,7 @@ use event_log::KafkaConfig;
 use message_store::{Layout, MessageStore};
 use projection::{Settings, Sink, Status};
 use schemas::{Partition, topics::Topic};
-use service_runtime::{Gate, Health, Shutdown, Supervisor};
+use service_runtime::{Gate, Health, Process, Shutdown, Supervisor};
 use tokio::sync::watch;
 
 use crate::{
@@ -12,6 +12,20 @@ use crate::{
     messages::MessagesSink,
     metrics,
 };
+
+/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+///
+/// # Errors
+/// Configuration, the address, and those of [`start`].
+pub async fn serve(process: &Process) -> anyhow::Result<()> {
+    let config = process.configure(Config::load)?;
+    let listen = config.projector_mysql.listen;
+    let api = start(config, process.supervisor(), process.health()).await?;
+    process
+        .listen("projector_mysql.listen", listen, api)
+        .await?;
+    Ok(())
+}
 
 /// Starts the three projections and the janitor; the API is empty beside the probes.
 ///

@@ -9,4 +9,4 @@ mod service;
 mod sink;
 
 pub use config::{Config, ProjectorUnreadConfig};
-pub use service::start;
+pub use service::{serve, start};

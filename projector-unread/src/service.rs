@@ -4,13 +4,27 @@ use event_log::{KafkaConfig, LogReader};
 use message_store::MessageStore;
 use projection::{Settings, Status};
 use schemas::topics::Topic;
-use service_runtime::{Gate, Health, Supervisor};
+use service_runtime::{Gate, Health, Process, Supervisor};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use unread_rebuild::{RebuildQueue, Rebuilder};
 use unread_store::Node;
 
 use crate::{Config, readiness, sink::UnreadSink};
+
+/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+///
+/// # Errors
+/// Configuration, the address, and those of [`start`].
+pub async fn serve(process: &Process) -> anyhow::Result<()> {
+    let config = process.configure(Config::load)?;
+    let listen = config.projector_unread.listen;
+    let api = start(config, process.supervisor(), process.health()).await?;
+    process
+        .listen("projector_unread.listen", listen, api)
+        .await?;
+    Ok(())
+}
 
 /// Starts the projection and the rebuilds; the API is empty beside the probes. Servers may be away: then `/readyz` says so.
 ///

@@ -17,4 +17,4 @@ mod service;
 mod sink_marks;
 
 pub use config::{Config, QueryApiConfig};
-pub use service::start;
+pub use service::{serve, start};

@@ -6,12 +6,6 @@ fn main() -> ExitCode {
     service_runtime::main_with(
         "tidemark-query-api",
         env!("CARGO_PKG_VERSION"),
-        async |process| {
-            let config = process.configure(query_api::Config::load)?;
-            let listen = config.query_api.listen;
-            let api = query_api::start(config, process.supervisor(), process.health()).await?;
-            process.listen("query_api.listen", listen, api).await?;
-            Ok(())
-        },
+        query_api::serve,
     )
 }

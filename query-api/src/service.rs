@@ -6,7 +6,7 @@ use axum::Router;
 use event_log::LogReader;
 use message_store::MessageStore;
 use schemas::topics::Topic;
-use service_runtime::{Health, Supervisor};
+use service_runtime::{Health, Process, Supervisor};
 use unread_rebuild::Rebuilder;
 use unread_store::{Node, SharedConnection};
 
@@ -28,6 +28,18 @@ pub(crate) struct QueryApi {
     pub(crate) events_topic: String,
     /// The full name of `chat.inbound`.
     pub(crate) inbound_topic: String,
+}
+
+/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+///
+/// # Errors
+/// Configuration, the address, and those of [`start`].
+pub async fn serve(process: &Process) -> anyhow::Result<()> {
+    let config = process.configure(Config::load)?;
+    let listen = config.query_api.listen;
+    let api = start(config, process.supervisor(), process.health()).await?;
+    process.listen("query_api.listen", listen, api).await?;
+    Ok(())
 }
 
 /// Starts the query API and returns its calls, without probes and middleware. Kafka, Redis and MySQL may be away: calls that need them are

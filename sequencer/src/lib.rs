@@ -11,4 +11,4 @@ mod sim;
 
 pub use config::{Config, SequencerConfig};
 pub use runtime::{GROUP, Status};
-pub use service::start;
+pub use service::{serve, start};

@@ -1,13 +1,25 @@
 use std::convert::Infallible;
 
 use axum::{Json, Router, routing::get};
-use service_runtime::{Gate, Health, Supervisor};
+use service_runtime::{Gate, Health, Process, Supervisor};
 use tokio::sync::watch;
 
 use crate::{
     Config,
     runtime::{Status, Worker},
 };
+
+/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+///
+/// # Errors
+/// Configuration, the address, and those of [`start`].
+pub async fn serve(process: &Process) -> anyhow::Result<()> {
+    let config = process.configure(Config::load)?;
+    let listen = config.sequencer.listen;
+    let api = start(config, process.supervisor(), process.health()).await?;
+    process.listen("sequencer.listen", listen, api).await?;
+    Ok(())
+}
 
 /// Starts the sequencer on `supervisor` and returns its API: `GET /status`.
 ///

@@ -10,7 +10,6 @@ mod history;
 mod load;
 mod measure;
 mod send;
-mod services;
 mod stack;
 mod status;
 mod tail;
@@ -22,6 +21,7 @@ mod whereabouts;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use service_runtime::{ConfigSource, Process, run_service};
 
 use crate::{
     args::{Args, Command},
@@ -65,12 +65,26 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         quiet_logs();
     }
     match command {
-        Command::Up => up::run(handles.source).await?,
-        Command::Ingest => services::ingest(handles.source).await?,
-        Command::Sequencer => services::sequencer(handles.source).await?,
-        Command::ProjectorUnread => services::projector_unread(handles.source).await?,
-        Command::ProjectorMysql => services::projector_mysql(handles.source).await?,
-        Command::QueryApi => services::query_api(handles.source).await?,
+        Command::Up => serve("tidemark", handles.source, up::serve).await?,
+        Command::Ingest => serve("tidemark-ingest", handles.source, ingest::serve).await?,
+        Command::Sequencer => serve("tidemark-sequencer", handles.source, sequencer::serve).await?,
+        Command::ProjectorUnread => {
+            serve(
+                "tidemark-projector-unread",
+                handles.source,
+                projector_unread::serve,
+            )
+            .await?
+        }
+        Command::ProjectorMysql => {
+            serve(
+                "tidemark-projector-mysql",
+                handles.source,
+                projector_mysql::serve,
+            )
+            .await?
+        }
+        Command::QueryApi => serve("tidemark-query-api", handles.source, query_api::serve).await?,
         Command::Demo(args) => return demo::run(handles, &args).await,
         Command::Topics(command) => return topics::run(&handles, &command, json).await,
         Command::Db(_) => db::apply(&handles, json).await?,
@@ -89,6 +103,14 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         Command::Stack(_) | Command::Completions { .. } | Command::Version => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(
+    name: &str,
+    source: ConfigSource,
+    wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    run_service(name, VERSION, source, wire).await
 }
 
 impl Command {

@@ -1,41 +1,36 @@
 //! Every service in one process, for a laptop: the query API on its own port, all the rest on ingest's.
 
 use axum::Router;
-use service_runtime::{ConfigSource, run_service};
+use service_runtime::Process;
 
-use super::VERSION;
-
-pub(super) async fn run(source: ConfigSource) -> anyhow::Result<()> {
-    run_service("tidemark", VERSION, source, async |process| {
-        let (supervisor, health) = (process.supervisor(), process.health());
-        let ingest = process.configure(ingest::Config::load)?;
-        let sequencer = process.configure(sequencer::Config::load)?;
-        let unread = process.configure(projector_unread::Config::load)?;
-        let mysql = process.configure(projector_mysql::Config::load)?;
-        let query = process.configure(query_api::Config::load)?;
-        let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
-        let producers = Router::new()
-            .merge(ingest::start(ingest, supervisor, health).await?)
-            .nest(
-                "/sequencer",
-                sequencer::start(sequencer, supervisor, health).await?,
-            )
-            .nest(
-                "/projector-unread",
-                projector_unread::start(unread, supervisor, health).await?,
-            )
-            .nest(
-                "/projector-mysql",
-                projector_mysql::start(mysql, supervisor, health).await?,
-            );
-        let readers = query_api::start(query, supervisor, health).await?;
-        process
-            .listen("ingest.listen", ingest_listen, producers)
-            .await?;
-        process
-            .listen("query_api.listen", query_listen, readers)
-            .await?;
-        Ok(())
-    })
-    .await
+pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
+    let (supervisor, health) = (process.supervisor(), process.health());
+    let ingest = process.configure(ingest::Config::load)?;
+    let sequencer = process.configure(sequencer::Config::load)?;
+    let unread = process.configure(projector_unread::Config::load)?;
+    let mysql = process.configure(projector_mysql::Config::load)?;
+    let query = process.configure(query_api::Config::load)?;
+    let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
+    let producers = Router::new()
+        .merge(ingest::start(ingest, supervisor, health).await?)
+        .nest(
+            "/sequencer",
+            sequencer::start(sequencer, supervisor, health).await?,
+        )
+        .nest(
+            "/projector-unread",
+            projector_unread::start(unread, supervisor, health).await?,
+        )
+        .nest(
+            "/projector-mysql",
+            projector_mysql::start(mysql, supervisor, health).await?,
+        );
+    let readers = query_api::start(query, supervisor, health).await?;
+    process
+        .listen("ingest.listen", ingest_listen, producers)
+        .await?;
+    process
+        .listen("query_api.listen", query_listen, readers)
+        .await?;
+    Ok(())
 }

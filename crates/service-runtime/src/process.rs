@@ -120,20 +120,9 @@ fn assemble(api: Router, probes: Router) -> Router {
 /// `wire` starts the services on the process and opens its listeners:
 ///
 /// ```no_run
-/// # mod ingest {
-/// #     use service_runtime::*;
-/// #     #[derive(serde::Serialize)] pub struct Config;
-/// #     impl Config { pub fn load(_: &ConfigSource) -> Result<Self, ConfigError> { Ok(Self) } pub fn listen(&self) -> std::net::SocketAddr { ([127, 0, 0, 1], 0).into() } }
-/// #     pub async fn start(_: Config, _: &Supervisor, _: &Health) -> anyhow::Result<axum::Router> { Ok(axum::Router::new()) }
-/// # }
+/// # mod ingest { pub async fn serve(_: &service_runtime::Process) -> anyhow::Result<()> { Ok(()) } }
 /// fn main() -> std::process::ExitCode {
-///     service_runtime::main_with("ingest", env!("CARGO_PKG_VERSION"), async |process| {
-///         let config = process.configure(ingest::Config::load)?;
-///         let listen = config.listen();
-///         let api = ingest::start(config, process.supervisor(), process.health()).await?;
-///         process.listen("ingest.listen", listen, api).await?;
-///         Ok(())
-///     })
+///     service_runtime::main_with("ingest", env!("CARGO_PKG_VERSION"), ingest::serve)
 /// }
 /// ```
 pub fn main_with(

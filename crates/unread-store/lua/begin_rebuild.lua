@@ -1,19 +1,21 @@
 -- Makes an absent state, or takes over one whose lease has ended. ARGV: generation, expiry_ms, uid, nonce, lease_ms.
 -- Answers {0, 0} begun, {1, milliseconds that another's lease still runs}, {2, 0} complete already.
-local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
-local now = now_ms()
+return on_sound_keys(function()
+  local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
+  local now = now_ms()
 
-if head[1] ~= ARGV[1] then
-  drop()
-elseif not head[2] then
-  redis.call('SREM', WANTED, ARGV[3])
-  return { 2, 0 }
-else
-  local nonce, deadline = lease(head[2])
-  if nonce ~= ARGV[4] and now < deadline then return { 1, deadline - now } end
-end
+  if head[1] ~= ARGV[1] then
+    drop()
+  elseif not head[2] then
+    redis.call('SREM', WANTED, ARGV[3])
+    return { 2, 0 }
+  else
+    local nonce, deadline = lease(head[2])
+    if nonce ~= ARGV[4] and now < deadline then return { 1, deadline - now } end
+  end
 
-local deadline = string.format('%.0f', now + tonumber(ARGV[5]))
-redis.call('HSET', STATE, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. deadline)
-align_expiry(ARGV[2], false)
-return { 0, 0 }
+  local deadline = string.format('%.0f', now + tonumber(ARGV[5]))
+  redis.call('HSET', STATE, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. deadline)
+  align_expiry(ARGV[2], false)
+  return { 0, 0 }
+end)

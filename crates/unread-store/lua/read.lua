@@ -1,8 +1,10 @@
 -- Answers the state's fields. ARGV: expiry_ms, renew. Views without a state are removed.
-local fields = redis.call('HGETALL', STATE)
-if #fields == 0 then
-  drop()
-elseif ARGV[2] == '1' then
-  align_expiry(ARGV[1], true)
-end
-return fields
+return on_sound_keys(function()
+  local fields = redis.call('HGETALL', STATE)
+  if #fields == 0 then
+    drop()
+  elseif ARGV[2] == '1' then
+    align_expiry(ARGV[1], true)
+  end
+  return fields
+end)

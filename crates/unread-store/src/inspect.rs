@@ -58,7 +58,9 @@ impl Connection {
             pipe.cmd("HGETALL").arg(name);
             pipe.cmd("PEXPIRETIME").arg(name);
         }
-        let answers: (Hash, i64, Hash, i64, Hash, i64) = self.run(&pipe).await?;
+        let answers = self.run(&pipe).await;
+        let answers: (Hash, i64, Hash, i64, Hash, i64) =
+            answers.map_err(|error| name_wrong_type(error, &names))?;
         let (state, state_at, pc, pc_at, mobile, mobile_at) = answers;
         let state = UserState::parse(&names[0], state)?;
         Ok(RawUser {
@@ -81,6 +83,23 @@ impl Connection {
             users: keys.iter().filter_map(user).collect(),
             next: (next != 0).then_some(next),
         })
+    }
+}
+
+/// A key of another type is not ours. Two commands were sent for each key.
+fn name_wrong_type(error: UnreadError, keys: &[String; 3]) -> UnreadError {
+    let UnreadError::Transient(error) = error else {
+        return error;
+    };
+    let refused = error.clone().into_server_errors();
+    let wrong = refused
+        .iter()
+        .flat_map(|errors| errors.iter())
+        .find(|(_, error)| error.code() == "WRONGTYPE")
+        .and_then(|(command, _)| keys.get(command / 2));
+    match wrong {
+        Some(key) => UnreadError::malformed(key, "it is no hash"),
+        None => UnreadError::Transient(error),
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use schemas::DeviceClass::{Mobile, Pc};
-use unread_store::{RedisConfig, UnreadView};
+use unread_store::{RedisConfig, UnreadError, UnreadView};
 
 use crate::world::{BOSS, ME, World, complete, messages, read, user};
 
@@ -161,4 +161,32 @@ async fn a_state_that_a_hand_broke_is_rebuilt() {
     world.redis::<i64>("HSET state-1000 1001 three").await;
     assert!(world.apply(messages(ME, BOSS, 4)).await);
     assert_eq!(world.raw(ME).await.state, None);
+}
+
+#[tokio::test]
+async fn keys_of_another_type_are_in_nobodys_way() {
+    for key in ["state-1000", "pc-1000", "mobile-1000"] {
+        let mut world = World::new().await;
+        world.load(ME, &[(BOSS, "3,0,0")]).await;
+        world.redis::<String>(&format!("SET {key} x")).await;
+        assert!(world.apply(messages(ME, BOSS, 4)).await, "{key}");
+
+        world.load(ME, &[(BOSS, "4,0,0")]).await;
+        assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 4)]), "{key}");
+        world.redis::<String>(&format!("SET {key} x")).await;
+        let error = world.conn.read_state(user(ME)).await.unwrap_err();
+        assert!(
+            matches!(&error, UnreadError::Malformed { key: named, .. } if named == key),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_rebuild_makes_way_for_itself() {
+    let world = World::new().await;
+    world.redis::<String>("SET state-1000 x").await;
+    world.redis::<String>("SET tidemark:wanted x").await;
+    world.load(ME, &[(BOSS, "4,0,0")]).await;
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 4)]));
 }

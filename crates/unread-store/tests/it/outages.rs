@@ -73,8 +73,7 @@ async fn a_crash_keeps_what_was_answered() {
 async fn what_redis_refuses_is_transient_and_ends_the_connection() {
     let mut world = World::new().await;
     world.load(ME, &[]).await;
-    world.redis::<i64>("DEL pc-1000").await;
-    world.redis::<String>("SET pc-1000 mine").await;
+    world.redis::<String>("CONFIG SET maxmemory 1").await;
     let refused = world.batch(&[messages(ME, BOSS, 1)], &[]).await;
     assert!(matches!(refused, Err(UnreadError::Transient(_))));
     assert!(world.conn.has_failed());
