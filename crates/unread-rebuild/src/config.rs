@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RebuildConfig {
-    /// How long a rebuild is left to the process that began it, milliseconds. After a crash its users wait this long; while contacts lag
-    /// by more than this, processes take rebuilds from each other.
+    /// How long a rebuild is left to the process that began it, milliseconds; it is renewed while that process is at it. After a crash
+    /// its users wait this long.
     #[garde(range(min = 1_000, max = 600_000))]
     pub lease_ms: u64,
     /// After how long a rebuild that gets nowhere is given up, milliseconds.

@@ -22,6 +22,8 @@ const USERS_PER_BATCH: usize = 5_000;
 const BATCHES: usize = 4;
 /// How long a batch is waited for before its users count as failed.
 const BATCH_DEADLINE: Duration = Duration::from_secs(30);
+/// How many users are taken out of Redis's set at a time.
+const USERS_PER_READ: usize = 20_000;
 /// How often Redis's set is read while there is nothing else to do; after failures less often.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 const READ_AGAIN_LATEST: Duration = Duration::from_secs(30);
@@ -139,9 +141,13 @@ impl Worker {
             Ok(()) => self.read_after = READ_AGAIN,
             Err(error) => {
                 tracing::warn!(%error, users = uids.len(), "not all were rebuilt; they stay wanted");
-                self.read_after = (self.read_after * 2).min(READ_AGAIN_LATEST);
+                self.wait_longer();
             }
         }
+    }
+
+    fn wait_longer(&mut self) {
+        self.read_after = (self.read_after * 2).min(READ_AGAIN_LATEST);
     }
 
     /// Lists those whom Redis knows to be wanted, unless there is enough to do.
@@ -157,12 +163,15 @@ impl Worker {
                     .collect();
                 self.queue.want(&new);
             }
-            Err(error) => tracing::debug!(%error, "the set of wanted users was not read"),
+            Err(error) => {
+                tracing::warn!(%error, "the set of wanted users was not read");
+                self.wait_longer();
+            }
         }
     }
 
     async fn wanted(&self) -> Result<Vec<UserId>, UnreadError> {
-        self.redis.get().await?.wanted().await
+        self.redis.get().await?.wanted(USERS_PER_READ).await
     }
 }
 

@@ -131,8 +131,32 @@ impl Round {
         }
     }
 
+    /// Completes what was begun, and keeps it from others meanwhile: contacts may lag by more than a lease.
+    async fn complete(&self, begun: Vec<(Ticket, Rebuild)>, ends: &Ends) {
+        let rebuilds: Vec<Rebuild> = begun.iter().map(|(_, rebuild)| rebuild.clone()).collect();
+        tokio::select! {
+            () = self.complete_in_chunks(begun, ends) => {}
+            () = self.renew(&rebuilds) => {}
+        }
+    }
+
+    /// Renews the leases, without end.
+    async fn renew(&self, rebuilds: &[Rebuild]) {
+        let lease_ms = self.tools.config.lease_ms;
+        loop {
+            sleep(Duration::from_millis(lease_ms / 3)).await;
+            let renewed = match self.tools.redis.get().await {
+                Ok(connection) => connection.renew_rebuilds(rebuilds, lease_ms).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = renewed {
+                tracing::debug!(%error, "leases of rebuilds were not renewed");
+            }
+        }
+    }
+
     /// Completes what was begun, some users at a time.
-    async fn complete(&self, mut begun: Vec<(Ticket, Rebuild)>, ends: &Ends) {
+    async fn complete_in_chunks(&self, mut begun: Vec<(Ticket, Rebuild)>, ends: &Ends) {
         while !begun.is_empty() {
             let chunk = begun.split_off(begun.len().saturating_sub(USERS_PER_READ));
             let uids: Vec<UserId> = chunk.iter().map(|(ticket, _)| ticket.uid()).collect();

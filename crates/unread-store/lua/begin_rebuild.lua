@@ -2,7 +2,6 @@
 -- Answers {0, 0} begun, {1, milliseconds that another's lease still runs}, {2, 0} complete already.
 return on_sound_keys(function()
   local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
-  local now = now_ms()
 
   if head[1] ~= ARGV[1] then
     drop()
@@ -10,12 +9,12 @@ return on_sound_keys(function()
     redis.call('SREM', WANTED, ARGV[3])
     return { 2, 0 }
   else
-    local nonce, deadline = lease(head[2])
-    if nonce ~= ARGV[4] and now < deadline then return { 1, deadline - now } end
+    local _, deadline = lease(head[2])
+    local left = deadline - now_ms()
+    if left > 0 then return { 1, left } end
   end
 
-  local deadline = string.format('%.0f', now + tonumber(ARGV[5]))
-  redis.call('HSET', STATE, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. deadline)
+  redis.call('HSET', STATE, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. lease_end(ARGV[5]))
   align_expiry(ARGV[2], false)
   return { 0, 0 }
 end)

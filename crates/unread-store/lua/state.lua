@@ -54,6 +54,11 @@ local function lease(rebuilding)
   return nonce, tonumber(deadline)
 end
 
+-- When a lease that begins now ends, as text without an exponent.
+local function lease_end(lease_ms)
+  return string.format('%.0f', now_ms() + tonumber(lease_ms))
+end
+
 -- Runs a step on the user's keys. A key of another type was put there by hand, and would fail every batch that touches
 -- the user: all three are dropped, and the step finds an absent user.
 local function on_sound_keys(step)

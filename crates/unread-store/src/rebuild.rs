@@ -92,6 +92,28 @@ impl Connection {
             .collect())
     }
 
+    /// Keeps others from taking these rebuilds over for another `lease_ms`; does nothing for those that have been completed, taken over or
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`]; some may have been renewed.
+    pub async fn renew_rebuilds(
+        &self,
+        rebuilds: &[Rebuild],
+        lease_ms: u64,
+    ) -> Result<(), UnreadError> {
+        for chunk in rebuilds.chunks(USERS_PER_PIPELINE) {
+            let mut pipe = redis::pipe();
+            for rebuild in chunk {
+                pipe.add_command(self.rebuild_command(&scripts::RENEW_REBUILD, rebuild))
+                    .arg(lease_ms)
+                    .ignore();
+            }
+            self.run::<()>(&pipe).await?;
+        }
+        Ok(())
+    }
+
     /// Merges what the user's contact rows say into the state, makes the views, and takes the user off the wanted set.
     ///
     /// `false` where nothing was completed, because the rebuild was taken over, the state went, or (rarely) what was

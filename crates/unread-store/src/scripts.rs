@@ -27,6 +27,7 @@ macro_rules! on_a_user {
 scripts! {
     APPLY = on_a_user!("../lua/apply.lua");
     BEGIN_REBUILD = on_a_user!("../lua/begin_rebuild.lua");
+    RENEW_REBUILD = on_a_user!("../lua/renew_rebuild.lua");
     COMPLETE_REBUILD = on_a_user!("../lua/complete_rebuild.lua");
     READ = on_a_user!("../lua/read.lua");
     INITIALISE_MARKS = include_str!("../lua/initialise_marks.lua");

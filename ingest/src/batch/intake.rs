@@ -15,7 +15,7 @@ use super::{
     delivery::LineDelivery,
     framer::{Frame, Framer},
     results::Results,
-    state::{Note, held_bytes},
+    state::{Note, Progress, held_bytes},
 };
 use crate::{
     accepted::{no_room, stopping},
@@ -181,21 +181,21 @@ impl Intake {
     }
 
     /// Waits until the client has taken everything. What it does not take for a stall, counted from `since` at the earliest, is dropped.
+    /// Bytes that were taken and lie in a closed connection's buffers are not ours to wait for.
     async fn stay(&self, since: Instant) {
         let stall = self.ingest.config.stall();
         let mut since = since;
         loop {
-            let (last_taken, _) = self.results.progress();
-            since = since.max(last_taken);
             tokio::select! {
                 () = self.results.gone().cancelled() => return,
                 () = sleep_until(since + stall) => {}
             }
             match self.results.progress() {
-                (last_taken, true) if last_taken <= since => return self.give_up(),
-                // It waits for delivery reports, which come or are given up.
-                (_, false) => since = Instant::now(),
-                (_, true) => {}
+                Progress::Taken => return,
+                Progress::Ready { last_taken } if last_taken <= since => return self.give_up(),
+                Progress::Ready { last_taken } => since = last_taken,
+                // They come or are given up.
+                Progress::AwaitsReports => since = Instant::now(),
             }
         }
     }

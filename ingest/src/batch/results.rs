@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use event_log::DeliveryFailure;
 use problem::ProblemKind;
 use schemas::Partition;
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::state::{LineResult, Note, State};
+use super::state::{LineResult, Note, Progress, State};
 use crate::{
     metrics::IngestMetrics,
     posted::EventKind,
@@ -89,8 +89,8 @@ impl Results {
         }
     }
 
-    /// When the client last took something, and whether there is something that it could take.
-    pub(crate) fn progress(&self) -> (Instant, bool) {
+    /// How far the client is.
+    pub(crate) fn progress(&self) -> Progress {
         self.lock().progress()
     }
 
@@ -217,8 +217,11 @@ mod tests {
         batch.results.finish(Some(b"stopped".as_slice().into()));
         batch.results.finish(Some(b"again".as_slice().into()));
         assert!(batch.take().is_empty());
+        assert_eq!(batch.results.progress(), Progress::AwaitsReports);
         batch.complete(index, Ok(0));
+        assert!(matches!(batch.results.progress(), Progress::Ready { .. }));
         assert_eq!(batch.take(), ["1 at 17:0", "stopped", "1+1"]);
+        assert_eq!(batch.results.progress(), Progress::Taken);
     }
 
     #[test]
@@ -233,6 +236,7 @@ mod tests {
         assert_eq!(batch.room.taken_bytes(), 0);
         assert!(batch.take().is_empty(), "a report is outstanding");
         batch.complete(pending, Ok(1));
+        assert!(matches!(batch.results.progress(), Progress::Ready { .. }));
         assert_eq!(batch.take(), ["dropped from 1", "2+0"]);
     }
 

@@ -27,6 +27,8 @@ pub(super) struct State {
     pending: u32,
     tally: Tally,
     end: Option<End>,
+    /// Whether the summary was taken, behind which nothing comes.
+    is_summed_up: bool,
     /// When the client last took something.
     last_taken: Instant,
 }
@@ -50,6 +52,20 @@ pub(crate) struct Tally {
 struct End {
     /// What is said before the summary, as it will be sent.
     last_words: Option<Box<[u8]>>,
+}
+
+/// How far the client is with the results of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// There is nothing to take until more delivery reports come.
+    AwaitsReports,
+    /// There is something to take.
+    Ready {
+        /// When the client last took something.
+        last_taken: Instant,
+    },
+    /// Everything was taken.
+    Taken,
 }
 
 /// One thing to send.
@@ -89,6 +105,7 @@ impl State {
             pending: 0,
             tally: Tally::default(),
             end: None,
+            is_summed_up: false,
             last_taken: Instant::now(),
         }
     }
@@ -146,10 +163,16 @@ impl State {
         });
     }
 
-    /// When the client last took something, and whether there is something that it could take.
-    pub(super) fn progress(&self) -> (Instant, bool) {
-        let is_ready = self.slots.first().is_some_and(|slot| !slot.is_pending());
-        (self.last_taken, is_ready)
+    /// Whether the client can take something, and since when it could have.
+    pub(super) fn progress(&self) -> Progress {
+        match self.slots.first() {
+            Some(slot) if slot.is_pending() => Progress::AwaitsReports,
+            None if !self.is_answered() => Progress::AwaitsReports,
+            None if self.is_summed_up => Progress::Taken,
+            _ => Progress::Ready {
+                last_taken: self.last_taken,
+            },
+        }
     }
 
     fn push(&mut self, slot: Slot, note: Option<Note>, room: Taken) -> u32 {
@@ -210,6 +233,7 @@ impl State {
         {
             taken.extend(end.last_words.take().map(LineResult::Written));
             taken.push(LineResult::Summary(self.tally));
+            self.is_summed_up = true;
         }
         if !taken.is_empty() {
             self.last_taken = Instant::now();

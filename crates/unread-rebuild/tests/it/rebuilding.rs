@@ -133,6 +133,35 @@ async fn a_rebuild_that_a_dead_process_left_is_taken_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_that_waits_for_contacts_is_not_taken_over() {
+    let world = World::new().await;
+    let [alice, bob] = users(2)[..] else {
+        unreachable!()
+    };
+    world.append(alice, bob).await;
+    let lease = Duration::from_secs(1);
+    let config = RebuildConfig {
+        lease_ms: 1_000,
+        ..RebuildConfig::default()
+    };
+    let rebuilder = world.rebuilder_with(&world.store, config);
+    let waiting = tokio::spawn(async move { rebuilder.rebuild(&[alice], soon()).await });
+    world.begun(alice).await;
+
+    let other = world.connection().await;
+    let later = Instant::now() + 3 * lease;
+    while Instant::now() < later {
+        let begun = other.begin_rebuild(alice, 1_000).await.unwrap();
+        assert!(matches!(begun, Begin::Live { .. }), "{begun:?}");
+    }
+    world
+        .contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
+        .await;
+    waiting.await.unwrap().unwrap();
+    assert_eq!(world.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_mysql_there_is_no_partial_map() {
     let world = World::new().await;
     let alice = users(1)[0];

@@ -25,7 +25,7 @@ async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
         .apply_batch(generation, &[update], &[])
         .await
         .unwrap();
-    assert_eq!(former.wanted().await.unwrap(), [alice]);
+    assert_eq!(former.wanted(100).await.unwrap(), [alice]);
     assert_eq!(world.view(alice).await, UserView::Absent);
 
     let (queue, soft) = (RebuildQueue::new(), CancellationToken::new());
@@ -35,7 +35,7 @@ async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
         async move { queue.work(rebuilder, node, soft).await }
     });
     let deadline = Instant::now() + PATIENCE;
-    while !former.wanted().await.unwrap().is_empty() {
+    while !former.wanted(100).await.unwrap().is_empty() {
         assert!(Instant::now() < deadline, "still wanted");
         sleep(Duration::from_millis(5)).await;
     }

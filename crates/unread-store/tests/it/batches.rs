@@ -47,14 +47,14 @@ async fn absent_users_are_reported_and_wanted_and_nothing_is_made() {
     let outcome = world.batch(&updates, &[]).await;
     assert_eq!(outcome.unwrap().absent, [user(1), user(3)]);
 
-    let mut wanted = world.conn.wanted().await.unwrap();
+    let mut wanted = world.conn.wanted(100).await.unwrap();
     wanted.sort();
     assert_eq!(wanted, [user(1), user(3)]);
     assert_eq!(world.unread(1, Pc).await, UnreadView::Absent);
     assert_eq!(world.redis::<Vec<String>>("KEYS *-1").await, [""; 0]);
 
     world.load(1, &[]).await;
-    assert_eq!(world.conn.wanted().await.unwrap(), [user(3)]);
+    assert_eq!(world.conn.wanted(100).await.unwrap(), [user(3)]);
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_position_without_ordinal_drops_the_state() {
     assert!(world.apply(read(ME, BOSS, Pc, None)).await);
     let raw = world.raw(ME).await;
     assert_eq!((raw.state, raw.pc, raw.mobile), (None, None, None));
-    assert_eq!(world.conn.wanted().await.unwrap(), [user(ME)]);
+    assert_eq!(world.conn.wanted(100).await.unwrap(), [user(ME)]);
 }
 
 #[tokio::test]

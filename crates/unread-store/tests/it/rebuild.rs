@@ -52,14 +52,42 @@ async fn an_ended_lease_is_taken_over_with_what_was_applied() {
     let first = world.begin_with_lease(ME, 0).await;
     // It is kept all the same: the holder may be slow and not dead. But somebody has to look after it.
     assert!(world.apply(messages(ME, BOSS, 5)).await);
-    assert_eq!(world.conn.wanted().await.unwrap(), [user(ME)]);
+    assert_eq!(world.conn.wanted(100).await.unwrap(), [user(ME)]);
 
     let second = world.begin(ME).await;
     assert!(!world.complete(&first, &[(1002, "9,0,0")]).await);
     assert_eq!(world.unread(ME, Pc).await, UnreadView::Rebuilding);
     assert!(world.complete(&second, &[(BOSS, "4,1,0")]).await);
     assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 4)]));
-    assert_eq!(world.conn.wanted().await.unwrap(), []);
+    assert_eq!(world.conn.wanted(100).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_lease_can_be_renewed_while_it_is_ones_own() {
+    let world = World::new().await;
+    let rebuild = world.begin_with_lease(ME, 0).await;
+    let renewed = [rebuild.clone()];
+    world.conn.renew_rebuilds(&renewed, LEASE_MS).await.unwrap();
+    let other = world.conn.begin_rebuild(user(ME), LEASE_MS).await.unwrap();
+    assert!(matches!(other, Begin::Live { .. }), "{other:?}");
+
+    // Neither is a complete state made unreadable, nor one made that is not there.
+    assert!(world.complete(&rebuild, &[(BOSS, "1,0,0")]).await);
+    world.conn.renew_rebuilds(&renewed, LEASE_MS).await.unwrap();
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
+    world.redis::<i64>("DEL state-1000").await;
+    world.conn.renew_rebuilds(&renewed, LEASE_MS).await.unwrap();
+    assert_eq!(world.unread(ME, Pc).await, UnreadView::Absent);
+}
+
+#[tokio::test]
+async fn members_of_the_wanted_set_that_are_no_uid_are_removed() {
+    let world = World::new().await;
+    world.redis::<i64>("SADD tidemark:wanted 7 seven").await;
+    assert_eq!(world.conn.wanted(100).await.unwrap(), [user(7)]);
+    let left: Vec<String> = world.redis("SMEMBERS tidemark:wanted").await;
+    assert_eq!(left, ["7"]);
+    assert_eq!(world.conn.wanted(0).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -102,7 +130,7 @@ async fn rows_that_do_not_know_and_an_event_that_does_are_not_mixed() {
     world.apply(read(ME, BOSS, Pc, Some(3))).await;
     assert!(!world.complete(&rebuild, &[(BOSS, "4,?,0")]).await);
     assert_eq!(world.raw(ME).await.state, None);
-    assert_eq!(world.conn.wanted().await.unwrap(), [user(ME)]);
+    assert_eq!(world.conn.wanted(100).await.unwrap(), [user(ME)]);
 
     // The next barrier lies behind the event, so the rows know it too.
     world.load(ME, &[(BOSS, "4,3,0")]).await;
