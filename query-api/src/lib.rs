@@ -15,6 +15,7 @@ mod readiness;
 mod routes;
 mod service;
 mod sink_marks;
+mod without_redis;
 
 pub use config::{Config, QueryApiConfig};
 pub use service::{serve, start};

@@ -32,15 +32,10 @@ pub(crate) struct MessageItem {
 impl MessageItem {
     /// The beginning of a message whose row is not there.
     pub(crate) fn preview(last: LastMessage, conversation: ConversationId) -> Self {
-        let destid = if last.srcid == conversation.lo() {
-            conversation.hi()
-        } else {
-            conversation.lo()
-        };
         Self {
             mid: last.mid.get(),
             srcid: last.srcid,
-            destid,
+            destid: conversation.other(last.srcid),
             msg: last.preview,
             ts: utc(last.ts),
             client_msg_id: None,

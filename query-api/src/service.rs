@@ -12,15 +12,14 @@ use unread_store::{Node, SharedConnection};
 
 use crate::{
     config::Config, epoch::CurrentEpoch, inbound::Readers, limits, openapi, readiness::Watch,
+    without_redis::WithoutRedis,
 };
-
-/// How many unread counts were answered from MySQL because Redis was of no help.
-pub(crate) const WITHOUT_REDIS: &str = "query_api_unread_without_redis_total";
 
 /// What all calls share.
 pub(crate) struct QueryApi {
     pub(crate) store: MessageStore,
     pub(crate) redis: SharedConnection,
+    pub(crate) without_redis: WithoutRedis,
     pub(crate) rebuilder: Rebuilder,
     pub(crate) readers: Arc<Readers>,
     pub(crate) epoch: CurrentEpoch,
@@ -52,10 +51,6 @@ pub async fn start(
     supervisor: &Supervisor,
     health: &Health,
 ) -> anyhow::Result<Router> {
-    metrics::describe_counter!(
-        WITHOUT_REDIS,
-        "Unread counts answered from MySQL because Redis was of no help"
-    );
     let log = Arc::new(LogReader::new(&config.kafka)?);
     let api = Arc::new(QueryApi::new(&config, &log)?);
     let watch = Watch::new(Arc::clone(&api), log, health);
@@ -75,6 +70,7 @@ impl QueryApi {
         Ok(Self {
             rebuilder: Rebuilder::new(&store, log, &node, &events_topic, &own.rebuild),
             redis: SharedConnection::new(node),
+            without_redis: WithoutRedis::new(),
             readers: Readers::new(
                 config.kafka.clone(),
                 own.inbound_lookups,

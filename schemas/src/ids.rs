@@ -217,6 +217,12 @@ impl ConversationId {
         self.hi
     }
 
+    /// Whom one of the two talks with: oneself in a note to oneself.
+    #[must_use]
+    pub fn other(self, uid: UserId) -> UserId {
+        if uid == self.lo { self.hi } else { self.lo }
+    }
+
     /// A note to oneself, which is never unread.
     #[must_use]
     pub fn is_to_self(self) -> bool {
@@ -380,7 +386,10 @@ mod tests {
         let conversation: ConversationId = "1001,1000".parse().unwrap();
         assert_eq!(conversation.to_string(), "1000,1001");
         assert!(!conversation.is_to_self());
-        assert!("5,5".parse::<ConversationId>().unwrap().is_to_self());
+        let (lo, hi) = (conversation.lo(), conversation.hi());
+        assert_eq!((conversation.other(lo), conversation.other(hi)), (hi, lo));
+        let note: ConversationId = "5,5".parse().unwrap();
+        assert!(note.is_to_self() && note.other(note.lo()) == note.lo());
         assert!("5".parse::<ConversationId>().is_err());
     }
 

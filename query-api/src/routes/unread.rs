@@ -15,7 +15,6 @@ use crate::{
     error::QueryError,
     parameters::{Device, TimeoutMs, UserPath},
     service::QueryApi,
-    service::WITHOUT_REDIS,
     sink_marks,
 };
 
@@ -125,12 +124,14 @@ async fn count(
     loop {
         let ask = || from_redis(api, uid, device, needed);
         match deadline.poll(ask).await? {
-            FromRedis::Whole(counts, marks) => return Ok((counts, marks)),
+            FromRedis::Whole(counts, marks) => {
+                api.without_redis.end();
+                return Ok((counts, marks));
+            }
             // Afterwards it is read again: what was rebuilt may be gone by then.
             FromRedis::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
             FromRedis::Down(reason) => {
-                tracing::warn!(reason, "unread counts come from the contact rows");
-                metrics::counter!(WITHOUT_REDIS).increment(1);
+                api.without_redis.begin(&reason);
                 return from_contacts(api, uid, device, needed, deadline).await;
             }
         }
