@@ -13,7 +13,7 @@ use crate::service::QueryApi;
 
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// After this long without an answer a store counts as away.
+/// After this long without an answer Redis counts as away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const REDIS_UP: &str = "query_api_redis_up";
@@ -40,23 +40,12 @@ impl Watch {
     /// Runs until the soft stage. The stores are asked side by side: one that hangs says nothing about another.
     pub(crate) async fn run(self, shutdown: Shutdown) -> anyhow::Result<()> {
         tokio::select! {
-            () = self.watch_mysql() => {}
+            _ = self.mysql.follow("MySQL", || self.ask_mysql()) => {}
+            _ = self.kafka.follow("Kafka", || self.ask_kafka()) => {}
             () = self.watch_redis() => {}
-            () = self.watch_kafka() => {}
             () = shutdown.soft().cancelled() => {}
         }
         Ok(())
-    }
-
-    async fn watch_mysql(&self) {
-        loop {
-            match timeout(PATIENCE, self.api.store.ping()).await {
-                Ok(Ok(())) => self.mysql.ready(),
-                Ok(Err(error)) => self.mysql.not_ready(error.to_string()),
-                Err(_elapsed) => self.mysql.not_ready("MySQL does not answer"),
-            }
-            sleep(INTERVAL).await;
-        }
     }
 
     async fn watch_redis(&self) {
@@ -69,25 +58,17 @@ impl Watch {
         }
     }
 
+    async fn ask_mysql(&self) -> Result<(), String> {
+        let pinged = self.api.store.ping().await;
+        pinged.map_err(|error| error.to_string())
+    }
+
     /// Beside the gate, this keeps the current epoch current: it has to be known before positions can be compared.
-    async fn watch_kafka(&self) {
-        loop {
-            let (api, log) = (Arc::clone(&self.api), Arc::clone(&self.log));
-            let mut looking = tokio::task::spawn_blocking(move || api.epoch.look(&log));
-            let looked = match timeout(PATIENCE, &mut looking).await {
-                Ok(looked) => looked,
-                Err(_elapsed) => {
-                    self.kafka.not_ready("Kafka does not answer");
-                    // One that is late is waited for: another would only add a blocked thread.
-                    looking.await
-                }
-            };
-            match looked {
-                Ok(Ok(())) => self.kafka.ready(),
-                Ok(Err(fault)) => self.kafka.not_ready(fault.to_string()),
-                Err(panic) => self.kafka.not_ready(panic.to_string()),
-            }
-            sleep(INTERVAL).await;
+    async fn ask_kafka(&self) -> Result<(), String> {
+        let (api, log) = (Arc::clone(&self.api), Arc::clone(&self.log));
+        match tokio::task::spawn_blocking(move || api.epoch.look(&log)).await {
+            Ok(looked) => looked.map_err(|fault| fault.to_string()),
+            Err(panic) => Err(panic.to_string()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bind;
 pub mod config;
+mod follow;
 mod health;
 mod metrics;
 mod middleware;
