@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use problem::Problem;
+use problem::{Problem, json::Object};
 use schemas::{DeviceClass, Mid, UserId, command::ReadAck, proto};
 use serde::{Deserialize, Deserializer, de};
 use utoipa::ToSchema;
@@ -54,29 +54,31 @@ pub(crate) struct ReadAckBody {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventBody {
     /// A text.
-    message: Option<MessageBody>,
+    #[schema(value_type = Option<MessageBody>)]
+    message: Option<Object<MessageBody>>,
     /// A read position.
-    read_ack: Option<ReadAckBody>,
+    #[schema(value_type = Option<ReadAckBody>)]
+    read_ack: Option<Object<ReadAckBody>>,
 }
 
 /// Reads the body of `POST /v1/messages`.
 pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
-    let body: MessageBody = parse(body)?;
+    let Object(body): Object<MessageBody> = parse(body)?;
     body.checked(max_msg_bytes, Place::Body)
 }
 
 /// Reads the body of `POST /v1/read-acks`.
 pub(crate) fn read_ack(body: &[u8]) -> Result<Posted, Problem> {
-    let body: ReadAckBody = parse(body)?;
+    let Object(body): Object<ReadAckBody> = parse(body)?;
     Ok(body.into())
 }
 
 /// Reads one line of `POST /v1/events`.
 pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
-    let body: EventBody = parse(line)?;
+    let Object(body): Object<EventBody> = parse(line)?;
     match (body.message, body.read_ack) {
-        (Some(message), None) => message.checked(max_msg_bytes, Place::Item),
-        (None, Some(ack)) => Ok(ack.into()),
+        (Some(Object(message)), None) => message.checked(max_msg_bytes, Place::Item),
+        (None, Some(Object(ack))) => Ok(ack.into()),
         (None, None) => Err(one_of_two("has neither")),
         (Some(_), Some(_)) => Err(one_of_two("has both")),
     }
@@ -272,6 +274,9 @@ mod tests {
             (r#"{"typing":{}}"#.into(), "typing"),
             ("{}".into(), "body"),
             ("[]".into(), "body"),
+            (r#"{"message":["1","2",null,"a"]}"#.into(), "message"),
+            (r#"{"read_ack":["1","2","pc",1]}"#.into(), "read_ack"),
+            (message(r#""srcid":"1""#), "message.srcid"),
         ];
         for (line, field) in cases {
             assert_eq!(field_at_fault(&line).0, field, "{line}");

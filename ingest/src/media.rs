@@ -24,6 +24,7 @@ pub(crate) enum BatchEncoding {
 impl SingleEncoding {
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         refuse_compressed(headers)?;
+        refuse_other_charsets(headers)?;
         match essence(headers).as_str() {
             JSON => Ok(Self::Json),
             PROTOBUF => Ok(Self::Protobuf),
@@ -35,6 +36,7 @@ impl SingleEncoding {
 impl BatchEncoding {
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         refuse_compressed(headers)?;
+        refuse_other_charsets(headers)?;
         match essence(headers).as_str() {
             NDJSON => Ok(Self::Ndjson),
             PROTOBUF => Ok(Self::Protobuf),
@@ -71,6 +73,22 @@ fn refuse_compressed(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
+fn refuse_other_charsets(headers: &HeaderMap) -> Result<(), Problem> {
+    let value = text(headers, header::CONTENT_TYPE).unwrap_or_default();
+    let charset = value.split(';').skip(1).find_map(|parameter| {
+        let (name, charset) = parameter.split_once('=')?;
+        let is_charset = name.trim().eq_ignore_ascii_case("charset");
+        is_charset.then(|| charset.trim().trim_matches('"'))
+    });
+    match charset {
+        Some(other) if !other.eq_ignore_ascii_case("utf-8") => Err(Problem::new(
+            problem::ProblemKind::UnsupportedMediaType,
+            format!("the charset of content-type is {other}; must be utf-8 or absent"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
@@ -103,6 +121,18 @@ mod tests {
             "content-type is application/json; must be application/x-ndjson or application/x-protobuf"
         );
         assert!(SingleEncoding::of(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn texts_are_utf8() {
+        let headers = content_type("application/json; charset=\"UTF-8\"");
+        assert!(SingleEncoding::of(&headers).is_ok());
+        let problem = SingleEncoding::of(&content_type("application/json; charset=latin1"));
+        let problem = problem.unwrap_err();
+        assert!(
+            problem.detail.contains("is latin1; must be utf-8"),
+            "{problem}"
+        );
     }
 
     #[test]

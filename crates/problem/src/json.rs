@@ -1,6 +1,11 @@
 //! Reading JSON so that a refusal names the field.
 
-use serde::de::DeserializeOwned;
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::error::Category;
 
 use crate::{Problem, serde_words};
@@ -17,10 +22,48 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
         .classify()
     {
         Category::Data => serde_words::field_problem(error.path(), &error.inner().to_string()),
-        Category::Syntax | Category::Eof | Category::Io => Problem::invalid_json(error.inner()),
+        Category::Syntax | Category::Eof | Category::Io => not_json(text, error.inner()),
     })?;
-    deserializer.end().map_err(Problem::invalid_json)?;
+    deserializer.end().map_err(|error| not_json(text, &error))?;
     Ok(value)
+}
+
+/// A text of one line may be one of many: a line number of its own would mislead.
+fn not_json(text: &[u8], error: &serde_json::Error) -> Problem {
+    let words = error.to_string();
+    match words.rfind(" at line ") {
+        Some(at) if !text.contains(&b'\n') => Problem::invalid_json(format_args!(
+            "{} at column {}",
+            &words[..at],
+            error.column()
+        )),
+        _ => Problem::invalid_json(words),
+    }
+}
+
+/// A `T` that is written as an object. By itself serde's derive also takes an array of a struct's fields in their order, which no
+/// description of a call tells of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMap<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMap<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(OfMap(PhantomData))
+    }
 }
 
 #[cfg(test)]
@@ -112,11 +155,31 @@ mod tests {
         for text in ["", "{", r#"{"message":nope}"#, "{} x"] {
             let problem = from_slice::<Line>(text.as_bytes()).unwrap_err();
             assert_eq!(problem.kind, ProblemKind::InvalidJson, "{text}");
+            assert!(problem.detail.contains("at column"), "{problem}");
+        }
+        let problem = from_slice::<Line>(b"{\n\"message\":nope}").unwrap_err();
+        assert!(problem.detail.contains("at line 2 column"), "{problem}");
+    }
+
+    #[test]
+    fn an_object_is_no_array_of_its_fields() {
+        let from = from_slice::<Object<Message>>;
+        assert!(from(br#"{"srcid":1,"msg":"a"}"#).is_ok());
+        for text in [r#"[1,"a"]"#, "null", "5"] {
+            let problem = from(text.as_bytes()).unwrap_err();
             assert!(
-                problem.detail.contains("line 1 column"),
-                "{}",
-                problem.detail
+                problem.errors[0].message.ends_with("; must be an object"),
+                "{problem}"
             );
         }
+        let problem = from(br#"{"srcid":0,"msg":"a"}"#).unwrap_err();
+        assert_eq!(problem.errors[0].field, "srcid");
+    }
+
+    #[test]
+    fn a_field_that_comes_twice_is_named() {
+        let error = field_error(r#"{"message":{"srcid":1,"srcid":2,"msg":"a"}}"#);
+        assert_eq!(error.field, "message.srcid");
+        assert_eq!(error.message, "is there more than once; must be there once");
     }
 }

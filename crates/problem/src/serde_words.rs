@@ -19,6 +19,10 @@ pub(crate) fn field_problem(path: &Path, complaint: &str) -> Problem {
             .map_or("absent", |(_, known)| known);
         return Problem::invalid_field(member(path, name), "is not known here", known);
     }
+    if let Some(name) = quoted_after(complaint, "duplicate field `") {
+        let field = member(path, name);
+        return Problem::invalid_field(field, "is there more than once", "there once");
+    }
     complaint_problem(dotted(path), complaint)
 }
 
