@@ -1,7 +1,8 @@
 //! Appends to `chat.inbound`.
 
 use event_log::{
-    AppendRecord, DeliveryFailure, KafkaFault, LogProducer, OnDelivery, ProducerSettings, QueueFull,
+    AppendRecord, Delivery, DeliveryFailure, KafkaFault, LogProducer, OnDelivery, ProducerSettings,
+    QueueFull,
 };
 use schemas::{Partition, command::Command, topics::Topic};
 use tokio::sync::oneshot;
@@ -60,7 +61,7 @@ pub(crate) struct SingleDelivery {
 }
 
 impl OnDelivery for SingleDelivery {
-    fn delivered(self, outcome: Result<i64, DeliveryFailure>) {
+    fn delivered(self, outcome: Delivery) {
         // First the room, so that whoever has the answer finds it free.
         drop(self.room);
         self.report.delivered(outcome);

@@ -122,10 +122,6 @@ impl ProjectorMySqlConfig {
         )
     }
 
-    pub(crate) fn verify_interval(&self) -> Duration {
-        ms(self.verify_interval_ms)
-    }
-
     pub(crate) fn janitor_interval(&self) -> Duration {
         Duration::from_secs(self.janitor_interval_s.into())
     }
@@ -135,7 +131,7 @@ impl ProjectorMySqlConfig {
             group: group.to_owned(),
             max_pending,
             interval: ms(interval_ms),
-            verify_every: self.verify_interval(),
+            verify_every: ms(self.verify_interval_ms),
             max_queued_bytes: self.max_queued_bytes,
         }
     }

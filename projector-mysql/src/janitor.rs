@@ -21,7 +21,12 @@ pub(crate) struct Janitor {
 impl Janitor {
     pub(crate) async fn run(self, soft: CancellationToken) -> anyhow::Result<()> {
         loop {
-            let next = match self.look_after(now()).await {
+            // Another program may hold the schema's lock for minutes.
+            let looked = tokio::select! {
+                () = soft.cancelled() => return Ok(()),
+                looked = self.look_after(now()) => looked,
+            };
+            let next = match looked {
                 Ok(()) => {
                     self.gate.ready();
                     self.interval

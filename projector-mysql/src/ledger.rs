@@ -1,8 +1,44 @@
 use std::collections::BTreeMap;
 
-use message_store::{Resume, ResumeMove};
-use projection::Position;
+use message_store::{MessageStore, Resume, ResumeMove, Shard, Sink};
+use projection::{Position, SinkError};
 use schemas::Partition;
+
+use crate::outcome::sink_error;
+
+/// One database, and whose offsets in it.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) store: MessageStore,
+    pub(crate) shard: Shard,
+    pub(crate) sink: Sink,
+    pub(crate) topic: String,
+}
+
+impl Place {
+    /// Where the database stands.
+    pub(crate) async fn read(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<BTreeMap<Partition, Resume>, SinkError> {
+        self.store
+            .read_resume(self.shard, self.sink, &self.topic, partitions)
+            .await
+            .map_err(sink_error)
+    }
+
+    /// Fails if the database does not stand where `ledger` remembers it.
+    pub(crate) async fn compare(&self, ledger: &Ledger) -> Result<(), SinkError> {
+        let found = self.read(&ledger.partitions()).await?;
+        match ledger.contradicted_by(&found) {
+            Some(partition) => Err(SinkError::Moved(format!(
+                "database {} stands elsewhere in partition {partition}",
+                self.shard.get()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Where one database stands with one sink, and where what is held for it leads.
 #[derive(Debug, Default)]
@@ -24,6 +60,11 @@ impl Ledger {
             .retain(|partition, _| !partitions.contains(partition));
         self.reached
             .retain(|partition, _| !partitions.contains(partition));
+    }
+
+    /// Whether it was asked about no partition.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.remembered.is_empty()
     }
 
     pub(crate) fn partitions(&self) -> Vec<Partition> {
@@ -52,9 +93,11 @@ impl Ledger {
         self.reached.iter().map(step).collect()
     }
 
-    /// The database has taken the moves.
-    pub(crate) fn moved(&mut self) {
+    /// The database has taken the moves; whether there were any.
+    pub(crate) fn moved(&mut self) -> bool {
+        let any = !self.reached.is_empty();
         self.remembered.append(&mut self.reached);
+        any
     }
 
     /// A partition of which the database says something else than is remembered.
@@ -126,7 +169,7 @@ mod tests {
             to: at(6),
         };
         assert_eq!(ledger.moves(), [step]);
-        ledger.moved();
+        assert!(ledger.moved());
         assert_eq!(ledger.stands_at(partition(1)), Some(at(6)));
         assert!(ledger.moves().is_empty());
     }

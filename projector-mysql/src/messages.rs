@@ -1,14 +1,11 @@
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
 
-use message_store::{MessageRow, MessageStore, Shard, Sink as StoreSink};
-use projection::{LogEvent, Position, Sink, SinkError, Slice};
+use message_store::MessageRow;
+use projection::{Coverage, LogEvent, Position, Sink, SinkError, Slice};
 use schemas::{Partition, event::Body};
 
 use crate::{
-    ledger::{Ledger, position_of, resume_of},
+    ledger::{Ledger, Place, position_of, resume_of},
     metrics::Batch,
     outcome::sink_error,
 };
@@ -18,32 +15,19 @@ const ROW_BYTES: usize = 160;
 
 /// Writes the messages of one database, each once: an INSERT that nothing may repeat, with offsets that say so.
 pub(crate) struct MessagesSink {
-    store: MessageStore,
-    shard: Shard,
-    topic: String,
+    place: Place,
     ledger: Ledger,
     rows: Vec<MessageRow>,
     bytes: usize,
-    verify_every: Duration,
-    verified: Instant,
 }
 
 impl MessagesSink {
-    pub(crate) fn new(
-        store: MessageStore,
-        shard: Shard,
-        topic: String,
-        verify_every: Duration,
-    ) -> Self {
+    pub(crate) fn new(place: Place) -> Self {
         Self {
-            store,
-            shard,
-            topic,
+            place,
             ledger: Ledger::default(),
             rows: Vec::new(),
             bytes: 0,
-            verify_every,
-            verified: Instant::now(),
         }
     }
 
@@ -52,23 +36,6 @@ impl MessagesSink {
             .retain(|row| !partitions.contains(&Partition::of(row.message.conversation())));
         self.bytes = self.rows.iter().map(weight).sum();
     }
-
-    async fn compare(&mut self) -> Result<(), SinkError> {
-        let partitions = self.ledger.partitions();
-        let found = self
-            .store
-            .read_resume(self.shard, StoreSink::Messages, &self.topic, &partitions)
-            .await
-            .map_err(sink_error)?;
-        self.verified = Instant::now();
-        match self.ledger.contradicted_by(&found) {
-            Some(partition) => Err(SinkError::Moved(format!(
-                "database {} stands elsewhere in partition {partition}",
-                self.shard.get()
-            ))),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Sink for MessagesSink {
@@ -76,11 +43,7 @@ impl Sink for MessagesSink {
         &mut self,
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, Position>, SinkError> {
-        let found = self
-            .store
-            .read_resume(self.shard, StoreSink::Messages, &self.topic, partitions)
-            .await
-            .map_err(sink_error)?;
+        let found = self.place.read(partitions).await?;
         self.drop_rows_of(partitions);
         self.ledger.remember(found.clone());
         Ok(found
@@ -103,27 +66,29 @@ impl Sink for MessagesSink {
         self.bytes
     }
 
-    async fn flush(&mut self) -> Result<(), SinkError> {
+    async fn flush(&mut self) -> Result<Coverage, SinkError> {
         let moves = self.ledger.moves();
-        let batch = Batch::begin(StoreSink::Messages, self.shard, self.rows.len());
-        let outcome = self
-            .store
-            .write_messages(self.shard, &self.topic, &self.rows, &moves)
+        let Place {
+            store,
+            shard,
+            sink,
+            topic,
+        } = &self.place;
+        let batch = Batch::begin(*sink, *shard, self.rows.len());
+        let outcome = store
+            .write_messages(*shard, topic, &self.rows, &moves)
             .await;
         batch.end(&outcome);
         outcome.map_err(sink_error)?;
         self.ledger.moved();
         self.rows.clear();
         self.bytes = 0;
-        // The move speaks for the partitions that moved only, and a busy lane is never idle.
-        if self.verified.elapsed() >= self.verify_every {
-            self.compare().await?;
-        }
-        Ok(())
+        Ok(Coverage::Whole)
     }
 
-    async fn verify(&mut self) -> Result<(), SinkError> {
-        self.compare().await
+    async fn verify(&mut self) -> Result<Coverage, SinkError> {
+        self.place.compare(&self.ledger).await?;
+        Ok(Coverage::Whole)
     }
 
     fn release(&mut self, partitions: &[Partition]) {

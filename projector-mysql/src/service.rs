@@ -1,14 +1,15 @@
 use event_log::KafkaConfig;
-use message_store::{Layout, MessageStore};
+use message_store::{Layout, MessageStore, Sink as StoreSink};
 use projection::{Settings, Sink, Status};
 use schemas::{Partition, topics::Topic};
-use service_runtime::{Gate, Health, Process, Shutdown, Supervisor};
+use service_runtime::{Gate, Health, Process, Shutdown, Supervisor, without_calls};
 use tokio::sync::watch;
 
 use crate::{
     Config,
     coalesce::{CoalescingSink, Contact, ReadMark},
     janitor::Janitor,
+    ledger::Place,
     messages::MessagesSink,
     metrics,
 };
@@ -18,13 +19,10 @@ use crate::{
 /// # Errors
 /// Configuration, the address, and those of [`start`].
 pub async fn serve(process: &Process) -> anyhow::Result<()> {
-    let config = process.configure(Config::load)?;
-    let listen = config.projector_mysql.listen;
-    let api = start(config, process.supervisor(), process.health()).await?;
-    process
-        .listen("projector_mysql.listen", listen, api)
-        .await?;
-    Ok(())
+    let listen = ("projector_mysql.listen", |config: &Config| {
+        config.projector_mysql.listen
+    });
+    process.run(Config::load, listen, start).await
 }
 
 /// Starts the three projections and the janitor; the API is empty beside the probes.
@@ -41,23 +39,26 @@ pub async fn start(
     let layout = store.layout();
     let topic = config.kafka.topic(Topic::Events);
     let own = &config.projector_mysql;
-    let verify = own.verify_interval();
+    let place = |shard, sink| Place {
+        store: store.clone(),
+        shard,
+        sink,
+        topic: topic.clone(),
+    };
 
     let messages = layout
         .shards()
-        .map(|shard| MessagesSink::new(store.clone(), shard, topic.clone(), verify))
+        .map(|shard| MessagesSink::new(place(shard, StoreSink::Messages)))
         .collect();
     let reads = layout
         .shards()
-        .map(|shard| CoalescingSink::<ReadMark>::new(store.clone(), &[shard], &topic, verify))
+        .map(|shard| CoalescingSink::<ReadMark>::new(vec![place(shard, StoreSink::Reads)]))
         .collect();
-    let shards: Vec<_> = layout.shards().collect();
-    let contacts = vec![CoalescingSink::<Contact>::new(
-        store.clone(),
-        &shards,
-        &topic,
-        verify,
-    )];
+    let contacts = layout
+        .shards()
+        .map(|shard| place(shard, StoreSink::Contacts))
+        .collect();
+    let contacts = vec![CoalescingSink::<Contact>::new(contacts)];
 
     let wiring = Wiring {
         kafka: &config.kafka,
@@ -76,11 +77,14 @@ pub async fn start(
         store,
         months_ahead: own.months_ahead,
         interval: own.janitor_interval(),
-        gate: health.gate("projector_mysql.months"),
+        gate: health.gate("projector-mysql.months"),
     };
     let soft = supervisor.shutdown().soft().clone();
     supervisor.spawn("projector-mysql-janitor", janitor.run(soft));
-    Ok(axum::Router::new())
+    Ok(without_calls(
+        "Tidemark projector-mysql",
+        "Keeps messages, read positions and conversation lists in MySQL equal to the log.",
+    ))
 }
 
 /// Lane `i` has the partitions whose messages are in database `i`.
@@ -102,7 +106,7 @@ impl Wiring<'_> {
         sinks: Vec<S>,
         lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
     ) {
-        let gate = self.health.gate(format!("projector_mysql.{what}"));
+        let gate = self.health.gate(format!("projector-mysql.{what}"));
         let shutdown = self.supervisor.shutdown();
         let kafka = self.kafka.clone();
         self.supervisor.spawn(settings.group.clone(), async move {

@@ -4,7 +4,7 @@ use event_log::{KafkaConfig, LogReader};
 use message_store::MessageStore;
 use projection::{Settings, Status};
 use schemas::topics::Topic;
-use service_runtime::{Gate, Health, Process, Supervisor};
+use service_runtime::{Gate, Health, Process, Supervisor, without_calls};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use unread_rebuild::{RebuildQueue, Rebuilder};
@@ -17,13 +17,10 @@ use crate::{Config, readiness, sink::UnreadSink};
 /// # Errors
 /// Configuration, the address, and those of [`start`].
 pub async fn serve(process: &Process) -> anyhow::Result<()> {
-    let config = process.configure(Config::load)?;
-    let listen = config.projector_unread.listen;
-    let api = start(config, process.supervisor(), process.health()).await?;
-    process
-        .listen("projector_unread.listen", listen, api)
-        .await?;
-    Ok(())
+    let listen = ("projector_unread.listen", |config: &Config| {
+        config.projector_unread.listen
+    });
+    process.run(Config::load, listen, start).await
 }
 
 /// Starts the projection and the rebuilds; the API is empty beside the probes. Servers may be away: then `/readyz` says so.
@@ -66,7 +63,10 @@ pub async fn start(
         queue.work(rebuilder, node, soft).await;
         Ok(())
     });
-    Ok(axum::Router::new())
+    Ok(without_calls(
+        "Tidemark projector-unread",
+        "Keeps unread counts in Redis equal to the log.",
+    ))
 }
 
 /// The projection, with one lane, and its gate.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use event_log::{LogReader, NextOffset};
-use projection::{Position, Sink, SinkError, Slice};
+use projection::{Coverage, Position, Sink, SinkError, Slice};
 use schemas::Partition;
 use service_runtime::Gate;
 use unread_rebuild::RebuildQueue;
@@ -195,10 +195,10 @@ impl Sink for UnreadSink {
         self.batch.counts()
     }
 
-    async fn flush(&mut self) -> Result<(), SinkError> {
+    async fn flush(&mut self) -> Result<Coverage, SinkError> {
         let begun = Instant::now();
         let Some((generation, moves)) = self.moves()? else {
-            return Ok(());
+            return Ok(Coverage::Whole);
         };
         let outcome = match self.apply(generation, &moves).await {
             Ok(outcome) => outcome,
@@ -215,14 +215,15 @@ impl Sink for UnreadSink {
         if !outcome.absent.is_empty() {
             self.rebuilds.want(&outcome.absent);
         }
-        Ok(())
+        Ok(Coverage::Whole)
     }
 
-    async fn verify(&mut self) -> Result<(), SinkError> {
+    async fn verify(&mut self) -> Result<Coverage, SinkError> {
         match self.connection.clone() {
-            Some(connection) => self.compare(&connection).await,
-            None => self.settled().await.map(drop),
+            Some(connection) => self.compare(&connection).await?,
+            None => self.settled().await.map(drop)?,
         }
+        Ok(Coverage::Whole)
     }
 
     fn release(&mut self, partitions: &[Partition]) {

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use axum::{Json, Router, routing::get};
-use service_runtime::{Gate, Health, Process, Supervisor};
+use service_runtime::{Gate, Health, Process, Supervisor, without_calls};
 use tokio::sync::watch;
 
 use crate::{
@@ -14,11 +14,10 @@ use crate::{
 /// # Errors
 /// Configuration, the address, and those of [`start`].
 pub async fn serve(process: &Process) -> anyhow::Result<()> {
-    let config = process.configure(Config::load)?;
-    let listen = config.sequencer.listen;
-    let api = start(config, process.supervisor(), process.health()).await?;
-    process.listen("sequencer.listen", listen, api).await?;
-    Ok(())
+    let listen = ("sequencer.listen", |config: &Config| {
+        config.sequencer.listen
+    });
+    process.run(Config::load, listen, start).await
 }
 
 /// Starts the sequencer on `supervisor` and returns its API: `GET /status`.
@@ -46,7 +45,11 @@ pub async fn start(
             Ok(())
         }
     });
-    Ok(Router::new().route("/status", get(async move || Json(watched.borrow().clone()))))
+    Ok(without_calls(
+        "Tidemark sequencer",
+        "Numbers what comes in. `/status` shows its partitions.",
+    )
+    .route("/status", get(async move || Json(watched.borrow().clone()))))
 }
 
 /// Ready once the group has given its share and all of it has started. Ends with the worker.

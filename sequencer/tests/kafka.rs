@@ -16,7 +16,7 @@ use event_log::{
 use native_stack::TestServers;
 use schemas::{
     Mid, Partition, UserId,
-    command::{Command, ReadAck, SendMessage},
+    command::{Command, Control, ReadAck, SendMessage},
     dead_letter,
     event::{Body, Event},
     topics::Topic,
@@ -30,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A running sequencer; stopped softly by [`Running::stop`].
 struct Running {
     stop: oneshot::Sender<()>,
-    ended: JoinHandle<()>,
+    /// Whether it went well.
+    ended: JoinHandle<bool>,
 }
 
 impl Running {
@@ -53,14 +54,14 @@ impl Running {
                 Some(stopped) => drop(stopped.await),
                 None => std::future::pending().await,
             };
-            supervisor.run(stop).await.unwrap();
+            supervisor.run(stop).await.is_ok()
         });
         Self { stop, ended }
     }
 
     async fn stop(self) {
         self.stop.send(()).unwrap();
-        self.ended.await.unwrap();
+        assert!(self.ended.await.unwrap());
     }
 }
 
@@ -272,6 +273,27 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
         "the original headers stay"
     );
     sequencer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sequencer_that_cannot_go_on_leaves_the_group() {
+    let world = World::new().await;
+    let sequencer = Running::start(&world.kafka).await;
+    let unknown = Command::Control(Control {
+        rule_version: Some(99),
+        ..Control::default()
+    });
+    let partition = Partition::of("1,2".parse().unwrap());
+    world
+        .append(partition, &unknown.encode())
+        .await
+        .unwrap()
+        .unwrap();
+    let ended = tokio::time::timeout(PATIENCE, sequencer.ended).await;
+    assert!(!ended.unwrap().unwrap(), "unknown rules end it");
+    let reader = Arc::clone(&world.reader);
+    let members = tokio::task::spawn_blocking(move || reader.group_members(sequencer::GROUP));
+    assert_eq!(members.await.unwrap().unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

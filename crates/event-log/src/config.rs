@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
-
 use garde::Validate;
 use rdkafka::ClientConfig;
 use schemas::topics::{Topic, TopicNames};
 use serde::{Deserialize, Serialize};
+
+use crate::{ClientProperties, properties};
 
 /// How to reach Kafka, and the names of the topics there (section `kafka`).
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
@@ -22,9 +22,23 @@ pub struct KafkaConfig {
     /// system more: every consumer asks again as soon as it has its answer.
     #[garde(range(min = 1, max = 1000))]
     pub fetch_wait_ms: u32,
-    /// More librdkafka properties, for every client.
-    #[garde(skip)]
-    pub properties: BTreeMap<String, String>,
+    /// More librdkafka properties, for every client. Secrets among them are never shown, and one that Tidemark sets
+    /// itself is refused.
+    #[garde(dive)]
+    pub properties: ClientProperties,
+}
+
+/// Settings on which Tidemark's guarantees or bounds rest: nobody else may set them.
+pub(crate) trait OwnSettings {
+    /// Sets one of [`properties::OWN`].
+    fn own(&mut self, name: &'static str, value: impl Into<String>) -> &mut Self;
+}
+
+impl OwnSettings for ClientConfig {
+    fn own(&mut self, name: &'static str, value: impl Into<String>) -> &mut Self {
+        debug_assert!(properties::is_own(name), "{name} is not listed");
+        self.set(name, value)
+    }
 }
 
 impl Default for KafkaConfig {
@@ -34,7 +48,7 @@ impl Default for KafkaConfig {
             prefix: String::new(),
             replication: 1,
             fetch_wait_ms: 5,
-            properties: BTreeMap::new(),
+            properties: ClientProperties::default(),
         }
     }
 }
@@ -55,14 +69,14 @@ impl KafkaConfig {
     pub(crate) fn client(&self) -> ClientConfig {
         let mut client = ClientConfig::new();
         client
-            .set("bootstrap.servers", &self.brokers)
+            .own("bootstrap.servers", &self.brokers)
             .set("client.id", "tidemark")
             // A broker that went away is asked again soon, and its silence is not repeated in the log.
             .set("reconnect.backoff.ms", "50")
             .set("reconnect.backoff.max.ms", "1000")
             .set("log.connection.close", "false")
             .set("topic.metadata.refresh.interval.ms", "30000");
-        for (name, value) in &self.properties {
+        for (name, value) in self.properties.iter() {
             client.set(name, value);
         }
         client
@@ -72,12 +86,12 @@ impl KafkaConfig {
     pub(crate) fn consumer(&self, group: &str) -> ClientConfig {
         let mut client = self.client();
         client
-            .set("group.id", group)
-            .set("enable.auto.commit", "false")
-            .set("enable.auto.offset.store", "false")
-            .set("auto.offset.reset", "error")
-            .set("enable.partition.eof", "true")
-            .set("fetch.queue.backoff.ms", "10");
+            .own("group.id", group)
+            .own("enable.auto.commit", "false")
+            .own("enable.auto.offset.store", "false")
+            .own("auto.offset.reset", "error")
+            .own("enable.partition.eof", "true")
+            .own("fetch.queue.backoff.ms", "10");
         client
     }
 }

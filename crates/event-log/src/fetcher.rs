@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::{Duration, Instant},
+};
 
 use rdkafka::{
     Offset, TopicPartitionList,
@@ -7,7 +10,14 @@ use rdkafka::{
 };
 use schemas::{Partition, topics::Topic};
 
-use crate::{KafkaConfig, KafkaFault, NextOffset, Record, context::Named};
+use crate::{
+    KafkaConfig, KafkaFault, NextOffset, Record, config::OwnSettings as _, context::Named,
+};
+
+/// How long a broker may take to say what a partition holds; the polling thread waits for it.
+const ASK_PATIENCE: Duration = Duration::from_secs(2);
+/// The shortest time between two rounds of asking.
+const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// What a poll brought.
 #[derive(Debug)]
@@ -16,6 +26,9 @@ pub enum Fetched {
     Record(Record),
     /// The partition has no more right now.
     Drained(Partition),
+    /// A broker did not have the partition's position for a while and has it again: reading goes on there. Leaders
+    /// may have changed meanwhile, so what lies before need not be what was read.
+    Resumed(Partition),
 }
 
 /// Why a poll brought nothing.
@@ -37,7 +50,7 @@ pub enum FetchError {
         /// One above the last.
         end: i64,
     },
-    /// Polling on may help: librdkafka retries by itself.
+    /// Polling on may help: librdkafka or the fetcher tries again by itself.
     #[error("{0}")]
     Transient(String),
     /// The client is no longer usable.
@@ -45,13 +58,24 @@ pub enum FetchError {
     Fatal(String),
 }
 
+/// A partition that was started.
+struct Reading {
+    /// Where it goes on.
+    next: NextOffset,
+    paused: bool,
+}
+
 /// Reads partitions of one topic from given offsets, without a group. For one thread: that which polls also starts,
 /// stops, pauses and resumes.
 pub struct Fetcher {
     consumer: BaseConsumer<Named>,
     topic: String,
-    /// Where each started partition goes on.
-    positions: BTreeMap<Partition, NextOffset>,
+    reading: BTreeMap<Partition, Reading>,
+    /// Partitions that librdkafka may have stopped reading, because a broker did not have their position.
+    doubtful: BTreeSet<Partition>,
+    ask_after: Instant,
+    /// Partitions that are read on, to be told of.
+    resumed: VecDeque<Partition>,
 }
 
 impl Fetcher {
@@ -63,20 +87,23 @@ impl Fetcher {
         let consumer = config
             // Manual assignment needs a group id all the same; nothing is ever committed under it.
             .consumer("tidemark-fetcher")
-            .set("fetch.min.bytes", "1000000")
-            .set("fetch.wait.max.ms", config.fetch_wait_ms.to_string())
-            .set("queued.min.messages", "10000")
-            .set("queued.max.messages.kbytes", "2048")
+            .own("fetch.min.bytes", "1000000")
+            .own("fetch.wait.max.ms", config.fetch_wait_ms.to_string())
+            .own("queued.min.messages", "10000")
+            .own("queued.max.messages.kbytes", "2048")
             .create_with_context(Named("fetcher"))
             .map_err(|e| KafkaFault::new("creating a fetcher", e))?;
         Ok(Self {
             consumer,
             topic: config.topic(topic),
-            positions: BTreeMap::new(),
+            reading: BTreeMap::new(),
+            doubtful: BTreeSet::new(),
+            ask_after: Instant::now(),
+            resumed: VecDeque::new(),
         })
     }
 
-    /// Begins to read a partition at `next`; a partition that is being read is started anew there.
+    /// Begins to read a partition at `next`, not paused; a partition that is being read is started anew there.
     ///
     /// # Errors
     /// [`KafkaFault`] where librdkafka refuses.
@@ -90,7 +117,8 @@ impl Fetcher {
         )
         .and_then(|()| self.consumer.incremental_assign(&list))
         .map_err(|e| KafkaFault::new(format!("starting {partition:?} of {}", self.topic), e))?;
-        self.positions.insert(partition, next);
+        let paused = false;
+        self.reading.insert(partition, Reading { next, paused });
         Ok(())
     }
 
@@ -99,86 +127,137 @@ impl Fetcher {
     /// # Errors
     /// [`KafkaFault`] where librdkafka refuses.
     pub fn stop(&mut self, partition: Partition) -> Result<(), KafkaFault> {
-        if self.positions.remove(&partition).is_none() {
+        // librdkafka keeps a pause beyond the assignment: the next start would read nothing.
+        self.resume(partition)?;
+        if self.reading.remove(&partition).is_none() {
             return Ok(());
         }
+        self.doubtful.remove(&partition);
+        self.resumed.retain(|resumed| *resumed != partition);
         self.consumer
             .incremental_unassign(&self.one(partition))
             .map_err(|e| KafkaFault::new(format!("stopping {partition:?} of {}", self.topic), e))
     }
 
-    /// Holds a partition back; it goes on where it was after [`Self::resume`]. Polling must go on meanwhile.
+    /// Holds a partition back; it goes on where it was after [`Self::resume`]. Polling must go on meanwhile. One that
+    /// was not started stays so.
     ///
     /// # Errors
     /// [`KafkaFault`] where librdkafka refuses.
-    pub fn pause(&self, partition: Partition) -> Result<(), KafkaFault> {
-        self.consumer
-            .pause(&self.one(partition))
-            .map_err(|e| KafkaFault::new(format!("pausing {partition:?}"), e))
+    pub fn pause(&mut self, partition: Partition) -> Result<(), KafkaFault> {
+        self.set_paused(partition, true)
     }
 
-    /// Ends a pause.
+    /// Ends a pause, if there is one.
     ///
     /// # Errors
     /// [`KafkaFault`] where librdkafka refuses.
-    pub fn resume(&self, partition: Partition) -> Result<(), KafkaFault> {
-        self.consumer
-            .resume(&self.one(partition))
-            .map_err(|e| KafkaFault::new(format!("resuming {partition:?}"), e))
+    pub fn resume(&mut self, partition: Partition) -> Result<(), KafkaFault> {
+        self.set_paused(partition, false)
     }
 
-    /// Waits at most `timeout` for the next record of any started partition.
+    fn set_paused(&mut self, partition: Partition, pause: bool) -> Result<(), KafkaFault> {
+        let list = self.one(partition);
+        let Some(reading) = self.reading.get_mut(&partition) else {
+            return Ok(());
+        };
+        if reading.paused == pause {
+            return Ok(());
+        }
+        reading.paused = pause;
+        let (done, what) = if pause {
+            (self.consumer.pause(&list), "pausing")
+        } else {
+            (self.consumer.resume(&list), "resuming")
+        };
+        done.map_err(|e| KafkaFault::new(format!("{what} {partition:?}"), e))
+    }
+
+    /// Waits at most `timeout` for the next record of any started partition; about 2 s longer while a broker is
+    /// asked for the bounds of partitions whose position it did not have.
     ///
     /// # Errors
     /// [`FetchError`], see there for what to do.
     pub fn poll(&mut self, timeout: Duration) -> Result<Option<Fetched>, FetchError> {
+        self.settle_doubts()?;
+        if let Some(partition) = self.resumed.pop_front() {
+            return Ok(Some(Fetched::Resumed(partition)));
+        }
         match self.consumer.poll(timeout) {
             None => Ok(None),
             Some(Ok(message)) => {
                 let record = Record::from_message(&message);
-                self.positions
-                    .insert(record.partition, NextOffset::after(record.offset));
+                if let Some(reading) = self.reading.get_mut(&record.partition) {
+                    reading.next = NextOffset::after(record.offset);
+                }
                 Ok(Some(Fetched::Record(record)))
             }
             Some(Err(KafkaError::PartitionEOF(partition))) => Ok(i64::from(partition)
                 .try_into()
                 .ok()
-                .filter(|partition| self.positions.contains_key(partition))
+                .filter(|partition| self.reading.contains_key(partition))
                 .map(Fetched::Drained)),
-            Some(Err(error)) => Err(self.explain(&error)),
+            Some(Err(error)) => self.explain(&error),
         }
     }
 
-    fn explain(&self, error: &KafkaError) -> FetchError {
+    fn explain(&mut self, error: &KafkaError) -> Result<Option<Fetched>, FetchError> {
         use RDKafkaErrorCode as Code;
         match error {
-            KafkaError::MessageConsumptionFatal(_) => FetchError::Fatal(error.to_string()),
-            KafkaError::MessageConsumption(Code::OffsetOutOfRange | Code::AutoOffsetReset) => self
-                .out_of_range()
-                .unwrap_or_else(|| FetchError::Transient(error.to_string())),
+            KafkaError::MessageConsumptionFatal(_) => Err(FetchError::Fatal(error.to_string())),
+            KafkaError::MessageConsumption(Code::OffsetOutOfRange | Code::AutoOffsetReset) => {
+                // librdkafka has stopped reading a partition for good, and rdkafka does not say which.
+                self.doubtful = self.reading.keys().copied().collect();
+                self.settle_doubts()?;
+                Ok(self.resumed.pop_front().map(Fetched::Resumed))
+            }
             KafkaError::MessageConsumption(
                 Code::TopicAuthorizationFailed | Code::GroupAuthorizationFailed,
-            ) => FetchError::Fatal(error.to_string()),
-            _ => FetchError::Transient(error.to_string()),
+            ) => Err(FetchError::Fatal(error.to_string())),
+            _ => Err(FetchError::Transient(error.to_string())),
         }
     }
 
-    /// rdkafka does not say whose position is out of range, so each is held against its log.
-    fn out_of_range(&self) -> Option<FetchError> {
-        self.positions.iter().find_map(|(&partition, &position)| {
-            let (start, end) = self
-                .consumer
-                .fetch_watermarks(&self.topic, partition.get().into(), Duration::from_secs(5))
-                .ok()?;
-            let outside = position.get() < start || position.get() > end;
-            outside.then(|| FetchError::OutOfRange {
+    /// Asks what the doubtful partitions hold, until that is known: those whose position is on the log are read on.
+    fn settle_doubts(&mut self) -> Result<(), FetchError> {
+        if self.doubtful.is_empty() || Instant::now() < self.ask_after {
+            return Ok(());
+        }
+        for partition in self.doubtful.clone() {
+            if let Err(error) = self.settle(partition) {
+                tracing::warn!(%error, topic = self.topic, "not read until its position is settled");
+                self.ask_after = Instant::now() + ASK_EVERY;
+                return Err(error);
+            }
+        }
+        // A position that comes into doubt again at once is not asked for at once.
+        self.ask_after = Instant::now() + ASK_EVERY;
+        Ok(())
+    }
+
+    fn settle(&mut self, partition: Partition) -> Result<(), FetchError> {
+        let Some(&Reading { next, paused }) = self.reading.get(&partition) else {
+            self.doubtful.remove(&partition);
+            return Ok(());
+        };
+        let (start, end) = self
+            .consumer
+            .fetch_watermarks(&self.topic, partition.get().into(), ASK_PATIENCE)
+            .map_err(|e| FetchError::Transient(format!("bounds of {partition:?}: {e}")))?;
+        if !(start..=end).contains(&next.get()) {
+            return Err(FetchError::OutOfRange {
                 topic: self.topic.clone(),
                 partition,
-                position,
+                position: next,
                 start,
                 end,
-            })
-        })
+            });
+        }
+        let fatal = |fault: KafkaFault| FetchError::Fatal(fault.to_string());
+        self.start(partition, next).map_err(fatal)?;
+        self.set_paused(partition, paused).map_err(fatal)?;
+        self.resumed.push_back(partition);
+        Ok(())
     }
 
     fn one(&self, partition: Partition) -> TopicPartitionList {

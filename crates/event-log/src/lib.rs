@@ -7,8 +7,10 @@ mod fetcher;
 mod member;
 mod offset;
 mod producer;
+mod properties;
 mod reader;
 mod record;
+mod scan;
 
 pub use admin::{Admin, TopicDifference};
 pub use config::KafkaConfig;
@@ -16,10 +18,13 @@ pub use fetcher::{FetchError, Fetched, Fetcher};
 pub use member::{GroupEvent, GroupMember, Released};
 pub use offset::{NextOffset, RisingMarks};
 pub use producer::{
-    AppendRecord, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,
+    AppendRecord, Delivery, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,
+    placed,
 };
+pub use properties::ClientProperties;
 pub use reader::{Bounds, LogReader};
 pub use record::Record;
+pub use scan::Scanned;
 
 /// Kafka could not be reached or would not do what was asked.
 #[derive(Debug, thiserror::Error)]

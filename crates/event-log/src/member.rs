@@ -14,10 +14,11 @@ use rdkafka::{
 use schemas::{Partition, topics::Topic};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{KafkaConfig, KafkaFault, NextOffset, context};
+use crate::{KafkaConfig, KafkaFault, NextOffset, config::OwnSettings as _, context};
 
-/// How long a revoke waits for its partitions to be released. Well below the session timeout's consequences: who
-/// takes longer is treated as gone, which costs an overlap and no exactness.
+/// How long a revoke waits for its partitions to be released. Heartbeats go on meanwhile, so the session outlasts it;
+/// `max.poll.interval.ms` (300 s) would end it. Who takes longer is treated as gone, which costs an overlap and no
+/// exactness.
 const RELEASE_DEADLINE: Duration = Duration::from_secs(20);
 
 /// How long leaving may take before the session's timeout has to do it.
@@ -150,11 +151,11 @@ impl GroupMember {
         let (events, receiver) = mpsc::unbounded_channel();
         let consumer: BaseConsumer<Context> = config
             .consumer(&config.group(group))
-            .set("partition.assignment.strategy", "cooperative-sticky")
-            .set("session.timeout.ms", "10000")
-            .set("heartbeat.interval.ms", "2000")
-            .set("enable.partition.eof", "false")
-            .set("queued.max.messages.kbytes", "64")
+            .own("partition.assignment.strategy", "cooperative-sticky")
+            .own("session.timeout.ms", "10000")
+            .own("heartbeat.interval.ms", "2000")
+            .own("enable.partition.eof", "false")
+            .own("queued.max.messages.kbytes", "64")
             .create_with_context(Context { events })
             .map_err(|e| KafkaFault::new("creating a group member", e))?;
         let topic = config.topic(topic);
@@ -196,8 +197,8 @@ impl GroupMember {
         }
     }
 
-    /// Tells the group that its partitions are free, and waits a few seconds for that to be heard. The receiver of
-    /// changes must be gone or still be served: a last revoke may come.
+    /// Tells the group that its partitions are free, and waits a few seconds for that to be heard. Every [`Released`]
+    /// must be dropped, and the receiver of changes too or still be served: a last revoke may come.
     pub async fn leave(mut self) {
         let _ = self.commands.send(Command::Leave);
         if tokio::time::timeout(LEAVE_DEADLINE, &mut self.left)

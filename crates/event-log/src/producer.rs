@@ -8,7 +8,7 @@ use rdkafka::{
 };
 use schemas::{Partition, TimestampMs};
 
-use crate::{KafkaConfig, KafkaFault, context};
+use crate::{KafkaConfig, KafkaFault, config::OwnSettings as _, context};
 
 /// What must differ between the producers of Tidemark; everything else is the same for all.
 #[derive(Clone, Debug)]
@@ -37,16 +37,30 @@ pub enum DeliveryFailure {
     Unknown(String),
 }
 
+/// What became of an append: on the log at this offset, or at one that is not known (`None`). A broker that has stored
+/// a retried batch before may no longer know where.
+pub type Delivery = Result<Option<i64>, DeliveryFailure>;
+
 /// Takes the fate of one append. Called on the producer's polling thread, so it must not block.
 pub trait OnDelivery: Send + Sync + 'static {
-    /// `outcome` is the record's offset.
-    fn delivered(self, outcome: Result<i64, DeliveryFailure>);
+    /// The record's fate is known.
+    fn delivered(self, outcome: Delivery);
 }
 
+/// What `outcome` is to those who need the record's place: a record whose place is not known has an unknown fate.
+///
+/// # Errors
+/// [`DeliveryFailure`], as the producer gave it or for want of a place.
+pub fn placed(outcome: Delivery) -> Result<i64, DeliveryFailure> {
+    outcome?
+        .ok_or_else(|| DeliveryFailure::Unknown("stored at an offset that is not known".to_owned()))
+}
+
+/// Gets what [`placed`] makes of the outcome.
 impl OnDelivery for tokio::sync::oneshot::Sender<Result<i64, DeliveryFailure>> {
-    fn delivered(self, outcome: Result<i64, DeliveryFailure>) {
+    fn delivered(self, outcome: Delivery) {
         // The asker may have gone; then nobody wants to know.
-        let _ = self.send(outcome);
+        let _ = self.send(placed(outcome));
     }
 }
 
@@ -85,10 +99,15 @@ impl<D: OnDelivery> ProducerContext for Context<D> {
 
     fn delivery(&self, result: &DeliveryResult<'_>, handle: Box<D>) {
         handle.delivered(match result {
-            Ok(message) => Ok(message.offset()),
+            Ok(message) => Ok(known_offset(message.offset())),
             Err((error, _)) => Err(classify(error)),
         });
     }
+}
+
+/// librdkafka reports −1, or −1001 (invalid), for a record that is on the log at an offset that it was not told.
+fn known_offset(reported: i64) -> Option<i64> {
+    (reported >= 0).then_some(reported)
 }
 
 /// Only what a broker or the client itself turned down for good is known not to be on the log.
@@ -124,24 +143,24 @@ impl<D: OnDelivery> LogProducer<D> {
     pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, KafkaFault> {
         let mut client = config.client();
         client
-            .set("enable.idempotence", "true")
-            .set("acks", "all")
-            .set("enable.gapless.guarantee", settings.gapless.to_string())
-            .set("linger.ms", settings.linger_ms.to_string())
-            .set(
+            .own("enable.idempotence", "true")
+            .own("acks", "all")
+            .own("enable.gapless.guarantee", settings.gapless.to_string())
+            .own("linger.ms", settings.linger_ms.to_string())
+            .own(
                 "message.timeout.ms",
                 settings.message_timeout_ms.to_string(),
             )
-            .set("retry.backoff.ms", "20")
-            .set("batch.size", "1000000")
-            .set("batch.num.messages", "100000")
-            .set("queue.buffering.max.messages", "2000000")
-            .set(
+            .own("retry.backoff.ms", "20")
+            .own("batch.size", "1000000")
+            .own("batch.num.messages", "100000")
+            .own("queue.buffering.max.messages", "2000000")
+            .own(
                 "queue.buffering.max.kbytes",
                 (settings.queue_bytes / 1024).max(1).to_string(),
             )
-            .set("message.max.bytes", settings.max_message_bytes.to_string())
-            .set("compression.type", "lz4");
+            .own("message.max.bytes", settings.max_message_bytes.to_string())
+            .own("compression.type", "lz4");
         let inner = client
             .create_with_context(Context(PhantomData))
             .map_err(|e| KafkaFault::new("creating a producer", e))?;
@@ -207,4 +226,21 @@ fn owned_headers(headers: &[(String, Option<Vec<u8>>)]) -> OwnedHeaders {
             })
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_that_was_not_told_is_no_position() {
+        for reported in [-1, -1001] {
+            let outcome = placed(Ok(known_offset(reported)));
+            assert!(
+                matches!(outcome, Err(DeliveryFailure::Unknown(_))),
+                "{outcome:?}"
+            );
+        }
+        assert_eq!(placed(Ok(known_offset(0))), Ok(0));
+    }
 }

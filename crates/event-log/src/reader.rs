@@ -12,10 +12,18 @@ use rdkafka::{
 };
 use schemas::{Partition, TimestampMs, topics::Topic};
 
-use crate::{KafkaConfig, KafkaFault, Record, context::Named};
+use crate::{
+    KafkaConfig, KafkaFault, Record,
+    config::OwnSettings as _,
+    context::Named,
+    scan::{Scan, Scanned, TopicSource},
+};
 
 /// How long a broker may take to answer, and a scan to bring its next record.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a leader that was just elected gets before it is asked again.
+const LEADER_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a partition holds: offsets from `start` up to but not including `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +52,10 @@ impl LogReader {
         let create = || {
             config
                 .consumer("tidemark-reader")
-                .set("queued.max.messages.kbytes", "4096")
+                .own("queued.max.messages.kbytes", "4096")
                 // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
                 // log would hold up the next scan.
-                .set("fetch.wait.max.ms", "5")
+                .own("fetch.wait.max.ms", "5")
                 .create_with_context(Named("reader"))
                 .map_err(|e| KafkaFault::new("creating a reader", e))
         };
@@ -58,42 +66,35 @@ impl LogReader {
         })
     }
 
-    /// What each of `partitions` holds.
+    /// What each of `partitions` holds; every one of them is in the answer.
     ///
     /// # Errors
-    /// [`KafkaFault`] where a leader does not answer within 30 s.
+    /// [`KafkaFault`] where a leader does not answer within 30 s, or not for every partition.
     pub fn bounds(
         &self,
         topic: Topic,
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, Bounds>, KafkaFault> {
-        let starts = self.list_offsets(topic, partitions, Offset::Beginning)?;
-        let ends = self.list_offsets(topic, partitions, Offset::End)?;
+        let starts = self.edges(topic, partitions, Offset::Beginning)?;
+        let ends = self.edges(topic, partitions, Offset::End)?;
         Ok(starts
             .into_iter()
-            .filter_map(|(partition, start)| {
-                Some((
-                    partition,
-                    Bounds {
-                        start,
-                        end: *ends.get(&partition)?,
-                    },
-                ))
-            })
+            .zip(ends)
+            .map(|((partition, start), (_, end))| (partition, Bounds { start, end }))
             .collect())
     }
 
     /// One above the last offset of each of the 64 partitions.
     ///
     /// # Errors
-    /// [`KafkaFault`] where a leader does not answer within 30 s.
+    /// [`KafkaFault`] where a leader does not answer within 30 s, or not for every partition.
     pub async fn ends(
         self: &Arc<Self>,
         topic: Topic,
     ) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
         let this = Arc::clone(self);
         let all: Vec<Partition> = Partition::all().collect();
-        tokio::task::spawn_blocking(move || this.list_offsets(topic, &all, Offset::End))
+        tokio::task::spawn_blocking(move || this.edges(topic, &all, Offset::End))
             .await
             .expect("listing offsets does not panic")
     }
@@ -119,7 +120,7 @@ impl LogReader {
     /// The first offset of each partition whose record is at or after `ts`; the end where there is none.
     ///
     /// # Errors
-    /// [`KafkaFault`] where a leader does not answer within 30 s.
+    /// [`KafkaFault`] where a leader does not answer within 30 s, or not for every partition.
     pub fn offsets_at(
         &self,
         topic: Topic,
@@ -127,12 +128,36 @@ impl LogReader {
         ts: TimestampMs,
     ) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
         let found = self.list_offsets(topic, partitions, Offset::Offset(ts.0.max(0)))?;
-        if found.len() == partitions.len() {
-            return Ok(found);
-        }
-        let mut offsets = self.list_offsets(topic, partitions, Offset::End)?;
-        offsets.extend(found);
+        let none: Vec<Partition> = found
+            .iter()
+            .filter(|(_, offset)| offset.is_none())
+            .map(|(partition, _)| *partition)
+            .collect();
+        let mut offsets = self.edges(topic, &none, Offset::End)?;
+        offsets.extend(
+            found
+                .into_iter()
+                .filter_map(|(partition, offset)| Some((partition, offset?))),
+        );
         Ok(offsets)
+    }
+
+    /// The first offset of each partition, or the one above its last.
+    fn edges(
+        &self,
+        topic: Topic,
+        partitions: &[Partition],
+        at: Offset,
+    ) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
+        let name = self.config.topic(topic);
+        self.list_offsets(topic, partitions, at)?
+            .into_iter()
+            .map(|(partition, offset)| {
+                offset
+                    .map(|offset| (partition, offset))
+                    .ok_or_else(|| unanswered(&name, partition))
+            })
+            .collect()
     }
 
     /// ListOffsets takes −1 and −2 for the end and the start where it takes a time otherwise, and librdkafka asks
@@ -142,58 +167,96 @@ impl LogReader {
         topic: Topic,
         partitions: &[Partition],
         at: Offset,
-    ) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, Option<i64>>, KafkaFault> {
+        if partitions.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let name = self.config.topic(topic);
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         let answer = partitions
             .iter()
             .try_for_each(|partition| list.add_partition_offset(&name, partition.get().into(), at))
-            .and_then(|()| self.asker.offsets_for_times(list, PATIENCE))
+            .and_then(|()| self.ask_leaders(&list))
             .map_err(|e| KafkaFault::new(format!("listing offsets of {name}"), e))?;
-        let mut offsets = BTreeMap::new();
-        for element in answer.elements() {
-            element
-                .error()
-                .map_err(|e| KafkaFault::new(format!("listing offsets of {name}"), e))?;
-            let Ok(partition) = i64::from(element.partition()).try_into() else {
-                continue;
-            };
-            if let Offset::Offset(offset) = element.offset() {
-                offsets.insert(partition, offset);
+        offsets_of(&name, partitions, &answer)
+    }
+
+    /// Asks again while leaders change hands.
+    fn ask_leaders(&self, list: &TopicPartitionList) -> Result<TopicPartitionList, KafkaError> {
+        use RDKafkaErrorCode as Code;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let answer = self.asker.offsets_for_times(list.clone(), left);
+            let moves = matches!(
+                answer
+                    .as_ref()
+                    .err()
+                    .and_then(KafkaError::rdkafka_error_code),
+                Some(Code::NotLeaderForPartition | Code::LeaderNotAvailable)
+            );
+            if !moves || left <= LEADER_PAUSE {
+                return answer;
             }
+            std::thread::sleep(LEADER_PAUSE);
         }
-        Ok(offsets)
     }
 
     /// Reads `ranges` (from included, to excluded) and hands every record to `visit`, in order within a partition,
-    /// until all are read or `visit` breaks. Offsets that retention has passed are skipped.
+    /// until all are read or `visit` breaks. For those who must see all of it.
     ///
     /// # Errors
-    /// [`KafkaFault`] where nothing comes for 30 s or the client fails.
+    /// [`KafkaFault`] where nothing comes for 30 s, the client fails, or some of it is no longer on the log.
     pub fn scan(
         &self,
         topic: Topic,
         ranges: &[(Partition, Range<i64>)],
         mut visit: impl FnMut(Record) -> ControlFlow<()>,
     ) -> Result<(), KafkaFault> {
+        let mut gone = None;
+        self.scan_remaining(topic, ranges, |scanned| match scanned {
+            Scanned::Record(record) => visit(record),
+            Scanned::Removed { partition, offsets } => {
+                gone = Some((partition, offsets));
+                ControlFlow::Break(())
+            }
+        })?;
+        let Some((partition, Range { start, end })) = gone else {
+            return Ok(());
+        };
         let name = self.config.topic(topic);
-        let mut open: BTreeMap<Partition, i64> = ranges
-            .iter()
-            .filter(|(_, range)| !range.is_empty())
-            .map(|(partition, range)| (*partition, range.end))
-            .collect();
+        Err(KafkaFault::new(
+            format!(
+                "reading {name}: offsets {start} to {end} of partition {partition} were removed meanwhile"
+            ),
+            KafkaError::MessageConsumption(RDKafkaErrorCode::OffsetOutOfRange),
+        ))
+    }
+
+    /// As [`Self::scan`], for those who can do without what retention takes meanwhile: `visit` is told of it.
+    ///
+    /// # Errors
+    /// [`KafkaFault`] where nothing comes for 30 s, the client fails, or the log ends before where a range begins.
+    pub fn scan_remaining(
+        &self,
+        topic: Topic,
+        ranges: &[(Partition, Range<i64>)],
+        visit: impl FnMut(Scanned) -> ControlFlow<()>,
+    ) -> Result<(), KafkaFault> {
+        let name = self.config.topic(topic);
         let fault = |e| KafkaFault::new(format!("reading {name}"), e);
         let consumer = self
             .consumer
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut list = TopicPartitionList::with_capacity(open.len());
-        for (partition, range) in ranges.iter().filter(|(_, range)| !range.is_empty()) {
-            list.add_partition_offset(&name, partition.get().into(), Offset::Offset(range.start))
-                .map_err(fault)?;
-        }
-        consumer.assign(&list).map_err(fault)?;
-        let done = drain(&consumer, &mut open, &mut visit).map_err(fault);
+        let source = TopicSource {
+            consumer: &consumer,
+            topic: &name,
+            patience: PATIENCE,
+        };
+        let done = Scan::new(source, ranges, PATIENCE)
+            .run(visit)
+            .map_err(fault);
         consumer.unassign().map_err(fault)?;
         done
     }
@@ -201,68 +264,83 @@ impl LogReader {
     /// The record at `offset`, where it is still there.
     ///
     /// # Errors
-    /// As [`Self::scan`].
+    /// As [`Self::scan_remaining`].
     pub fn record(
         &self,
         topic: Topic,
         partition: Partition,
         offset: i64,
     ) -> Result<Option<Record>, KafkaFault> {
-        let bounds = self.bounds(topic, &[partition])?;
-        if !bounds
-            .get(&partition)
-            .is_some_and(|b| (b.start..b.end).contains(&offset))
-        {
+        let Bounds { start, end } = self.bounds(topic, &[partition])?[&partition];
+        if !(start..end).contains(&offset) {
             return Ok(None);
         }
         let mut found = None;
-        self.scan(topic, &[(partition, offset..offset + 1)], |record| {
-            found = (record.offset == offset).then_some(record);
+        self.scan_remaining(topic, &[(partition, offset..offset + 1)], |scanned| {
+            found = match scanned {
+                Scanned::Record(record) => Some(record),
+                Scanned::Removed { .. } => None,
+            };
             ControlFlow::Break(())
         })?;
         Ok(found)
     }
 }
 
-/// Polls until every open partition has reached its end.
-fn drain(
-    consumer: &BaseConsumer<Named>,
-    open: &mut BTreeMap<Partition, i64>,
-    visit: &mut impl FnMut(Record) -> ControlFlow<()>,
-) -> Result<(), KafkaError> {
-    let mut last_record = Instant::now();
-    while !open.is_empty() {
-        match consumer.poll(Duration::from_millis(100)) {
-            Some(Ok(message)) => {
-                last_record = Instant::now();
-                let record = Record::from_message(&message);
-                let (partition, next) = (record.partition, record.offset + 1);
-                let Some(&end) = open.get(&partition) else {
-                    continue;
-                };
-                if record.offset < end && visit(record).is_break() {
-                    return Ok(());
-                }
-                if next >= end {
-                    open.remove(&partition);
-                }
-            }
-            // A new leader's high watermark may lie below the end for a moment: the rest still comes.
-            Some(Err(KafkaError::PartitionEOF(_))) => {}
-            Some(Err(error @ KafkaError::MessageConsumptionFatal(_))) => return Err(error),
-            Some(Err(
-                error @ KafkaError::MessageConsumption(
-                    RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::AutoOffsetReset,
-                ),
-            )) => return Err(error),
-            Some(Err(error)) => tracing::debug!(%error, "reading"),
-            None => {}
+/// What each of `partitions` was answered; `None` where there is no record such as was asked for.
+fn offsets_of(
+    topic: &str,
+    partitions: &[Partition],
+    answer: &TopicPartitionList,
+) -> Result<BTreeMap<Partition, Option<i64>>, KafkaFault> {
+    let answer_for = |partition: Partition| {
+        let element = answer
+            .find_partition(topic, partition.get().into())
+            .ok_or_else(|| unanswered(topic, partition))?;
+        element
+            .error()
+            .map_err(|e| KafkaFault::new(format!("listing offsets of {topic}"), e))?;
+        match element.offset() {
+            Offset::Offset(offset) => Ok((partition, Some(offset))),
+            Offset::End => Ok((partition, None)),
+            _ => Err(unanswered(topic, partition)),
         }
-        if last_record.elapsed() > PATIENCE {
-            return Err(KafkaError::MessageConsumption(
-                RDKafkaErrorCode::OperationTimedOut,
-            ));
-        }
+    };
+    partitions.iter().copied().map(answer_for).collect()
+}
+
+/// Without this, a partition that nothing is known of would pass for an empty one.
+fn unanswered(topic: &str, partition: Partition) -> KafkaFault {
+    KafkaFault::new(
+        format!("listing offsets of {topic}: no answer for partition {partition}"),
+        KafkaError::OffsetFetch(RDKafkaErrorCode::NoOffset),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_answer_is_an_error_and_not_an_empty_log() {
+        let [one, two]: [Partition; 2] = [1, 2].map(|n: i64| n.try_into().unwrap());
+        let mut answer = TopicPartitionList::new();
+        answer
+            .add_partition_offset("t", 1, Offset::Offset(5))
+            .unwrap();
+        let told = offsets_of("t", &[one], &answer).unwrap();
+        assert_eq!(told, [(one, Some(5))].into());
+        let fault = offsets_of("t", &[one, two], &answer).unwrap_err();
+        assert!(fault.to_string().contains("no answer for partition 2"));
+        answer
+            .add_partition_offset("t", 2, Offset::Invalid)
+            .unwrap();
+        assert!(offsets_of("t", &[one, two], &answer).is_err());
+        let mut none = TopicPartitionList::new();
+        none.add_partition_offset("t", 1, Offset::End).unwrap();
+        assert_eq!(
+            offsets_of("t", &[one], &none).unwrap(),
+            [(one, None)].into()
+        );
     }
-    Ok(())
 }

@@ -11,7 +11,7 @@ use std::{
 
 use event_log::{
     Admin, AppendRecord, DeliveryFailure, FetchError, Fetched, Fetcher, GroupEvent, GroupMember,
-    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, TopicDifference,
+    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, Scanned, TopicDifference,
 };
 use native_stack::TestServers;
 use schemas::{Partition, TimestampMs, topics::Topic};
@@ -192,6 +192,7 @@ async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log
                     assert_eq!(drained, partition(1));
                     expected == 3
                 }
+                Fetched::Resumed(partition) => panic!("{partition} was never in doubt"),
             });
         }
         fetcher.start(partition(1), NextOffset::new(77)).unwrap();
@@ -208,6 +209,137 @@ async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log
             }
             other => panic!("{other:?}"),
         });
+    })
+    .await
+    .unwrap();
+}
+
+/// What the next records of `partition` are, until it is drained at `end`.
+fn read_to(fetcher: &mut Fetcher, of: Partition, end: i64) -> Vec<i64> {
+    let mut offsets = Vec::new();
+    poll_until(fetcher, |fetched| match fetched {
+        Ok(Fetched::Record(record)) => {
+            offsets.push(record.offset);
+            false
+        }
+        Ok(Fetched::Drained(drained)) => {
+            drained == of && offsets.last().is_some_and(|last| last + 1 == end)
+        }
+        Ok(Fetched::Resumed(_)) | Err(_) => false,
+    });
+    offsets
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_that_comes_onto_the_log_is_read_on_from() {
+    let config = deployment().await;
+    let topic = config.topic(Topic::Events);
+    let producer = producer(&config);
+    append(&producer, &topic, partition(1), "a", 1)
+        .await
+        .unwrap();
+    let mut fetcher = {
+        let config = config.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
+            fetcher.start(partition(1), NextOffset::new(2)).unwrap();
+            poll_until(&mut fetcher, |fetched| {
+                matches!(fetched, Err(FetchError::OutOfRange { .. }))
+            });
+            fetcher
+        })
+        .await
+        .unwrap()
+    };
+    for text in ["b", "c", "d"] {
+        append(&producer, &topic, partition(1), text, 1)
+            .await
+            .unwrap();
+    }
+    tokio::task::spawn_blocking(move || {
+        let mut told = false;
+        let mut offsets = Vec::new();
+        poll_until(&mut fetcher, |fetched| {
+            match fetched {
+                Ok(Fetched::Record(record)) => offsets.push(record.offset),
+                Ok(Fetched::Resumed(resumed)) => told |= resumed == partition(1),
+                Ok(Fetched::Drained(_)) | Err(_) => {}
+            }
+            offsets.len() == 2
+        });
+        assert_eq!((told, offsets), (true, vec![2, 3]));
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_was_paused_is_read_after_a_new_start() {
+    let config = deployment().await;
+    let topic = config.topic(Topic::Events);
+    let producer = producer(&config);
+    for text in ["a", "b"] {
+        append(&producer, &topic, partition(1), text, 1)
+            .await
+            .unwrap();
+    }
+    tokio::task::spawn_blocking(move || {
+        let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
+        fetcher.start(partition(1), NextOffset::START).unwrap();
+        assert_eq!(read_to(&mut fetcher, partition(1), 2), [0, 1]);
+        fetcher.pause(partition(1)).unwrap();
+        fetcher.stop(partition(1)).unwrap();
+        fetcher.start(partition(1), NextOffset::START).unwrap();
+        assert_eq!(read_to(&mut fetcher, partition(1), 2), [0, 1]);
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_tells_what_was_removed_and_passes_over_it_only_where_asked_to() {
+    let config = deployment().await;
+    let topic = config.topic(Topic::Events);
+    let producer = producer(&config);
+    for text in ["a", "b", "c", "d"] {
+        append(&producer, &topic, partition(5), text, 1)
+            .await
+            .unwrap();
+    }
+    let admin = Admin::new(&config).unwrap();
+    admin
+        .delete_before(Topic::Events, partition(5), 2)
+        .await
+        .unwrap();
+    tokio::task::spawn_blocking(move || {
+        let reader = LogReader::new(&config).unwrap();
+        let ranges = [(partition(5), 0..4)];
+        let fault = reader
+            .scan(Topic::Events, &ranges, |record| panic!("{record:?}"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            fault.contains("offsets 0 to 2 of partition 5 were removed"),
+            "{fault}"
+        );
+        let mut seen = Vec::new();
+        reader
+            .scan_remaining(Topic::Events, &ranges, |scanned| {
+                seen.push(match scanned {
+                    Scanned::Record(record) => record.offset..record.offset + 1,
+                    Scanned::Removed {
+                        partition: of,
+                        offsets,
+                    } => {
+                        assert_eq!(of, partition(5));
+                        offsets
+                    }
+                });
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(seen, [0..2, 2..3, 3..4]);
+        assert_eq!(reader.record(Topic::Events, partition(5), 1).unwrap(), None);
     })
     .await
     .unwrap();

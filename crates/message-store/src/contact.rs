@@ -1,4 +1,4 @@
-use schemas::{DeviceClass, Mid, Ordinal, TimestampMs, UserId};
+use schemas::{DeviceClass, Mid, Ordinal, TimestampMs, UserId, event::Message};
 
 use crate::ReadMids;
 
@@ -14,8 +14,21 @@ pub struct LastMessage {
     pub ts: TimestampMs,
     /// Who sent it.
     pub srcid: UserId,
-    /// The first [`PREVIEW_CHARS`] characters of its text; what is beyond is cut off by the write.
+    /// The first [`PREVIEW_CHARS`] characters of its text. A longer one is an error of the write.
     pub preview: String,
+}
+
+impl LastMessage {
+    /// What is kept of a message.
+    #[must_use]
+    pub fn of(message: &Message, ts: TimestampMs) -> Self {
+        Self {
+            mid: message.mid,
+            ts,
+            srcid: message.srcid,
+            preview: message.msg.chars().take(PREVIEW_CHARS).collect(),
+        }
+    }
 }
 
 /// A read position with how many messages the peer had sent up to it.
@@ -160,4 +173,29 @@ pub struct ContactCursor {
     pub last_ts: TimestampMs,
     /// The other side.
     pub peer: UserId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preview_counts_characters_not_bytes() {
+        let exact = "\u{1f30a}".repeat(PREVIEW_CHARS);
+        for (msg, preview) in [
+            (exact.clone(), exact.as_str()),
+            (format!("{exact}x"), exact.as_str()),
+            ("short".to_owned(), "short"),
+        ] {
+            let message = Message {
+                srcid: 1.try_into().unwrap(),
+                destid: 2.try_into().unwrap(),
+                client_msg_id: "c".to_owned().try_into().unwrap(),
+                msg,
+                mid: Mid::ZERO.next(),
+                n: Ordinal::ZERO.next(),
+            };
+            assert_eq!(LastMessage::of(&message, TimestampMs(1)).preview, preview);
+        }
+    }
 }

@@ -15,13 +15,18 @@ use crate::{MySqlConfig, ServerConfig, StoreError, TlsMode, multi_row::MultiRow}
 ///
 /// - READ COMMITTED: a write locks the rows that it names and no gaps, so writers of different partitions do not meet.
 /// - The lock timeouts keep one that waits for an ALTER TABLE, or the other way round, from holding up all others.
-/// - A writer that stands still in the middle of a transaction keeps its locks from whoever has taken over from it, so the
-///   server ends it. Only MariaDB knows how; to MySQL this is a comment.
 const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_bin; \
     SET SESSION time_zone = '+00:00', lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
-    /*M! idle_write_transaction_timeout = 10, */ \
     sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'; \
     SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+/// How a transaction that writes begins. A writer that stands still in the middle of it (a stopped process, a host that is
+/// gone without a word) keeps its locks from whoever has taken over, so the server closes a connection that says nothing for
+/// 10 s, and rolls back. MariaDB's `idle_write_transaction_timeout` does no more, and MySQL does not have it.
+pub(crate) const WRITE_BEGIN: &str = "SET SESSION wait_timeout = 10; START TRANSACTION";
+
+/// Ends the snapshot of a reader that is done, and what [`WRITE_BEGIN`] set: in the pool a connection may be idle.
+const AFTER_USE: &str = "ROLLBACK; SET SESSION wait_timeout = DEFAULT";
 
 /// How many prepared statements a connection keeps: those of `multi_row` for 64 tables, and some for reading. All of them
 /// count against the server's `max_prepared_stmt_count`, 16,382 by default.
@@ -38,11 +43,10 @@ pub(crate) fn lazy_pool(server: &ServerConfig, config: &MySqlConfig) -> MySqlPoo
                 Ok(())
             })
         })
-        // Ends the snapshot of a reader that is done.
         .after_release(|connection, _| {
             Box::pin(async move {
-                let rollback = connection.execute("ROLLBACK");
-                let ended = timeout(RELEASE_TIMEOUT, rollback).await;
+                let clean_up = connection.execute(sqlx::raw_sql(AFTER_USE));
+                let ended = timeout(RELEASE_TIMEOUT, clean_up).await;
                 Ok(matches!(ended, Ok(Ok(_))))
             })
         })
@@ -165,5 +169,61 @@ impl Drop for Session {
         if !self.clean || self.sticky {
             self.connection.close_on_drop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use native_stack::TestServers;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    async fn session(pool: &MySqlPool) -> Session {
+        Session::acquire(pool, Duration::from_secs(60))
+            .await
+            .unwrap()
+    }
+
+    /// Seconds until the server closes an idle connection.
+    async fn wait_timeout(session: &mut Session) -> u64 {
+        use sqlx::Row as _;
+        let sql = "SELECT @@SESSION.wait_timeout AS seconds".to_owned();
+        session.fetch_text(sql).await.unwrap()[0].get("seconds")
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_stands_still_loses_its_locks_and_an_idle_connection_nothing() {
+        let servers = tokio::task::spawn_blocking(TestServers::shared)
+            .await
+            .unwrap();
+        let server: ServerConfig = servers.mysql_url.parse().unwrap();
+        let pool = lazy_pool(&server, &MySqlConfig::default());
+        let database = format!("t{}_frozen", std::process::id());
+        let mut other = session(&pool).await;
+        for sql in [
+            format!("CREATE DATABASE {database}"),
+            format!("CREATE TABLE {database}.t (a INT PRIMARY KEY) ENGINE = InnoDB"),
+        ] {
+            other.execute(sql).await.unwrap();
+        }
+        let usual = wait_timeout(&mut other).await;
+        let insert = format!("INSERT INTO {database}.t VALUES (1)");
+        let mut frozen = session(&pool).await;
+        frozen.execute(WRITE_BEGIN.to_owned()).await.unwrap();
+        frozen.execute(insert.clone()).await.unwrap();
+
+        // Its successor tries again after a lock timeout, as after any transient error.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while let Err(error) = other.execute(insert.clone()).await {
+            assert!(error.is_transient() && Instant::now() < deadline, "{error}");
+            other = session(&pool).await;
+        }
+        assert!(frozen.execute("COMMIT".to_owned()).await.is_err());
+
+        other.execute(WRITE_BEGIN.to_owned()).await.unwrap();
+        drop((frozen, other));
+        let mut used = session(&pool).await;
+        assert_eq!(wait_timeout(&mut used).await, usual);
     }
 }

@@ -1,8 +1,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use schemas::{ConversationId, Mid, Partition, TimestampMs};
+use schemas::{Partition, TimestampMs};
 use sqlx::MySqlPool;
-use tokio::task::JoinSet;
 
 use crate::{
     ContactDelta, Layout, MessageRow, Month, MySqlConfig, ReadRow, ReadTx, Resume, ResumeMove,
@@ -142,31 +141,12 @@ impl MessageStore {
         write::contacts(self, shard, topic, rows, moves).await
     }
 
-    /// The messages of these places, from whichever databases hold them, each database in a snapshot of its own. Those
-    /// that are gone, or not there yet, are absent.
+    /// Writes something to a database that leaves no trace: a server that is read-only or full answers reads, but not this.
     ///
     /// # Errors
-    /// As all reads; one database that fails fails the call.
-    pub async fn messages_by_mid(
-        &self,
-        places: &[(ConversationId, Mid)],
-    ) -> Result<BTreeMap<(ConversationId, Mid), MessageRow>, StoreError> {
-        let mut by_shard: BTreeMap<Shard, Vec<(ConversationId, Mid)>> = BTreeMap::new();
-        for place in places {
-            let shard = self.layout().shard_of(Partition::of(place.0));
-            by_shard.entry(shard).or_default().push(*place);
-        }
-        let mut lookups = JoinSet::new();
-        for (shard, places) in by_shard {
-            let store = self.clone();
-            lookups
-                .spawn(async move { store.snapshot(shard).await?.messages_by_mid(&places).await });
-        }
-        let mut found = BTreeMap::new();
-        while let Some(lookup) = lookups.join_next().await {
-            found.extend(lookup.map_err(StoreError::transient)??);
-        }
-        Ok(found)
+    /// As writes; never [`StoreError::Moved`].
+    pub async fn probe_write(&self, shard: Shard) -> Result<(), StoreError> {
+        write::probe(self, shard).await
     }
 
     /// Creates or brings up to date all databases, tables and months, from the month of `from` on: the time of the

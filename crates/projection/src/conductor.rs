@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Sink,
+    brokers::Brokers,
     dead_letters::DeadLetters,
     fetch::{FetchLoop, FetchLoopError, LaneFeed},
     lag,
@@ -41,7 +42,7 @@ pub struct Settings {
 pub struct Status {
     /// Whether the group has given it its share.
     pub joined: bool,
-    /// Why lanes stand still, those that do.
+    /// What keeps lanes from going on, or does without a part of a store; and what is wrong with the brokers.
     pub faults: Vec<String>,
 }
 
@@ -112,21 +113,31 @@ pub async fn run<S: Sink>(
     }
     drop((done, fetch_commands));
     let fetcher = Fetcher::new(kafka, Topic::Events)?;
+    let brokers = Brokers::default();
     let fetch_loop = FetchLoop::new(
         fetcher,
         fetch_queue,
         feeds,
         lane_of,
         settings.max_queued_bytes,
+        brokers.clone(),
     );
     let fetch_end = spawn_fetch_thread(&settings.group, fetch_loop);
     let reporter = tokio::spawn(lag::report(
         kafka.clone(),
         settings.group,
         member,
+        brokers.clone(),
         done_receiver,
     ));
-    let outcome = conduct(handles, lane_of, status, group_events, fetch_end, tasks).await;
+    let conductor = Conductor {
+        lanes: handles,
+        lane_of,
+        brokers,
+        status,
+        soft,
+    };
+    let outcome = conductor.run(group_events, fetch_end, tasks).await;
     if let Ok(Err(error)) = reporter.await {
         tracing::warn!(%error, "lag was not reported");
     }
@@ -150,46 +161,101 @@ where
     ended
 }
 
-/// Passes the group's changes on to the lanes until one of the parts ends.
-async fn conduct(
+/// Passes the group's changes on to the lanes, and faults to whoever asks.
+struct Conductor<F> {
     lanes: Vec<LaneHandle>,
-    lane_of: impl Fn(Partition) -> usize,
+    lane_of: F,
+    brokers: Brokers,
     status: watch::Sender<Status>,
-    mut group_events: mpsc::UnboundedReceiver<GroupEvent>,
-    mut fetch_end: oneshot::Receiver<Result<(), FetchLoopError>>,
-    mut tasks: JoinSet<Result<(), String>>,
-) -> Result<(), ProjectionError> {
-    let mut ticks = tokio::time::interval(Duration::from_millis(200));
-    let mut leaving = false;
-    loop {
-        tokio::select! {
-            event = group_events.recv(), if !leaving => match event {
-                Some(GroupEvent::Assigned(partitions)) => {
-                    status.send_modify(|status| status.joined = true);
-                    deal(&lanes, &lane_of, partitions, LaneCommand::Assign);
-                }
-                Some(GroupEvent::Revoked { partitions, released }) => {
-                    let released = Arc::new(released);
-                    deal(&lanes, &lane_of, partitions, |share| {
-                        LaneCommand::Revoke(share, Arc::clone(&released))
-                    });
-                }
-                Some(GroupEvent::Failed(why)) => return Err(ProjectionError::Group(why)),
-                None => leaving = true,
-            },
-            ended = &mut fetch_end => return match ended {
-                Ok(Err(error)) => Err(ProjectionError::Reading(error.to_string())),
-                Ok(Ok(())) => drain(tasks).await,
-                Err(_) => Err(ProjectionError::Reading("the fetch thread panicked".to_owned())),
-            },
-            ended = tasks.join_next() => match ended {
-                Some(Ok(Ok(()))) => {}
-                Some(Ok(Err(error))) => return Err(ProjectionError::Sink(error)),
-                Some(Err(error)) => return Err(ProjectionError::Sink(error.to_string())),
-                None => return Ok(()),
-            },
-            _ = ticks.tick() => publish_faults(&lanes, &status),
+    soft: CancellationToken,
+}
+
+impl<F: Fn(Partition) -> usize> Conductor<F> {
+    /// Until one of the parts ends.
+    async fn run(
+        self,
+        mut group_events: mpsc::UnboundedReceiver<GroupEvent>,
+        mut fetch_end: oneshot::Receiver<Result<(), FetchLoopError>>,
+        mut tasks: JoinSet<Result<(), String>>,
+    ) -> Result<(), ProjectionError> {
+        let mut ticks = tokio::time::interval(Duration::from_millis(200));
+        let mut leaving = false;
+        loop {
+            // A part that ends takes others with it, so the causes are looked at before the consequences.
+            tokio::select! {
+                biased;
+                ended = tasks.join_next() => match ended {
+                    Some(Ok(Ok(()))) => {}
+                    Some(Ok(Err(error))) => return Err(ProjectionError::Sink(error)),
+                    Some(Err(error)) => return Err(ProjectionError::Sink(error.to_string())),
+                    None => return Ok(()),
+                },
+                ended = &mut fetch_end => return match ended {
+                    Ok(Err(error)) => Err(ProjectionError::Reading(error.to_string())),
+                    Ok(Ok(())) => drain(tasks).await,
+                    Err(_) => Err(ProjectionError::Reading("the fetch thread panicked".to_owned())),
+                },
+                event = group_events.recv(), if !leaving => match event {
+                    Some(event) => self.pass_on(event)?,
+                    // It leaves the group when the lanes have ended, and they end by themselves only when told to.
+                    None if self.soft.is_cancelled() => leaving = true,
+                    None => {
+                        let why = "the thread that keeps the membership has ended";
+                        return Err(ProjectionError::Group(why.to_owned()));
+                    }
+                },
+                _ = ticks.tick() => self.publish_faults(),
+            }
         }
+    }
+
+    fn pass_on(&self, event: GroupEvent) -> Result<(), ProjectionError> {
+        match event {
+            GroupEvent::Assigned(partitions) => {
+                self.status.send_modify(|status| status.joined = true);
+                self.deal(partitions, LaneCommand::Assign);
+            }
+            GroupEvent::Revoked {
+                partitions,
+                released,
+            } => {
+                let released = Arc::new(released);
+                self.deal(partitions, |share| {
+                    LaneCommand::Revoke(share, Arc::clone(&released))
+                });
+            }
+            GroupEvent::Failed(why) => return Err(ProjectionError::Group(why)),
+        }
+        Ok(())
+    }
+
+    fn deal(&self, partitions: Vec<Partition>, command: impl Fn(Vec<Partition>) -> LaneCommand) {
+        let mut shares: BTreeMap<usize, Vec<Partition>> = BTreeMap::new();
+        for partition in partitions {
+            shares
+                .entry((self.lane_of)(partition))
+                .or_default()
+                .push(partition);
+        }
+        for (lane, share) in shares {
+            // A lane that has ended is noticed as a task.
+            let _ = self.lanes[lane].commands.send(command(share));
+        }
+    }
+
+    fn publish_faults(&self) {
+        let of_lanes = self
+            .lanes
+            .iter()
+            .filter_map(|lane| lane.fault.borrow().clone());
+        let faults: Vec<String> = of_lanes.chain(self.brokers.fault()).collect();
+        self.status.send_if_modified(|status| {
+            let changed = status.faults != faults;
+            if changed {
+                status.faults = faults;
+            }
+            changed
+        });
     }
 }
 
@@ -203,35 +269,39 @@ async fn drain(mut tasks: JoinSet<Result<(), String>>) -> Result<(), ProjectionE
     Ok(())
 }
 
-fn deal(
-    lanes: &[LaneHandle],
-    lane_of: impl Fn(Partition) -> usize,
-    partitions: Vec<Partition>,
-    command: impl Fn(Vec<Partition>) -> LaneCommand,
-) {
-    let mut shares: BTreeMap<usize, Vec<Partition>> = BTreeMap::new();
-    for partition in partitions {
-        shares
-            .entry(lane_of(partition))
-            .or_default()
-            .push(partition);
-    }
-    for (lane, share) in shares {
-        // A lane that has ended is noticed as a task.
-        let _ = lanes[lane].commands.send(command(share));
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn publish_faults(lanes: &[LaneHandle], status: &watch::Sender<Status>) {
-    let faults: Vec<String> = lanes
-        .iter()
-        .filter_map(|lane| lane.fault.borrow().clone())
-        .collect();
-    status.send_if_modified(|status| {
-        let changed = status.faults != faults;
-        if changed {
-            status.faults = faults;
-        }
-        changed
-    });
+    /// A conductor of no lanes, one task that goes on for ever, and a membership that ends at once.
+    async fn without_membership(soft: CancellationToken) -> Result<(), ProjectionError> {
+        let (status, _) = watch::channel(Status::default());
+        let conductor = Conductor {
+            lanes: Vec::new(),
+            lane_of: |_| 0,
+            brokers: Brokers::default(),
+            status,
+            soft: soft.clone(),
+        };
+        let (_, group_events) = mpsc::unbounded_channel();
+        let (_end, fetch_end) = oneshot::channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            soft.cancelled().await;
+            Ok(())
+        });
+        let run = conductor.run(group_events, fetch_end, tasks);
+        tokio::time::timeout(Duration::from_secs(20), run)
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_membership_that_ends_by_itself_ends_the_projection() {
+        let ended = without_membership(CancellationToken::new()).await;
+        assert!(matches!(ended, Err(ProjectionError::Group(_))), "{ended:?}");
+        let stopped = CancellationToken::new();
+        stopped.cancel();
+        assert!(without_membership(stopped).await.is_ok());
+    }
 }

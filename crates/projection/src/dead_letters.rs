@@ -24,6 +24,7 @@ pub(crate) struct DeadLetters {
 #[derive(Debug)]
 pub(crate) struct Poison {
     pub(crate) record: Record,
+    pub(crate) reason: Reason,
     pub(crate) wrong: String,
 }
 
@@ -52,15 +53,24 @@ impl DeadLetters {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_RETRY);
         }
-        let Poison { record, wrong } = poison;
-        tracing::warn!(partition = %record.partition, offset = record.offset, wrong, "dead letter");
-        metrics::counter!("dead_letters_total", "reason" => Reason::Malformed.as_str())
-            .increment(1);
+        let Poison {
+            record,
+            reason,
+            wrong,
+        } = poison;
+        tracing::warn!(
+            partition = %record.partition, offset = record.offset, %reason, wrong, "dead letter"
+        );
+        metrics::counter!("dead_letters_total", "reason" => reason.as_str()).increment(1);
     }
 
     async fn append(&self, poison: &Poison) -> Result<(), DeliveryFailure> {
         let (fate, outcome) = oneshot::channel();
-        let Poison { record, wrong } = poison;
+        let Poison {
+            record,
+            reason,
+            wrong,
+        } = poison;
         let origin = dead_letter::Origin {
             topic: &self.source,
             partition: record.partition,
@@ -68,7 +78,7 @@ impl DeadLetters {
             stage: &self.stage,
         };
         let mut headers = record.headers.clone();
-        headers.extend(dead_letter::headers(&origin, Reason::Malformed, wrong));
+        headers.extend(dead_letter::headers(&origin, *reason, wrong));
         let append = AppendRecord {
             topic: &self.topic,
             partition: record.partition,

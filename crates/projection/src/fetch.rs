@@ -7,20 +7,15 @@ use std::{
         atomic::{AtomicUsize, Ordering},
         mpsc as sync_mpsc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use event_log::{FetchError, Fetched, Fetcher, KafkaFault, NextOffset, Record, RisingMarks};
-use schemas::{
-    Partition,
-    event::{Body, Event},
-};
+use event_log::{FetchError, Fetched, Fetcher, KafkaFault, Record};
+use schemas::Partition;
 use tokio::sync::mpsc;
 
-use crate::{LogEvent, Position, Slice, dead_letters::Poison};
+use crate::{Position, Slice, brokers::Brokers, dead_letters::Poison, reading::Reading};
 
-/// A slice is handed over at this many events, or when nothing more is at hand.
-const SLICE_EVENTS: usize = 512;
 /// How long a poll waits when nothing is half done; commands wait no longer than this.
 const IDLE_POLL: Duration = Duration::from_millis(10);
 
@@ -50,20 +45,9 @@ pub(crate) struct Feed {
 /// The fetch thread's end of a lane.
 pub(crate) struct LaneFeed {
     pub(crate) sender: mpsc::UnboundedSender<Feed>,
-    /// Bytes that were handed over and not yet taken; the pauses bound it.
+    /// Bytes that were read and not yet taken, those of open slices too; the pauses bound it.
     pub(crate) queued: Arc<AtomicUsize>,
     pub(crate) paused: bool,
-}
-
-struct Reading {
-    lane: usize,
-    run: Run,
-    marks: RisingMarks,
-    next: NextOffset,
-    events: Vec<LogEvent>,
-    poison: Vec<Poison>,
-    bytes: usize,
-    moved: bool,
 }
 
 pub(crate) struct FetchLoop<F> {
@@ -72,6 +56,9 @@ pub(crate) struct FetchLoop<F> {
     pub(crate) lanes: Vec<LaneFeed>,
     pub(crate) lane_of: F,
     pub(crate) max_queued_bytes: usize,
+    pub(crate) brokers: Brokers,
+    /// Whether the last poll failed.
+    troubled: bool,
     reading: BTreeMap<Partition, Reading>,
 }
 
@@ -91,6 +78,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         lanes: Vec<LaneFeed>,
         lane_of: F,
         max_queued_bytes: usize,
+        brokers: Brokers,
     ) -> Self {
         Self {
             fetcher,
@@ -98,6 +86,8 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
             lanes,
             lane_of,
             max_queued_bytes,
+            brokers,
+            troubled: false,
             reading: BTreeMap::new(),
         }
     }
@@ -125,25 +115,47 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                 if self.lanes[lane].paused {
                     self.fetcher.pause(partition)?;
                 }
+                self.forget(partition);
                 self.reading.insert(partition, Reading::new(lane, run, at));
             }
             Command::Stop { partition } => {
                 self.fetcher.stop(partition)?;
-                self.reading.remove(&partition);
+                self.forget(partition);
             }
         }
         Ok(())
     }
 
+    /// Drops what was read and not handed over.
+    fn forget(&mut self, partition: Partition) {
+        if let Some(reading) = self.reading.remove(&partition) {
+            let queued = &self.lanes[reading.lane].queued;
+            queued.fetch_sub(reading.bytes(), Ordering::Relaxed);
+        }
+    }
+
     fn poll_once(&mut self) -> Result<(), FetchLoopError> {
-        let half_done = self.reading.values().any(|reading| reading.moved);
+        let half_done = self.reading.values().any(Reading::has_moved);
         let patience = if half_done { Duration::ZERO } else { IDLE_POLL };
-        match self.fetcher.poll(patience) {
-            Ok(Some(Fetched::Record(record))) => self.take(record),
-            Ok(Some(Fetched::Drained(partition))) => self.hand_over(partition),
-            Ok(None) => self.hand_over_all(),
-            Err(FetchError::Transient(error)) => tracing::debug!(error, "polling chat.events"),
+        let fetched = match self.fetcher.poll(patience) {
+            Ok(fetched) => fetched,
+            Err(FetchError::Transient(error)) => {
+                self.troubled = true;
+                self.brokers.failed(format!("reading chat.events: {error}"));
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
+        };
+        // That nothing came says nothing.
+        if fetched.is_some() && std::mem::take(&mut self.troubled) {
+            self.brokers.answered(Instant::now());
+        }
+        match fetched {
+            Some(Fetched::Record(record)) => self.take(record),
+            Some(Fetched::Drained(partition)) => self.hand_over(partition),
+            // Reading goes on by itself; what is read again has no higher mark.
+            Some(Fetched::Resumed(_)) => {}
+            None => self.hand_over_all(),
         }
         Ok(())
     }
@@ -153,8 +165,10 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         let Some(reading) = self.reading.get_mut(&partition) else {
             return;
         };
-        reading.take(record);
-        if reading.events.len() >= SLICE_EVENTS {
+        let lane = &self.lanes[reading.lane];
+        let grown = reading.take(record);
+        lane.queued.fetch_add(grown, Ordering::Relaxed);
+        if reading.is_full() || lane.paused {
             self.hand_over(partition);
         }
     }
@@ -163,7 +177,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         let moved: Vec<_> = self
             .reading
             .iter()
-            .filter(|(_, reading)| reading.moved)
+            .filter(|(_, reading)| reading.has_moved())
             .map(|(p, _)| *p)
             .collect();
         for partition in moved {
@@ -175,100 +189,136 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         let Some(reading) = self
             .reading
             .get_mut(&partition)
-            .filter(|reading| reading.moved)
+            .filter(|reading| reading.has_moved())
         else {
             return;
         };
         let lane = &self.lanes[reading.lane];
         let feed = reading.cut(partition);
-        lane.queued.fetch_add(feed.bytes, Ordering::Relaxed);
         // A lane that is gone takes the whole projection with it.
         let _ = lane.sender.send(feed);
     }
 
     /// Pauses the partitions of lanes that hold too much, and lets them go on at half of it.
     fn balance(&mut self) -> Result<(), KafkaFault> {
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
+        for number in 0..self.lanes.len() {
+            let lane = &mut self.lanes[number];
             let queued = lane.queued.load(Ordering::Relaxed);
             let pause = if lane.paused {
                 queued > self.max_queued_bytes / 2
             } else {
                 queued > self.max_queued_bytes
             };
-            if pause == lane.paused {
-                continue;
+            if pause != lane.paused {
+                lane.paused = pause;
+                self.hold(number, pause)?;
             }
-            lane.paused = pause;
-            for (partition, _) in self.reading.iter().filter(|(_, r)| r.lane == number) {
-                if pause {
-                    self.fetcher.pause(*partition)?;
-                } else {
-                    self.fetcher.resume(*partition)?;
-                }
+        }
+        Ok(())
+    }
+
+    /// Pauses a lane's partitions, or ends that. What they have open is handed over: it counts as queued, and nothing else
+    /// would close it while they are paused.
+    fn hold(&mut self, lane: usize, pause: bool) -> Result<(), KafkaFault> {
+        let of_lane = |(partition, reading): (&Partition, &Reading)| {
+            (reading.lane == lane).then_some(*partition)
+        };
+        let partitions: Vec<Partition> = self.reading.iter().filter_map(of_lane).collect();
+        for partition in partitions {
+            if pause {
+                self.fetcher.pause(partition)?;
+                self.hand_over(partition);
+            } else {
+                self.fetcher.resume(partition)?;
             }
         }
         Ok(())
     }
 }
 
-impl Reading {
-    fn new(lane: usize, run: Run, at: Position) -> Self {
-        Self {
-            lane,
-            run,
-            marks: RisingMarks::above(at.mark),
-            next: at.next,
-            events: Vec::new(),
-            poison: Vec::new(),
-            bytes: 0,
-            moved: false,
+#[cfg(test)]
+mod tests {
+    use event_log::KafkaConfig;
+    use schemas::topics::Topic;
+
+    use super::*;
+    use crate::reading::tests::{record, value};
+
+    const LIMIT: usize = 1 << 20;
+
+    type OneLane = FetchLoop<fn(Partition) -> usize>;
+
+    /// One lane; nobody listens at the brokers' address.
+    fn fetch_loop() -> (OneLane, mpsc::UnboundedReceiver<Feed>) {
+        let kafka = KafkaConfig {
+            brokers: "127.0.0.1:1".to_owned(),
+            ..KafkaConfig::default()
+        };
+        let fetcher = Fetcher::new(&kafka, Topic::Events).unwrap();
+        let (_, commands) = sync_mpsc::channel();
+        let (sender, feeds) = mpsc::unbounded_channel();
+        let lane = LaneFeed {
+            sender,
+            queued: Arc::default(),
+            paused: false,
+        };
+        let lane_of: fn(Partition) -> usize = |_| 0;
+        let brokers = Brokers::default();
+        let mut fetch = FetchLoop::new(fetcher, commands, vec![lane], lane_of, LIMIT, brokers);
+        for partition in Partition::all() {
+            let at = Position::default();
+            fetch
+                .obey(Command::Start {
+                    partition,
+                    at,
+                    run: 1,
+                })
+                .unwrap();
         }
+        (fetch, feeds)
     }
 
-    fn take(&mut self, record: Record) {
-        self.moved = true;
-        self.next = NextOffset::after(record.offset);
-        // What a record weighs in memory beside its value, about.
-        self.bytes += record.bytes().len() + 128;
-        match parse(&record) {
-            Ok(event) => {
-                if self.marks.admit(event.src.mark) && event.body != Body::Progress {
-                    self.events.push(LogEvent {
-                        offset: record.offset,
-                        event,
-                    });
+    fn queued(fetch: &OneLane) -> usize {
+        fetch.lanes[0].queued.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn open_slices_of_all_partitions_count_as_queued() {
+        let (mut fetch, mut feeds) = fetch_loop();
+        // Junk, so that it belongs nowhere else.
+        let mut taken = 0;
+        'filling: for offset in 0..100 {
+            for partition in 0..64 {
+                fetch.take(value(partition, offset, vec![0xff; 16 << 10]));
+                fetch.balance().unwrap();
+                taken += 16 << 10;
+                if fetch.lanes[0].paused {
+                    break 'filling;
                 }
             }
-            Err(wrong) => self.poison.push(Poison { record, wrong }),
         }
+        assert!(
+            taken <= LIMIT + (32 << 10),
+            "{taken} bytes before the pause"
+        );
+        // It is all with the lane, which can take it and so end the pause.
+        let mut handed = 0;
+        while let Ok(feed) = feeds.try_recv() {
+            handed += feed.bytes;
+        }
+        assert_eq!(handed, queued(&fetch));
+        fetch.lanes[0].queued.fetch_sub(handed, Ordering::Relaxed);
+        fetch.balance().unwrap();
+        assert!(!fetch.lanes[0].paused);
     }
 
-    fn cut(&mut self, partition: Partition) -> Feed {
-        self.moved = false;
-        let behind = Position {
-            next: self.next,
-            mark: self.marks.highest().unwrap_or_default(),
-        };
-        Feed {
-            run: self.run,
-            slice: Slice {
-                partition,
-                events: std::mem::take(&mut self.events),
-                behind,
-            },
-            poison: std::mem::take(&mut self.poison),
-            bytes: std::mem::take(&mut self.bytes),
-        }
-    }
-}
-
-/// An event, in the partition where it belongs: in another one its rows would be out of every reader's sight.
-fn parse(record: &Record) -> Result<Event, String> {
-    let event = Event::parse(record.bytes(), record.timestamp).map_err(|e| e.to_string())?;
-    match event.conversation().map(Partition::of) {
-        Some(right) if right != record.partition => {
-            Err(format!("its conversation belongs to partition {right}"))
-        }
-        _ => Ok(event),
+    #[test]
+    fn what_is_dropped_with_its_partition_is_no_longer_queued() {
+        let (mut fetch, _feeds) = fetch_loop();
+        let partition = 3_i64.try_into().unwrap();
+        fetch.take(record(3, 0, 100));
+        assert!(queued(&fetch) > 100);
+        fetch.obey(Command::Stop { partition }).unwrap();
+        assert_eq!(queued(&fetch), 0);
     }
 }

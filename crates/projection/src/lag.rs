@@ -1,12 +1,21 @@
 //! How far a projection is behind, for people: group offsets and gauges. Nothing resumes from either.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use event_log::{GroupMember, KafkaConfig, KafkaFault, LogReader, NextOffset};
 use schemas::{Partition, topics::Topic};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
+
+use crate::brokers::Brokers;
 
 const REPORT_EVERY: Duration = Duration::from_secs(2);
+
+/// After this long without an answer the brokers count as away.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What each owned partition has in the store.
 pub(crate) type Done = BTreeMap<Partition, NextOffset>;
@@ -16,6 +25,7 @@ pub(crate) async fn report(
     kafka: KafkaConfig,
     group: String,
     member: GroupMember,
+    brokers: Brokers,
     mut done: watch::Receiver<Done>,
 ) -> Result<(), KafkaFault> {
     let reader = Arc::new(LogReader::new(&kafka)?);
@@ -27,8 +37,8 @@ pub(crate) async fn report(
             member.note(*partition, *next);
         }
         member.commit_noted();
-        // A broker that is away has no lag to tell.
-        if more && let Ok(ends) = reader.ends(Topic::Events).await {
+        // Brokers that are away have no lag to tell.
+        if more && let Some(ends) = ask_ends(&reader, &brokers).await {
             set_gauges(&kafka, &group, &now, &ends);
         }
     }
@@ -36,12 +46,25 @@ pub(crate) async fn report(
     Ok(())
 }
 
+/// Where the log ends, if the brokers answer; that they do not is noted.
+async fn ask_ends(reader: &Arc<LogReader>, brokers: &Brokers) -> Option<BTreeMap<Partition, i64>> {
+    let asked = Instant::now();
+    let why = match timeout(PATIENCE, reader.ends(Topic::Events)).await {
+        Ok(Ok(ends)) => {
+            brokers.answered(asked);
+            return Some(ends);
+        }
+        Ok(Err(fault)) => fault.to_string(),
+        Err(_elapsed) => "Kafka does not answer".to_owned(),
+    };
+    brokers.failed(why);
+    None
+}
+
 /// Waits for the next report's time; `false` once every lane has ended.
 async fn still_running(done: &mut watch::Receiver<Done>) -> bool {
     let every_lane_ended = async { while done.changed().await.is_ok() {} };
-    tokio::time::timeout(REPORT_EVERY, every_lane_ended)
-        .await
-        .is_err()
+    timeout(REPORT_EVERY, every_lane_ended).await.is_err()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]

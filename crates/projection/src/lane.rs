@@ -19,7 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Settings, Sink, SinkError,
+    Coverage, Settings, Sink, SinkError,
     dead_letters::DeadLetters,
     fetch::{self, Feed, Run},
     lag::Done,
@@ -34,6 +34,14 @@ pub(crate) enum LaneCommand {
     Assign(Vec<Partition>),
     /// The barrier opens when every lane has dropped its share of it.
     Revoke(Vec<Partition>, Arc<Released>),
+}
+
+/// What a lane asks of its sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Errand {
+    Resume,
+    Flush,
+    Verify,
 }
 
 /// The lane's ends of what connects it to the others.
@@ -58,7 +66,10 @@ pub(crate) struct Lane<S> {
     /// What was absorbed since the last flush, and since when.
     absorbed: BTreeMap<Partition, NextOffset>,
     oldest_absorbed: Instant,
+    /// When the sink was last asked whether the store stands where it was left.
     verified: Instant,
+    /// The part of the store that the sink goes on without.
+    left_out: Option<String>,
     retry_at: Instant,
     retry_after: Duration,
 }
@@ -75,6 +86,7 @@ impl<S: Sink> Lane<S> {
             absorbed: BTreeMap::new(),
             oldest_absorbed: now,
             verified: now,
+            left_out: None,
             retry_at: now,
             retry_after: FIRST_RETRY,
         }
@@ -83,22 +95,22 @@ impl<S: Sink> Lane<S> {
     /// Runs until `soft` is cancelled; what is held then is written, within a deadline.
     pub(crate) async fn run(mut self, soft: CancellationToken) -> Result<(), String> {
         loop {
-            let due = self.due_at();
+            let (errand, due) = self.next_errand();
             tokio::select! {
                 biased;
-                () = soft.cancelled() => {
-                    self.last_flush().await;
-                    return Ok(());
-                }
+                () = soft.cancelled() => return self.last_flush().await,
                 command = self.wires.commands.recv() => match command {
-                    Some(command) => self.obey(command).await,
+                    Some(command) => self.obey(command).await?,
                     None => return Ok(()),
                 },
                 feed = self.wires.feeds.recv(), if self.takes_more() => match feed {
                     Some(feed) => self.take(feed, &soft).await,
                     None => return Ok(()),
                 },
-                () = tokio::time::sleep_until(due) => self.act().await?,
+                () = tokio::time::sleep_until(due) => {
+                    let outcome = self.perform(errand).await;
+                    self.settle(errand, outcome)?;
+                }
             }
         }
     }
@@ -111,42 +123,55 @@ impl<S: Sink> Lane<S> {
         self.owned.values().any(Option::is_none)
     }
 
-    /// When [`Self::act`] has something to do next.
-    fn due_at(&self) -> Instant {
-        let wanted = if self.resuming() {
-            self.retry_at
-        } else if self.absorbed.is_empty() {
-            self.verified + self.settings.verify_every
+    /// What to ask of the sink next, and when. An overdue look at the store goes before a flush: one that fails for long
+    /// must not keep it away.
+    fn next_errand(&self) -> (Errand, Instant) {
+        let verify_at = self.verified + self.settings.verify_every;
+        let (errand, wanted) = if self.resuming() {
+            (Errand::Resume, self.retry_at)
+        } else if self.absorbed.is_empty() || verify_at <= Instant::now() {
+            (Errand::Verify, verify_at)
         } else if self.takes_more() {
-            self.oldest_absorbed + self.settings.interval
+            let flush_at = self.oldest_absorbed + self.settings.interval;
+            [(Errand::Flush, flush_at), (Errand::Verify, verify_at)]
+                .into_iter()
+                .min_by_key(|(_, at)| *at)
+                .expect("there are two")
         } else {
-            self.oldest_absorbed
+            (Errand::Flush, self.oldest_absorbed)
         };
-        wanted.max(self.retry_at)
+        (errand, wanted.max(self.retry_at))
     }
 
-    async fn act(&mut self) -> Result<(), String> {
-        let outcome = if self.resuming() {
-            self.resume().await
-        } else if self.absorbed.is_empty() {
-            self.verified = Instant::now();
-            self.sink.verify().await
-        } else {
-            self.flush().await
-        };
-        self.judge(outcome)
+    async fn perform(&mut self, errand: Errand) -> Result<Coverage, SinkError> {
+        match errand {
+            Errand::Resume => {
+                self.resume().await?;
+                Ok(self
+                    .left_out
+                    .clone()
+                    .map_or(Coverage::Whole, Coverage::Without))
+            }
+            Errand::Flush => self.sink.flush().await,
+            Errand::Verify => {
+                self.verified = Instant::now();
+                self.sink.verify().await
+            }
+        }
     }
 
-    async fn obey(&mut self, command: LaneCommand) {
+    async fn obey(&mut self, command: LaneCommand) -> Result<(), String> {
         match command {
             LaneCommand::Assign(partitions) => {
                 self.owned
                     .extend(partitions.into_iter().map(|partition| (partition, None)));
+                Ok(())
             }
             LaneCommand::Revoke(partitions, released) => {
-                self.last_flush().await;
+                let flushed = self.last_flush().await;
                 self.release(&partitions);
                 drop(released);
+                flushed
             }
         }
     }
@@ -209,51 +234,79 @@ impl<S: Sink> Lane<S> {
         self.sink.absorb(feed.slice);
     }
 
-    async fn flush(&mut self) -> Result<(), SinkError> {
-        self.sink.flush().await?;
-        self.verified = Instant::now();
-        let absorbed = std::mem::take(&mut self.absorbed);
-        self.wires.done.send_modify(|done| done.extend(absorbed));
-        Ok(())
-    }
-
-    /// What cannot be written in time is dropped: whoever goes on reads it again from the store's position.
-    async fn last_flush(&mut self) {
+    /// A flush with a deadline. What is not written by then is dropped with the partitions: whoever goes on reads it again
+    /// from the store's position.
+    async fn last_flush(&mut self) -> Result<(), String> {
         if self.absorbed.is_empty() {
-            return;
+            return Ok(());
         }
-        match tokio::time::timeout(LAST_FLUSH, self.flush()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::info!(%error, "the last flush failed"),
-            Err(_) => tracing::info!("the last flush took too long"),
-        }
+        let flush = tokio::time::timeout(LAST_FLUSH, self.sink.flush());
+        let outcome = flush.await.unwrap_or_else(|_| {
+            let late = "a flush before partitions are let go took too long";
+            Err(SinkError::Transient(late.to_owned()))
+        });
+        self.settle(Errand::Flush, outcome)
     }
 
-    fn judge(&mut self, outcome: Result<(), SinkError>) -> Result<(), String> {
+    /// What follows from what the sink answered, whenever it was asked.
+    fn settle(
+        &mut self,
+        errand: Errand,
+        outcome: Result<Coverage, SinkError>,
+    ) -> Result<(), String> {
         match outcome {
-            Ok(()) => {
-                self.retry_after = FIRST_RETRY;
-                self.wires
-                    .fault
-                    .send_if_modified(|fault| fault.take().is_some());
-                Ok(())
+            Ok(coverage) => {
+                if errand == Errand::Flush {
+                    self.note_flushed(&coverage);
+                }
+                self.go_on(coverage);
             }
             Err(SinkError::Transient(error)) => {
                 self.retry_at = Instant::now() + self.retry_after;
                 self.retry_after = (self.retry_after * 2).min(LONGEST_RETRY);
                 self.stand_still(error);
-                Ok(())
             }
-            Err(SinkError::Moved(why)) => {
-                tracing::warn!(why, "reading positions anew");
-                self.retry_at = Instant::now() + FIRST_RETRY;
-                self.absorbed.clear();
-                for run in self.owned.values_mut() {
-                    *run = None;
-                }
-                Ok(())
-            }
-            Err(SinkError::Fatal(error)) => Err(error),
+            Err(SinkError::Moved(why)) => self.start_over(&why),
+            Err(SinkError::Fatal(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// A part of the store that was left out does not have it: then this projection is still behind.
+    fn note_flushed(&mut self, coverage: &Coverage) {
+        let absorbed = std::mem::take(&mut self.absorbed);
+        if *coverage == Coverage::Whole {
+            self.wires.done.send_modify(|done| done.extend(absorbed));
+        }
+    }
+
+    fn go_on(&mut self, coverage: Coverage) {
+        self.left_out = match coverage {
+            Coverage::Whole => None,
+            Coverage::Without(part) => Some(part),
+        };
+        // While something waits, only a flush says whether it can be written.
+        if !self.absorbed.is_empty() {
+            return;
+        }
+        self.retry_after = FIRST_RETRY;
+        let fault = self
+            .left_out
+            .as_ref()
+            .map(|part| format!("going on without {part}"));
+        self.wires.fault.send_if_modified(|shown| {
+            let changed = *shown != fault;
+            *shown = fault;
+            changed
+        });
+    }
+
+    fn start_over(&mut self, why: &str) {
+        tracing::warn!(why, "reading positions anew");
+        self.retry_at = Instant::now() + FIRST_RETRY;
+        self.absorbed.clear();
+        for run in self.owned.values_mut() {
+            *run = None;
         }
     }
 

@@ -50,9 +50,21 @@ pub enum SinkError {
     Fatal(String),
 }
 
+/// How much of its store a call of a sink reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Coverage {
+    /// All of it.
+    Whole,
+    /// A part cannot be used and was left out; the rest goes on without it. The text says which part, and why. Once it can
+    /// be used again the sink says [`SinkError::Moved`].
+    Without(String),
+}
+
 /// A store's side of a projection: takes slices into memory, and writes them with their positions.
 pub trait Sink: Send + 'static {
-    /// Reads from the store where each of `partitions` goes on, and forgets everything held for them.
+    /// Reads from the store where each of `partitions` goes on, and forgets everything held for them. Only this call may
+    /// change from where partitions are read.
     fn resume(
         &mut self,
         partitions: &[Partition],
@@ -64,12 +76,13 @@ pub trait Sink: Send + 'static {
     /// How many rows (or what the sink counts in) wait to be written.
     fn pending(&self) -> usize;
 
-    /// Writes what was absorbed, data and positions at once. After an error it is all still held.
-    fn flush(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
+    /// Writes what was absorbed, data and positions at once. After a transient error, or if it is dropped half-way, what
+    /// was not written is still held. What an error asks for is to be done, whatever the flush was for.
+    fn flush(&mut self) -> impl Future<Output = Result<Coverage, SinkError>> + Send;
 
-    /// Called while nothing waits: does the store still stand where it was left? One that came back older must be
-    /// noticed also when no new event comes.
-    fn verify(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
+    /// Does the store still stand where it was left? Called every so often, also between flushes: one that came back older
+    /// must be noticed when no new event comes, and in partitions that do not move.
+    fn verify(&mut self) -> impl Future<Output = Result<Coverage, SinkError>> + Send;
 
     /// Forgets everything held for `partitions`: they are somebody else's.
     fn release(&mut self, partitions: &[Partition]);

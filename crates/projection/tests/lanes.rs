@@ -12,7 +12,7 @@ use event_log::{
     Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
 };
 use native_stack::TestServers;
-use projection::{Position, Settings, Sink, SinkError, Slice, Status};
+use projection::{Coverage, Position, Settings, Sink, SinkError, Slice, Status};
 use schemas::{
     Mid, Ordinal, Partition, TimestampMs, dead_letter,
     event::{Body, Event, Message, Source, SrcMark},
@@ -29,6 +29,8 @@ struct Kept {
     /// What the next flushes answer.
     faults: VecDeque<SinkError>,
     flushes: usize,
+    /// How many slices with events were taken into memory.
+    absorbed: usize,
 }
 
 struct MemorySink {
@@ -50,6 +52,7 @@ impl Sink for MemorySink {
     }
 
     fn absorb(&mut self, slice: Slice) {
+        self.kept.lock().unwrap().absorbed += usize::from(!slice.events.is_empty());
         self.held.push(slice);
     }
 
@@ -57,7 +60,7 @@ impl Sink for MemorySink {
         self.held.iter().map(|slice| slice.events.len()).sum()
     }
 
-    async fn flush(&mut self) -> Result<(), SinkError> {
+    async fn flush(&mut self) -> Result<Coverage, SinkError> {
         let mut kept = self.kept.lock().unwrap();
         kept.flushes += 1;
         if let Some(fault) = kept.faults.pop_front() {
@@ -71,16 +74,16 @@ impl Sink for MemorySink {
                 .or_default()
                 .extend(offsets);
         }
-        Ok(())
+        Ok(Coverage::Whole)
     }
 
-    async fn verify(&mut self) -> Result<(), SinkError> {
+    async fn verify(&mut self) -> Result<Coverage, SinkError> {
         self.kept
             .lock()
             .unwrap()
             .faults
             .pop_front()
-            .map_or(Ok(()), Err)
+            .map_or(Ok(Coverage::Whole), Err)
     }
 
     fn release(&mut self, partitions: &[Partition]) {
@@ -114,10 +117,14 @@ impl World {
     }
 
     async fn append(&self, value: &[u8]) -> i64 {
+        self.append_to(partition(), value).await
+    }
+
+    async fn append_to(&self, partition: Partition, value: &[u8]) -> i64 {
         let (fate, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.kafka.topic(Topic::Events),
-            partition: partition(),
+            partition,
             key: b"1,2",
             value: Some(value),
             timestamp: Some(TimestampMs(1)),
@@ -128,16 +135,22 @@ impl World {
     }
 
     async fn message(&self, src: i64) -> i64 {
+        self.message_to(2, src).await
+    }
+
+    /// From user 1, into the partition of that conversation.
+    async fn message_to(&self, destid: i64, src: i64) -> i64 {
         let message = Message {
             srcid: 1.try_into().unwrap(),
-            destid: 2.try_into().unwrap(),
+            destid: destid.try_into().unwrap(),
             client_msg_id: format!("{src}").try_into().unwrap(),
             msg: "x".to_owned(),
             mid: Mid::try_from(src + 1).unwrap(),
             n: Ordinal::try_from(src + 1).unwrap(),
         };
-        self.append(&event(src, Body::Message(message)).encode())
-            .await
+        let partition = Partition::of(message.conversation());
+        let event = event(src, Body::Message(message));
+        self.append_to(partition, &event.encode()).await
     }
 
     async fn progress(&self, src: i64) -> i64 {
@@ -146,6 +159,17 @@ impl World {
 
     /// Runs one projection with two lanes until `soft` is cancelled.
     fn project(&self, kept: &Arc<Mutex<Kept>>, soft: &CancellationToken) -> Projection {
+        let often = Duration::from_millis(20);
+        self.project_every(often, kept, soft)
+    }
+
+    /// `interval` is how long something waits for its flush; looks at the store are a little rarer.
+    fn project_every(
+        &self,
+        interval: Duration,
+        kept: &Arc<Mutex<Kept>>,
+        soft: &CancellationToken,
+    ) -> Projection {
         let sinks = (0..2)
             .map(|_| MemorySink {
                 kept: Arc::clone(kept),
@@ -155,8 +179,8 @@ impl World {
         let settings = Settings {
             group: "p".to_owned(),
             max_pending: 50,
-            interval: Duration::from_millis(20),
-            verify_every: Duration::from_millis(50),
+            interval,
+            verify_every: interval * 5 / 2,
             max_queued_bytes: 4096,
         };
         let (kafka, soft) = (self.kafka.clone(), soft.clone());
@@ -283,4 +307,62 @@ async fn a_sink_that_cannot_go_on_ends_the_projection() {
     let running = world.project(&kept, &CancellationToken::new());
     let error = running.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("another world"), "{error}");
+}
+
+/// Two members, of which the first holds events of all partitions, nothing flushed, when the second takes its share.
+/// Its two lanes' last flushes answer with `faults`.
+async fn a_revoke_with_faults(
+    world: &World,
+    kept: &Arc<Mutex<Kept>>,
+    faults: [SinkError; 2],
+) -> [(Projection, CancellationToken); 2] {
+    let never = Duration::from_secs(3600);
+    let member = || {
+        let soft = CancellationToken::new();
+        (world.project_every(never, kept, &soft), soft)
+    };
+    let first = member();
+    for destid in 1..=64 {
+        assert_eq!(world.message_to(destid, 0).await, 0);
+    }
+    until("all is absorbed", || kept.lock().unwrap().absorbed == 64).await;
+    kept.lock().unwrap().faults.extend(faults);
+    let second = member();
+    until("both lanes were flushed", || {
+        kept.lock().unwrap().flushes >= 2
+    })
+    .await;
+    [first, second]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_last_flush_says_counts_for_the_partitions_that_stay() {
+    let world = World::new().await;
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let moved = || SinkError::Moved("a part of the store is back".to_owned());
+    let members = a_revoke_with_faults(&world, &kept, [moved(), moved()]).await;
+    until("all is read again, by whoever has it now", || {
+        kept.lock().unwrap().absorbed >= 128
+    })
+    .await;
+    for (running, soft) in members {
+        soft.cancel();
+        running.await.unwrap().unwrap();
+    }
+    let kept = kept.lock().unwrap();
+    assert_eq!(kept.offsets.len(), 64);
+    assert!(kept.offsets.values().all(|offsets| *offsets == [0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_last_flush_that_cannot_go_on_ends_the_projection() {
+    let world = World::new().await;
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let fatal = || SinkError::Fatal("the tables are of another world".to_owned());
+    let [(first, _), (second, soft)] =
+        a_revoke_with_faults(&world, &kept, [fatal(), fatal()]).await;
+    let error = first.await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("another world"), "{error}");
+    soft.cancel();
+    second.await.unwrap().unwrap();
 }

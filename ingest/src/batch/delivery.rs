@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use event_log::{DeliveryFailure, OnDelivery};
+use event_log::{Delivery, OnDelivery, placed};
 use tokio::time::Instant;
 
 use super::results::Results;
@@ -32,11 +32,44 @@ impl LineDelivery {
 }
 
 impl OnDelivery for LineDelivery {
-    fn delivered(self, outcome: Result<i64, DeliveryFailure>) {
+    fn delivered(self, outcome: Delivery) {
         drop(self.room);
+        let outcome = placed(outcome);
         if let (Some(at), Ok(_)) = (self.sampled_at, &outcome) {
             self.results.metrics.line_delivered(at.elapsed());
         }
         self.results.complete(self.index, self.kind, outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        batch::{
+            slots::Failure,
+            state::{LineResult, held_bytes},
+        },
+        metrics::IngestMetrics,
+        room::Room,
+    };
+
+    #[tokio::test]
+    async fn an_offset_that_is_not_known_is_an_unknown_outcome_and_no_position() {
+        let room = Room::new(1000);
+        let results = Results::new(&room, Arc::new(IngestMetrics::new()));
+        let held = room.try_take(held_bytes(None)).unwrap();
+        let index = results.expect(1, 17.try_into().unwrap(), None, held);
+        let record = room.try_take(100).unwrap();
+        LineDelivery::new(&results, index, EventKind::Message, record).delivered(Ok(None));
+        let taken = results.take().await;
+        assert!(matches!(
+            taken[..],
+            [LineResult::Failed {
+                line: 1,
+                failure: Failure::Unknown,
+                ..
+            }]
+        ));
     }
 }

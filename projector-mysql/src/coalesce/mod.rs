@@ -1,13 +1,14 @@
 //! Projections that keep the newest value per key: many events become one row.
 
 mod contact;
+mod database;
 mod open_read;
 mod read_mark;
 mod sink;
 mod target;
 
 pub(crate) use contact::Contact;
-use message_store::{MessageStore, ResumeMove, Shard, Sink, StoreError};
+use message_store::{MessageStore, ResumeMove, Shard, StoreError};
 pub(crate) use read_mark::ReadMark;
 use schemas::{
     ConversationId, Partition, TimestampMs,
@@ -19,8 +20,6 @@ pub(crate) use sink::CoalescingSink;
 pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
     /// What there is one row of.
     type Key: Ord + Send + Sync;
-    /// Whose resume offsets move with it.
-    const SINK: Sink;
     /// Whether a read position has to have its ordinal before it may be written.
     const NEEDS_ORDINALS: bool;
 

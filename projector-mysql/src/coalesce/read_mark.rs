@@ -1,6 +1,6 @@
 use std::iter;
 
-use message_store::{MessageStore, ReadMids, ReadRow, ResumeMove, Shard, Sink, StoreError};
+use message_store::{MessageStore, ReadMids, ReadRow, ResumeMove, Shard, StoreError};
 use schemas::{
     ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
     event::{Message, ReadPosition},
@@ -14,7 +14,6 @@ pub(crate) struct ReadMark(ReadRow);
 
 impl MergedRow for ReadMark {
     type Key = (UserId, ConversationId);
-    const SINK: Sink = Sink::Reads;
     const NEEDS_ORDINALS: bool = false;
 
     fn of_message(_: &Message, _: TimestampMs) -> impl Iterator<Item = Self> {

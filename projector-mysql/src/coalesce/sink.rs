@@ -1,150 +1,118 @@
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use message_store::{MessageStore, Resume, Shard, StoreError};
-use projection::{Position, Sink, SinkError, Slice};
+use message_store::Resume;
+use projection::{Coverage, LogEvent, Position, Sink, SinkError, Slice};
 use schemas::Partition;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    MergedRow, open_read,
+    MergedRow,
+    database::{Database, Deed},
+    open_read,
     open_read::OpenRead,
     target::{Target, Told, told},
 };
 use crate::{
-    ledger::{position_of, resume_of},
-    metrics,
+    ledger::{Place, position_of, resume_of},
     outcome::{Gravest, sink_error},
 };
-
-/// After so many failures in a row the others go on without a database.
-const PATIENCE: u32 = 3;
-
-/// How often a database that was set aside is asked whether it is back.
-const KNOCK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps the newest value per row in memory, and writes it to one database or to several.
 ///
 /// Every database is written by itself and moves every partition, also where it has no row of it (PROTOCOL M1). Where
-/// there are several, one that cannot be used is set aside; once it answers again, everything resumes from the lowest.
+/// there are several, one that cannot be used is set aside; once it takes writes again, everything resumes from the lowest.
 pub(crate) struct CoalescingSink<R: MergedRow> {
-    store: MessageStore,
-    topic: String,
-    targets: Vec<Target<R>>,
-    /// Databases that were set aside, each with one who waits until it answers.
-    aside: BTreeMap<Shard, AbortOnDropHandle<()>>,
-    verify_every: Duration,
-    verified: Instant,
+    databases: Vec<Database<R>>,
 }
 
 impl<R: MergedRow> CoalescingSink<R> {
-    pub(crate) fn new(
-        store: MessageStore,
-        shards: &[Shard],
-        topic: &str,
-        verify_every: Duration,
-    ) -> Self {
+    /// One or more places of the same store, sink and topic.
+    pub(crate) fn new(places: Vec<Place>) -> Self {
         Self {
-            store,
-            topic: topic.to_owned(),
-            targets: shards.iter().copied().map(Target::new).collect(),
-            aside: BTreeMap::new(),
-            verify_every,
-            verified: Instant::now(),
+            databases: places.into_iter().map(Database::new).collect(),
         }
     }
 
-    /// Where each database that is in use stands.
-    async fn read_positions(
-        &self,
-        partitions: &[Partition],
-    ) -> Vec<(usize, Result<BTreeMap<Partition, Resume>, StoreError>)> {
-        let asked = self.in_use().map(async |index| {
-            let shard = self.targets[index].shard;
-            let read = self
-                .store
-                .read_resume(shard, R::SINK, &self.topic, partitions);
-            (index, read.await)
-        });
-        join_all(asked).await
+    fn targets(&self) -> impl Iterator<Item = &Target<R>> {
+        self.databases.iter().filter_map(Database::target)
     }
 
-    fn in_use(&self) -> impl Iterator<Item = usize> {
-        let is_used = |(_, target): &(usize, &Target<R>)| !self.aside.contains_key(&target.shard);
-        self.targets
-            .iter()
-            .enumerate()
-            .filter(is_used)
-            .map(|(index, _)| index)
+    fn targets_mut(&mut self) -> impl Iterator<Item = &mut Target<R>> {
+        self.databases.iter_mut().filter_map(Database::target_mut)
+    }
+
+    /// The databases in use, by index, with what is held for them.
+    fn in_use(&self) -> impl Iterator<Item = (usize, &Place, &Target<R>)> {
+        let all = self.databases.iter().enumerate();
+        all.filter_map(|(index, database)| {
+            let target = database.target()?;
+            Some((index, &database.place, target))
+        })
     }
 
     /// Reading goes on where the database that is furthest behind stands, with the mark that it has itself.
     fn lowest(&self, partition: Partition) -> Position {
-        let stands_at = |index: usize| self.targets[index].ledger.stands_at(partition);
         let lowest = self
-            .in_use()
-            .filter_map(stands_at)
+            .targets()
+            .filter_map(|target| target.ledger.stands_at(partition))
             .min_by_key(|at| at.next_offset);
         position_of(lowest.unwrap_or_default())
     }
 
-    /// Goes on without this database. What is held for it is dropped: the log has it.
-    fn set_aside(&mut self, index: usize, why: &SinkError) {
-        let target = &mut self.targets[index];
-        let shard = target.shard;
-        tracing::warn!(database = shard.get(), sink = R::SINK.name(), %why, "going on without a database");
-        target.forget_all();
-        target.failures = 0;
-        metrics::set_aside(shard, true);
-        let (store, topic) = (self.store.clone(), self.topic.clone());
-        let knock = tokio::spawn(async move {
-            while store
-                .read_resume(shard, R::SINK, &topic, &[])
-                .await
-                .is_err()
-            {
-                tokio::time::sleep(KNOCK_EVERY).await;
-            }
-        });
-        self.aside.insert(shard, AbortOnDropHandle::new(knock));
+    /// What to make of a database that could not be used. After a while the others go on without it, and from where the
+    /// lowest of them stands: that may be far ahead.
+    fn judge(&mut self, index: usize, deed: Deed, error: SinkError) -> SinkError {
+        let others = self.targets().count() > 1;
+        let database = &mut self.databases[index];
+        let transient = matches!(error, SinkError::Transient(_));
+        if !(transient && database.has_failed(deed) && others) {
+            return error;
+        }
+        database.set_aside(&error);
+        SinkError::Moved(format!("database {} is set aside", database.number()))
     }
 
-    /// Fails if a database that was set aside answers again: everything is to be read from where that one stands.
-    fn look_aside(&mut self) -> Result<(), SinkError> {
-        let back = self.aside.iter().find(|(_, knock)| knock.is_finished());
-        match back.map(|(shard, _)| *shard) {
-            Some(shard) => {
-                self.readmit(shard);
-                Err(SinkError::Moved(format!(
-                    "database {} is back",
-                    shard.get()
-                )))
-            }
-            None => Ok(()),
+    /// Says so when a database that was set aside is back: everything is to be read from where that one stands. It is said
+    /// again until [`Sink::resume`] readmits it.
+    fn note_returns(&self, gravest: &mut Gravest) {
+        let is_used = self.targets().any(|target| !target.ledger.is_empty());
+        let back = self.databases.iter().find(|database| database.is_back());
+        if let Some(database) = back.filter(|_| is_used) {
+            let number = database.number();
+            gravest.note(SinkError::Moved(format!("database {number} is back")));
         }
     }
 
-    fn readmit(&mut self, shard: Shard) {
-        self.aside.remove(&shard);
-        metrics::set_aside(shard, false);
+    /// Readmits whoever is back, provided that nothing is held or read on but what is to be resumed now: a database that
+    /// came back knows nothing of other partitions.
+    fn readmit(&mut self, resumed: &[Partition]) {
+        let all = self
+            .targets()
+            .flat_map(|target| target.ledger.partitions())
+            .all(|partition| resumed.contains(&partition));
+        if all {
+            let back = self
+                .databases
+                .iter_mut()
+                .filter(|database| database.is_back());
+            back.for_each(Database::readmit);
+        }
     }
 
-    /// What to make of a database that could not be used: others may go on without it after a while.
-    fn judge(&mut self, index: usize, error: SinkError, gravest: &mut Gravest) {
-        let target = &mut self.targets[index];
-        target.failures += 1;
-        let is_hopeless = matches!(error, SinkError::Transient(_)) && target.failures >= PATIENCE;
-        if is_hopeless && self.in_use().count() > 1 {
-            self.set_aside(index, &error);
+    fn coverage(&self) -> Coverage {
+        let left_out: Vec<String> = self
+            .databases
+            .iter()
+            .filter_map(Database::left_out)
+            .collect();
+        if left_out.is_empty() {
+            Coverage::Whole
         } else {
-            gravest.note(error);
+            Coverage::Without(left_out.join(", "))
         }
     }
 
-    fn absorb_event(&mut self, partition: Partition, event: &projection::LogEvent) {
+    fn absorb_event(&mut self, partition: Partition, event: &LogEvent) {
         let offset = event.offset;
         match told::<R>(event) {
             Told::Rows(rows) => {
@@ -169,19 +137,20 @@ impl<R: MergedRow> CoalescingSink<R> {
         partition: Partition,
         offset: i64,
     ) -> Option<&mut Target<R>> {
-        let shard = self.store.layout().shard_of(row.table());
-        let target = self
-            .targets
-            .iter_mut()
-            .find(|target| target.shard == shard)?;
+        let has_row = |database: &&mut Database<R>| {
+            let Place { store, shard, .. } = &database.place;
+            store.layout().shard_of(row.table()) == *shard
+        };
+        let target = self.databases.iter_mut().find(has_row)?.target_mut()?;
         target.lacks(partition, offset).then_some(target)
     }
 
     /// Looks up the ordinals of open read positions; why some stay open, where some do.
     async fn settle_open(&mut self) -> Option<String> {
-        let open = self.targets.iter().flat_map(Target::open);
-        let answers = open_read::settle(&self.store, &self.topic, open).await;
-        for target in &mut self.targets {
+        let Place { store, topic, .. } = &self.databases.first()?.place;
+        let open = self.targets().flat_map(Target::open);
+        let answers = open_read::settle(store, topic, open).await;
+        for target in self.targets_mut() {
             target.close(&answers.settled);
         }
         answers.waiting
@@ -189,29 +158,47 @@ impl<R: MergedRow> CoalescingSink<R> {
 
     /// Writes every database in use; the failures of some do not keep the others.
     async fn write_all(&mut self, gravest: &mut Gravest) {
-        let writes = self.in_use().map(async |index| {
-            let target = &self.targets[index];
-            (index, target.write(&self.store, &self.topic).await)
-        });
+        let writes = self
+            .in_use()
+            .map(async |(index, place, target)| (index, target.write(place).await));
         for (index, outcome) in join_all(writes).await {
             match outcome {
-                Ok(()) => self.targets[index].written(),
-                Err(error) => self.judge(index, sink_error(error), gravest),
+                Ok(()) => self.databases[index].has_written(),
+                Err(error) => gravest.note(self.judge(index, Deed::Write, sink_error(error))),
             }
         }
     }
 
     async fn compare_all(&mut self, gravest: &mut Gravest) {
-        self.verified = Instant::now();
-        let looks = self.in_use().map(async |index| {
-            let target = &self.targets[index];
-            (index, target.compare(&self.store, &self.topic).await)
-        });
+        let looks = self
+            .in_use()
+            .map(async |(index, place, target)| (index, place.compare(&target.ledger).await));
         for (index, outcome) in join_all(looks).await {
             match outcome {
-                Ok(()) => self.targets[index].failures = 0,
-                Err(error) => self.judge(index, error, gravest),
+                Ok(()) => self.databases[index].has_read(),
+                Err(error) => gravest.note(self.judge(index, Deed::Read, error)),
             }
+        }
+    }
+
+    /// Takes over where every database in use stands.
+    async fn resume_all(&mut self, partitions: &[Partition], gravest: &mut Gravest) {
+        let reads = self
+            .in_use()
+            .map(async |(index, place, _)| (index, place.read(partitions).await));
+        for (index, outcome) in join_all(reads).await {
+            match outcome {
+                Ok(found) => self.take_over(index, found),
+                Err(error) => gravest.note(self.judge(index, Deed::Read, error)),
+            }
+        }
+    }
+
+    fn take_over(&mut self, index: usize, found: BTreeMap<Partition, Resume>) {
+        let database = &mut self.databases[index];
+        database.has_read();
+        if let Some(target) = database.target_mut() {
+            target.resume(found);
         }
     }
 }
@@ -221,14 +208,9 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
         &mut self,
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, Position>, SinkError> {
-        let found = self.read_positions(partitions).await;
+        self.readmit(partitions);
         let mut gravest = Gravest::default();
-        for (index, outcome) in found {
-            match outcome {
-                Ok(found) => self.targets[index].resume(found),
-                Err(error) => self.judge(index, sink_error(error), &mut gravest),
-            }
-        }
+        self.resume_all(partitions, &mut gravest).await;
         gravest.into_result()?;
         Ok(partitions
             .iter()
@@ -241,39 +223,102 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
             self.absorb_event(slice.partition, event);
         }
         let behind = resume_of(slice.behind);
-        for target in &mut self.targets {
+        for target in self.targets_mut() {
             target.reach(slice.partition, behind);
         }
     }
 
     fn pending(&self) -> usize {
-        self.targets.iter().map(Target::held).sum()
+        self.targets().map(Target::held).sum()
     }
 
-    async fn flush(&mut self) -> Result<(), SinkError> {
-        self.look_aside()?;
+    async fn flush(&mut self) -> Result<Coverage, SinkError> {
         let waiting = self.settle_open().await;
         let mut gravest = Gravest::default();
         self.write_all(&mut gravest).await;
-        if self.verified.elapsed() >= self.verify_every {
-            self.compare_all(&mut gravest).await;
-        }
         if let Some(why) = waiting {
             gravest.note(SinkError::Transient(why));
         }
-        gravest.into_result()
+        self.note_returns(&mut gravest);
+        gravest.into_result()?;
+        Ok(self.coverage())
     }
 
-    async fn verify(&mut self) -> Result<(), SinkError> {
-        self.look_aside()?;
+    async fn verify(&mut self) -> Result<Coverage, SinkError> {
         let mut gravest = Gravest::default();
         self.compare_all(&mut gravest).await;
-        gravest.into_result()
+        self.note_returns(&mut gravest);
+        gravest.into_result()?;
+        Ok(self.coverage())
     }
 
     fn release(&mut self, partitions: &[Partition]) {
-        for target in &mut self.targets {
-            target.forget(partitions);
+        for database in &mut self.databases {
+            database.forget(partitions);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use message_store::{MessageStore, MySqlConfig, ServerConfig, Sink as StoreSink};
+
+    use super::*;
+    use crate::coalesce::Contact;
+
+    /// Two databases of a server that is not there; the first stands in partitions 1 and 2, the second is aside and back.
+    async fn sink() -> CoalescingSink<Contact> {
+        let config = MySqlConfig {
+            servers: vec![ServerConfig {
+                port: 1,
+                ..ServerConfig::default()
+            }],
+            databases: 2,
+            connect_timeout_ms: 100,
+            ..MySqlConfig::default()
+        };
+        let store = MessageStore::connect(&config);
+        let place = |shard| Place {
+            store: store.clone(),
+            shard,
+            sink: StoreSink::Contacts,
+            topic: "chat.events".to_owned(),
+        };
+        let places = store.layout().shards().map(place).collect();
+        let mut sink = CoalescingSink::new(places);
+        let found = BTreeMap::from(partitions().map(|p| (p, Resume::START)));
+        sink.take_over(0, found);
+        sink.databases[1].set_aside_and_back();
+        while !sink.databases[1].is_back() {
+            tokio::task::yield_now().await;
+        }
+        sink
+    }
+
+    fn partitions() -> [Partition; 2] {
+        [1_i64, 2].map(|n| n.try_into().unwrap())
+    }
+
+    #[tokio::test]
+    async fn that_a_database_is_back_is_said_until_everything_is_resumed() {
+        let mut sink = sink().await;
+        for _ in 0..2 {
+            let said = sink.flush().await;
+            assert!(matches!(said, Err(SinkError::Moved(_))), "{said:?}");
+            let said = sink.verify().await;
+            assert!(matches!(said, Err(SinkError::Moved(_))), "{said:?}");
+        }
+        // A part of what is read would leave the rest unknown to it.
+        assert!(sink.resume(&partitions()[..1]).await.is_err());
+        assert!(sink.databases[1].is_back());
+        assert!(sink.resume(&partitions()).await.is_err());
+        assert!(sink.databases[1].target().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_member_without_partitions_has_nothing_to_resume() {
+        let mut sink = sink().await;
+        sink.release(&partitions());
+        assert!(matches!(sink.flush().await, Ok(Coverage::Without(_))));
     }
 }

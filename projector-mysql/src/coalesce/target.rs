@@ -1,39 +1,39 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use message_store::{MessageStore, Resume, Shard, StoreError};
-use projection::{LogEvent, SinkError};
+use message_store::{Resume, StoreError};
+use projection::LogEvent;
 use schemas::{
     Partition,
     event::{Body, ReadPosition},
 };
 
 use super::{MergedRow, open_read::OpenRead};
-use crate::{ledger::Ledger, metrics::Batch, outcome::sink_error};
+use crate::{
+    ledger::{Ledger, Place},
+    metrics::Batch,
+};
 
-/// One database of a coalescing sink: where it stands, and what is held for it.
+/// What is held for a database in use, and where that stands.
 pub(crate) struct Target<R: MergedRow> {
-    pub(crate) shard: Shard,
     pub(crate) ledger: Ledger,
     rows: BTreeMap<R::Key, R>,
     open: Vec<OpenRead>,
     /// How far partitions with open read positions would be, were those settled.
     withheld: BTreeMap<Partition, Resume>,
-    /// How many times in a row it could not be used.
-    pub(crate) failures: u32,
 }
 
-impl<R: MergedRow> Target<R> {
-    pub(crate) fn new(shard: Shard) -> Self {
+impl<R: MergedRow> Default for Target<R> {
+    fn default() -> Self {
         Self {
-            shard,
             ledger: Ledger::default(),
             rows: BTreeMap::new(),
             open: Vec::new(),
             withheld: BTreeMap::new(),
-            failures: 0,
         }
     }
+}
 
+impl<R: MergedRow> Target<R> {
     /// Takes over where the database stands, and forgets what was held of these partitions.
     pub(crate) fn resume(&mut self, found: BTreeMap<Partition, Resume>) {
         let partitions: Vec<Partition> = found.keys().copied().collect();
@@ -49,10 +49,6 @@ impl<R: MergedRow> Target<R> {
         self.withheld
             .retain(|partition, _| !partitions.contains(partition));
         self.ledger.forget(partitions);
-    }
-
-    pub(crate) fn forget_all(&mut self) {
-        self.forget(&Partition::all().collect::<Vec<_>>());
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -107,39 +103,23 @@ impl<R: MergedRow> Target<R> {
 
     /// Writes what is held. Nothing is let go of: the caller may be dropped meanwhile, and then it is not known whether
     /// the database took it.
-    pub(crate) async fn write(&self, store: &MessageStore, topic: &str) -> Result<(), StoreError> {
+    pub(crate) async fn write(&self, place: &Place) -> Result<(), StoreError> {
         let rows: Vec<R> = self.rows.values().cloned().collect();
         let moves = self.ledger.moves();
         if rows.is_empty() && moves.is_empty() {
             return Ok(());
         }
-        let batch = Batch::begin(R::SINK, self.shard, rows.len());
-        let outcome = R::write(store, self.shard, topic, &rows, &moves).await;
+        let batch = Batch::begin(place.sink, place.shard, rows.len());
+        let outcome = R::write(&place.store, place.shard, &place.topic, &rows, &moves).await;
         batch.end(&outcome);
         outcome
     }
 
-    /// The database has taken what was held.
-    pub(crate) fn written(&mut self) {
-        self.ledger.moved();
-        self.rows.clear();
-        self.failures = 0;
-    }
-
-    /// Whether the database still stands where it was left.
-    pub(crate) async fn compare(&self, store: &MessageStore, topic: &str) -> Result<(), SinkError> {
-        let partitions = self.ledger.partitions();
-        let found = store
-            .read_resume(self.shard, R::SINK, topic, &partitions)
-            .await
-            .map_err(sink_error)?;
-        match self.ledger.contradicted_by(&found) {
-            Some(partition) => Err(SinkError::Moved(format!(
-                "database {} stands elsewhere in partition {partition}",
-                self.shard.get()
-            ))),
-            None => Ok(()),
-        }
+    /// The database has taken what was held; whether that was anything.
+    pub(crate) fn written(&mut self) -> bool {
+        let moved = self.ledger.moved();
+        let rows = std::mem::take(&mut self.rows);
+        moved || !rows.is_empty()
     }
 }
 

@@ -8,4 +8,5 @@ mod log;
 mod open_reads;
 mod outages;
 mod plain;
+mod refusals;
 mod world;

@@ -48,7 +48,15 @@ async fn an_event_for_an_expired_user_has_it_rebuilt_and_nothing_is_lost_between
         world.shows(DeviceClass::Pc, alice).await;
         world.shows(DeviceClass::Mobile, alice).await;
     }
-    assert!(world.connection().await.wanted().await.unwrap().is_empty());
+    assert!(
+        world
+            .connection()
+            .await
+            .wanted(10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     world.assert_exact(&[alice, bob, carol]).await;
     projector.stop().await;
 }

@@ -99,12 +99,10 @@ impl Chat {
         };
         let all = self.rows.len() as i64;
         ContactDelta {
-            last: self.rows.last().map(|row| LastMessage {
-                mid: row.message.mid,
-                ts: row.ts,
-                srcid: row.message.srcid,
-                preview: row.message.msg.clone(),
-            }),
+            last: self
+                .rows
+                .last()
+                .map(|row| LastMessage::of(&row.message, row.ts)),
             peer_n: self.peer_n(all),
             own_n: ordinal(all - self.peer_n(all).get()),
             pc_read: read(pc),

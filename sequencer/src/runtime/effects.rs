@@ -10,7 +10,6 @@ use event_log::{
     AppendRecord, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, OnDelivery,
     ProducerSettings,
 };
-use prost::Message as _;
 use schemas::{
     Partition,
     dead_letter::{self, Origin},
@@ -19,7 +18,11 @@ use schemas::{
     topics::Topic,
 };
 
-use crate::shell::{CHUNK_BYTES, DeadLetter, Failed, Io, Ticket, split};
+use super::{
+    snapshot_turns::SnapshotTurns,
+    snapshot_writer::{Job, SnapshotWriter},
+};
+use crate::shell::{DeadLetter, Failed, Io, SnapshotTicket, Ticket};
 
 /// Tells one start of a partition from the next: reports of an earlier shell must not reach a later one.
 pub(super) type Run = u64;
@@ -27,10 +30,11 @@ pub(super) type Run = u64;
 /// Which effect a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    Append,
-    DeadLetter,
+    Append(Ticket),
+    DeadLetter(Ticket),
     /// One of `of` pieces of a snapshot.
     SnapshotChunk {
+        ticket: SnapshotTicket,
         of: usize,
     },
 }
@@ -39,44 +43,65 @@ pub(super) enum Effect {
 pub(super) struct Report {
     pub(super) partition: Partition,
     pub(super) run: Run,
-    pub(super) ticket: Ticket,
     pub(super) effect: Effect,
-    pub(super) outcome: Result<i64, Failed>,
+    /// Its offset, where that is known.
+    pub(super) outcome: Result<Option<i64>, Failed>,
 }
 
 /// Carries a report from the producer's thread to the worker's.
-struct Delivery {
+pub(super) struct Delivery {
     partition: Partition,
     run: Run,
-    ticket: Ticket,
     effect: Effect,
     reports: mpsc::Sender<Report>,
-    /// Set when an event failed: nothing may be queued behind it (PROTOCOL S6).
-    event_failed: Arc<AtomicBool>,
+    /// Of events: set when one failed, for nothing may be queued behind it (PROTOCOL S6).
+    event_failed: Option<Arc<AtomicBool>>,
+}
+
+impl Delivery {
+    pub(super) fn new(
+        partition: Partition,
+        run: Run,
+        effect: Effect,
+        reports: mpsc::Sender<Report>,
+    ) -> Self {
+        Self {
+            partition,
+            run,
+            effect,
+            reports,
+            event_failed: None,
+        }
+    }
 }
 
 impl OnDelivery for Delivery {
-    fn delivered(self, outcome: Result<i64, DeliveryFailure>) {
-        let Self {
-            partition,
-            run,
-            ticket,
-            effect,
-            reports,
-            event_failed,
-        } = self;
-        if effect == Effect::Append && outcome.is_err() {
+    fn delivered(self, outcome: event_log::Delivery) {
+        if let (Some(event_failed), Err(_)) = (&self.event_failed, &outcome) {
             event_failed.store(true, Ordering::SeqCst);
         }
-        let outcome = outcome.map_err(|failure| Failed(failure.to_string()));
         // A worker that is gone wants no reports.
-        let _ = reports.send(Report {
-            partition,
-            run,
-            ticket,
-            effect,
-            outcome,
+        let _ = self.reports.send(Report {
+            partition: self.partition,
+            run: self.run,
+            effect: self.effect,
+            outcome: outcome.map_err(|failure| Failed(failure.to_string())),
         });
+    }
+}
+
+/// What may wait in the producer of events, and in that of dead letters, bytes.
+const QUEUE_BYTES: usize = 256 << 20;
+
+/// A producer whose records are never given up: what is behind one must not overtake it (PROTOCOL S6, S7).
+pub(super) fn never_given_up(queue_bytes: usize) -> ProducerSettings {
+    ProducerSettings {
+        linger_ms: 0,
+        message_timeout_ms: 0,
+        queue_bytes,
+        // A dead letter is its original record with a few headers more.
+        max_message_bytes: 2_000_000,
+        gapless: false,
     }
 }
 
@@ -85,12 +110,12 @@ pub(super) struct Effects {
     events: LogProducer<Delivery>,
     /// Each kind queues apart, so that a large snapshot cannot fill the queue of what must not fail.
     dead_letters: LogProducer<Delivery>,
-    snapshots: LogProducer<Delivery>,
+    snapshots: SnapshotWriter,
+    snapshot_turns: SnapshotTurns,
     event_failed: Arc<AtomicBool>,
     events_topic: String,
     inbound_topic: String,
     dead_letters_topic: String,
-    snapshots_topic: String,
     reports: mpsc::Sender<Report>,
 }
 
@@ -100,36 +125,37 @@ impl Effects {
         linger_ms: u32,
         reports: mpsc::Sender<Report>,
     ) -> Result<Self, KafkaFault> {
-        let side = ProducerSettings {
-            linger_ms: 0,
-            // Never given up: what is behind it must not overtake it (PROTOCOL S6, S7).
-            message_timeout_ms: 0,
-            queue_bytes: 256 << 20,
-            // A dead letter is its original record with a few headers more.
-            max_message_bytes: 2_000_000,
-            gapless: false,
-        };
         let events = ProducerSettings {
             linger_ms,
             max_message_bytes: 1_000_000,
             gapless: true,
-            ..side.clone()
+            ..never_given_up(QUEUE_BYTES)
         };
         Ok(Self {
             events: LogProducer::new(kafka, &events)?,
-            dead_letters: LogProducer::new(kafka, &side)?,
-            snapshots: LogProducer::new(kafka, &side)?,
+            dead_letters: LogProducer::new(kafka, &never_given_up(QUEUE_BYTES))?,
+            snapshots: SnapshotWriter::start(kafka, reports.clone())?,
+            snapshot_turns: SnapshotTurns::default(),
             event_failed: Arc::default(),
             events_topic: kafka.topic(Topic::Events),
             inbound_topic: kafka.topic(Topic::Inbound),
             dead_letters_topic: kafka.topic(Topic::DeadLetters),
-            snapshots_topic: kafka.topic(Topic::Snapshots),
             reports,
         })
     }
 
+    /// A snapshot of this shell is stored or lost, or the shell is gone.
+    pub(super) fn snapshot_done(&mut self, partition: Partition, run: Run) {
+        self.snapshot_turns.done((partition, run));
+    }
+
+    /// Whether a snapshot is on its way.
+    pub(super) fn has_snapshots_under_way(&self) -> bool {
+        !self.snapshot_turns.is_idle()
+    }
+
     /// The effects of one shell.
-    pub(super) fn of(&self, partition: Partition, run: Run) -> ShellIo<'_> {
+    pub(super) fn of(&mut self, partition: Partition, run: Run) -> ShellIo<'_> {
         ShellIo {
             effects: self,
             partition,
@@ -140,21 +166,15 @@ impl Effects {
 
 /// The effects of one shell of one partition.
 pub(super) struct ShellIo<'a> {
-    effects: &'a Effects,
+    effects: &'a mut Effects,
     partition: Partition,
     run: Run,
 }
 
 impl ShellIo<'_> {
-    fn delivery(&self, ticket: Ticket, effect: Effect) -> Delivery {
-        Delivery {
-            partition: self.partition,
-            run: self.run,
-            ticket,
-            effect,
-            reports: self.effects.reports.clone(),
-            event_failed: Arc::clone(&self.effects.event_failed),
-        }
+    fn delivery(&self, effect: Effect) -> Delivery {
+        let reports = self.effects.reports.clone();
+        Delivery::new(self.partition, self.run, effect, reports)
     }
 
     fn send(&self, producer: &LogProducer<Delivery>, record: AppendRecord<'_>, handle: Delivery) {
@@ -164,13 +184,21 @@ impl ShellIo<'_> {
     }
 }
 
-fn not_queued(handle: Delivery, why: &str) {
+pub(super) fn not_queued(handle: Delivery, why: &str) {
     handle.delivered(Err(DeliveryFailure::Unknown(why.to_owned())));
 }
 
 impl Io for ShellIo<'_> {
+    fn may_snapshot(&mut self) -> bool {
+        let shell = (self.partition, self.run);
+        self.effects.snapshot_turns.ask(shell)
+    }
+
     fn append(&mut self, ticket: Ticket, event: Event) {
-        let delivery = self.delivery(ticket, Effect::Append);
+        let delivery = Delivery {
+            event_failed: Some(Arc::clone(&self.effects.event_failed)),
+            ..self.delivery(Effect::Append(ticket))
+        };
         if self.effects.event_failed.load(Ordering::SeqCst) {
             return not_queued(delivery, "an event before it failed");
         }
@@ -224,24 +252,36 @@ impl Io for ShellIo<'_> {
         self.send(
             &self.effects.dead_letters,
             append,
-            self.delivery(ticket, Effect::DeadLetter),
+            self.delivery(Effect::DeadLetter(ticket)),
         );
     }
 
-    fn store_snapshot(&mut self, ticket: Ticket, snapshot: SequencerSnapshot) {
-        let chunks = split(&snapshot, CHUNK_BYTES);
-        let of = chunks.len();
-        for chunk in chunks {
-            let record = AppendRecord {
-                topic: &self.effects.snapshots_topic,
-                partition: self.partition,
-                key: chunk.snapshot_id.as_bytes(),
-                value: Some(&chunk.encode_to_vec()),
-                timestamp: None,
-                headers: &[],
-            };
-            let delivery = self.delivery(ticket, Effect::SnapshotChunk { of });
-            self.send(&self.effects.snapshots, record, delivery);
-        }
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot) {
+        self.effects.snapshots.store(Job {
+            partition: self.partition,
+            run: self.run,
+            ticket,
+            snapshot,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::PARTITIONS;
+
+    use super::*;
+    use crate::SequencerConfig;
+
+    #[test]
+    fn what_all_partitions_may_have_in_flight_fits_into_the_queues() {
+        /// The largest record that a topic takes, and what stays with it: its headers, librdkafka's own.
+        const RECORD: usize = (1 << 20) + (64 << 10);
+        let config = SequencerConfig::default().shell();
+        let letters = config.max_dead_letters_in_flight * RECORD;
+        assert!(PARTITIONS as usize * letters <= QUEUE_BYTES);
+        // The record that reaches the bound is in flight too.
+        let events = config.max_in_flight_bytes + RECORD;
+        assert!(PARTITIONS as usize * events <= QUEUE_BYTES);
     }
 }

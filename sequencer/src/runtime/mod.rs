@@ -2,12 +2,16 @@
 //! happens in one order.
 
 mod effects;
-mod loading;
-mod owned;
+mod group;
+mod phase;
+mod publisher;
+mod snapshot_turns;
+mod snapshot_writer;
 mod snapshots;
+mod starts;
 mod status;
 mod worker;
 
+pub use group::GROUP;
 pub use status::Status;
-pub use worker::GROUP;
 pub(crate) use worker::Worker;

@@ -1,5 +1,5 @@
-//! Starts of partitions: what [`Loader`] asks for, read from Kafka. Runs on a thread of its own, so that partitions
-//! that are being worked on do not wait for others to start.
+//! Starts of partitions: what [`Loader`] asks for, read from Kafka. Runs on threads of its own, so that partitions that
+//! are being worked on do not wait for others to start.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use event_log::{Bounds, KafkaFault, LogReader, Record};
+use event_log::{Bounds, KafkaConfig, KafkaFault, LogReader, Record};
 use schemas::{Partition, topics::Topic};
 
 use super::effects::Run;
@@ -17,6 +17,7 @@ use crate::shell::{Assembler, EventRecord, LoadError, Loaded, Loader, LogRange, 
 /// How a start ended.
 pub(super) struct LoadReport {
     pub(super) starts: Vec<(Partition, Run)>,
+    /// Where it went well: of every one of them.
     pub(super) outcome: Result<BTreeMap<Partition, Loaded>, LoadFault>,
 }
 
@@ -30,22 +31,58 @@ pub(super) enum LoadFault {
     Refused(#[from] LoadError),
 }
 
-/// Loads `starts` together: a few requests to the brokers serve them all.
-pub(super) fn begin(
+/// The starts under way.
+pub(super) struct Starts {
     reader: Arc<LogReader>,
-    starts: Vec<(Partition, Run)>,
-    reports: mpsc::Sender<LoadReport>,
-) {
-    thread::Builder::new()
-        .name("sequencer-load".to_owned())
-        .spawn(move || {
-            let partitions: Vec<Partition> =
-                starts.iter().map(|(partition, _)| *partition).collect();
-            let outcome = load(&reader, &partitions);
-            // A worker that is gone starts nothing.
-            let _ = reports.send(LoadReport { starts, outcome });
+    sender: mpsc::Sender<LoadReport>,
+    ended: mpsc::Receiver<LoadReport>,
+    last_run: Run,
+}
+
+impl Starts {
+    pub(super) fn new(kafka: &KafkaConfig) -> Result<Self, KafkaFault> {
+        let (sender, ended) = mpsc::channel();
+        Ok(Self {
+            reader: Arc::new(LogReader::new(kafka)?),
+            sender,
+            ended,
+            last_run: 0,
         })
-        .expect("the system has a thread to spare");
+    }
+
+    /// Loads `partitions` together, each under a new name: a few requests to the brokers serve them all.
+    pub(super) fn begin(&mut self, partitions: &[Partition]) -> Vec<(Partition, Run)> {
+        if partitions.is_empty() {
+            return Vec::new();
+        }
+        let starts: Vec<(Partition, Run)> = partitions
+            .iter()
+            .map(|partition| {
+                self.last_run += 1;
+                (*partition, self.last_run)
+            })
+            .collect();
+        let (reader, reports) = (Arc::clone(&self.reader), self.sender.clone());
+        let of_these = starts.clone();
+        thread::Builder::new()
+            .name("sequencer-load".to_owned())
+            .spawn(move || {
+                let partitions: Vec<Partition> = of_these.iter().map(|(p, _)| *p).collect();
+                let outcome = load(&reader, &partitions);
+                // A worker that is gone starts nothing.
+                let _ = reports.send(LoadReport {
+                    starts: of_these,
+                    outcome,
+                });
+            })
+            .expect("the system has a thread to spare");
+        starts
+    }
+
+    /// A start that has ended, if one has.
+    pub(super) fn next_ended(&self) -> Option<LoadReport> {
+        self.ended.try_recv().ok()
+    }
 }
 
 fn load(
@@ -60,8 +97,8 @@ fn load(
     for &partition in partitions {
         let loader = Loader::new(
             partition,
-            range(&events, partition),
-            range(&inbound, partition),
+            range(events[&partition]),
+            range(inbound[&partition]),
             snapshots.remove(&partition).unwrap_or_default().finish(),
         )?;
         loaders.insert(partition, loader);
@@ -69,17 +106,18 @@ fn load(
     while serve(reader, &mut loaders, &events)? {}
     Ok(loaders
         .into_iter()
-        .filter_map(|(partition, loader)| Some((partition, loader.finish()?)))
+        .map(|(partition, loader)| {
+            let loaded = loader.finish();
+            (
+                partition,
+                loaded.expect("a loader that needs nothing is done"),
+            )
+        })
         .collect())
 }
 
-fn range(bounds: &BTreeMap<Partition, Bounds>, partition: Partition) -> LogRange {
-    bounds
-        .get(&partition)
-        .map_or(LogRange { start: 0, end: 0 }, |bounds| LogRange {
-            start: bounds.start,
-            end: bounds.end,
-        })
+fn range(Bounds { start, end }: Bounds) -> LogRange {
+    LogRange { start, end }
 }
 
 fn read_snapshots(
@@ -113,7 +151,7 @@ fn serve(
     for (&partition, loader) in loaders.iter_mut() {
         match loader.need() {
             Need::Nothing => continue,
-            Need::Events(from) => folds.push((partition, from..range(events, partition).end)),
+            Need::Events(from) => folds.push((partition, from..events[&partition].end)),
             Need::Witness(offset) => {
                 let record = reader.record(Topic::Events, partition, offset)?;
                 loader.on_witness(&record.as_ref().map_or(MISSING, as_event))?;

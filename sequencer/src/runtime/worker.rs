@@ -1,33 +1,29 @@
 use std::{
     collections::BTreeMap,
-    mem,
     sync::{Arc, mpsc},
     time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
-use event_log::{
-    Admin, FetchError, Fetched, Fetcher, GroupEvent, GroupMember, LogReader, NextOffset, Released,
-};
+use event_log::{FetchError, Fetched, Fetcher, GroupEvent, NextOffset, Released};
 use schemas::{Partition, topics::Topic};
-use tokio::sync::{mpsc as tokio_mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Status,
-    effects::{Effect, Effects, Report, Run},
-    loading::{self, LoadFault, LoadReport},
-    owned::{Leaving, Owned, inbound},
-    snapshots::SnapshotPieces,
-    status::Totals,
+    effects::{Effect, Effects, Report, Run, ShellIo},
+    group::Group,
+    phase::{Owned, Phase, Then, inbound},
+    publisher::Publisher,
+    snapshots::Snapshots,
+    starts::{LoadFault, LoadReport, Starts},
 };
 use crate::{
     Config,
-    shell::{Flow, HaltReason, InboundRecord, PartitionShell, ShellConfig},
+    shell::{Flow, HaltReason, InboundRecord, Loaded, PartitionShell, ShellConfig},
 };
 
-/// The consumer group, without the deployment's prefix; it only says who works on which partition.
-pub const GROUP: &str = "sequencer";
 /// How many records are polled before reports and timers get their turn.
 const POLL_RECORDS: usize = 4000;
 /// How long a poll waits: reports of what is in flight must not wait longer.
@@ -43,59 +39,60 @@ const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) struct Worker {
     shell_config: ShellConfig,
     runtime: tokio::runtime::Handle,
-    effects: Effects,
-    fetcher: Fetcher,
-    reader: Arc<LogReader>,
-    admin: Arc<Admin>,
-    member: GroupMember,
-    group: tokio_mpsc::UnboundedReceiver<GroupEvent>,
-    reports: mpsc::Receiver<Report>,
-    loads: (mpsc::Sender<LoadReport>, mpsc::Receiver<LoadReport>),
-    /// Partitions whose start is under way, or due again at the given time.
-    starting: BTreeMap<Partition, (Run, Option<Instant>)>,
-    owned: BTreeMap<Partition, Owned>,
-    leaving: BTreeMap<Partition, Leaving>,
-    last_run: Run,
-    snapshots: SnapshotPieces,
     began: Instant,
-    totals: Totals,
-    status: watch::Sender<Status>,
+    group: Group,
+    starts: Starts,
+    partitions: BTreeMap<Partition, Phase>,
+    fetcher: Fetcher,
+    effects: Effects,
+    reports: mpsc::Receiver<Report>,
+    snapshots: Snapshots,
+    publisher: Publisher,
 }
 
 impl Worker {
     /// Joins the group; partitions come with [`Self::run`]. Needs a tokio runtime, for admin calls.
     pub(crate) fn new(config: &Config, status: watch::Sender<Status>) -> anyhow::Result<Self> {
         let kafka = &config.kafka;
+        let runtime = tokio::runtime::Handle::current();
         let (report_sender, reports) = mpsc::channel();
-        let effects = Effects::new(kafka, config.sequencer.linger_ms, report_sender)?;
-        let (member, group) = GroupMember::join(kafka, GROUP, Topic::Inbound)?;
         Ok(Self {
             shell_config: config.sequencer.shell(),
-            runtime: tokio::runtime::Handle::current(),
-            effects,
-            fetcher: Fetcher::new(kafka, Topic::Inbound)?,
-            reader: Arc::new(LogReader::new(kafka)?),
-            admin: Arc::new(Admin::new(kafka)?),
-            member,
-            group,
-            reports,
-            loads: mpsc::channel(),
-            starting: BTreeMap::new(),
-            owned: BTreeMap::new(),
-            leaving: BTreeMap::new(),
-            last_run: 0,
-            snapshots: SnapshotPieces::default(),
             began: Instant::now(),
-            totals: Totals::default(),
-            status,
+            group: Group::join(kafka)?,
+            starts: Starts::new(kafka)?,
+            partitions: BTreeMap::new(),
+            fetcher: Fetcher::new(kafka, Topic::Inbound)?,
+            effects: Effects::new(kafka, config.sequencer.linger_ms, report_sender)?,
+            reports,
+            snapshots: Snapshots::new(kafka, runtime.clone())?,
+            publisher: Publisher::new(status),
+            runtime,
         })
     }
 
-    /// Works until `soft` is cancelled, then sees off what is in flight.
+    /// Works until `soft` is cancelled, then sees off what is in flight. Leaves the group also where it fails, so that
+    /// others need not wait for the session to time out.
     ///
     /// # Errors
     /// What a [`Flow::Halt`] says, or that Kafka cannot be used: the process must end.
     pub(crate) fn run(mut self, soft: &CancellationToken) -> anyhow::Result<()> {
+        let ended = self.work(soft).and_then(|()| self.see_off());
+        let Self {
+            effects,
+            partitions,
+            group,
+            runtime,
+            ..
+        } = self;
+        // Nothing more is produced once others may have the partitions, and a last revoke finds no barrier closed.
+        drop(effects);
+        drop(partitions);
+        group.leave(&runtime);
+        ended
+    }
+
+    fn work(&mut self, soft: &CancellationToken) -> anyhow::Result<()> {
         let (mut ticked, mut reported) = (Instant::now(), Instant::now());
         while !soft.is_cancelled() {
             self.turn()?;
@@ -108,45 +105,48 @@ impl Worker {
                 self.report();
             }
         }
-        self.finish()
+        Ok(())
     }
 
     fn turn(&mut self) -> anyhow::Result<()> {
         self.follow_group()?;
         self.take_loaded()?;
         self.take_reports()?;
-        self.poll()
+        self.poll()?;
+        self.publisher.follow(&self.partitions);
+        Ok(())
     }
 
     /// Reads no more, and waits for what is in flight.
-    fn finish(mut self) -> anyhow::Result<()> {
-        let all: Vec<Partition> = self.owned.keys().copied().collect();
-        for partition in all {
-            self.fetcher.stop(partition)?;
+    fn see_off(&mut self) -> anyhow::Result<()> {
+        for partition in self.partitions.keys() {
+            self.fetcher.stop(*partition)?;
         }
         let deadline = Instant::now() + LEAVE_DEADLINE;
-        while self
-            .owned
-            .values()
-            .any(|owned| owned.shell.pending_outputs() > 0)
+        while (self.has_pending_outputs() || self.effects.has_snapshots_under_way())
             && Instant::now() < deadline
         {
             self.take_reports()?;
             std::thread::sleep(BUSY_POLL);
         }
         self.report();
-        drop(self.group);
-        self.runtime.block_on(self.member.leave());
         Ok(())
     }
 
+    fn has_pending_outputs(&self) -> bool {
+        self.partitions
+            .values()
+            .filter_map(Phase::owned)
+            .any(|owned| owned.shell.pending_outputs() > 0)
+    }
+
     fn follow_group(&mut self) -> anyhow::Result<()> {
-        while let Ok(event) = self.group.try_recv() {
-            match event {
+        while let Some(change) = self.group.next_change()? {
+            match change {
                 GroupEvent::Assigned(partitions) => {
                     tracing::info!(count = partitions.len(), "assigned");
-                    self.status.send_modify(|status| status.joined = true);
-                    self.start(partitions);
+                    self.publisher.joined();
+                    self.start(&partitions);
                 }
                 GroupEvent::Revoked {
                     partitions,
@@ -161,71 +161,104 @@ impl Worker {
         Ok(())
     }
 
-    fn start(&mut self, partitions: Vec<Partition>) {
-        let mut starts = Vec::with_capacity(partitions.len());
-        for partition in partitions {
-            self.last_run += 1;
-            self.leaving.remove(&partition);
-            self.starting.insert(partition, (self.last_run, None));
-            starts.push((partition, self.last_run));
+    /// Moves a partition on; `None` for one that is no longer this process's.
+    fn set(&mut self, partition: Partition, phase: Option<Phase>) {
+        let before = match phase {
+            Some(phase) => self.partitions.insert(partition, phase),
+            None => self.partitions.remove(&partition),
+        };
+        if let Some(gone) = before.and_then(Phase::into_owned) {
+            self.publisher.retired(&gone);
+            self.effects.snapshot_done(partition, gone.run);
         }
-        if !starts.is_empty() {
-            loading::begin(Arc::clone(&self.reader), starts, self.loads.0.clone());
+        self.publisher.phase_changed();
+    }
+
+    fn start(&mut self, partitions: &[Partition]) {
+        for (partition, run) in self.starts.begin(partitions) {
+            let retry_at = None;
+            self.set(partition, Some(Phase::Starting { run, retry_at }));
         }
     }
 
     fn leave(&mut self, partitions: &[Partition], released: Released) -> anyhow::Result<()> {
-        let barrier = Arc::new(released);
-        let until = Instant::now() + LEAVE_DEADLINE;
+        let released = Arc::new(released);
         for &partition in partitions {
-            self.starting.remove(&partition);
-            if self.owned.contains_key(&partition) {
-                self.fetcher.stop(partition)?;
-                let barrier = Arc::clone(&barrier);
-                self.leaving.insert(partition, Leaving { until, barrier });
-            }
+            self.stop(partition, || Then::Release(Arc::clone(&released)))?;
         }
         Ok(())
+    }
+
+    /// Reads no more of a partition; what is in flight is waited for before `then`.
+    fn stop(&mut self, partition: Partition, then: impl FnOnce() -> Then) -> anyhow::Result<()> {
+        self.fetcher.stop(partition)?;
+        let owned = self.partitions.remove(&partition);
+        if let Some(owned) = owned.and_then(Phase::into_owned) {
+            let leaving = Phase::Leaving {
+                owned,
+                until: Instant::now() + LEAVE_DEADLINE,
+                then: then(),
+            };
+            self.partitions.insert(partition, leaving);
+        }
+        self.publisher.phase_changed();
+        Ok(())
+    }
+
+    /// Is done with a partition's shell.
+    fn let_go(&mut self, partition: Partition) {
+        let release = matches!(
+            self.partitions.get(&partition),
+            Some(Phase::Leaving {
+                then: Then::Release(_),
+                ..
+            })
+        );
+        if release {
+            self.set(partition, None);
+        } else {
+            self.start(&[partition]);
+        }
     }
 
     fn take_loaded(&mut self) -> anyhow::Result<()> {
-        while let Ok(LoadReport { starts, outcome }) = self.loads.1.try_recv() {
-            let mut loaded = match outcome {
-                Ok(loaded) => loaded,
+        while let Some(LoadReport { starts, outcome }) = self.starts.next_ended() {
+            let current = |(partition, run): &(Partition, Run)| {
+                let phase = self.partitions.get(partition);
+                phase.is_some_and(|phase| phase.is_start(*run))
+            };
+            let starts: Vec<(Partition, Run)> = starts.into_iter().filter(current).collect();
+            match outcome {
+                Ok(loaded) => self.begin(&starts, loaded)?,
                 Err(LoadFault::Refused(refused)) => return Err(refused.into()),
                 Err(LoadFault::Kafka(fault)) => {
                     tracing::warn!(%fault, "starting again shortly");
-                    let due = Instant::now() + LOAD_RETRY;
+                    let retry_at = Some(Instant::now() + LOAD_RETRY);
                     for (partition, run) in starts {
-                        if self.is_starting(partition, run) {
-                            self.starting.insert(partition, (run, Some(due)));
-                        }
+                        self.set(partition, Some(Phase::Starting { run, retry_at }));
                     }
-                    continue;
                 }
-            };
-            for (partition, run) in starts {
-                if !self.is_starting(partition, run) {
-                    continue;
-                }
-                let Some(loaded) = loaded.remove(&partition) else {
-                    continue;
-                };
-                let shell =
-                    PartitionShell::start(partition, loaded, self.shell_config, self.now_ms());
-                self.fetcher
-                    .start(partition, NextOffset::new(shell.next_inbound()))?;
-                self.starting.remove(&partition);
-                self.owned.insert(partition, Owned::new(shell, run));
             }
         }
         Ok(())
     }
 
-    fn is_starting(&self, partition: Partition, run: Run) -> bool {
-        self.starting
-            .get(&partition)
-            .is_some_and(|(current, _)| *current == run)
+    fn begin(
+        &mut self,
+        starts: &[(Partition, Run)],
+        mut loaded: BTreeMap<Partition, Loaded>,
+    ) -> anyhow::Result<()> {
+        for &(partition, run) in starts {
+            let loaded = loaded
+                .remove(&partition)
+                .expect("a load has every partition that it was begun for");
+            let now = self.now_ms();
+            let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
+            self.fetcher
+                .start(partition, NextOffset::new(shell.next_inbound()))?;
+            self.set(partition, Some(Phase::Working(Owned::new(shell, run))));
+        }
+        Ok(())
     }
 
     fn take_reports(&mut self) -> anyhow::Result<()> {
@@ -239,68 +272,60 @@ impl Worker {
         let Report {
             partition,
             run,
-            ticket,
             effect,
             outcome,
         } = report;
-        if let Effect::SnapshotChunk { of } = effect {
-            let Some(stored) = self
-                .snapshots
-                .reported(partition, run, ticket, of, &outcome)
-            else {
-                return Ok(());
-            };
-            if let Some(below) = stored.obsolete_below {
-                self.delete_snapshots(partition, below);
+        match effect {
+            Effect::Append(ticket) => {
+                // Also where the shell that asked is gone: an event that is lost must not be followed by another.
+                if let Err(failed) = &outcome {
+                    return Err(HaltReason::AppendFailed(failed.clone()))
+                        .with_context(|| format!("partition {partition}"));
+                }
+                self.drive(partition, Some(run), |shell, now, io| {
+                    shell.on_appended(ticket, outcome, now, io)
+                })
+            }
+            Effect::DeadLetter(ticket) => self.drive(partition, Some(run), |shell, now, io| {
+                shell.on_dead_lettered(ticket, outcome.map(|_| ()), now, io)
+            }),
+            Effect::SnapshotChunk { ticket, of } => {
+                if !self
+                    .snapshots
+                    .reported(partition, run, ticket, of, &outcome)
+                {
+                    return Ok(());
+                }
+                self.effects.snapshot_done(partition, run);
+                self.drive(partition, Some(run), |shell, now, io| {
+                    shell.on_snapshot_stored(ticket, now, io)
+                })
             }
         }
-        // Also where the shell that asked is gone: an event that is lost must not be followed by another.
-        if let (Effect::Append, Err(failed)) = (effect, &outcome) {
-            return Err(HaltReason::AppendFailed(failed.clone()))
-                .with_context(|| format!("partition {partition}"));
-        }
-        self.drive(partition, Some(run), |shell, now, io| match effect {
-            Effect::Append => shell.on_appended(ticket, outcome, now, io),
-            Effect::DeadLetter => shell.on_dead_lettered(ticket, outcome.map(|_| ()), now, io),
-            Effect::SnapshotChunk { .. } => shell.on_snapshot_stored(ticket, now, io),
-        })
-    }
-
-    fn delete_snapshots(&self, partition: Partition, below: i64) {
-        let admin = Arc::clone(&self.admin);
-        self.runtime.spawn(async move {
-            if let Err(error) = admin
-                .delete_before(Topic::Snapshots, partition, below)
-                .await
-            {
-                tracing::warn!(%error, %partition, "old snapshots stay");
-            }
-        });
     }
 
     fn poll(&mut self) -> anyhow::Result<()> {
-        let busy = self
-            .owned
-            .values()
-            .any(|owned| owned.shell.pending_outputs() > 0);
-        let mut patience = if busy { BUSY_POLL } else { IDLE_POLL };
+        let mut patience = if self.has_pending_outputs() {
+            BUSY_POLL
+        } else {
+            IDLE_POLL
+        };
         let mut batches: BTreeMap<Partition, Vec<InboundRecord>> = BTreeMap::new();
-        let mut drained = Vec::new();
+        let (mut drained, mut resumed) = (Vec::new(), Vec::new());
         for _ in 0..POLL_RECORDS {
             match self.fetcher.poll(patience) {
                 Ok(Some(Fetched::Record(record))) => {
-                    batches.entry(record.partition).or_default().push(inbound(record));
+                    let batch = batches.entry(record.partition).or_default();
+                    batch.push(inbound(record));
                 }
                 Ok(Some(Fetched::Drained(partition))) => drained.push(partition),
+                Ok(Some(Fetched::Resumed(partition))) => resumed.push(partition),
                 Ok(None) => break,
                 Err(FetchError::Transient(error)) => {
                     tracing::debug!(error, "polling chat.inbound");
                     break;
                 }
-                Err(error) => return Err(error).context(
-                    "chat.inbound cannot be read on; to go on without what is missing, stop every sequencer and run \
-                     `tidemark epoch raise`",
-                ),
+                Err(error) => return Err(cannot_read_on(error)),
             }
             patience = Duration::ZERO;
         }
@@ -312,50 +337,40 @@ impl Worker {
         for partition in drained {
             self.drive(partition, None, |shell, now, io| shell.on_drained(now, io))?;
         }
+        for partition in resumed {
+            self.start_anew(partition)?;
+        }
+        Ok(())
+    }
+
+    /// A start compares the log with what was sequenced from it.
+    fn start_anew(&mut self, partition: Partition) -> anyhow::Result<()> {
+        if let Some(Phase::Working(_)) = self.partitions.get(&partition) {
+            tracing::warn!(%partition, "its position was off chat.inbound for a while; starting anew");
+            self.stop(partition, || Then::StartAnew)?;
+        }
         Ok(())
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {
-        let owned: Vec<Partition> = self.owned.keys().copied().collect();
-        for partition in owned {
+        for partition in self.those(|phase| phase.owned().is_some()) {
             self.drive(partition, None, |shell, now, io| shell.on_tick(now, io))?;
         }
-        self.let_go();
         let now = Instant::now();
-        let due: Vec<Partition> = self
-            .starting
-            .iter()
-            .filter(|(_, (_, due))| due.is_some_and(|due| due <= now))
-            .map(|(partition, _)| *partition)
-            .collect();
-        self.start(due);
+        for partition in self.those(|phase| phase.is_done_leaving(now)) {
+            self.let_go(partition);
+        }
+        let due = self.those(|phase| phase.is_retry_due(now));
+        self.start(&due);
         Ok(())
     }
 
-    /// Opens the barrier of partitions that have nothing in flight any more.
-    fn let_go(&mut self) {
-        let done: Vec<Partition> = self
-            .leaving
+    fn those(&self, which: impl Fn(&Phase) -> bool) -> Vec<Partition> {
+        self.partitions
             .iter()
-            .filter(|(partition, leaving)| {
-                let pending = self
-                    .owned
-                    .get(partition)
-                    .is_some_and(|o| o.shell.pending_outputs() > 0);
-                !pending || Instant::now() >= leaving.until
-            })
+            .filter(|(_, phase)| which(phase))
             .map(|(partition, _)| *partition)
-            .collect();
-        for partition in done {
-            self.forget(partition);
-            self.leaving.remove(&partition);
-        }
-    }
-
-    fn forget(&mut self, partition: Partition) {
-        if let Some(owned) = self.owned.remove(&partition) {
-            self.totals.add(&owned.counted, owned.shell.counts());
-        }
+            .collect()
     }
 
     /// Calls a shell (of this run, where one is named) and does what it answers.
@@ -363,10 +378,14 @@ impl Worker {
         &mut self,
         partition: Partition,
         run: Option<Run>,
-        call: impl FnOnce(&mut PartitionShell, u64, &mut super::effects::ShellIo<'_>) -> Flow,
+        call: impl FnOnce(&mut PartitionShell, u64, &mut ShellIo<'_>) -> Flow,
     ) -> anyhow::Result<()> {
         let now = self.now_ms();
-        let Some(owned) = self.owned.get_mut(&partition) else {
+        let Some(phase) = self.partitions.get_mut(&partition) else {
+            return Ok(());
+        };
+        let is_working = matches!(phase, Phase::Working(_));
+        let Some(owned) = phase.owned_mut() else {
             return Ok(());
         };
         if run.is_some_and(|run| run != owned.run) {
@@ -374,15 +393,12 @@ impl Worker {
         }
         let mut io = self.effects.of(partition, owned.run);
         match call(&mut owned.shell, now, &mut io) {
-            Flow::Continue if self.leaving.contains_key(&partition) => Ok(()),
-            Flow::Continue => Ok(owned.balance(&self.fetcher, partition)?),
+            Flow::Continue if is_working => Ok(owned.balance(&mut self.fetcher, partition)?),
+            Flow::Continue => Ok(()),
             Flow::Restart => {
                 tracing::info!(%partition, "another owner has written; starting anew");
                 self.fetcher.stop(partition)?;
-                self.forget(partition);
-                if !self.leaving.contains_key(&partition) {
-                    self.start(vec![partition]);
-                }
+                self.let_go(partition);
                 Ok(())
             }
             Flow::Halt(reason) => {
@@ -392,30 +408,47 @@ impl Worker {
     }
 
     fn report(&mut self) {
-        for (partition, owned) in &mut self.owned {
-            let before = mem::replace(&mut owned.counted, *owned.shell.counts());
-            self.totals.add(&before, &owned.counted);
-            if owned.shell.pending_outputs() == 0 {
-                self.member
-                    .note(*partition, NextOffset::new(owned.shell.next_inbound()));
-            }
-        }
-        self.member.commit_noted();
-        let done = self.totals.publish();
-        let partitions = self
-            .owned
-            .iter()
-            .map(|(p, owned)| (*p, owned.shell.next_inbound()))
-            .collect();
-        let starting = self.starting.keys().copied().collect();
-        self.status.send_modify(|status| {
-            status.done = done;
-            status.partitions = partitions;
-            status.starting = starting;
+        self.publisher.report(&mut self.partitions);
+        let settled = self.partitions.iter().filter_map(|(partition, phase)| {
+            let shell = &phase.owned()?.shell;
+            Some((*partition, shell.settled_inbound()))
         });
+        self.group.commit(settled);
     }
 
     fn now_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Only what is missing from the log can be gone on without.
+fn cannot_read_on(error: FetchError) -> anyhow::Error {
+    let what = match error {
+        FetchError::OutOfRange { .. } => {
+            "chat.inbound cannot be read on; to go on without what is missing, stop every sequencer and run `tidemark \
+             epoch raise`"
+        }
+        FetchError::Transient(_) | FetchError::Fatal(_) => "chat.inbound cannot be read",
+    };
+    anyhow::Error::new(error).context(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raising_the_epoch_is_advised_only_where_records_are_missing() {
+        let partition: Partition = 1.try_into().unwrap();
+        let advised = |error| format!("{:#}", cannot_read_on(error)).contains("epoch raise");
+        assert!(advised(FetchError::OutOfRange {
+            topic: "chat.inbound".to_owned(),
+            partition,
+            position: NextOffset::new(7),
+            start: 0,
+            end: 3,
+        }));
+        let denied = "Broker: Topic authorization failed".to_owned();
+        assert!(!advised(FetchError::Fatal(denied)));
     }
 }

@@ -25,13 +25,13 @@ impl KnownLog {
         }
     }
 
-    /// An own record was acknowledged at `offset`, which is negative where the client could not learn it (a retry that
+    /// An own record was acknowledged at `offset`, which is `None` where the client could not learn it (a retry that
     /// the broker had already stored): then a foreign record may lie before it.
-    pub(super) fn appended(&mut self, offset: i64, src: Source) -> Result<(), HaltReason> {
-        if offset < 0 {
+    pub(super) fn appended(&mut self, offset: Option<i64>, src: Source) -> Result<(), HaltReason> {
+        let Some(offset) = offset else {
             self.foreign = true;
             return Ok(());
-        }
+        };
         if offset < self.next {
             return Err(HaltReason::EventsWentBack {
                 offset,
@@ -57,8 +57,8 @@ impl KnownLog {
         (self.whole, self.before_whole)
     }
 
-    /// Behind the owner's last acknowledged record.
-    pub(super) fn behind_own(&self) -> i64 {
+    /// Behind the owner's last acknowledged record: what a snapshot that drops PROTOCOL S12 takes for whole.
+    pub(super) fn sabotaged_whole(&self) -> i64 {
         self.next
     }
 }

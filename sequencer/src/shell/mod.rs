@@ -51,13 +51,20 @@ pub struct DeadLetter {
     pub refusal: Refusal,
 }
 
-/// Names one effect of one shell: what became of it is reported under this name.
+/// Names one output of one shell, an append or a dead letter: what became of it is reported under this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
+
+/// Names one snapshot of one shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotTicket(pub u64);
 
 /// The effects of a shell. Every call only enqueues; each is answered by exactly one report, and reports of one kind
 /// come in the order of the calls. Reports of an earlier shell of the partition must not reach a later one.
 pub trait Io {
+    /// Whether a snapshot may be taken now. One that may not is asked for again.
+    fn may_snapshot(&mut self) -> bool;
+
     /// Appends to this partition of `chat.events`, in the order of the calls; the record's CreateTime is `event.ts`.
     /// Answered by [`PartitionShell::on_appended`]. After a failure nothing enqueued later may land, which no shell
     /// can see to: librdkafka needs `enable.gapless.guarantee` for it.
@@ -68,7 +75,7 @@ pub trait Io {
 
     /// Writes to this partition of `chat.snapshots`, in the pieces that [`split`] makes. Answered by
     /// [`PartitionShell::on_snapshot_stored`].
-    fn store_snapshot(&mut self, ticket: Ticket, snapshot: SequencerSnapshot);
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot);
 }
 
 /// A write that is known to have failed, or whose outcome will never be known.

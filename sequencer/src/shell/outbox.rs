@@ -5,7 +5,7 @@
 //! flight exactly one record goes out, which is one batch for certain, and its acknowledgement opens the window for
 //! the rest. The window closes as soon as nothing is in flight.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use schemas::event::{Body, Event, Source};
 
@@ -35,7 +35,8 @@ pub(super) struct Outbox {
     waiting_bytes: usize,
     appending: VecDeque<Appending>,
     appending_bytes: usize,
-    dead_letters: BTreeSet<Ticket>,
+    /// With the offset of the record that each is of.
+    dead_letters: BTreeMap<Ticket, i64>,
     window_is_open: bool,
     next_ticket: u64,
 }
@@ -48,7 +49,7 @@ impl Outbox {
             waiting_bytes: 0,
             appending: VecDeque::new(),
             appending_bytes: 0,
-            dead_letters: BTreeSet::new(),
+            dead_letters: BTreeMap::new(),
             window_is_open: false,
             next_ticket: 0,
         }
@@ -60,8 +61,8 @@ impl Outbox {
         self.push(bytes, Output::Append(event))
     }
 
-    /// Puts an event first in line.
-    pub(super) fn push_event_before_others(&mut self, event: Event) -> Ticket {
+    /// Puts an event first in line, which PROTOCOL S8 forbids.
+    pub(super) fn sabotaged_push_event(&mut self, event: Event) -> Ticket {
         let ticket = self.push_event(event);
         self.waiting.rotate_right(1);
         ticket
@@ -142,6 +143,17 @@ impl Outbox {
         self.waiting.len() + self.appending.len() + self.dead_letters.len()
     }
 
+    /// The inbound offset of the oldest output that waits or is in flight.
+    pub(super) fn oldest_inbound(&self) -> Option<i64> {
+        let waiting = self.waiting.front().map(|next| match &next.output {
+            Output::Append(event) => event.src.mark.offset,
+            Output::DeadLetter(letter) => letter.record.offset,
+        });
+        let appending = self.appending.front().map(|next| next.src.mark.offset);
+        let letter = self.dead_letters.values().min().copied();
+        [waiting, appending, letter].into_iter().flatten().min()
+    }
+
     fn push(&mut self, bytes: usize, output: Output) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -179,7 +191,7 @@ impl Outbox {
                 io.append(next.ticket, event);
             }
             Output::DeadLetter(letter) => {
-                self.dead_letters.insert(next.ticket);
+                self.dead_letters.insert(next.ticket, letter.record.offset);
                 io.dead_letter(next.ticket, letter);
             }
         }

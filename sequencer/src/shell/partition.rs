@@ -6,8 +6,8 @@ use schemas::{
 };
 
 use super::{
-    DeadLetter, Failed, Flow, HaltReason, InboundRecord, Io, Loaded, ShellConfig, Ticket,
-    known_log::KnownLog, outbox::Outbox, progress::ProgressTimer,
+    DeadLetter, Failed, Flow, HaltReason, InboundRecord, Io, Loaded, ShellConfig, SnapshotTicket,
+    Ticket, known_log::KnownLog, outbox::Outbox, progress::ProgressTimer,
     snapshot_schedule::SnapshotSchedule,
 };
 use crate::{
@@ -65,7 +65,7 @@ impl PartitionShell {
             outbox: Outbox::new(config),
             log: KnownLog::new(loaded.events_end, loaded.before_end),
             progress: ProgressTimer::new(&config, now_ms),
-            snapshots: SnapshotSchedule::new(&config, loaded.folded, now_ms),
+            snapshots: SnapshotSchedule::new(&config, partition, loaded.folded, now_ms),
             halted: None,
             counts: Counts::default(),
         }
@@ -75,6 +75,15 @@ impl PartitionShell {
     #[must_use]
     pub fn next_inbound(&self) -> i64 {
         self.stepped.mark.offset + 1
+    }
+
+    /// The offset of the first inbound record that is not dealt with for good: what its predecessors came to is on the
+    /// topics.
+    #[must_use]
+    pub fn settled_inbound(&self) -> i64 {
+        self.outbox
+            .oldest_inbound()
+            .unwrap_or_else(|| self.next_inbound())
     }
 
     /// Whether inbound records are wanted; if not, they are better left where they are for a while.
@@ -128,11 +137,11 @@ impl PartitionShell {
         })
     }
 
-    /// An append is on the log at this offset (negative: at one that is not known), or failed.
+    /// An append is on the log at this offset (`None`: at one that is not known), or failed.
     pub fn on_appended(
         &mut self,
         ticket: Ticket,
-        result: Result<i64, Failed>,
+        result: Result<Option<i64>, Failed>,
         now_ms: u64,
         io: &mut impl Io,
     ) -> Flow {
@@ -155,7 +164,12 @@ impl PartitionShell {
     }
 
     /// A snapshot is stored whole, or was lost, which costs nothing but a longer start.
-    pub fn on_snapshot_stored(&mut self, ticket: Ticket, now_ms: u64, io: &mut impl Io) -> Flow {
+    pub fn on_snapshot_stored(
+        &mut self,
+        ticket: SnapshotTicket,
+        now_ms: u64,
+        io: &mut impl Io,
+    ) -> Flow {
         self.run(now_ms, io, |shell, _| {
             shell.snapshots.stored(ticket);
             Ok(())
@@ -263,7 +277,7 @@ impl PartitionShell {
     fn appended(
         &mut self,
         ticket: Ticket,
-        result: Result<i64, Failed>,
+        result: Result<Option<i64>, Failed>,
         io: &mut impl Io,
     ) -> Result<(), HaltReason> {
         let offset = match result {
@@ -297,7 +311,7 @@ impl PartitionShell {
         self.answered = self.stepped;
         let progress = self.progress_event();
         self.last_event = Some(if dropped(Rule::S8InLine) {
-            self.outbox.push_event_before_others(progress)
+            self.outbox.sabotaged_push_event(progress)
         } else {
             self.outbox.push_event(progress)
         });
@@ -322,6 +336,9 @@ impl PartitionShell {
         let Some(event) = self.last_event.filter(|_| self.snapshots.is_due(now_ms)) else {
             return;
         };
+        if !io.may_snapshot() {
+            return;
+        }
         self.snapshots
             .take(event, snapshot::write(&self.state, self.answered), now_ms);
         if self.outbox.is_appended(event) || dropped(Rule::S12Acknowledged) {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use schemas::{
-    DeviceClass, Partition, TimestampMs, UserId,
+    ConversationId, DeviceClass, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, Source, SrcMark},
     proto::SequencerSnapshot,
@@ -10,7 +10,7 @@ use schemas::{
 
 use super::{
     DeadLetter, Failed, Flow, HaltReason, InboundRecord, Io, Loaded, PartitionShell, ShellConfig,
-    Ticket,
+    SnapshotTicket, Ticket,
 };
 use crate::{
     core::{State, UnknownRules},
@@ -22,10 +22,15 @@ use crate::{
 struct Asked {
     appends: Vec<(Ticket, Event)>,
     letters: Vec<(Ticket, DeadLetter)>,
-    snapshots: Vec<(Ticket, SequencerSnapshot)>,
+    snapshots: Vec<(SnapshotTicket, SequencerSnapshot)>,
+    no_snapshots: bool,
 }
 
 impl Io for Asked {
+    fn may_snapshot(&mut self) -> bool {
+        !self.no_snapshots
+    }
+
     fn append(&mut self, ticket: Ticket, event: Event) {
         self.appends.push((ticket, event));
     }
@@ -34,7 +39,7 @@ impl Io for Asked {
         self.letters.push((ticket, letter));
     }
 
-    fn store_snapshot(&mut self, ticket: Ticket, snapshot: SequencerSnapshot) {
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot) {
         self.snapshots.push((ticket, snapshot));
     }
 }
@@ -65,9 +70,21 @@ fn record(offset: i64, value: Vec<u8>) -> InboundRecord {
 }
 
 fn send(offset: i64) -> InboundRecord {
+    send_to(user(3), offset)
+}
+
+/// Whom user 1 must write to for a conversation of this partition.
+fn peer_in(partition: Partition) -> UserId {
+    (2..)
+        .map(user)
+        .find(|peer| Partition::of(ConversationId::direct(user(1), *peer)) == partition)
+        .unwrap()
+}
+
+fn send_to(destid: UserId, offset: i64) -> InboundRecord {
     let send = SendMessage {
         srcid: user(1),
-        destid: user(3),
+        destid,
         client_msg_id: offset.to_string().try_into().unwrap(),
         msg: "hello".to_owned(),
     };
@@ -86,6 +103,10 @@ fn idle(offset: i64) -> InboundRecord {
 }
 
 fn start(config: ShellConfig) -> PartitionShell {
+    start_as(4, config)
+}
+
+fn start_as(partition: i64, config: ShellConfig) -> PartitionShell {
     let loaded = Loaded {
         state: State::default(),
         last: Source {
@@ -96,7 +117,7 @@ fn start(config: ShellConfig) -> PartitionShell {
         before_end: None,
         folded: 0,
     };
-    PartitionShell::start(Partition::try_from(4).unwrap(), loaded, config, 0)
+    PartitionShell::start(Partition::try_from(partition).unwrap(), loaded, config, 0)
 }
 
 #[test]
@@ -106,12 +127,12 @@ fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0]);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
         Flow::Continue
     );
     assert_eq!(io.appended(), [0, 1, 2, 3]);
     for ticket in 1..4 {
-        let flow = shell.on_appended(Ticket(ticket), Ok(ticket as i64), 0, &mut io);
+        let flow = shell.on_appended(Ticket(ticket), Ok(Some(ticket as i64)), 0, &mut io);
         assert_eq!(flow, Flow::Continue);
     }
     // Nothing is in flight: alone again.
@@ -126,7 +147,7 @@ fn nothing_passes_a_dead_letter() {
     let records = vec![send(0), record(1, b"junk".to_vec()), send(2)];
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
         Flow::Continue
     );
     assert_eq!(io.appended(), [0]);
@@ -151,7 +172,7 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
     assert_eq!(io.appended(), [0]);
     assert_eq!(io.appends[0].1.body, Body::Progress);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 510, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 510, &mut io),
         Flow::Continue
     );
     // Held back for 100 ms, then sent.
@@ -166,7 +187,7 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
     assert_eq!(shell.on_tick(600, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0, 1]);
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(1), 600, &mut io),
+        shell.on_appended(Ticket(1), Ok(Some(1)), 600, &mut io),
         Flow::Continue
     );
     // All is answered for.
@@ -191,18 +212,18 @@ fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
     let records = (0..3).map(send).collect();
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
         Flow::Continue
     );
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(2), 0, &mut io),
+        shell.on_appended(Ticket(1), Ok(Some(2)), 0, &mut io),
         Flow::Continue
     );
     assert!(!shell.wants_more());
     assert_eq!(shell.on_inbound(vec![send(3)], 0, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0, 1, 2]);
     assert_eq!(
-        shell.on_appended(Ticket(2), Ok(3), 0, &mut io),
+        shell.on_appended(Ticket(2), Ok(Some(3)), 0, &mut io),
         Flow::Restart
     );
 }
@@ -212,7 +233,7 @@ fn an_offset_that_is_not_known_counts_as_foreign() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(-1), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(None), 0, &mut io),
         Flow::Restart
     );
 }
@@ -224,7 +245,7 @@ fn what_must_not_happen_halts_for_good() {
         let records = (0..3).map(send).collect();
         assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
         assert_eq!(
-            shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+            shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
             Flow::Continue
         );
         let Flow::Halt(reason) = report(&mut shell, &mut io) else {
@@ -240,7 +261,7 @@ fn what_must_not_happen_halts_for_good() {
         HaltReason::AppendFailed(failed)
     );
     assert_eq!(
-        halted(|shell, io| shell.on_appended(Ticket(2), Ok(8), 0, io)),
+        halted(|shell, io| shell.on_appended(Ticket(2), Ok(Some(8)), 0, io)),
         HaltReason::ReportOutOfOrder {
             expected: Some(Ticket(1)),
             reported: Ticket(2)
@@ -254,11 +275,11 @@ fn a_log_that_goes_back_halts() {
     let records = (0..3).map(send).collect();
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
         Flow::Continue
     );
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(1), Ok(Some(0)), 0, &mut io),
         Flow::Halt(HaltReason::EventsWentBack {
             offset: 0,
             known: 1
@@ -313,7 +334,7 @@ fn the_queue_is_bounded() {
     assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
     assert!(!shell.wants_more());
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
         Flow::Continue
     );
     assert!(shell.wants_more());
@@ -332,12 +353,12 @@ fn a_snapshot_is_of_its_record_and_waits_for_it() {
     );
     assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
         Flow::Continue
     );
     assert!(io.snapshots.is_empty());
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(1), 0, &mut io),
+        shell.on_appended(Ticket(1), Ok(Some(1)), 0, &mut io),
         Flow::Continue
     );
     let (ticket, snapshot) = io.snapshots[0].clone();
@@ -349,22 +370,78 @@ fn a_snapshot_is_of_its_record_and_waits_for_it() {
 }
 
 #[test]
-fn a_change_is_in_a_snapshot_after_the_interval() {
+fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
+    let interval_ms = 64_000;
+    let config = ShellConfig {
+        snapshot_interval_ms: interval_ms,
+        ..ShellConfig::default()
+    };
+    for partition in [0, 4, 63] {
+        let (mut shell, mut io) = (start_as(partition, config), Asked::default());
+        let peer = peer_in(partition.try_into().unwrap());
+        for (snapshot, due_ms) in [1000 * (partition as u64 + 1), interval_ms]
+            .into_iter()
+            .scan(0, |now, wait| {
+                *now += wait;
+                Some(*now)
+            })
+            .enumerate()
+        {
+            let offset = snapshot as i64;
+            let flow = shell.on_inbound(vec![send_to(peer, offset)], 0, &mut io);
+            assert_eq!(flow, Flow::Continue);
+            let ticket = io.appends[snapshot].0;
+            let flow = shell.on_appended(ticket, Ok(Some(offset)), 0, &mut io);
+            assert_eq!(flow, Flow::Continue);
+            assert_eq!(shell.on_tick(due_ms - 1, &mut io), Flow::Continue);
+            assert_eq!(io.snapshots.len(), snapshot, "{partition}");
+            assert_eq!(shell.on_tick(due_ms, &mut io), Flow::Continue);
+            assert_eq!(io.snapshots.len(), snapshot + 1, "{partition}");
+            let ticket = io.snapshots[snapshot].0;
+            let flow = shell.on_snapshot_stored(ticket, due_ms, &mut io);
+            assert_eq!(flow, Flow::Continue);
+        }
+        // Nothing has changed since.
+        assert_eq!(shell.on_tick(9 * interval_ms, &mut io), Flow::Continue);
+        assert_eq!(io.snapshots.len(), 2);
+    }
+}
+
+#[test]
+fn a_snapshot_waits_for_its_turn() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    io.no_snapshots = true;
     assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(0), 0, &mut io),
+        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
         Flow::Continue
     );
-    assert_eq!(shell.on_tick(299_999, &mut io), Flow::Continue);
-    assert!(io.snapshots.is_empty());
-    assert_eq!(shell.on_tick(300_000, &mut io), Flow::Continue);
-    assert_eq!(io.snapshots.len(), 1);
-    assert_eq!(
-        shell.on_snapshot_stored(io.snapshots[0].0, 0, &mut io),
-        Flow::Continue
-    );
-    // Nothing has changed since.
     assert_eq!(shell.on_tick(900_000, &mut io), Flow::Continue);
+    assert!(io.snapshots.is_empty());
+    io.no_snapshots = false;
+    assert_eq!(shell.on_tick(900_050, &mut io), Flow::Continue);
     assert_eq!(io.snapshots.len(), 1);
+}
+
+#[test]
+fn what_is_settled_moves_with_the_oldest_output_and_not_with_the_last() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let records = vec![send(0), send(1), record(2, b"junk".to_vec()), send(3)];
+    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!((shell.settled_inbound(), shell.next_inbound()), (0, 4));
+    for ticket in 0..2 {
+        let flow = shell.on_appended(Ticket(ticket), Ok(Some(ticket as i64)), 0, &mut io);
+        assert_eq!(flow, Flow::Continue);
+    }
+    // More comes in all the while.
+    assert_eq!(shell.on_inbound(vec![send(4)], 0, &mut io), Flow::Continue);
+    assert_eq!(shell.settled_inbound(), 2, "the dead letter is in flight");
+    let flow = shell.on_dead_lettered(io.letters[0].0, Ok(()), 0, &mut io);
+    assert_eq!(flow, Flow::Continue);
+    assert_eq!(shell.settled_inbound(), 3);
+    for (ticket, offset) in [(3, 2), (4, 3)] {
+        let flow = shell.on_appended(Ticket(ticket), Ok(Some(offset)), 0, &mut io);
+        assert_eq!(flow, Flow::Continue);
+    }
+    assert_eq!((shell.settled_inbound(), shell.next_inbound()), (5, 5));
 }

@@ -201,7 +201,7 @@ impl Broker {
 /// A delivery report.
 pub(crate) struct Report<Tag> {
     pub(crate) tag: Tag,
-    pub(crate) result: Result<i64, Failed>,
+    pub(crate) result: Result<Option<i64>, Failed>,
 }
 
 struct Batch<Tag> {
@@ -314,7 +314,7 @@ impl<Tag: Copy> Client<Tag> {
             Verdict::Stored { base } => {
                 let mut reports = self.acknowledge_before(batch);
                 let offsets = base..;
-                reports.extend(self.settle(0, offsets.map(Ok)));
+                reports.extend(self.settle(0, offsets.map(|offset| Ok(Some(offset)))));
                 reports
             }
             Verdict::StoredBefore => self.acknowledge_before(batch + 1),
@@ -341,7 +341,7 @@ impl<Tag: Copy> Client<Tag> {
 
     /// A broker that knows the producer takes batches in order only: what is before one it took is stored too.
     fn acknowledge_before(&mut self, batch: usize) -> Vec<Report<Tag>> {
-        let implied = (0..batch).map(|_| self.settle(0, iter::repeat(Ok(-1))));
+        let implied = (0..batch).map(|_| self.settle(0, iter::repeat(Ok(None))));
         implied.flatten().collect()
     }
 
@@ -395,7 +395,7 @@ impl<Tag: Copy> Client<Tag> {
     fn settle(
         &mut self,
         batch: usize,
-        results: impl Iterator<Item = Result<i64, Failed>>,
+        results: impl Iterator<Item = Result<Option<i64>, Failed>>,
     ) -> Vec<Report<Tag>> {
         let records = self.batches.remove(batch).records;
         let tags = records.into_iter().map(|(tag, _)| tag);

@@ -15,15 +15,15 @@ use crate::{
     sabotage::{Rule, dropped},
     shell::{
         Assembler, DeadLetter, EventRecord, Flow, HaltReason, Io, LoadError, Loader, LogRange,
-        Need, PartitionShell, ShellConfig, Ticket, split,
+        Need, PartitionShell, ShellConfig, SnapshotTicket, Ticket, split,
     },
 };
 
 /// A ticket of one of the shells that a process has had.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Tag {
+struct Tag<T = Ticket> {
     shell: u64,
-    ticket: Ticket,
+    ticket: T,
 }
 
 enum Role {
@@ -35,14 +35,14 @@ enum Role {
 enum Settled {
     Appended(Report<Tag>),
     DeadLettered(Tag),
-    SnapshotStored(Tag),
+    SnapshotStored(Tag<SnapshotTicket>),
 }
 
 /// Where a shell's effects go.
 struct Outlet {
     client: Client<Tag>,
     letters: VecDeque<(Tag, DeadLetter)>,
-    snapshots: VecDeque<(Tag, SequencerSnapshot)>,
+    snapshots: VecDeque<(Tag<SnapshotTicket>, SequencerSnapshot)>,
     shell: u64,
     /// What the shell's next own record must take if nobody else writes.
     next_offset: i64,
@@ -51,6 +51,10 @@ struct Outlet {
 }
 
 impl Io for Outlet {
+    fn may_snapshot(&mut self) -> bool {
+        true
+    }
+
     fn append(&mut self, ticket: Ticket, event: Event) {
         self.appended_nevertheless |= self.knows_of_another;
         let tag = self.tag(ticket);
@@ -68,24 +72,24 @@ impl Io for Outlet {
         self.letters.push_back((tag, letter));
     }
 
-    fn store_snapshot(&mut self, ticket: Ticket, snapshot: SequencerSnapshot) {
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot) {
         let tag = self.tag(ticket);
         self.snapshots.push_back((tag, snapshot));
     }
 }
 
 impl Outlet {
-    fn tag(&self, ticket: Ticket) -> Tag {
+    fn tag<T>(&self, ticket: T) -> Tag<T> {
         Tag {
             shell: self.shell,
             ticket,
         }
     }
 
-    fn saw_offset(&mut self, offset: i64) {
+    fn saw_offset(&mut self, offset: Option<i64>) {
         // An offset that is not known may hide another's record.
-        self.knows_of_another |= offset != self.next_offset;
-        self.next_offset = offset + 1;
+        self.knows_of_another |= offset != Some(self.next_offset);
+        self.next_offset = offset.map_or(0, |offset| offset + 1);
     }
 }
 
@@ -308,11 +312,12 @@ impl Process {
         let Some(settled) = self.settled.pop_front() else {
             return Ok(());
         };
-        let tag = match &settled {
-            Settled::Appended(report) => report.tag,
-            Settled::DeadLettered(tag) | Settled::SnapshotStored(tag) => *tag,
+        let of = match &settled {
+            Settled::Appended(report) => report.tag.shell,
+            Settled::DeadLettered(tag) => tag.shell,
+            Settled::SnapshotStored(tag) => tag.shell,
         };
-        let (Role::Owner(shell), true) = (&mut self.role, tag.shell == self.outlet.shell) else {
+        let (Role::Owner(shell), true) = (&mut self.role, of == self.outlet.shell) else {
             let failed = matches!(&settled, Settled::Appended(report) if report.result.is_err());
             return if failed { Err(Trouble::Ends) } else { Ok(()) };
         };
@@ -322,10 +327,10 @@ impl Process {
                 if let Ok(offset) = report.result {
                     io.saw_offset(offset);
                 }
-                shell.on_appended(tag.ticket, report.result, now_ms, io)
+                shell.on_appended(report.tag.ticket, report.result, now_ms, io)
             }
-            Settled::DeadLettered(_) => shell.on_dead_lettered(tag.ticket, Ok(()), now_ms, io),
-            Settled::SnapshotStored(_) => shell.on_snapshot_stored(tag.ticket, now_ms, io),
+            Settled::DeadLettered(tag) => shell.on_dead_lettered(tag.ticket, Ok(()), now_ms, io),
+            Settled::SnapshotStored(tag) => shell.on_snapshot_stored(tag.ticket, now_ms, io),
         };
         self.follow(flow)
     }

@@ -1,10 +1,10 @@
--- The seed's query: both directions, a month back, above what was read, the newest 200. Ordered by mid, which is the
+-- The seed's query: both directions, a month back, above what was read, the newest of them. Ordered by mid, which is the
 -- same order as by time within a conversation, and the index has it; a note to oneself has one direction only.
 (SELECT id, srcid, destid, mid, msg, ts, client_msg_id, n FROM {table}
  WHERE srcid = ? AND destid = ? AND mid > ? AND ts > ?
- ORDER BY mid DESC LIMIT 200)
+ ORDER BY mid DESC LIMIT ?)
 UNION ALL
 (SELECT id, srcid, destid, mid, msg, ts, client_msg_id, n FROM {table}
  WHERE srcid = ? AND destid = ? AND srcid <> destid AND mid > ? AND ts > ?
- ORDER BY mid DESC LIMIT 200)
-ORDER BY mid DESC LIMIT 200
+ ORDER BY mid DESC LIMIT ?)
+ORDER BY mid DESC LIMIT ?

@@ -21,8 +21,9 @@ impl ReadTx {
         now: TimestampMs,
     ) -> Result<Vec<MessageRow>, StoreError> {
         let since = datetime::a_month_before(datetime::to_column(now)?);
-        let bounds = |arguments: Arguments| arguments.with(read_mid.get()).with(since);
-        let arguments = both_directions(conversation, bounds);
+        let limit = UNREAD_LIMIT as u64;
+        let bounds = |arguments: Arguments| arguments.with(read_mid.get()).with(since).with(limit);
+        let arguments = both_directions(conversation, bounds).with(limit);
         let sql = include_str!("../../sql/read/unread.sql");
         self.messages(sql, conversation, arguments).await
     }

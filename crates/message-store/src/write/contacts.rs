@@ -5,7 +5,7 @@ use super::{
     transaction::{RowCheck, Transaction},
 };
 use crate::{
-    ContactDelta, MessageStore, PREVIEW_CHARS, ReadUpTo, ResumeMove, Shard, Sink, StoreError,
+    ContactDelta, MessageStore, ReadUpTo, ResumeMove, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
     multi_row::{Insert, Sizes},
@@ -57,7 +57,7 @@ fn bind_row(
             .with(last.mid.get())
             .with(datetime::to_column(last.ts)?)
             .with(last.srcid.get())
-            .with(preview(&last.preview)),
+            .with(last.preview.as_str()),
         None => arguments
             .with(0_i64)
             .with(datetime::to_column(TimestampMs(0))?)
@@ -71,23 +71,4 @@ fn bind_row(
         .fold(arguments, |arguments, ReadUpTo { mid, n }| {
             arguments.with(mid.get()).with(n.map(Ordinal::get))
         }))
-}
-
-/// The first [`PREVIEW_CHARS`] characters.
-fn preview(text: &str) -> &str {
-    let end = text.char_indices().nth(PREVIEW_CHARS).map(|(at, _)| at);
-    &text[..end.unwrap_or(text.len())]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_preview_counts_characters_not_bytes() {
-        let exact = "\u{1f30a}".repeat(PREVIEW_CHARS);
-        assert_eq!(preview(&exact), exact);
-        assert_eq!(preview(&format!("{exact}x")), exact);
-        assert_eq!(preview(""), "");
-    }
 }

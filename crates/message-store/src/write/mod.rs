@@ -2,6 +2,7 @@
 
 mod contacts;
 mod messages;
+mod probe;
 mod reads;
 mod transaction;
 
@@ -9,6 +10,7 @@ use schemas::Partition;
 
 pub(crate) use contacts::contacts;
 pub(crate) use messages::messages;
+pub(crate) use probe::probe;
 pub(crate) use reads::reads;
 
 use crate::{MessageStore, Shard, StoreError};

@@ -1,8 +1,10 @@
 use sqlx::MySqlPool;
 
 use crate::{
-    MessageStore, ResumeMove, Shard, Sink, StoreError, multi_row::MultiRow, resume::Moves,
-    session::Session,
+    MessageStore, ResumeMove, Shard, Sink, StoreError,
+    multi_row::MultiRow,
+    resume::Moves,
+    session::{Session, WRITE_BEGIN},
 };
 
 /// Rows, and the offsets that say that they are there.
@@ -65,7 +67,7 @@ impl Transaction {
     }
 
     async fn run(self, session: &mut Session) -> Result<(), StoreError> {
-        session.execute("START TRANSACTION".to_owned()).await?;
+        session.execute(WRITE_BEGIN.to_owned()).await?;
         // The offsets come first: a second writer waits there and is turned away before it touches a row.
         if let Some(moves) = self.moves {
             if let Some(sql) = moves.insert_missing {

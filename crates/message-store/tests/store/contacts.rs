@@ -97,7 +97,7 @@ async fn a_later_message_brings_its_preview_and_an_earlier_one_nothing() {
 
     delta.last = last(4, uid);
     let exact = "\u{1f30a}".repeat(PREVIEW_CHARS);
-    delta.last.as_mut().unwrap().preview = format!("{exact}and more");
+    delta.last.as_mut().unwrap().preview.clone_from(&exact);
     write(&fixture, std::slice::from_ref(&delta)).await;
     let found = contacts_of(&fixture, &[uid])
         .await

@@ -1,11 +1,11 @@
 use std::time::{Duration, Instant};
 
-use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig, StoreError};
+use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig, Sink, StoreError};
 use schemas::Partition;
 use sqlx::{AssertSqlSafe, MySqlConnection, Row as _};
 use tokio::time::{sleep, timeout};
 
-use crate::support::{Fixture, conversation, message, mids, ordinal, user};
+use crate::support::{Fixture, NOW, conversation, message, mids, ordinal, user};
 
 async fn run(connection: &mut MySqlConnection, sql: String) -> sqlx::Result<u64> {
     let done = sqlx::raw_sql(AssertSqlSafe(sql))
@@ -212,4 +212,31 @@ async fn a_deadlock_is_a_reason_to_try_again() {
     assert!(refused.is_transient(), "{refused}");
     assert!(refused.to_string().contains("eadlock"), "{refused}");
     run(&mut rival, "COMMIT".to_owned()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_can_only_be_read_is_told_by_a_probe() {
+    let fixture = Fixture::without_schema().await;
+    fixture.store.apply_schema(NOW).await.unwrap();
+    let shard = fixture.store.layout().shards().next().unwrap();
+    fixture.store.probe_write(shard).await.unwrap();
+    let table = format!("{}.resume_offset", fixture.database(shard));
+    let mut admin = fixture.admin().await;
+    // What a read-only server answers.
+    let trigger = format!(
+        "CREATE TRIGGER {table}_refuses BEFORE INSERT ON {table} FOR EACH ROW \
+         SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'read-only'"
+    );
+    run(&mut admin, trigger).await.unwrap();
+    let topic = &fixture.topic;
+    let read = fixture.store.read_resume(shard, Sink::Contacts, topic, &[]);
+    read.await.unwrap();
+    let refused = fixture.store.probe_write(shard).await.unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+    run(&mut admin, format!("DROP TRIGGER {table}_refuses"))
+        .await
+        .unwrap();
+    fixture.store.probe_write(shard).await.unwrap();
+    let left = sqlx::query(AssertSqlSafe(format!("SELECT * FROM {table}")));
+    assert!(left.fetch_all(&mut admin).await.unwrap().is_empty());
 }

@@ -96,12 +96,15 @@ async fn the_unread_query_uses_the_index_and_prunes_months() {
             .bind(srcid.get())
             .bind(destid.get())
             .bind(0_i64)
-            .bind(since);
+            .bind(since)
+            .bind(200_u64);
         there
             .bind(destid.get())
             .bind(srcid.get())
             .bind(0_i64)
             .bind(since)
+            .bind(200_u64)
+            .bind(200_u64)
     })
     .await;
     let branches: Vec<&MySqlRow> = plan

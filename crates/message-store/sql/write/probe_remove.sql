@@ -1,0 +1,1 @@
+DELETE FROM {table} WHERE sink = 'probe' AND topic = '' AND partition_no = 0

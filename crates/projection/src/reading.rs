@@ -1,0 +1,227 @@
+//! One partition on its way from records to slices.
+
+use event_log::{NextOffset, Record, RisingMarks};
+use schemas::{
+    Partition,
+    dead_letter::Reason,
+    event::{Body, Event},
+};
+
+use crate::{
+    LogEvent, Position, Slice,
+    dead_letters::Poison,
+    fetch::{Feed, Run},
+};
+
+/// A slice is handed over when it holds this many events and dead letters, or this much, or when nothing more is at hand.
+const SLICE_RECORDS: usize = 512;
+const SLICE_BYTES: usize = 128 << 10;
+
+/// What a record weighs in memory beside its bytes, about.
+const RECORD_BYTES: usize = 128;
+
+/// The open slice of a partition, and where it is in the log.
+pub(crate) struct Reading {
+    pub(crate) lane: usize,
+    run: Run,
+    marks: RisingMarks,
+    next: NextOffset,
+    events: Vec<LogEvent>,
+    poison: Vec<Poison>,
+    bytes: usize,
+    moved: bool,
+}
+
+impl Reading {
+    pub(crate) fn new(lane: usize, run: Run, at: Position) -> Self {
+        Self {
+            lane,
+            run,
+            marks: RisingMarks::above(at.mark),
+            next: at.next,
+            events: Vec::new(),
+            poison: Vec::new(),
+            bytes: 0,
+            moved: false,
+        }
+    }
+
+    /// Takes the next record; how many bytes the slice has grown by. Repeats and progress are not kept.
+    pub(crate) fn take(&mut self, record: Record) -> usize {
+        self.moved = true;
+        self.next = NextOffset::after(record.offset);
+        let weight = weight(&record);
+        match parse(&record) {
+            Ok(event) => {
+                if !self.marks.admit(event.src.mark) || event.body == Body::Progress {
+                    return 0;
+                }
+                let offset = record.offset;
+                self.events.push(LogEvent { offset, event });
+            }
+            Err((reason, wrong)) => self.poison.push(Poison {
+                record,
+                reason,
+                wrong,
+            }),
+        }
+        self.bytes += weight;
+        weight
+    }
+
+    /// Whether it has come any further since the last slice.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.moved
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.events.len() + self.poison.len() >= SLICE_RECORDS || self.bytes >= SLICE_BYTES
+    }
+
+    /// What the open slice weighs.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn cut(&mut self, partition: Partition) -> Feed {
+        self.moved = false;
+        let behind = Position {
+            next: self.next,
+            mark: self.marks.highest().unwrap_or_default(),
+        };
+        Feed {
+            run: self.run,
+            slice: Slice {
+                partition,
+                events: std::mem::take(&mut self.events),
+                behind,
+            },
+            poison: std::mem::take(&mut self.poison),
+            bytes: std::mem::take(&mut self.bytes),
+        }
+    }
+}
+
+fn weight(record: &Record) -> usize {
+    let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+    let headers: usize = record
+        .headers
+        .iter()
+        .map(|(name, value)| name.len() + length(value))
+        .sum();
+    RECORD_BYTES + length(&record.key) + length(&record.value) + headers
+}
+
+/// An event, in the partition where it belongs: in another one its rows would be out of every reader's sight.
+fn parse(record: &Record) -> Result<Event, (Reason, String)> {
+    let event = Event::parse(record.bytes(), record.timestamp)
+        .map_err(|error| (Reason::Malformed, error.to_string()))?;
+    match event.conversation().map(Partition::of) {
+        Some(right) if right != record.partition => Err((
+            Reason::WrongPartition,
+            format!("its conversation belongs to partition {right}"),
+        )),
+        _ => Ok(event),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use schemas::{
+        Mid, Ordinal, TimestampMs,
+        event::{Message, Source, SrcMark},
+    };
+
+    use super::*;
+
+    /// A message of users 1 and 2, whose conversation is in partition 3, as the record of this offset and src.
+    pub(crate) fn record(partition: i64, offset: i64, msg_bytes: usize) -> Record {
+        let message = Message {
+            srcid: 1.try_into().unwrap(),
+            destid: 2.try_into().unwrap(),
+            client_msg_id: "c".to_owned().try_into().unwrap(),
+            msg: "x".repeat(msg_bytes),
+            mid: Mid::ZERO.next(),
+            n: Ordinal::ZERO.next(),
+        };
+        value(partition, offset, encode(offset, Body::Message(message)))
+    }
+
+    fn encode(src: i64, body: Body) -> Vec<u8> {
+        let mark = SrcMark {
+            epoch: 0,
+            offset: src,
+        };
+        let event = Event {
+            src: Source {
+                mark,
+                leader_epoch: 0,
+            },
+            ts: TimestampMs(1),
+            body,
+        };
+        event.encode()
+    }
+
+    pub(crate) fn value(partition: i64, offset: i64, value: Vec<u8>) -> Record {
+        Record {
+            partition: partition.try_into().unwrap(),
+            offset,
+            timestamp: TimestampMs(1),
+            leader_epoch: 0,
+            key: None,
+            value: Some(value),
+            headers: Vec::new(),
+        }
+    }
+
+    fn reading() -> Reading {
+        Reading::new(0, 1, Position::default())
+    }
+
+    /// How many records a slice takes.
+    fn fill(next: impl Fn(i64) -> Record) -> i64 {
+        let mut reading = reading();
+        (1..)
+            .find(|offset| {
+                reading.take(next(*offset));
+                reading.is_full()
+            })
+            .unwrap()
+    }
+
+    #[test]
+    fn a_slice_is_full_by_number_or_by_bytes() {
+        assert_eq!(fill(|offset| record(3, offset, 1)), 512);
+        assert_eq!(fill(|offset| record(3, offset, 16 << 10)), 8);
+        // No events, but held in memory until they are dead letters.
+        assert_eq!(fill(|offset| value(3, offset, b"junk".to_vec())), 512);
+        assert_eq!(fill(|offset| value(3, offset, vec![0xff; 64 << 10])), 2);
+    }
+
+    #[test]
+    fn what_is_not_kept_weighs_nothing() {
+        let mut reading = reading();
+        let grown = reading.take(record(3, 5, 100));
+        assert!(grown > 100);
+        // A former owner's repeat, and progress.
+        let mut repeat = record(3, 5, 100);
+        repeat.offset = 6;
+        assert_eq!(reading.take(repeat), 0);
+        assert_eq!(reading.take(value(3, 7, encode(9, Body::Progress))), 0);
+        assert_eq!(reading.bytes(), grown);
+        let feed = reading.cut(3_i64.try_into().unwrap());
+        assert_eq!((feed.bytes, feed.slice.behind.next.get()), (grown, 8));
+        assert_eq!((reading.bytes(), reading.has_moved()), (0, false));
+    }
+
+    #[test]
+    fn poison_says_what_is_wrong_with_it() {
+        let mut reading = reading();
+        reading.take(value(4, 0, b"junk".to_vec()));
+        reading.take(record(4, 1, 1));
+        let feed = reading.cut(4_i64.try_into().unwrap());
+        let reasons: Vec<Reason> = feed.poison.iter().map(|poison| poison.reason).collect();
+        assert_eq!(reasons, [Reason::Malformed, Reason::WrongPartition]);
+    }
+}
