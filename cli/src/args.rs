@@ -224,6 +224,13 @@ pub(crate) struct TailArgs {
     pub(crate) no_follow: bool,
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("must be a whole number, 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoadArgs {
     /// Lines `sender receiver unix-time`, or NDJSON as POST /v1/events takes it; .gz is unpacked
@@ -235,7 +242,7 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) acks: bool,
     /// Lines in one request
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 2000, value_parser = at_least_one)]
     pub(crate) batch: usize,
     /// Only the first lines
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! The HTTP side of commands: what any producer or reader could do.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use reqwest::{Response, StatusCode};
@@ -20,15 +20,16 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(ingest: SocketAddr, query: SocketAddr) -> anyhow::Result<Self> {
+    /// With the bases of paths, without a slash at the end.
+    pub(crate) fn new(ingest: String, query: String) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder()
             .no_proxy()
             .connect_timeout(Duration::from_secs(3))
             .build()?;
         Ok(Self {
             http,
-            ingest: format!("http://{ingest}"),
-            query: format!("http://{query}"),
+            ingest,
+            query,
         })
     }
 

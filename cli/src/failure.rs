@@ -3,11 +3,17 @@
 
 use std::process::ExitCode;
 
+use audit::AuditError;
+use event_log::KafkaFault;
+use message_store::StoreError;
 use native_stack::StackError;
+use service_runtime::{ConfigError, WorkerFailed};
+use unread_store::UnreadError;
 
 /// The command ran, and the answer is no: a difference, a record that is not there.
 pub(crate) const NEGATIVE: u8 = 1;
 const USAGE: u8 = 2;
+const CONFIG: u8 = ConfigError::EXIT_CODE;
 const UNREACHABLE: u8 = 4;
 const TIMEOUT: u8 = 5;
 
@@ -28,28 +34,133 @@ pub(crate) enum Failure {
     Refused(String),
 }
 
-/// Says in one line why the command failed, and gives the exit code.
+/// Says why the command failed, unless the log has said it, and gives the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    if let Some(failure) = error.downcast_ref::<Failure>() {
+    if !error.is::<WorkerFailed>() {
         eprintln!("tidemark: {error:#}");
-        return ExitCode::from(match failure {
-            Failure::Usage(_) => USAGE,
-            Failure::Unreachable(_) => UNREACHABLE,
-            Failure::Timeout(_) => TIMEOUT,
-            Failure::Refused(_) => NEGATIVE,
-        });
     }
-    if error.is::<event_log::KafkaFault>() || error.is::<unread_store::UnreadError>() {
-        eprintln!("tidemark: {error:#}");
-        return ExitCode::from(UNREACHABLE);
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    if let Some(failure) = error.downcast_ref() {
+        return of_failure(failure);
     }
-    if let Some(message_store::StoreError::Transient(_)) = error.downcast_ref() {
-        eprintln!("tidemark: {error:#}");
-        return ExitCode::from(UNREACHABLE);
+    if let Some(error) = error.downcast_ref() {
+        return of_audit(error);
     }
-    if error.is::<StackError>() {
-        eprintln!("tidemark: {error:#}");
-        return ExitCode::from(service_runtime::ConfigError::EXIT_CODE);
+    if error.is::<KafkaFault>() {
+        return UNREACHABLE;
     }
-    service_runtime::report("tidemark", error)
+    if let Some(error) = error.downcast_ref() {
+        return of_redis(error);
+    }
+    if let Some(error) = error.downcast_ref() {
+        return of_mysql(error);
+    }
+    if let Some(error) = error.downcast_ref() {
+        return of_stack(error);
+    }
+    service_runtime::exit_code(error)
+}
+
+fn of_failure(failure: &Failure) -> u8 {
+    match failure {
+        Failure::Usage(_) => USAGE,
+        Failure::Unreachable(_) => UNREACHABLE,
+        Failure::Timeout(_) => TIMEOUT,
+        Failure::Refused(_) => NEGATIVE,
+    }
+}
+
+fn of_audit(error: &AuditError) -> u8 {
+    match error {
+        AuditError::Kafka(_) => UNREACHABLE,
+        AuditError::MySql(error) => of_mysql(error),
+        AuditError::Redis(error) => of_redis(error),
+        AuditError::Behind { .. } => TIMEOUT,
+    }
+}
+
+fn of_redis(error: &UnreadError) -> u8 {
+    match error {
+        UnreadError::Transient(_) | UnreadError::Broken | UnreadError::NotReady => UNREACHABLE,
+        UnreadError::MarksMoved | UnreadError::Malformed { .. } => NEGATIVE,
+        UnreadError::Url(_) => CONFIG,
+    }
+}
+
+fn of_mysql(error: &StoreError) -> u8 {
+    match error {
+        StoreError::Transient(_) => UNREACHABLE,
+        StoreError::Moved { .. } | StoreError::Fatal(_) => NEGATIVE,
+    }
+}
+
+fn of_stack(error: &StackError) -> u8 {
+    match error {
+        StackError::MissingPrograms { .. }
+        | StackError::PortTaken { .. }
+        | StackError::BadReadyUrl { .. }
+        | StackError::UnknownProcess { .. }
+        | StackError::UnknownServers { .. }
+        | StackError::NoCacheDir => CONFIG,
+        StackError::NotReady { .. } | StackError::Busy { .. } => TIMEOUT,
+        StackError::DiskFull { .. }
+        | StackError::Exited { .. }
+        | StackError::WouldNotDie { .. }
+        | StackError::CommandFailed { .. }
+        | StackError::Container { .. }
+        | StackError::Io { .. } => NEGATIVE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, anyhow};
+
+    use super::*;
+
+    fn malformed() -> UnreadError {
+        UnreadError::Malformed {
+            key: "state-1".to_owned(),
+            detail: "no number".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_kind_decides_the_code_through_any_context() {
+        let timeout = anyhow!(Failure::Timeout("late".to_owned()));
+        assert_eq!(code(&timeout), TIMEOUT);
+        let broken: Result<(), _> = Err(UnreadError::Broken);
+        let broken = broken.context("reading the counts").unwrap_err();
+        assert_eq!(code(&broken), UNREACHABLE);
+        assert_eq!(code(&anyhow!("anything else")), NEGATIVE);
+    }
+
+    #[test]
+    fn what_redis_holds_is_an_answer_and_not_its_absence() {
+        assert_eq!(code(&malformed().into()), NEGATIVE);
+        assert_eq!(code(&AuditError::Redis(malformed()).into()), NEGATIVE);
+        assert_eq!(
+            code(&AuditError::Redis(UnreadError::Broken).into()),
+            UNREACHABLE
+        );
+        let url = UnreadError::Url("has no host".to_owned());
+        assert_eq!(code(&url.into()), CONFIG);
+    }
+
+    #[test]
+    fn a_server_that_dies_is_no_fault_of_the_configuration() {
+        let taken = StackError::PortTaken {
+            service: "kafka".to_owned(),
+            port: 7392,
+        };
+        assert_eq!(code(&taken.into()), CONFIG);
+        let died = StackError::WouldNotDie {
+            name: "kafka".to_owned(),
+            pid: 1,
+        };
+        assert_eq!(code(&died.into()), NEGATIVE);
+    }
 }

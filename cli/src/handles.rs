@@ -7,7 +7,10 @@ use query_api::QueryApiConfig;
 use service_runtime::ConfigSource;
 use unread_store::{Node, RedisConfig};
 
-use crate::client::Client;
+use crate::{
+    client::Client,
+    client_config::{self, ClientConfig},
+};
 
 /// The configuration, opened where a command needs it.
 pub(crate) struct Handles {
@@ -30,8 +33,11 @@ impl Handles {
     }
 
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        let client: ClientConfig = self.source.section("client")?;
         let ingest: IngestConfig = self.source.section("ingest")?;
         let query: QueryApiConfig = self.source.section("query_api")?;
-        Client::new(ingest.listen, query.listen)
+        let ingest = client_config::base(client.ingest_url.as_deref(), ingest.listen);
+        let query = client_config::base(client.query_url.as_deref(), query.listen);
+        Client::new(ingest, query)
     }
 }

@@ -1,6 +1,12 @@
 //! What `tidemark load` reads: NDJSON as it is, or lines `sender receiver unix-time` made into messages.
 
-use std::{collections::HashMap, fmt::Write as _, fs, io::Read as _, path::Path};
+use std::{
+    collections::HashMap,
+    fmt::{Display, Write as _},
+    fs,
+    io::Read as _,
+    path::Path,
+};
 
 use anyhow::Context as _;
 use flate2::read::GzDecoder;
@@ -22,8 +28,10 @@ pub(crate) struct Options {
 
 /// The lines of a batch, in order.
 pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Vec<String>> {
-    let raw = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let text = unpacked(raw).with_context(|| format!("{} is no text", path.display()))?;
+    let refused =
+        |what: &str, why: &dyn Display| Failure::Usage(format!("{what} {}: {why}", path.display()));
+    let raw = fs::read(path).map_err(|error| refused("cannot read", &error))?;
+    let text = unpacked(raw).map_err(|error| refused("there is no text in", &error))?;
     let limit = options.limit.unwrap_or(usize::MAX);
     if text.trim_start().starts_with('{') {
         return Ok(text
@@ -90,9 +98,12 @@ impl<'a> Story<'a> {
                 .next()
                 .and_then(|field| field.parse().ok())
                 .ok_or_else(|| Failure::Usage("`sender receiver unix-time` is right".to_owned()))?;
-            Ok(UserId::try_from(
-                uid.saturating_add(self.options.shift_uids),
-            )?)
+            let shifted = uid.checked_add(self.options.shift_uids);
+            let shifted = shifted.ok_or_else(|| {
+                let by = self.options.shift_uids;
+                Failure::Usage(format!("uid {uid} shifted by {by} is no uid any more"))
+            })?;
+            Ok(UserId::try_from(shifted)?)
         };
         let (sender, receiver) = (uid()?, uid()?);
         lines.push(
@@ -172,6 +183,18 @@ mod tests {
             lines[3]
         );
         assert_ne!(tell("1 2 3\n", false)[0], tell("1 2 4\n", false)[0]);
+    }
+
+    #[test]
+    fn a_uid_that_is_shifted_too_far_is_refused() {
+        let options = Options {
+            shift_uids: 1,
+            acks: false,
+            limit: None,
+        };
+        let line = "9223372036854775807 2 3";
+        let refused = Story::new(line, &options).tell(1, line, &mut Vec::new());
+        assert!(refused.unwrap_err().to_string().contains("shifted by 1"));
     }
 
     #[test]

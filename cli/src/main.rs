@@ -2,13 +2,16 @@
 
 mod args;
 mod client;
+mod client_config;
 mod commands;
 mod failure;
 mod handles;
 mod input;
 mod output;
 mod posting;
+mod sequenced;
 mod stages;
+mod times;
 
 use std::process::ExitCode;
 

@@ -53,7 +53,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A whole number with thin groups: 59 835.
+/// A whole number in groups of three digits: 59,835.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

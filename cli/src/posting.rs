@@ -96,47 +96,76 @@ async fn post_once<'a>(
         body.push('\n');
     }
     let mut answers = client.post_events(body.into()).await?.bytes_stream();
-    let mut again = Vec::new();
+    let mut round = Round::new(&lines);
     let mut buffer = Vec::new();
-    let mut answered = 0;
     while let Some(bytes) = answers.next().await {
         let at = Instant::now();
         buffer.extend_from_slice(&bytes.context("the answer broke off")?);
-        let whole = buffer
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
-        for answer in buffer[..whole]
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-        {
-            let answer: Answer = serde_json::from_slice(answer).context("an answer is not JSON")?;
-            let Some(number) = answer.line else { continue };
-            let (line, text) = *lines
-                .get(number.wrapping_sub(1))
-                .context("an answer for no line")?;
-            answered += 1;
-            match answer.status {
-                Some(202) => {
-                    posted.accepted.push(Accepted {
-                        position: position(&answer)?,
-                        at,
-                    });
-                    progress(1);
-                }
-                Some(429 | 500..) => again.push((line, text)),
-                _ => {
-                    let problem = Value::Object(answer.rest);
-                    posted.rejected.push(Rejected { line, problem });
-                    progress(1);
-                }
+        let newline = buffer.iter().rposition(|byte| *byte == b'\n');
+        let whole = newline.map_or(0, |end| end + 1);
+        let whole: Vec<u8> = buffer.drain(..whole).collect();
+        let texts = whole.split(|byte| *byte == b'\n');
+        for text in texts.filter(|text| !text.is_empty()) {
+            let answer = serde_json::from_slice(text).context("an answer is not JSON")?;
+            if round.take(answer, at, posted)? {
+                progress(1);
             }
         }
-        buffer.drain(..whole);
     }
-    // A stream that ended early says nothing of the rest.
-    again.extend(lines.iter().skip(answered));
-    Ok(again)
+    Ok(round.left())
+}
+
+/// The answers to one request.
+struct Round<'l, 'a> {
+    lines: &'l [(usize, &'a String)],
+    answered: usize,
+    again: Vec<(usize, &'a String)>,
+}
+
+impl<'l, 'a> Round<'l, 'a> {
+    fn new(lines: &'l [(usize, &'a String)]) -> Self {
+        Self {
+            lines,
+            answered: 0,
+            again: Vec::new(),
+        }
+    }
+
+    /// Whether a line is done with.
+    fn take(&mut self, answer: Answer, at: Instant, posted: &mut Posted) -> anyhow::Result<bool> {
+        let Some(number) = answer.line else {
+            return Ok(false);
+        };
+        // Ingest stopped where another line could have begun: every line has its answer.
+        if number == self.lines.len() + 1 {
+            return Ok(false);
+        }
+        let line = self.lines.get(number.wrapping_sub(1));
+        let (line, text) = *line.context("an answer for no line")?;
+        self.answered += 1;
+        match answer.status {
+            Some(202) => posted.accepted.push(Accepted {
+                position: position(&answer)?,
+                at,
+            }),
+            // 408: the results from here on were dropped, or the line did not come whole.
+            Some(408 | 429 | 500..) => {
+                self.again.push((line, text));
+                return Ok(false);
+            }
+            _ => {
+                let problem = Value::Object(answer.rest);
+                posted.rejected.push(Rejected { line, problem });
+            }
+        }
+        Ok(true)
+    }
+
+    /// The lines to be posted again: a stream that ended early says nothing of the rest.
+    fn left(mut self) -> Vec<(usize, &'a String)> {
+        self.again.extend(self.lines.iter().skip(self.answered));
+        self.again
+    }
 }
 
 fn position(answer: &Answer) -> anyhow::Result<InboundPosition> {
@@ -158,4 +187,57 @@ pub(crate) async fn post_single(client: Arc<Client>, body: Value) -> anyhow::Res
         position: position(&answer)?,
         at,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What becomes of three lines, numbered from 11: those accepted, rejected, and to be posted again.
+    fn round(answers: &[Value]) -> anyhow::Result<(usize, Vec<usize>, Vec<usize>)> {
+        let text = String::new();
+        let lines: Vec<_> = (11..14).map(|number| (number, &text)).collect();
+        let mut posted = Posted::default();
+        let mut round = Round::new(&lines);
+        for answer in answers {
+            let answer = serde_json::from_value(answer.clone())?;
+            round.take(answer, Instant::now(), &mut posted)?;
+        }
+        let again = round.left().into_iter().map(|(line, _)| line).collect();
+        let rejected = posted.rejected.iter().map(|one| one.line).collect();
+        Ok((posted.accepted.len(), rejected, again))
+    }
+
+    fn accepted(line: usize) -> Value {
+        json!({ "line": line, "status": 202, "partition": 1, "offset": 7 })
+    }
+
+    fn refused(line: usize, status: u16) -> Value {
+        json!({ "line": line, "status": status, "title": "no" })
+    }
+
+    #[test]
+    fn lines_are_accepted_rejected_or_posted_again() {
+        let summary = json!({ "accepted": 1, "rejected": 2 });
+        let answers = [accepted(1), refused(2, 400), refused(3, 429), summary];
+        assert_eq!(round(&answers).unwrap(), (1, vec![12], vec![13]));
+    }
+
+    #[test]
+    fn last_words_before_the_end_leave_the_rest_to_be_posted_again() {
+        for status in [408, 503] {
+            let answers = [accepted(1), refused(2, status)];
+            assert_eq!(round(&answers).unwrap(), (1, vec![], vec![12, 13]));
+        }
+    }
+
+    #[test]
+    fn last_words_behind_the_last_line_are_about_no_line() {
+        let answers = [accepted(1), accepted(2), accepted(3), refused(4, 503)];
+        assert_eq!(round(&answers).unwrap(), (3, vec![], vec![]));
+        assert!(round(&[refused(5, 503)]).is_err());
+        assert!(round(&[refused(0, 503)]).is_err());
+    }
 }

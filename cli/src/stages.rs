@@ -9,7 +9,11 @@ use std::{
 
 use event_log::{Fetched, Fetcher, KafkaConfig, LogReader, NextOffset};
 use message_store::{MessageStore, Shard, Sink};
-use schemas::{Partition, TimestampMs, event::Event, topics::Topic};
+use schemas::{
+    InboundPosition, Partition, TimestampMs,
+    event::{Event, SrcMark},
+    topics::Topic,
+};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use unread_store::Node;
@@ -47,35 +51,50 @@ impl Stage {
     }
 }
 
-/// When each inbound offset of a partition was first seen passed; both rise.
-type History = Vec<(Instant, i64)>;
+/// When each mark of a partition was first seen passed; both rise.
+type History = Vec<(Instant, SrcMark)>;
 
 /// What was seen of all stages.
 #[derive(Default)]
 struct Seen(BTreeMap<(Stage, Partition), History>);
 
 impl Seen {
-    fn note(&mut self, stage: Stage, partition: Partition, src_offset: i64, at: Instant) {
+    fn note(&mut self, stage: Stage, partition: Partition, mark: SrcMark, at: Instant) {
         let history = self.0.entry((stage, partition)).or_default();
-        if history.last().is_none_or(|(_, last)| src_offset > *last) {
-            history.push((at, src_offset));
+        if history.last().is_none_or(|(_, last)| mark > *last) {
+            history.push((at, mark));
         }
     }
 
     fn passed_at(&self, stage: Stage, accepted: &Accepted) -> Option<Instant> {
+        let mark = self.mark_of(accepted.position);
         let history = self.0.get(&(stage, accepted.position.partition))?;
-        let i = history.partition_point(|(_, src)| *src < accepted.position.offset);
+        let i = history.partition_point(|(_, passed)| *passed < mark);
         history.get(i).map(|(at, _)| *at)
     }
 
     fn has_passed(&self, stage: Stage, ends: &BTreeMap<Partition, i64>) -> bool {
-        ends.iter().all(|(partition, end)| {
-            let last = self
-                .0
-                .get(&(stage, *partition))
-                .and_then(|history| history.last());
-            last.is_some_and(|(_, src)| src >= end)
+        ends.iter().all(|(&partition, &offset)| {
+            let end = self.mark_of(InboundPosition { partition, offset });
+            self.newest(stage, partition)
+                .is_some_and(|mark| mark >= end)
         })
+    }
+
+    /// What was accepted belongs to the newest epoch that any stage has: a stage that is in an earlier one yet has passed
+    /// none of it, however high its offsets.
+    fn mark_of(&self, position: InboundPosition) -> SrcMark {
+        let newest = |stage| self.newest(stage, position.partition);
+        let epochs = Stage::ALL.into_iter().filter_map(newest);
+        SrcMark {
+            epoch: epochs.map(|mark| mark.epoch).max().unwrap_or(0),
+            offset: position.offset,
+        }
+    }
+
+    fn newest(&self, stage: Stage, partition: Partition) -> Option<SrcMark> {
+        let history = self.0.get(&(stage, partition))?;
+        history.last().map(|(_, mark)| *mark)
     }
 }
 
@@ -150,7 +169,7 @@ impl Watch {
                     continue;
                 };
                 if let Ok(event) = Event::parse(record.bytes(), TimestampMs(0)) {
-                    let mark = event.src.mark.offset;
+                    let mark = event.src.mark;
                     locked(&seen).note(Stage::Sequenced, record.partition, mark, Instant::now());
                 }
             }
@@ -217,7 +236,7 @@ async fn watch_redis(node: Node, seen: Arc<Mutex<Seen>>, stop: CancellationToken
             while let Ok(marks) = connection.read_marks().await {
                 let now = Instant::now();
                 for (partition, mark) in marks.iter() {
-                    locked(&seen).note(Stage::Redis, partition, mark.src.offset, now);
+                    locked(&seen).note(Stage::Redis, partition, mark.src, now);
                 }
                 if stop.is_cancelled() {
                     return;
@@ -237,21 +256,21 @@ async fn watch_mysql(
 ) {
     let all: Vec<Partition> = Partition::all().collect();
     while !stop.is_cancelled() {
-        let mut contacts: BTreeMap<Partition, i64> = BTreeMap::new();
+        let mut contacts: BTreeMap<Partition, SrcMark> = BTreeMap::new();
         for shard in store.layout().shards() {
             let own: Vec<Partition> = store.layout().partitions_of(shard).collect();
             note_messages(&store, shard, &topic, &own, &seen).await;
             // A conversation's two contact rows may lie in two databases: both must have passed.
             if let Ok(rows) = store.read_resume(shard, Sink::Contacts, &topic, &all).await {
                 for (partition, row) in rows {
-                    let lowest = contacts.entry(partition).or_insert(i64::MAX);
-                    *lowest = (*lowest).min(row.mark.offset);
+                    let lowest = contacts.entry(partition).or_insert(row.mark);
+                    *lowest = (*lowest).min(row.mark);
                 }
             }
         }
         let now = Instant::now();
-        for (partition, src) in contacts {
-            locked(&seen).note(Stage::Contacts, partition, src, now);
+        for (partition, mark) in contacts {
+            locked(&seen).note(Stage::Contacts, partition, mark, now);
         }
         tokio::time::sleep(MYSQL_EVERY).await;
     }
@@ -270,7 +289,7 @@ async fn note_messages(
     {
         let now = Instant::now();
         for (partition, row) in rows {
-            locked(seen).note(Stage::Messages, partition, row.mark.offset, now);
+            locked(seen).note(Stage::Messages, partition, row.mark, now);
         }
     }
 }
@@ -314,15 +333,41 @@ mod tests {
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
         let mut seen = Seen::default();
-        seen.note(Stage::Redis, partition, 4, at(10));
-        seen.note(Stage::Redis, partition, 4, at(20));
-        seen.note(Stage::Redis, partition, 9, at(30));
+        let mark = |offset| SrcMark { epoch: 0, offset };
+        seen.note(Stage::Redis, partition, mark(4), at(10));
+        seen.note(Stage::Redis, partition, mark(4), at(20));
+        seen.note(Stage::Redis, partition, mark(9), at(30));
         let accepted = |offset| Accepted {
-            position: schemas::InboundPosition { partition, offset },
+            position: InboundPosition { partition, offset },
             at: began,
         };
         assert_eq!(seen.passed_at(Stage::Redis, &accepted(4)), Some(at(10)));
         assert_eq!(seen.passed_at(Stage::Redis, &accepted(5)), Some(at(30)));
         assert_eq!(seen.passed_at(Stage::Redis, &accepted(10)), None);
+    }
+
+    #[test]
+    fn a_stage_in_an_earlier_epoch_has_passed_nothing() {
+        let partition: Partition = 3.try_into().unwrap();
+        let began = Instant::now();
+        let at = |ms| began + Duration::from_millis(ms);
+        let mark = |epoch, offset| SrcMark { epoch, offset };
+        let mut seen = Seen::default();
+        seen.note(Stage::Redis, partition, mark(0, 1000), at(10));
+        seen.note(Stage::Sequenced, partition, mark(1, 5), at(20));
+        let ends = BTreeMap::from([(partition, 5)]);
+        assert!(seen.has_passed(Stage::Sequenced, &ends));
+        assert!(!seen.has_passed(Stage::Redis, &ends));
+        seen.note(Stage::Redis, partition, mark(1, 5), at(30));
+        assert!(seen.has_passed(Stage::Redis, &ends));
+        let position = InboundPosition {
+            partition,
+            offset: 5,
+        };
+        let accepted = Accepted {
+            position,
+            at: began,
+        };
+        assert_eq!(seen.passed_at(Stage::Redis, &accepted), Some(at(30)));
     }
 }

@@ -50,6 +50,11 @@ impl Client {
         })
     }
 
+    /// Where query-api is.
+    pub fn query_url(&self) -> &str {
+        &self.query
+    }
+
     /// How many posts and lines of batches were answered that their outcome is unknown.
     pub fn unknown(&self) -> u64 {
         self.unknown.load(Ordering::Relaxed)

@@ -1,20 +1,22 @@
-//! `chat.events`, as anyone could read it.
+//! The log of a world, as anyone could read it.
 
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use anyhow::{Context as _, Result};
-use event_log::{KafkaConfig, LogReader};
+use event_log::{Admin, AppendRecord, KafkaConfig, LogProducer, LogReader, ProducerSettings};
 use schemas::{
-    InboundPosition, Partition,
-    event::{Body, Event},
+    InboundPosition, Partition, TimestampMs,
+    event::{Body, Event, Source, SrcMark},
     topics::Topic,
 };
+use tokio::sync::oneshot;
 
 /// The ends of its partitions.
 pub type Ends = BTreeMap<Partition, i64>;
 
-/// The sequenced log of a world.
+/// The log of a world.
 pub struct EventLog {
+    config: KafkaConfig,
     reader: Arc<LogReader>,
 }
 
@@ -26,6 +28,7 @@ impl EventLog {
         };
         Ok(Self {
             reader: Arc::new(LogReader::new(&config)?),
+            config,
         })
     }
 
@@ -53,11 +56,76 @@ impl EventLog {
         Ok(newest.collect())
     }
 
+    /// Drops the records of a partition of `chat.inbound` before this one, as retention does.
+    ///
+    /// # Errors
+    /// Kafka does not answer.
+    pub async fn delete_inbound_before(&self, position: InboundPosition) -> Result<()> {
+        let InboundPosition { partition, offset } = position;
+        let admin = Admin::new(&self.config)?;
+        Ok(admin
+            .delete_before(Topic::Inbound, partition, offset)
+            .await?)
+    }
+
+    /// Appends progress with this mark to a partition of `chat.events`, as a raise of the source epoch does.
+    ///
+    /// # Errors
+    /// Kafka does not take it.
+    pub async fn append_progress(&self, partition: Partition, mark: SrcMark) -> Result<()> {
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 0,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 100_000,
+            gapless: true,
+        };
+        let producer = LogProducer::new(&self.config, &settings)?;
+        let event = Event {
+            src: Source {
+                mark,
+                leader_epoch: -1,
+            },
+            ts: TimestampMs(0),
+            body: Body::Progress,
+        };
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.config.topic(Topic::Events),
+            partition,
+            key: b"",
+            value: Some(&event.clone().encode()),
+            timestamp: Some(event.ts),
+            headers: &[],
+        };
+        producer.append(record, fate)?;
+        outcome.await??;
+        Ok(())
+    }
+
+    /// The mark of the last record of each partition of `chat.events` that has any.
+    ///
+    /// # Errors
+    /// Kafka does not answer, or a record is no event.
+    pub async fn last_marks(&self) -> Result<BTreeMap<Partition, SrcMark>> {
+        let ends = self.ends().await?;
+        let last = ends.iter().map(|(p, end)| (*p, (end - 1).max(0))).collect();
+        let events = self.read(&last, &ends).await?;
+        let marks = events.into_iter();
+        Ok(marks.map(|(p, event)| (p, event.src.mark)).collect())
+    }
+
     /// What was decided between two ends, progress left out.
     ///
     /// # Errors
     /// Kafka does not answer, or a record is no event.
     pub async fn decisions(&self, from: &Ends, to: &Ends) -> Result<Vec<Event>> {
+        let events = self.read(from, to).await?.into_iter();
+        let decided = events.filter(|(_, event)| !matches!(event.body, Body::Progress));
+        Ok(decided.map(|(_, event)| event).collect())
+    }
+
+    async fn read(&self, from: &Ends, to: &Ends) -> Result<Vec<(Partition, Event)>> {
         let start = |partition| from.get(partition).copied().unwrap_or(0);
         let ranges: Vec<_> = to
             .iter()
@@ -67,14 +135,13 @@ impl EventLog {
         let scan = move || {
             let mut events = Vec::new();
             reader.scan(Topic::Events, &ranges, |record| {
-                events.push(Event::parse(record.bytes(), record.timestamp));
+                let event = Event::parse(record.bytes(), record.timestamp);
+                events.push(event.map(|event| (record.partition, event)));
                 ControlFlow::Continue(())
             })?;
-            let events: Result<Vec<Event>, _> = events.into_iter().collect();
+            let events: Result<Vec<_>, _> = events.into_iter().collect();
             events.context("a record of chat.events is no event")
         };
-        let mut events = tokio::task::spawn_blocking(scan).await??;
-        events.retain(|event| !matches!(event.body, Body::Progress));
-        Ok(events)
+        tokio::task::spawn_blocking(scan).await?
     }
 }

@@ -180,15 +180,3 @@ impl World {
         self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-impl Drop for World {
-    /// The servers end the services that they know, which second instances are not among.
-    fn drop(&mut self) {
-        let services = self.services().clone();
-        let names = services.iter().map(Service::name);
-        for name in names.filter(|name| !SERVICES.contains(name)) {
-            // One that has ended already is what is wanted.
-            let _ = self.signal(name, Signal::KILL);
-        }
-    }
-}

@@ -2,16 +2,12 @@
 
 use std::{fs, process::ExitCode, time::Duration};
 
-use audit::{AuditError, Options, Progress, Report, Scope, Sources};
+use audit::{Options, Progress, Report, Scope, Sources};
 use indicatif::{ProgressBar, ProgressStyle};
 use native_stack::StackConfig;
 use serde_json::json;
 
-use crate::{
-    args::AuditArgs,
-    failure::{self, Failure},
-    handles::Handles,
-};
+use crate::{args::AuditArgs, failure, handles::Handles, times};
 
 /// In the run directory: what the last audit of everything found, for `tidemark status`.
 pub(super) const LAST_AUDIT: &str = "last-audit.json";
@@ -79,28 +75,18 @@ async fn audit(handles: &Handles, options: Options) -> anyhow::Result<Report> {
     let show = |progress: Progress| bar.set_message(progress.to_string());
     let outcome = audit::run(&sources, &options, show).await;
     bar.finish_and_clear();
-    let report = outcome.map_err(failed)?;
+    let report = outcome?;
     if options.scope == Scope::All {
         remember(handles, &report)?;
     }
     Ok(report)
 }
 
-/// Each with its exit code.
-fn failed(error: AuditError) -> anyhow::Error {
-    match error {
-        AuditError::Kafka(error) => error.into(),
-        AuditError::MySql(error) => error.into(),
-        AuditError::Redis(error) => error.into(),
-        behind @ AuditError::Behind { .. } => Failure::Timeout(behind.to_string()).into(),
-    }
-}
-
 /// Where there is a run directory, the local stack's, the verdict is kept in it.
 fn remember(handles: &Handles, report: &Report) -> anyhow::Result<()> {
     let config: StackConfig = handles.source.section("stack")?;
     if config.run_dir.is_dir() {
-        let at = super::tail::rfc3339(super::db::now());
+        let at = times::rfc3339(times::now());
         let verdict = json!({ "at": at, "differences": report.differences() });
         fs::write(config.run_dir.join(LAST_AUDIT), verdict.to_string())?;
     }

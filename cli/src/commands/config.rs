@@ -12,7 +12,7 @@ use service_runtime::{
 };
 use unread_store::RedisConfig;
 
-use crate::args::ConfigCommand;
+use crate::{args::ConfigCommand, client_config::ClientConfig};
 
 pub(super) fn run(source: &ConfigSource, command: &ConfigCommand) -> anyhow::Result<()> {
     let sections = effective(source)?;
@@ -26,6 +26,7 @@ pub(super) fn run(source: &ConfigSource, command: &ConfigCommand) -> anyhow::Res
 /// Every section as it is in force, secrets redacted.
 fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
     let sections = [
+        ("client", source.effective::<ClientConfig>("client")?),
         ("http", source.effective::<HttpConfig>("http")?),
         ("ingest", source.effective::<IngestConfig>("ingest")?),
         ("kafka", source.effective::<KafkaConfig>("kafka")?),

@@ -20,6 +20,7 @@ use crate::{
     output::{Table, grouped},
     posting::{self, Accepted},
     stages::{StageReport, Watch, millis, per_second, percentile},
+    times,
 };
 
 /// Uids of measured messages begin here: nobody else's.
@@ -80,7 +81,7 @@ struct Messages {
 
 impl Default for Messages {
     fn default() -> Self {
-        let run = super::db::now().0;
+        let run = times::now().0;
         Self {
             run: format!("measure-{run}"),
             next: AtomicU64::new(0),

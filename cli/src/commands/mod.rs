@@ -74,7 +74,7 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
                 handles.source,
                 projector_unread::serve,
             )
-            .await?
+            .await?;
         }
         Command::ProjectorMysql => {
             serve(
@@ -82,7 +82,7 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
                 handles.source,
                 projector_mysql::serve,
             )
-            .await?
+            .await?;
         }
         Command::QueryApi => serve("tidemark-query-api", handles.source, query_api::serve).await?,
         Command::Demo(args) => return demo::run(handles, &args).await,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use service_runtime::ConfigSource;
 use toml::{Table, Value};
 
-use crate::args::StackCommand;
+use crate::{args::StackCommand, times};
 
 pub(super) fn run(
     source: &ConfigSource,
@@ -74,7 +74,7 @@ async fn prepare(source: &ConfigSource) -> anyhow::Result<()> {
         .apply()
         .await?;
     let store = MessageStore::connect(&source.section::<MySqlConfig>("mysql")?);
-    store.apply_schema(super::db::now()).await?;
+    store.apply_schema(times::now()).await?;
     store.close().await;
     Ok(())
 }

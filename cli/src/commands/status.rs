@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, process::ExitCode, sync::Arc};
 
-use event_log::LogReader;
+use event_log::{Bounds, LogReader};
 use message_store::Sink;
 use native_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
 use schemas::{Partition, topics::Topic};
@@ -12,7 +12,11 @@ use crate::{
     failure,
     handles::Handles,
     output::{Table, grouped},
+    sequenced::{self, Newest},
 };
+
+/// How many of a partition's newest events are looked at for how far it is sequenced.
+const LOOK_BACK: i64 = 100;
 
 pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<ExitCode> {
     let config: StackConfig = handles.source.section("stack")?;
@@ -37,9 +41,10 @@ pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<Exit
         print!("{}\n{}", process_table(&processes), lag_table(&lags));
         println!("\nlast audit: {}", audit_line(&audit));
     }
-    let well = processes
+    let all_ready = processes
         .iter()
         .all(|process| process.state == ProcessState::Ready);
+    let well = all_ready && lags.iter().all(|(_, lag)| lag.is_ok());
     Ok(ExitCode::from(if well { 0 } else { failure::NEGATIVE }))
 }
 
@@ -67,7 +72,7 @@ pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
 
 type Lags = Vec<(&'static str, anyhow::Result<i64>)>;
 
-/// How many records of its topic each stage has yet to take in.
+/// How many records each stage has yet to take in: the sequencer of `chat.inbound`, the others of `chat.events`.
 async fn lags(handles: &Handles) -> Lags {
     let ends = events_ends(handles).await;
     let behind = |done: anyhow::Result<BTreeMap<Partition, i64>>| -> anyhow::Result<i64> {
@@ -78,6 +83,7 @@ async fn lags(handles: &Handles) -> Lags {
             .sum())
     };
     vec![
+        ("sequenced (chat.events)", backlog(handles).await),
         (
             "unread counts (Redis)",
             behind(redis_offsets(handles).await),
@@ -95,6 +101,27 @@ async fn lags(handles: &Handles) -> Lags {
             behind(mysql_offsets(handles, Sink::Contacts).await),
         ),
     ]
+}
+
+/// How much of `chat.inbound` no event answers for.
+async fn backlog(handles: &Handles) -> anyhow::Result<i64> {
+    let reader = LogReader::new(&handles.kafka()?)?;
+    let read = move || {
+        // First the events, so that what is sequenced meanwhile does not look as if it were ahead.
+        let newest = sequenced::newest(&reader, LOOK_BACK)?;
+        let all: Vec<Partition> = Partition::all().collect();
+        let inbound = reader.bounds(Topic::Inbound, &all)?;
+        Ok(inbound
+            .into_iter()
+            .map(|(partition, bounds)| unanswered(newest.get(&partition), bounds))
+            .sum())
+    };
+    tokio::task::spawn_blocking(read).await?
+}
+
+fn unanswered(newest: Option<&Newest>, inbound: Bounds) -> i64 {
+    let next = newest.map_or(0, |newest| newest.last.mark.offset + 1);
+    (inbound.end - next.max(inbound.start)).max(0)
 }
 
 async fn events_ends(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
@@ -130,7 +157,7 @@ async fn mysql_offsets(handles: &Handles, sink: Sink) -> anyhow::Result<BTreeMap
 }
 
 fn lag_table(lags: &Lags) -> Table {
-    let mut table = Table::new(["stage", "records behind chat.events"]).right(&[1]);
+    let mut table = Table::new(["stage", "records behind"]).right(&[1]);
     for (stage, lag) in lags {
         let lag = match lag {
             Ok(lag) => grouped(lag.unsigned_abs()),
@@ -150,4 +177,36 @@ fn audit_line(audit: &Value) -> String {
         audit["differences"],
         audit["at"].as_str().unwrap_or_default()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{
+        TimestampMs,
+        event::{Source, SrcMark},
+    };
+
+    use super::*;
+
+    fn behind(offset: Option<i64>, start: i64, end: i64) -> i64 {
+        let newest = offset.map(|offset| Newest {
+            last: Source {
+                mark: SrcMark { epoch: 1, offset },
+                leader_epoch: 0,
+            },
+            clock: TimestampMs(0),
+            decided: None,
+        });
+        unanswered(newest.as_ref(), Bounds { start, end })
+    }
+
+    #[test]
+    fn what_no_event_answers_for_is_behind() {
+        assert_eq!(behind(None, 0, 5), 5);
+        assert_eq!(behind(Some(-1), 0, 5), 5);
+        assert_eq!(behind(Some(3), 0, 5), 1);
+        assert_eq!(behind(Some(4), 0, 5), 0);
+        assert_eq!(behind(Some(1), 4, 5), 1, "deleted unread");
+        assert_eq!(behind(Some(9), 0, 5), 0, "a new topic");
+    }
 }

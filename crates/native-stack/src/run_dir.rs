@@ -34,6 +34,26 @@ impl RunDir {
         self.root.join(format!("{name}.pid"))
     }
 
+    /// The names of all processes that have a pid file, in no order.
+    pub(crate) fn noted(&self) -> Result<Vec<String>, StackError> {
+        let read = || -> std::io::Result<Vec<String>> {
+            let mut names = Vec::new();
+            for entry in fs::read_dir(&self.root)? {
+                let file = entry?.file_name();
+                names.extend(
+                    file.to_str()
+                        .and_then(|file| file.strip_suffix(".pid"))
+                        .map(str::to_owned),
+                );
+            }
+            Ok(names)
+        };
+        match read() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => names.map_err(StackError::io(format!("list {}", self.root.display()))),
+        }
+    }
+
     pub(crate) fn identity_file(&self, name: &str) -> PathBuf {
         self.root.join("identity").join(name)
     }

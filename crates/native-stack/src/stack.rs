@@ -56,7 +56,7 @@ pub struct Endpoints {
 pub struct ProcessStatus {
     /// Its name.
     pub name: String,
-    /// Its pid, while it runs.
+    /// Its pid, while it runs and was started from this run directory.
     pub pid: Option<u32>,
     /// The port where it listens.
     pub port: u16,
@@ -74,7 +74,7 @@ pub enum ProcessState {
     NotReady,
     /// It was started and is gone without having been stopped.
     Died,
-    /// It was not started, or it was stopped.
+    /// It was not started, or it was stopped, and nobody answers in its place.
     Stopped,
 }
 
@@ -185,7 +185,7 @@ impl Stack {
         }
     }
 
-    /// How every process of the stack is, servers first. Each that runs is asked.
+    /// How every process of the stack is, servers first. Each is asked, in its own protocol.
     pub fn status(&self) -> Vec<ProcessStatus> {
         let servers = self.servers();
         let of_servers = servers.iter().map(|server| {
@@ -202,9 +202,11 @@ impl Stack {
         &self,
         name: String,
         port: u16,
-        check_ready: impl FnOnce() -> Result<(), String>,
+        check_ready: impl Fn() -> Result<(), String>,
     ) -> ProcessStatus {
         let (pid, state) = match pid_file::read(&self.run_dir, &name) {
+            // Somebody else may have started it: in containers, say.
+            Noted::Nothing if check_ready().is_ok() => (None, ProcessState::Ready),
             Noted::Nothing => (None, ProcessState::Stopped),
             Noted::Gone => (None, ProcessState::Died),
             Noted::Running(identity) => match check_ready() {
@@ -226,11 +228,11 @@ impl Stack {
     }
 
     fn stop_all(&self, force: Force) -> Result<Vec<String>, StackError> {
-        let services: Vec<String> = SERVICE_NAMES
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect();
-        let servers = self.server_names();
+        // Whatever was started here, also by a configuration that had more of it.
+        let mut noted = self.run_dir.noted()?;
+        noted.sort_by_key(|name| (rank(name), name.clone()));
+        let (servers, services): (Vec<String>, Vec<String>) =
+            noted.into_iter().partition(|name| is_server(name));
         let mut stopped = stop::stop(&self.run_dir, &services, force)?;
         stopped.extend(stop::stop(&self.run_dir, &servers, force)?);
         Ok(stopped)
@@ -291,6 +293,59 @@ impl Stack {
     }
 }
 
+fn is_server(name: &str) -> bool {
+    SERVER_NAMES.contains(&name) || name.starts_with("kafka-")
+}
+
+/// Puts processes into the order in which they are listed; those with other names come last.
+fn rank(name: &str) -> usize {
+    let known = SERVER_NAMES.iter().chain(&SERVICE_NAMES);
+    let kind = if name.starts_with("kafka-") {
+        "kafka"
+    } else {
+        name
+    };
+    known
+        .clone()
+        .position(|one| *one == kind)
+        .unwrap_or(known.count())
+}
+
 fn as_managed(servers: &[Box<dyn Managed>]) -> Vec<&dyn Managed> {
     servers.iter().map(AsRef::as_ref).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Identity;
+
+    #[test]
+    fn brokers_of_an_earlier_configuration_are_stopped_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = StackConfig {
+            run_dir: dir.path().to_owned(),
+            kafka_nodes: 1,
+            ..StackConfig::default()
+        };
+        let stack = Stack::new(config).unwrap();
+        let names = ["mariadb", "kafka-3", "sequencer-2", "query-api", "kafka-2"];
+        let mut children = Vec::new();
+        for name in names {
+            let mut sleep = std::process::Command::new("sleep");
+            let child = sleep.arg("60").spawn().unwrap();
+            let identity = Identity::of(child.id()).unwrap();
+            pid_file::write(&stack.run_dir, name, &identity).unwrap();
+            children.push((child, identity));
+        }
+        let stopped = stack.clean().unwrap();
+        let in_order = ["query-api", "sequencer-2", "kafka-2", "kafka-3", "mariadb"];
+        assert_eq!(stopped, in_order);
+        for (mut child, identity) in children {
+            assert!(!identity.is_alive());
+            // Whoever saw it die has collected its status.
+            let _ = child.wait();
+        }
+        assert!(!dir.path().join("kafka-2.pid").exists());
+    }
 }

@@ -29,6 +29,11 @@ fn commands_tell_the_seeds_story() {
         let history = ["history", &me, &boss, "--after-mid", "0", "--json"];
         let history = json_of(world, &history).await?;
         ensure!(history["items"][1]["msg"] == "Call me.", "{history}");
+        // Who listens on every address is called on this machine, unless it is said to be elsewhere.
+        let everywhere = ["--set", "query_api.listen=0.0.0.0:1"];
+        let url = format!("client.query_url={}/", world.client.query_url());
+        let elsewhere = [&["history", &me, &boss], &everywhere[..], &["--set", &url]].concat();
+        world.tidemark(&elsewhere).await?.expect(0)?;
         let table = world.tidemark(&["history", &me, &boss]).await?.expect(0)?;
         ensure!(table.stdout.contains("Are you there?"), "{}", table.stdout);
         Ok(())
@@ -175,7 +180,8 @@ fn exit_codes_say_what_went_wrong() {
         );
         let redis = format!("redis.url=redis://{nobody}");
         let ingest = format!("ingest.listen={nobody}");
-        let cases: [(&[&str], i32); 12] = [
+        let ingest_url = format!("client.ingest_url=http://{nobody}");
+        let cases: [(&[&str], i32); 14] = [
             (&["version"], 0),
             (&["completions", "bash"], 0),
             (&["status"], 0),
@@ -185,7 +191,9 @@ fn exit_codes_say_what_went_wrong() {
             (&["config", "check", "--set", "ingest.no_such_key=1"], 3),
             (&["config", "check", "--set", "ingest.max_msg_bytes=0"], 3),
             (&["sequencer", "--set", "nothing.at=all"], 3),
+            (&["config", "check", "--set", "client.query_url=here"], 3),
             (&["send", "1", "2", "text", "--set", &ingest], 4),
+            (&["send", "1", "2", "text", "--set", &ingest_url], 4),
             (&["db", "apply", "--set", &mysql], 4),
             (&["audit", "--wait-s", "1", "--set", &redis], 4),
         ];

@@ -9,6 +9,7 @@ mod mariadb_away;
 mod one_id;
 mod one_process;
 mod real_input;
+mod records_lost;
 mod redis_flushed;
 mod story;
 mod two_instances;

@@ -1,17 +1,19 @@
 //! Topics, decoded, as they are and as they grow.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
+mod decoder;
 
-use event_log::{Bounds, KafkaFault, LogReader, Record};
-use prost_reflect::{DescriptorPool, DynamicMessage};
-use schemas::{FILE_DESCRIPTOR_SET, Partition, TimestampMs, dead_letter, topics::Topic};
+use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
+
+use event_log::{Bounds, KafkaFault, LogReader, Record, Scanned};
+use schemas::{Partition, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
+use self::decoder::Decoder;
 use crate::{
     args::{TailArgs, TopicArg},
     failure::Failure,
     handles::Handles,
+    times,
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -145,7 +147,19 @@ impl Tail {
             json,
             ..
         } = self;
-        reader.scan(topic, ranges, |record| {
+        reader.scan_remaining(topic, ranges, |scanned| {
+            let record = match scanned {
+                Scanned::Record(record) => record,
+                Scanned::Removed { partition, offsets } => {
+                    eprintln!(
+                        "{} {partition}: offsets {} to {} were removed before they could be shown",
+                        topic.name(),
+                        offsets.start,
+                        offsets.end
+                    );
+                    return ControlFlow::Continue(());
+                }
+            };
             if *left == 0 {
                 return ControlFlow::Break(());
             }
@@ -172,22 +186,19 @@ fn place(flag: &str, text: &str) -> Result<Place, Failure> {
     if let Ok(offset) = text.parse() {
         return Ok(Place::Offset(offset));
     }
-    let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| {
+    let time = times::parse(text).ok_or_else(|| {
         Failure::Usage(format!(
             "{flag} {text:?}: an offset, earliest, latest or a time like 2026-11-21T08:00:00Z is right"
         ))
     })?;
-    let ms = time.unix_timestamp_nanos() / 1_000_000;
-    Ok(Place::Time(TimestampMs(
-        i64::try_from(ms).unwrap_or(i64::MAX),
-    )))
+    Ok(Place::Time(time))
 }
 
 /// Writes one line; a reader that has gone (`| head`) ends the command without a complaint.
 fn print(topic: Topic, record: &Record, decoded: Value, json: bool) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
-    let time = rfc3339(record.timestamp);
+    let time = times::rfc3339(record.timestamp);
     if json {
         let mut line = json!({
             "topic": topic.name(),
@@ -229,69 +240,8 @@ fn headers(record: &Record) -> Value {
         .collect()
 }
 
-pub(super) fn rfc3339(TimestampMs(ms): TimestampMs) -> String {
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000)
-        .ok()
-        .and_then(|time| time.format(&Rfc3339).ok())
-        .unwrap_or_else(|| ms.to_string())
-}
-
-/// Turns values into protobuf's JSON.
-struct Decoder {
-    pool: Arc<DescriptorPool>,
-}
-
-impl Decoder {
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            pool: Arc::new(DescriptorPool::decode(FILE_DESCRIPTOR_SET)?),
-        })
-    }
-
-    fn record(&self, topic: Topic, record: &Record) -> Value {
-        let Some(value) = record.value.as_deref() else {
-            return Value::Null;
-        };
-        match topic {
-            Topic::Inbound => self.message("InboundCommand", value),
-            Topic::Events => self.message("SequencedEvent", value),
-            Topic::Snapshots => {
-                let mut chunk = self.message("SnapshotChunk", value);
-                // A piece of the state says nothing to a reader of lines.
-                if let Some(payload) = chunk.get_mut("payload") {
-                    *payload = Value::from(format!("{} bytes", value.len()));
-                }
-                chunk
-            }
-            Topic::DeadLetters => {
-                let events = record
-                    .header(dead_letter::HEADER_TOPIC)
-                    .is_some_and(|topic| topic.ends_with(Topic::Events.name()));
-                self.message(
-                    if events {
-                        "SequencedEvent"
-                    } else {
-                        "InboundCommand"
-                    },
-                    value,
-                )
-            }
-        }
-    }
-
-    fn message(&self, name: &str, value: &[u8]) -> Value {
-        self.pool
-            .get_message_by_name(&format!("chat.v1.{name}"))
-            .and_then(|descriptor| DynamicMessage::decode(descriptor, value).ok())
-            .and_then(|message| serde_json::to_value(&message).ok())
-            .unwrap_or_else(|| json!({ "undecodable": String::from_utf8_lossy(value) }))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use schemas::proto;
-
     use super::*;
 
     #[test]
@@ -303,22 +253,5 @@ mod tests {
             Place::Time(TimestampMs(1500))
         );
         assert!(place("--from", "yesterday").is_err());
-    }
-
-    #[test]
-    fn values_are_decoded_and_junk_is_shown() {
-        let decoder = Decoder::new().unwrap();
-        let send = proto::SendMessage {
-            srcid: i64::MAX,
-            ..proto::SendMessage::default()
-        };
-        let command = Some(proto::inbound_command::Command::SendMessage(send));
-        let value = prost::Message::encode_to_vec(&proto::InboundCommand { command });
-        let json = decoder.message("InboundCommand", &value);
-        assert_eq!(json["sendMessage"]["srcid"], "9223372036854775807");
-        assert_eq!(
-            decoder.message("InboundCommand", b"junk!")["undecodable"],
-            "junk!"
-        );
     }
 }

@@ -1,12 +1,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use event_log::{Bounds, Record, RisingMarks};
-use schemas::{
-    ConversationId, Partition, UserId,
-    event::{Body, Event},
-};
+use schemas::{ConversationId, Partition, UserId, event::Body};
 
-use super::{contact::Contact, conversation::Conversation};
+use super::{contact::Contact, conversation::Conversation, event_of};
 use crate::Scope;
 
 /// Where the fold of a partition has come.
@@ -78,19 +75,15 @@ impl Known {
             return;
         };
         tail.next = record.offset + 1;
-        let Ok(event) = Event::parse(record.bytes(), record.timestamp) else {
-            return;
-        };
-        let Some(id) = event
-            .conversation()
-            .filter(|id| Partition::of(*id) == record.partition)
-        else {
-            tail.marks.admit(event.src.mark);
+        let Ok(event) = event_of(record) else {
             return;
         };
         if !tail.marks.admit(event.src.mark) {
             return;
         }
+        let Some(id) = event.conversation() else {
+            return;
+        };
         if !self.conversations.contains_key(&id) {
             self.introduce(id);
         }

@@ -13,6 +13,7 @@ use schemas::{
 
 use super::{
     conversation::Conversation,
+    event_of,
     inbound::{self, Before, Silence, conversation_of, message_key, mismatch},
     memory::{Memory, Remembered},
     message_digest,
@@ -57,6 +58,8 @@ pub(crate) struct PartitionFold<'a> {
     /// Begins to read `chat.inbound` anew: an epoch that rises makes what was matched before it void.
     open_inbound: &'a dyn Fn() -> Records,
     records: Peekable<Records>,
+    /// One above the last inbound record that was looked at.
+    next_inbound: i64,
     clock: i64,
     rules: Rules,
     memory: Memory,
@@ -69,6 +72,7 @@ impl<'a> PartitionFold<'a> {
             input,
             open_inbound,
             records: open_inbound().peekable(),
+            next_inbound: 0,
             clock: 0,
             rules: Rules::VERSION_1,
             memory: Memory::default(),
@@ -106,11 +110,11 @@ impl<'a> PartitionFold<'a> {
 
     fn event(&mut self, record: &Record) -> Result<(), KafkaFault> {
         self.folded.events.compared += 1;
-        let event = match Event::parse(record.bytes(), record.timestamp) {
+        let event = match event_of(record) {
             Ok(event) => event,
-            Err(malformed) => {
+            Err(wrong) => {
                 if !self.input.buried.contains(&record.offset) {
-                    let what = format!("no event ({malformed}), and not in the dead letters");
+                    let what = format!("{wrong}, and not in the dead letters");
                     self.note_event(record.offset, Kind::Different, what);
                 }
                 return Ok(());
@@ -123,7 +127,7 @@ impl<'a> PartitionFold<'a> {
             return Ok(());
         }
         if epoch_before.is_some_and(|before| mark.epoch > before) {
-            self.begin_epoch();
+            self.begin_epoch(mark.offset);
         }
         self.account_below(mark.offset)?;
         self.account_at(mark.offset, record.offset, &event)?;
@@ -131,8 +135,13 @@ impl<'a> PartitionFold<'a> {
         Ok(())
     }
 
-    /// `chat.inbound` began anew: what is retained of it belongs to this epoch only.
-    fn begin_epoch(&mut self) {
+    /// An operator said that sequencing goes on behind `offset`. If more of `chat.inbound` was looked at already, then it
+    /// began anew, and what is retained of it belongs to this epoch only.
+    fn begin_epoch(&mut self, offset: i64) {
+        if self.next_inbound <= offset + 1 {
+            return;
+        }
+        self.next_inbound = 0;
         self.records = (self.open_inbound)().peekable();
         self.folded.inbound = Check::new(Area::Inbound, self.input.examples);
         self.folded.account = InboundAccount::default();
@@ -192,7 +201,10 @@ impl<'a> PartitionFold<'a> {
     ) -> Result<Option<Record>, KafkaFault> {
         let fits = |next: &Result<Record, KafkaFault>| next.as_ref().is_ok_and(&condition);
         match self.records.next_if(|next| next.is_err() || fits(next)) {
-            Some(Ok(record)) => Ok(Some(record)),
+            Some(Ok(record)) => {
+                self.next_inbound = record.offset + 1;
+                Ok(Some(record))
+            }
             Some(Err(fault)) => Err(fault),
             None => Ok(None),
         }
@@ -240,12 +252,6 @@ impl<'a> PartitionFold<'a> {
             self.note_event(at, Kind::Different, what);
         }
         self.clock = self.clock.max(event.ts.0);
-        let misplaced = event.conversation().map(Partition::of);
-        if let Some(right) = misplaced.filter(|right| *right != self.input.partition) {
-            let what = format!("its conversation belongs to partition {right}");
-            self.note_event(at, Kind::Different, what);
-            return;
-        }
         match &event.body {
             Body::Message(message) => self.apply_message(at, event.ts, message),
             Body::ReadPosition(position) => {
@@ -326,7 +332,7 @@ impl<'a> PartitionFold<'a> {
 mod tests {
     use schemas::{
         Mid, Ordinal,
-        command::SendMessage,
+        command::{Control, SendMessage},
         event::{Source, SrcMark},
     };
 
@@ -420,16 +426,63 @@ mod tests {
     }
 
     #[test]
-    fn an_event_in_another_partition_is_found() {
-        let send = send("a");
-        let Body::Message(mut misplaced) = message("a", Mid::ZERO.next()) else {
+    fn an_epoch_that_goes_on_with_the_same_log_keeps_what_was_matched() {
+        let one = Mid::ZERO.next();
+        let events = vec![
+            event(0, (0, 0), Body::Control(Rules::VERSION_1)),
+            event(1, (0, 1), message("a", one)),
+            event(2, (1, 1), Body::Progress),
+            event(3, (2, 1), Body::Progress),
+            event(4, (2, 2), message("b", one.next())),
+        ];
+        let inbound = vec![
+            record(
+                0,
+                Command::Control(Control {
+                    rule_version: None,
+                    dedup_window_ms: None,
+                    dedup_max_entries: None,
+                    max_msg_bytes: None,
+                })
+                .encode(),
+            ),
+            record(1, Command::Send(send("a")).encode()),
+            record(2, Command::Send(send("b")).encode()),
+        ];
+        let folded = fold(events, inbound, BTreeSet::new());
+        assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
+        assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
+        assert_eq!((folded.account.sequenced, folded.account.repeats), (3, 0));
+    }
+
+    /// A message in the partition of another conversation.
+    fn misplaced() -> Body {
+        let Body::Message(mut message) = message("m", Mid::ZERO.next()) else {
             unreachable!("it is a message");
         };
-        misplaced.destid = 3.try_into().unwrap();
-        let events = vec![event(0, (0, 0), Body::Message(misplaced))];
-        let inbound = vec![record(0, Command::Send(send).encode())];
-        let folded = fold(events, inbound, BTreeSet::new());
-        assert_eq!((folded.events.different, folded.inbound.different), (1, 1));
-        assert!(folded.messages.is_empty());
+        message.destid = 3.try_into().unwrap();
+        Body::Message(message)
+    }
+
+    #[test]
+    fn an_event_in_another_partition_is_found_and_passed_over() {
+        let events = || {
+            vec![
+                event(0, (0, 9), misplaced()),
+                event(1, (0, 0), message("a", Mid::ZERO.next())),
+            ]
+        };
+        let inbound = || vec![record(0, Command::Send(send("a")).encode())];
+        let folded = fold(events(), inbound(), BTreeSet::new());
+        assert_eq!(
+            (folded.events.different, folded.events.differences()),
+            (1, 1)
+        );
+        assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
+        assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
+        assert_eq!((folded.repeated, folded.messages.len()), (0, 1));
+        // Projections put it into the dead letters, as they do with what is no event.
+        let buried = fold(events(), inbound(), BTreeSet::from([0]));
+        assert_eq!(buried.events.differences(), 0, "{:?}", buried.events);
     }
 }

@@ -24,7 +24,7 @@ pub use secret::Secret;
 use setting::Setting;
 
 /// The sections that a file, the environment or `--set` may name.
-pub const SECTIONS: [&str; 12] = [
+pub const SECTIONS: [&str; 13] = [
     "http",
     "runtime",
     "telemetry",
@@ -37,6 +37,7 @@ pub const SECTIONS: [&str; 12] = [
     "projector_mysql",
     "query_api",
     "stack",
+    "client",
 ];
 
 /// The file to read when `--config` is not given, so that one variable serves every program.

@@ -1,0 +1,74 @@
+//! Where commands find the services that they call.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use garde::Validate;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+/// The section `client`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ClientConfig {
+    /// Where ingest is; absent: where `ingest.listen` says, on this machine.
+    #[garde(inner(custom(is_http)))]
+    pub(crate) ingest_url: Option<String>,
+    /// Where query-api is; absent: where `query_api.listen` says, on this machine.
+    #[garde(inner(custom(is_http)))]
+    pub(crate) query_url: Option<String>,
+}
+
+/// The base of paths: what is configured, or else who listens there on this machine.
+pub(crate) fn base(url: Option<&str>, listen: SocketAddr) -> String {
+    match url {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None => format!("http://{}", reachable(listen)),
+    }
+}
+
+/// Nobody can be called at "every address".
+fn reachable(mut listen: SocketAddr) -> SocketAddr {
+    match listen {
+        SocketAddr::V4(at) if at.ip().is_unspecified() => listen.set_ip(Ipv4Addr::LOCALHOST.into()),
+        SocketAddr::V6(at) if at.ip().is_unspecified() => listen.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    listen
+}
+
+fn is_http(url: &str, _context: &()) -> garde::Result {
+    let is_base = |url: &Url| url.scheme() == "http" && url.query().is_none() && url.has_host();
+    match Url::parse(url) {
+        Ok(url) if is_base(&url) => Ok(()),
+        _ => Err(garde::Error::new("must be like http://10.0.0.5:7301")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_listens_everywhere_is_called_here() {
+        let base_of = |listen: &str| base(None, listen.parse().unwrap());
+        assert_eq!(base_of("127.0.0.2:7301"), "http://127.0.0.2:7301");
+        assert_eq!(base_of("0.0.0.0:7301"), "http://127.0.0.1:7301");
+        assert_eq!(base_of("[::]:7301"), "http://[::1]:7301");
+    }
+
+    #[test]
+    fn what_is_configured_goes_first() {
+        let listen = "0.0.0.0:7301".parse().unwrap();
+        let url = "http://chat.internal/im/";
+        assert_eq!(base(Some(url), listen), "http://chat.internal/im");
+    }
+
+    #[test]
+    fn only_a_base_of_http_is_taken() {
+        let check = |url: &str| is_http(url, &()).is_ok();
+        assert!(check("http://10.0.0.5:7301") && check("http://chat.internal/im"));
+        for wrong in ["10.0.0.5:7301", "https://a", "http://a/?b", "", "http://"] {
+            assert!(!check(wrong), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The values of topics as protobuf's JSON.
+
+use event_log::Record;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use schemas::{FILE_DESCRIPTOR_SET, dead_letter, topics::Topic};
+use serde_json::{Value, json};
+
+pub(super) struct Decoder {
+    pool: DescriptorPool,
+}
+
+impl Decoder {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            pool: DescriptorPool::decode(FILE_DESCRIPTOR_SET)?,
+        })
+    }
+
+    /// The value of a record of `topic`; null where it has none, and the bytes as text where they are something else.
+    pub(super) fn record(&self, topic: Topic, record: &Record) -> Value {
+        let Some(value) = record.value.as_deref() else {
+            return Value::Null;
+        };
+        match topic {
+            Topic::Inbound => self.message("InboundCommand", value),
+            Topic::Events => self.message("SequencedEvent", value),
+            Topic::Snapshots => self.snapshot_chunk(value),
+            Topic::DeadLetters => {
+                let source = record.header(dead_letter::HEADER_TOPIC);
+                let is_event = source.is_some_and(|topic| topic.ends_with(Topic::Events.name()));
+                let name = if is_event {
+                    "SequencedEvent"
+                } else {
+                    "InboundCommand"
+                };
+                self.message(name, value)
+            }
+        }
+    }
+
+    /// A piece of the state says nothing to a reader of lines: its size does.
+    fn snapshot_chunk(&self, value: &[u8]) -> Value {
+        let mut chunk = self.message("SnapshotChunk", value);
+        if let Some(payload) = chunk.get_mut("payload") {
+            *payload = Value::from(format!("{} bytes", value.len()));
+        }
+        chunk
+    }
+
+    fn message(&self, name: &str, value: &[u8]) -> Value {
+        self.pool
+            .get_message_by_name(&format!("chat.v1.{name}"))
+            .and_then(|descriptor| DynamicMessage::decode(descriptor, value).ok())
+            .and_then(|message| serde_json::to_value(&message).ok())
+            .unwrap_or_else(|| json!({ "undecodable": String::from_utf8_lossy(value) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::proto;
+
+    use super::*;
+
+    #[test]
+    fn values_are_decoded_and_junk_is_shown() {
+        let decoder = Decoder::new().unwrap();
+        let send = proto::SendMessage {
+            srcid: i64::MAX,
+            ..proto::SendMessage::default()
+        };
+        let command = Some(proto::inbound_command::Command::SendMessage(send));
+        let value = prost::Message::encode_to_vec(&proto::InboundCommand { command });
+        let json = decoder.message("InboundCommand", &value);
+        assert_eq!(json["sendMessage"]["srcid"], "9223372036854775807");
+        assert_eq!(
+            decoder.message("InboundCommand", b"junk!")["undecodable"],
+            "junk!"
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! Times: the wall clock's, and as people read them.
+
+use schemas::TimestampMs;
+use time::{
+    OffsetDateTime, format_description::BorrowedFormatItem,
+    format_description::well_known::Rfc3339, macros::format_description,
+};
+
+const MILLIS: &[BorrowedFormatItem<'_>] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+
+/// What the wall clock shows. Nothing that reads the log may ask.
+pub(crate) fn now() -> TimestampMs {
+    millis(OffsetDateTime::now_utc())
+}
+
+/// RFC 3339 in UTC with three decimals; the bare number where the calendar does not reach.
+pub(crate) fn rfc3339(TimestampMs(ms): TimestampMs) -> String {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000)
+        .ok()
+        .and_then(|time| time.format(MILLIS).ok())
+        .unwrap_or_else(|| ms.to_string())
+}
+
+/// Reads RFC 3339, with any offset and any number of decimals.
+pub(crate) fn parse(text: &str) -> Option<TimestampMs> {
+    OffsetDateTime::parse(text, &Rfc3339).ok().map(millis)
+}
+
+fn millis(time: OffsetDateTime) -> TimestampMs {
+    let ms = time.unix_timestamp_nanos().div_euclid(1_000_000);
+    TimestampMs(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_decimals_and_are_read_back() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_500, "1970-01-01T00:00:01.500Z"),
+            (1_763_712_000_042, "2025-11-21T08:00:00.042Z"),
+        ] {
+            assert_eq!(rfc3339(TimestampMs(ms)), text);
+            assert_eq!(parse(text), Some(TimestampMs(ms)));
+        }
+        assert_eq!(parse("1970-01-01T01:00:01+01:00"), Some(TimestampMs(1_000)));
+        assert_eq!(parse("yesterday"), None);
+        assert_eq!(rfc3339(TimestampMs(i64::MAX)), i64::MAX.to_string());
+    }
+}
