@@ -2,10 +2,17 @@
 
 use axum::http::{HeaderMap, HeaderName, header};
 use problem::Problem;
+use utoipa::ToSchema;
 
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 pub(crate) const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
+
+/// What descriptions call a body in protobuf.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it is only described")]
+pub(crate) struct ProtobufBody(Vec<u8>);
 
 /// The encoding of a single post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
-//! `/openapi.json`.
+//! What `/openapi.json` says.
 
 use std::sync::Arc;
 
-use axum::{Json, Router, routing::get};
 use problem::Problem;
 use utoipa::{IntoResponses, OpenApi};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -48,18 +47,7 @@ pub(crate) enum Refusal {
 }
 
 /// The calls and their description.
-pub(crate) fn router(ingest: Arc<Ingest>) -> Router {
-    let (router, description) = described().split_for_parts();
-    let description = Arc::new(description);
-    router
-        .route(
-            "/openapi.json",
-            get(async move || Json(Arc::clone(&description))),
-        )
-        .with_state(ingest)
-}
-
-fn described() -> OpenApiRouter<Arc<Ingest>> {
+pub(crate) fn calls() -> OpenApiRouter<Arc<Ingest>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(routes::messages::post_message))
         .routes(routes!(routes::read_acks::post_read_ack))
@@ -74,7 +62,7 @@ mod tests {
 
     #[test]
     fn every_reference_of_the_description_leads_somewhere() {
-        let (_, description) = described().split_for_parts();
+        let (_, description) = calls().split_for_parts();
         let description = serde_json::to_value(description).unwrap();
         let text = description.to_string();
         let references: Vec<&str> = text.split("\"$ref\":\"#").skip(1).collect();

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::Router;
 use event_log::LogReader;
-use service_runtime::{Health, Process, Shutdown, Supervisor};
+use service_runtime::{Health, Process, Shutdown, Supervisor, described};
 use tokio::{sync::Semaphore, time::interval};
 
 use crate::{
@@ -36,11 +36,8 @@ pub(crate) struct Ingest {
 /// # Errors
 /// Configuration, the address, and those of [`start`].
 pub async fn serve(process: &Process) -> anyhow::Result<()> {
-    let config = process.configure(Config::load)?;
-    let listen = config.ingest.listen;
-    let api = start(config, process.supervisor(), process.health()).await?;
-    process.listen("ingest.listen", listen, api).await?;
-    Ok(())
+    let listen = ("ingest.listen", |config: &Config| config.ingest.listen);
+    process.run(Config::load, listen, start).await
 }
 
 /// Starts ingest's workers and returns its calls, without probes and middleware. Kafka may be away: then `/readyz` says so and posts
@@ -60,7 +57,7 @@ pub async fn start(
         readiness::watch(reader, health.gate("ingest.kafka"), supervisor.shutdown()),
     );
     supervisor.spawn("ingest in flight", watch_rooms(Arc::clone(&ingest)));
-    Ok(openapi::router(ingest))
+    Ok(described(openapi::calls(), ingest))
 }
 
 impl Ingest {

@@ -1,8 +1,7 @@
-//! `/openapi.json`.
+//! What `/openapi.json` says.
 
 use std::sync::Arc;
 
-use axum::{Json, Router, routing::get};
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -20,18 +19,10 @@ use crate::{routes, service::QueryApi};
 struct Description;
 
 /// The calls and their description.
-pub(crate) fn router(api: Arc<QueryApi>) -> Router {
-    let (router, description) = OpenApiRouter::with_openapi(Description::openapi())
+pub(crate) fn calls() -> OpenApiRouter<Arc<QueryApi>> {
+    OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(routes::unread::get_unread))
         .routes(routes!(routes::conversations::get_conversations))
         .routes(routes!(routes::messages::get_messages))
         .routes(routes!(routes::inbound::get_inbound))
-        .split_for_parts();
-    let description = Arc::new(description);
-    router
-        .route(
-            "/openapi.json",
-            get(async move || Json(Arc::clone(&description))),
-        )
-        .with_state(api)
 }

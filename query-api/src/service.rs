@@ -6,7 +6,7 @@ use axum::Router;
 use event_log::LogReader;
 use message_store::MessageStore;
 use schemas::topics::Topic;
-use service_runtime::{Health, Process, Supervisor};
+use service_runtime::{Health, Process, Supervisor, described};
 use unread_rebuild::Rebuilder;
 use unread_store::{Node, SharedConnection};
 
@@ -34,11 +34,10 @@ pub(crate) struct QueryApi {
 /// # Errors
 /// Configuration, the address, and those of [`start`].
 pub async fn serve(process: &Process) -> anyhow::Result<()> {
-    let config = process.configure(Config::load)?;
-    let listen = config.query_api.listen;
-    let api = start(config, process.supervisor(), process.health()).await?;
-    process.listen("query_api.listen", listen, api).await?;
-    Ok(())
+    let listen = ("query_api.listen", |config: &Config| {
+        config.query_api.listen
+    });
+    process.run(Config::load, listen, start).await
 }
 
 /// Starts the query API and returns its calls, without probes and middleware. Kafka, Redis and MySQL may be away: calls that need them are
@@ -56,7 +55,7 @@ pub async fn start(
     let watch = Watch::new(Arc::clone(&api), log, health);
     supervisor.spawn("query readiness", watch.run(supervisor.shutdown()));
     Ok(limits::apply(
-        openapi::router(api),
+        described(openapi::calls(), api),
         config.query_api.max_requests,
     ))
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
+use utoipa::ToSchema;
 
 /// The registry of a process's gates. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +26,7 @@ pub struct Gate {
 }
 
 /// What `/readyz` answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
     /// Every gate is ready and the process is not failing.
     pub ready: bool,
@@ -34,7 +35,7 @@ pub struct Readiness {
 }
 
 /// One gate in the answer of `/readyz`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GateStatus {
     /// `<service>.<what>`, such as `ingest.kafka`.
     pub name: String,

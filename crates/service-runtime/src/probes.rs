@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 
-use crate::{Health, MetricsHandle};
+use crate::{Health, MetricsHandle, Readiness};
 
 /// The three calls that every process answers, for whoever runs and watches it.
 pub fn health_router(health: Health, metrics: MetricsHandle) -> Router {
@@ -18,14 +18,30 @@ pub fn health_router(health: Health, metrics: MetricsHandle) -> Router {
         .with_state(health)
 }
 
-async fn livez(State(health): State<Health>) -> (StatusCode, String) {
+/// Say whether the process is to be restarted
+#[utoipa::path(
+    get, path = "/livez", tag = "probes",
+    responses(
+        (status = 200, description = "It works, or waits for others.", body = String),
+        (status = 503, description = "It cannot recover by itself; why.", body = String),
+    ),
+)]
+pub(crate) async fn livez(State(health): State<Health>) -> (StatusCode, String) {
     match health.failing() {
         None => (StatusCode::OK, "ok\n".to_owned()),
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
     }
 }
 
-async fn readyz(State(health): State<Health>) -> Response {
+/// Say whether the process can do its work
+#[utoipa::path(
+    get, path = "/readyz", tag = "probes",
+    responses(
+        (status = 200, description = "It can.", body = Readiness),
+        (status = 503, description = "It waits for something; for what.", body = Readiness),
+    ),
+)]
+pub(crate) async fn readyz(State(health): State<Health>) -> Response {
     let readiness = health.readiness();
     let status = if readiness.ready {
         StatusCode::OK
@@ -35,7 +51,12 @@ async fn readyz(State(health): State<Health>) -> Response {
     (status, Json(readiness)).into_response()
 }
 
-async fn render(State(metrics): State<MetricsHandle>) -> impl IntoResponse {
+/// Show the metrics, in Prometheus' text format
+#[utoipa::path(
+    get, path = "/metrics", tag = "probes",
+    responses((status = 200, description = "All of them.", body = String)),
+)]
+pub(crate) async fn render(State(metrics): State<MetricsHandle>) -> impl IntoResponse {
     let content_type = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, content_type)], metrics.render())
 }

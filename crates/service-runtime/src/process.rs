@@ -81,6 +81,24 @@ impl Process {
         &self.health
     }
 
+    /// All that a service in a process of its own takes: configures it, starts it, and serves its calls where `listen` says; `setting`
+    /// names that key.
+    ///
+    /// # Errors
+    /// Those of `load` and `start`, and [`BindError`].
+    pub async fn run<C: Serialize>(
+        &self,
+        load: impl FnOnce(&ConfigSource) -> Result<C, ConfigError>,
+        (setting, listen): (&str, impl FnOnce(&C) -> SocketAddr),
+        start: impl AsyncFnOnce(C, &Supervisor, &Health) -> anyhow::Result<Router>,
+    ) -> anyhow::Result<()> {
+        let config = self.configure(load)?;
+        let addr = listen(&config);
+        let api = start(config, &self.supervisor, &self.health).await?;
+        self.listen(setting, addr, api).await?;
+        Ok(())
+    }
+
     /// Serves `api` with the probes, the answers for unknown paths and the [`middleware`] on `addr`, which `setting` names. Returns the
     /// address in use.
     ///

@@ -6,7 +6,7 @@ use axum::{
 };
 use problem::Problem;
 
-use crate::{batch, json::EventBody, service::Ingest};
+use crate::{batch, json::EventBody, media::ProtobufBody, service::Ingest};
 
 /// Post many events
 ///
@@ -20,13 +20,13 @@ use crate::{batch, json::EventBody, service::Ingest};
         description = "One event a line; in protobuf length-delimited `chat.v1.IngestEvent`.",
         content(
             (EventBody = "application/x-ndjson"),
-            (Vec<u8> = "application/x-protobuf"),
+            (ProtobufBody = "application/x-protobuf"),
         ),
     ),
     responses(
         (status = 200, description = "One result a line, then a summary; in protobuf length-delimited `chat.v1.EventResult`.", content(
             (batch::ResultLine = "application/x-ndjson"),
-            (Vec<u8> = "application/x-protobuf"),
+            (ProtobufBody = "application/x-protobuf"),
         )),
         (status = 413, description = "The body's declared length is too large.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "The media type is none of the two.", body = Problem, content_type = "application/problem+json"),

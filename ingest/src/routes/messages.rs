@@ -7,8 +7,14 @@ use axum::{
 use problem::Problem;
 
 use crate::{
-    accepted::AcceptedBody, json, json::MessageBody, media::SingleEncoding, openapi::Refusal,
-    protobuf, service::Ingest, single,
+    accepted::AcceptedBody,
+    json,
+    json::MessageBody,
+    media::{ProtobufBody, SingleEncoding},
+    openapi::Refusal,
+    protobuf,
+    service::Ingest,
+    single,
 };
 
 /// Send a message
@@ -22,13 +28,13 @@ use crate::{
         description = "A message; in protobuf a `chat.v1.SendMessage`.",
         content(
             (MessageBody = "application/json"),
-            (Vec<u8> = "application/x-protobuf"),
+            (ProtobufBody = "application/x-protobuf"),
         ),
     ),
     responses(
         (status = 202, description = "It is on the log; in protobuf a `chat.v1.Accepted`.", content(
             (AcceptedBody = "application/json"),
-            (Vec<u8> = "application/x-protobuf"),
+            (ProtobufBody = "application/x-protobuf"),
         )),
         Refusal,
     ),

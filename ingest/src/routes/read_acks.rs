@@ -7,8 +7,14 @@ use axum::{
 use problem::Problem;
 
 use crate::{
-    accepted::AcceptedBody, json, json::ReadAckBody, media::SingleEncoding, openapi::Refusal,
-    protobuf, service::Ingest, single,
+    accepted::AcceptedBody,
+    json,
+    json::ReadAckBody,
+    media::{ProtobufBody, SingleEncoding},
+    openapi::Refusal,
+    protobuf,
+    service::Ingest,
+    single,
 };
 
 /// Say how far a conversation was read
@@ -22,13 +28,13 @@ use crate::{
         description = "A read position; in protobuf a `chat.v1.ReadAck`.",
         content(
             (ReadAckBody = "application/json"),
-            (Vec<u8> = "application/x-protobuf"),
+            (ProtobufBody = "application/x-protobuf"),
         ),
     ),
     responses(
         (status = 202, description = "It is on the log; in protobuf a `chat.v1.Accepted`.", content(
             (AcceptedBody = "application/json"),
-            (Vec<u8> = "application/x-protobuf"),
+            (ProtobufBody = "application/x-protobuf"),
         )),
         Refusal,
     ),
