@@ -9,7 +9,6 @@ mod handles;
 mod input;
 mod output;
 mod posting;
-mod sequenced;
 mod stages;
 mod times;
 

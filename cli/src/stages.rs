@@ -10,8 +10,8 @@ use std::{
 use event_log::{Fetched, Fetcher, KafkaConfig, LogReader, NextOffset};
 use message_store::{MessageStore, Shard, Sink};
 use schemas::{
-    InboundPosition, Partition, TimestampMs,
-    event::{Event, SrcMark},
+    InboundPosition, Partition,
+    event::SrcMark,
     topics::Topic,
 };
 use serde::Serialize;
@@ -168,7 +168,7 @@ impl Watch {
                 else {
                     continue;
                 };
-                if let Ok(event) = Event::parse(record.bytes(), TimestampMs(0)) {
+                if let Ok(event) = record.event() {
                     let mark = event.src.mark;
                     locked(&seen).note(Stage::Sequenced, record.partition, mark, Instant::now());
                 }

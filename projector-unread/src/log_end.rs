@@ -9,7 +9,7 @@ use std::{
 use event_log::{KafkaFault, LogReader};
 use schemas::{
     PARTITIONS, Partition,
-    event::{Event, SrcMark},
+    event::SrcMark,
     topics::Topic,
 };
 
@@ -41,7 +41,7 @@ fn look(log: &LogReader) -> Result<LogEnd, KafkaFault> {
     let mut highest: BTreeMap<Partition, SrcMark> = BTreeMap::new();
     log.scan(Topic::Events, &ranges, |record| {
         // What is no event has no source; the projection buries it.
-        if let Ok(event) = Event::parse(record.bytes(), record.timestamp) {
+        if let Ok(event) = record.event() {
             let mark = highest.entry(record.partition).or_default();
             *mark = (*mark).max(event.src.mark);
         }

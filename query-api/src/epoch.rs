@@ -7,7 +7,7 @@ use std::{
 };
 
 use event_log::{Bounds, KafkaFault, LogReader};
-use schemas::{Partition, event::Event, topics::Topic};
+use schemas::{Partition, topics::Topic};
 
 /// The highest epoch seen on `chat.events`. An operator who raises it appends to every partition (PROTOCOL S13).
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl CurrentEpoch {
         let lasts = last_records(&reader.bounds(Topic::Events, &all)?);
         reader.scan(Topic::Events, &lasts, |record| {
             // What is no event is the projectors' to report.
-            if let Ok(event) = Event::parse(record.bytes(), record.timestamp) {
+            if let Ok(event) = record.event() {
                 self.raise(event.src.mark.epoch);
             }
             ControlFlow::Continue(())

@@ -18,6 +18,14 @@ pub const HEADER_CLASS: &str = "__connect.errors.exception.class.name";
 pub const HEADER_MESSAGE: &str = "__connect.errors.exception.message";
 /// A [`Reason`].
 pub const HEADER_REASON: &str = "tidemark.reason";
+/// How many bytes the value had, where only its beginning was kept.
+pub const HEADER_VALUE_BYTES: &str = "tidemark.value-bytes";
+
+/// A record with more bytes than this is not kept whole: compressed, a broker takes far larger ones than uncompressed.
+const WHOLE_BYTES: usize = 1_100_000;
+/// What is kept of the value and of the key of such a record.
+const KEPT_VALUE_BYTES: usize = 64 * 1024;
+const KEPT_KEY_BYTES: usize = 256;
 
 /// Why a record could not be processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,13 +96,79 @@ pub struct Origin<'a> {
     pub stage: &'a str,
 }
 
-/// The headers that a dead letter has after the original ones.
-#[must_use]
-pub fn headers(
-    origin: &Origin<'_>,
-    reason: Reason,
-    message: &str,
-) -> Vec<(String, Option<Vec<u8>>)> {
+/// What is put on `chat.dead-letters`: the original record and, behind its headers, those that say why. Of a record that is too large for
+/// the topic only the beginning of key and value, without its headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// The key; empty for none.
+    pub key: Vec<u8>,
+    /// The value; `None` for a null one.
+    pub value: Option<Vec<u8>>,
+    /// Names and values, in order.
+    pub headers: Vec<Header>,
+}
+
+/// A header's name and value.
+pub type Header = (String, Option<Vec<u8>>);
+
+/// A record as its reader got it.
+#[derive(Clone, Copy, Debug)]
+pub struct Original<'a> {
+    /// The key; `None` for none.
+    pub key: Option<&'a [u8]>,
+    /// The value; `None` for a null one.
+    pub value: Option<&'a [u8]>,
+    /// The headers, in order.
+    pub headers: &'a [Header],
+}
+
+impl Original<'_> {
+    fn len(&self) -> usize {
+        let header = |(name, value): &Header| name.len() + value.as_ref().map_or(0, Vec::len);
+        self.key.map_or(0, <[u8]>::len)
+            + self.value.map_or(0, <[u8]>::len)
+            + self.headers.iter().map(header).sum::<usize>()
+    }
+}
+
+impl Letter {
+    /// The dead letter of `original`; `message` says what was wrong, for people.
+    #[must_use]
+    pub fn new(
+        origin: &Origin<'_>,
+        reason: Reason,
+        message: &str,
+        original: &Original<'_>,
+    ) -> Self {
+        let is_whole = original.len() <= WHOLE_BYTES;
+        let kept = |bytes: &[u8], most: usize| {
+            let end = if is_whole {
+                bytes.len()
+            } else {
+                bytes.len().min(most)
+            };
+            bytes[..end].to_vec()
+        };
+        let mut headers = Vec::new();
+        if is_whole {
+            headers.extend_from_slice(original.headers);
+        }
+        headers.extend(headers_of(origin, reason, message));
+        if !is_whole {
+            let bytes = original.value.map_or(0, <[u8]>::len).to_string();
+            headers.push((HEADER_VALUE_BYTES.to_owned(), Some(bytes.into_bytes())));
+        }
+        Self {
+            key: original
+                .key
+                .map_or_else(Vec::new, |key| kept(key, KEPT_KEY_BYTES)),
+            value: original.value.map(|value| kept(value, KEPT_VALUE_BYTES)),
+            headers,
+        }
+    }
+}
+
+fn headers_of(origin: &Origin<'_>, reason: Reason, message: &str) -> Vec<Header> {
     [
         (HEADER_TOPIC, origin.topic),
         (HEADER_PARTITION, &origin.partition.to_string()),
@@ -107,4 +181,49 @@ pub fn headers(
     .into_iter()
     .map(|(name, value)| (name.to_owned(), Some(value.as_bytes().to_vec())))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(value: &[u8]) -> Letter {
+        let origin = Origin {
+            topic: "chat.inbound",
+            partition: 5.try_into().unwrap(),
+            offset: 7,
+            stage: "sequencer",
+        };
+        let original = Original {
+            key: Some(b"1,2"),
+            value: Some(value),
+            headers: &[("trace".to_owned(), Some(b"x".to_vec()))],
+        };
+        Letter::new(&origin, Reason::Malformed, "junk", &original)
+    }
+
+    fn header(letter: &Letter, name: &str) -> Option<String> {
+        let (_, value) = letter.headers.iter().find(|(found, _)| found == name)?;
+        Some(String::from_utf8(value.clone()?).unwrap())
+    }
+
+    #[test]
+    fn a_letter_is_its_original_and_says_why() {
+        let letter = letter(b"value");
+        assert_eq!(letter.key, b"1,2");
+        assert_eq!(letter.value.as_deref(), Some(b"value".as_slice()));
+        assert_eq!(letter.headers[0].0, "trace");
+        assert_eq!(header(&letter, HEADER_OFFSET).unwrap(), "7");
+        assert_eq!(header(&letter, HEADER_REASON).unwrap(), "malformed");
+        assert_eq!(header(&letter, HEADER_VALUE_BYTES), None);
+    }
+
+    #[test]
+    fn what_is_too_large_for_the_topic_is_cut() {
+        let letter = letter(&vec![0xff; 3_000_000]);
+        assert_eq!(letter.value.as_ref().unwrap().len(), KEPT_VALUE_BYTES);
+        assert_eq!(header(&letter, HEADER_VALUE_BYTES).unwrap(), "3000000");
+        assert_eq!(header(&letter, HEADER_PARTITION).unwrap(), "5");
+        assert_eq!(header(&letter, "trace"), None);
+    }
 }

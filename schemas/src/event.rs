@@ -4,8 +4,9 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    ClientMsgId, ConversationId, DeviceClass, Mid, Ordinal, TimestampMs, UserId,
+    ClientMsgId, ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Malformed, device, text, uid},
+    dead_letter::Reason,
     proto::{self, sequenced_event},
 };
 
@@ -137,7 +138,36 @@ pub struct Event {
     pub body: Body,
 }
 
+/// Why every reader passes over a record of `chat.events`, its source too.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct PassedOver {
+    /// What its dead letter says.
+    pub reason: Reason,
+    /// The same for people.
+    pub detail: String,
+}
+
 impl Event {
+    /// Reads a record of `partition` as all readers do, who must agree on what counts: what is no event is passed over, and so is what
+    /// lies in another partition than its conversation's, where its rows would be out of sight.
+    ///
+    /// # Errors
+    /// [`PassedOver`].
+    pub fn read(partition: Partition, value: &[u8], ts: TimestampMs) -> Result<Self, PassedOver> {
+        let event = Self::parse(value, ts).map_err(|malformed| PassedOver {
+            reason: Reason::Malformed,
+            detail: malformed.to_string(),
+        })?;
+        match event.conversation().map(Partition::of) {
+            Some(right) if right != partition => Err(PassedOver {
+                reason: Reason::WrongPartition,
+                detail: format!("its conversation belongs to partition {right}"),
+            }),
+            _ => Ok(event),
+        }
+    }
+
     /// Reads a record's value; `ts` is its CreateTime.
     ///
     /// # Errors
@@ -356,6 +386,25 @@ mod tests {
                 event
             );
         }
+    }
+
+    #[test]
+    fn what_lies_in_another_partition_is_passed_over() {
+        let position = ReadPosition {
+            uid: user(1),
+            peer: user(2),
+            device: DeviceClass::Pc,
+            mid: Mid::ZERO.next(),
+            n: None,
+        };
+        let right = Partition::of(position.conversation());
+        let event = event(Body::ReadPosition(position));
+        let read = |partition| Event::read(partition, &event.clone().encode(), event.ts);
+        assert_eq!(read(right).unwrap(), event);
+        let wrong = Partition::all().find(|p| *p != right).unwrap();
+        assert_eq!(read(wrong).unwrap_err().reason, Reason::WrongPartition);
+        let junk = Event::read(right, b"junk", event.ts).unwrap_err();
+        assert_eq!(junk.reason, Reason::Malformed);
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl World {
             linger_ms: 0,
             message_timeout_ms: 30_000,
             queue_bytes: 64 << 20,
-            max_message_bytes: 1_000_000,
+            // Compressed, the broker takes far larger ones than it says.
+            max_message_bytes: 8_000_000,
             gapless: false,
         };
         let producer = LogProducer::new(&kafka, &settings).unwrap();
@@ -272,6 +273,26 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
         Some("abc"),
         "the original headers stay"
     );
+    sequencer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_unpacks_too_large_is_one_dead_letter_and_no_more() {
+    let world = World::new().await;
+    let sequencer = Running::start(&world.kafka).await;
+    let partition = Partition::of("1000,1001".parse().unwrap());
+    let bomb = vec![0xff; 3_000_000];
+    world.append(partition, &bomb).await.unwrap().unwrap();
+    world.post(send(1001, 1000, "a", "behind it")).await;
+    assert_eq!(mids(&world.settled().await[&partition]), [1]);
+
+    let reader = Arc::clone(&world.reader);
+    let found = move || reader.record(Topic::DeadLetters, partition, 0);
+    let letter = tokio::task::spawn_blocking(found).await.unwrap();
+    let letter = letter.unwrap().unwrap();
+    let length = letter.header(dead_letter::HEADER_VALUE_BYTES);
+    assert_eq!(length, Some("3000000"));
+    assert!(bomb.starts_with(letter.bytes()) && letter.bytes().len() < 100_000);
     sequencer.stop().await;
 }
 

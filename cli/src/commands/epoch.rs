@@ -10,10 +10,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use event_log::{
-    AppendRecord, Bounds, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, LogReader,
-    ProducerSettings,
-};
+use event_log::{AppendRecord, Bounds, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, LogReader, Newest, ProducerSettings};
 use schemas::{
     Partition, TimestampMs,
     event::{Body, Event, Source, SrcMark},
@@ -24,7 +21,6 @@ use tokio::sync::oneshot;
 use crate::{
     failure::Failure,
     handles::Handles,
-    sequenced::{self, Newest},
 };
 
 /// How far back the newest epoch is looked for.
@@ -89,7 +85,7 @@ struct Raise {
 
 impl Raise {
     fn plan(reader: &LogReader) -> anyhow::Result<Self> {
-        let newest = sequenced::newest(reader, LOOK_BACK)?;
+        let newest = reader.newest_events(&Partition::all().collect::<Vec<_>>(), LOOK_BACK)?;
         let all: Vec<Partition> = Partition::all().collect();
         let inbound = reader.bounds(Topic::Inbound, &all)?;
         let epoch_of = |partition| newest.get(&partition).map_or(0, |n| n.last.mark.epoch);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, process::ExitCode, sync::Arc};
 
-use event_log::{Bounds, LogReader};
+use event_log::{Bounds, LogReader, Newest};
 use message_store::Sink;
 use native_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
 use schemas::{Partition, topics::Topic};
@@ -12,7 +12,6 @@ use crate::{
     failure,
     handles::Handles,
     output::{Table, grouped},
-    sequenced::{self, Newest},
 };
 
 /// How many of a partition's newest events are looked at for how far it is sequenced.
@@ -108,7 +107,7 @@ async fn backlog(handles: &Handles) -> anyhow::Result<i64> {
     let reader = LogReader::new(&handles.kafka()?)?;
     let read = move || {
         // First the events, so that what is sequenced meanwhile does not look as if it were ahead.
-        let newest = sequenced::newest(&reader, LOOK_BACK)?;
+        let newest = reader.newest_events(&Partition::all().collect::<Vec<_>>(), LOOK_BACK)?;
         let all: Vec<Partition> = Partition::all().collect();
         let inbound = reader.bounds(Topic::Inbound, &all)?;
         Ok(inbound

@@ -9,6 +9,8 @@ use std::{
 use event_log::{Bounds, KafkaConfig, KafkaFault, LogReader, Record};
 use schemas::{Partition, dead_letter, topics::Topic};
 
+use crate::Progress;
+
 /// What `chat.inbound` and `chat.events` hold, as it was when the audit began.
 pub(crate) struct Ends {
     pub(crate) inbound: BTreeMap<Partition, Bounds>,
@@ -22,6 +24,13 @@ impl Ends {
             inbound: reader.bounds(Topic::Inbound, partitions)?,
             events: reader.bounds(Topic::Events, partitions)?,
         })
+    }
+
+    pub(crate) fn fixed(&self) -> Progress {
+        let bounds = self.events.values();
+        Progress::Fixed {
+            events: bounds.map(|bounds| bounds.end - bounds.start).sum(),
+        }
     }
 
     pub(crate) fn of_events(&self) -> BTreeMap<Partition, i64> {

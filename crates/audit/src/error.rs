@@ -16,7 +16,7 @@ pub enum AuditError {
     /// Redis could not be read.
     #[error("Redis: {0}")]
     Redis(#[from] UnreadError),
-    /// A projection has not passed the log's end in time; is it running?
+    /// The sequencer or a projection has not passed the log's end in time; is it running?
     #[error("not caught up after {} s: {what}", waited.as_secs())]
     Behind {
         /// How long it was waited for.

@@ -21,7 +21,7 @@ pub struct Sources {
 pub struct Options {
     /// How much of it.
     pub scope: Scope,
-    /// How long to wait for the projections; `None` looks only as far as they have come.
+    /// How long to wait for the sequencer, and then for the projections; `None` looks only as far as they have come.
     pub wait: Option<Duration>,
     /// How many examples of differences each area names.
     pub examples: usize,

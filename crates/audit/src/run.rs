@@ -73,19 +73,20 @@ impl<'a> Audit<'a> {
         })
     }
 
-    /// Sees to it that every projection has passed the ends: by waiting, or by looking no further than they have come.
+    /// Sees to it that the sequencer has answered for all of inbound and every projection has passed the ends: by waiting, or by looking
+    /// no further than they have come.
     async fn fix_ends(&mut self, progress: &(impl Fn(Progress) + Sync)) -> Result<(), AuditError> {
-        let events = self
-            .ends
-            .events
-            .values()
-            .map(|bounds| bounds.end - bounds.start)
-            .sum();
-        progress(Progress::Fixed { events });
         if let Some(patience) = self.options.wait {
+            let reader = &self.events_reader;
+            wait::until_sequenced(reader, &self.ends.inbound, patience, progress).await?;
+            let partitions = self.partitions.clone();
+            let bounds = move |reader: &LogReader| reader.bounds(Topic::Events, &partitions);
+            self.ends.events = blocking(reader, bounds).await?;
+            progress(self.ends.fixed());
             let ends = self.ends.of_events();
             return wait::until_passed(self.sources, &ends, patience, progress).await;
         }
+        progress(self.ends.fixed());
         let positions = wait::lowest(self.sources, &self.partitions).await?;
         let before: i64 = self.ends.of_events().values().sum();
         self.ends.cut(&positions);

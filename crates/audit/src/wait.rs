@@ -1,14 +1,16 @@
-//! How far the projections have come.
+//! How far the sequencer and the projections have come.
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use event_log::{Bounds, LogReader, Newest};
 use message_store::{Shard, Sink};
 use schemas::{Partition, topics::Topic};
 
-use crate::{AuditError, Progress, Sources};
+use crate::{AuditError, Progress, Sources, ends::blocking};
 
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
@@ -66,6 +68,47 @@ async fn in_database(
         .collect())
 }
 
+/// How many of a partition's newest events are looked at for how far it is sequenced.
+const LOOK_BACK: i64 = 1_000;
+
+/// Waits until every record of `chat.inbound` below its end is answered for (PROTOCOL S8).
+pub(crate) async fn until_sequenced(
+    reader: &Arc<LogReader>,
+    inbound: &BTreeMap<Partition, Bounds>,
+    patience: Duration,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<(), AuditError> {
+    let partitions: Vec<Partition> = inbound.keys().copied().collect();
+    until(patience, progress, async || {
+        let asked = partitions.clone();
+        let newest = blocking(reader, move |reader| {
+            reader.newest_events(&asked, LOOK_BACK)
+        });
+        Ok(unsequenced(inbound, &newest.await?))
+    })
+    .await
+}
+
+fn unsequenced(
+    inbound: &BTreeMap<Partition, Bounds>,
+    newest: &BTreeMap<Partition, Newest>,
+) -> Option<String> {
+    let left = |(partition, bounds): (&Partition, &Bounds)| {
+        let answered = newest
+            .get(partition)
+            .map_or(0, |newest| newest.last.mark.offset + 1);
+        let left = bounds.end - answered.max(bounds.start);
+        (left > 0).then_some((*partition, left))
+    };
+    let left: Vec<(Partition, i64)> = inbound.iter().filter_map(left).collect();
+    let (first, _) = left.first()?;
+    let records: i64 = left.iter().map(|(_, left)| left).sum();
+    Some(format!(
+        "the sequencer has {records} records of {} partitions before it, partition {first} among them",
+        left.len()
+    ))
+}
+
 /// Waits until every projection has passed `ends`.
 pub(crate) async fn until_passed(
     sources: &Sources,
@@ -74,14 +117,24 @@ pub(crate) async fn until_passed(
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
     let partitions: Vec<Partition> = ends.keys().copied().collect();
+    until(patience, progress, async || {
+        Ok(lagging(&positions(sources, &partitions).await?, ends))
+    })
+    .await
+}
+
+/// Asks until nothing is left to wait for.
+async fn until(
+    patience: Duration,
+    progress: &(impl Fn(Progress) + Sync),
+    ask: impl AsyncFn() -> Result<Option<String>, AuditError>,
+) -> Result<(), AuditError> {
     let begun = Instant::now();
     let mut said = String::new();
     loop {
-        let what = match positions(sources, &partitions).await {
-            Ok(positions) => match lagging(&positions, ends) {
-                None => return Ok(()),
-                Some(what) => what,
-            },
+        let what = match ask().await {
+            Ok(None) => return Ok(()),
+            Ok(Some(what)) => what,
             Err(error) if begun.elapsed() >= patience => return Err(error),
             Err(error) => error.to_string(),
         };

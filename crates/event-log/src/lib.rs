@@ -11,6 +11,7 @@ mod properties;
 mod reader;
 mod record;
 mod scan;
+mod sequenced;
 
 pub use admin::{Admin, TopicDifference};
 pub use config::KafkaConfig;
@@ -25,6 +26,7 @@ pub use properties::ClientProperties;
 pub use reader::{Bounds, LogReader};
 pub use record::Record;
 pub use scan::Scanned;
+pub use sequenced::Newest;
 
 /// Kafka could not be reached or would not do what was asked.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,8 @@
 use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
-use schemas::{Partition, TimestampMs};
+use schemas::{
+    Partition, TimestampMs,
+    event::{Event, PassedOver},
+};
 
 /// A record as it lies on a topic, owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,14 @@ impl Record {
             value: message.payload().map(<[u8]>::to_vec),
             headers,
         }
+    }
+
+    /// The event that a record of `chat.events` is.
+    ///
+    /// # Errors
+    /// [`PassedOver`]: no reader takes it for one.
+    pub fn event(&self) -> Result<Event, PassedOver> {
+        Event::read(self.partition, self.bytes(), self.timestamp)
     }
 
     /// The value's bytes; empty where there is none.

@@ -3,10 +3,7 @@ use std::time::Duration;
 use event_log::{
     AppendRecord, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, ProducerSettings, Record,
 };
-use schemas::{
-    dead_letter::{self, Reason},
-    topics::Topic,
-};
+use schemas::{dead_letter, event::PassedOver, topics::Topic};
 use tokio::sync::oneshot;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
@@ -20,12 +17,11 @@ pub(crate) struct DeadLetters {
     stage: String,
 }
 
-/// A record that is no event, and why.
+/// A record that is passed over, and why.
 #[derive(Debug)]
 pub(crate) struct Poison {
     pub(crate) record: Record,
-    pub(crate) reason: Reason,
-    pub(crate) wrong: String,
+    pub(crate) why: PassedOver,
 }
 
 impl DeadLetters {
@@ -45,47 +41,44 @@ impl DeadLetters {
         })
     }
 
-    /// Returns once the dead letter is on its topic, however long that takes: the position must not pass it before.
-    pub(crate) async fn bury(&self, poison: &Poison) {
+    /// Returns once the dead letter is on its topic, however long that takes: the position must not pass it before. What is
+    /// in the way meanwhile goes to `complain`.
+    pub(crate) async fn bury(&self, poison: &Poison, complain: impl Fn(String)) {
         let mut pause = FIRST_RETRY;
         while let Err(error) = self.append(poison).await {
-            tracing::warn!(%error, "a dead letter could not be appended");
+            complain(format!("a dead letter cannot be appended: {error}"));
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_RETRY);
         }
-        let Poison {
-            record,
-            reason,
-            wrong,
-        } = poison;
+        let Poison { record, why } = poison;
         tracing::warn!(
-            partition = %record.partition, offset = record.offset, %reason, wrong, "dead letter"
+            partition = %record.partition, offset = record.offset, reason = %why.reason, detail = why.detail, "dead letter"
         );
-        metrics::counter!("dead_letters_total", "reason" => reason.as_str()).increment(1);
+        metrics::counter!("dead_letters_total", "reason" => why.reason.as_str()).increment(1);
     }
 
     async fn append(&self, poison: &Poison) -> Result<(), DeliveryFailure> {
         let (fate, outcome) = oneshot::channel();
-        let Poison {
-            record,
-            reason,
-            wrong,
-        } = poison;
+        let Poison { record, why } = poison;
         let origin = dead_letter::Origin {
             topic: &self.source,
             partition: record.partition,
             offset: record.offset,
             stage: &self.stage,
         };
-        let mut headers = record.headers.clone();
-        headers.extend(dead_letter::headers(&origin, *reason, wrong));
+        let original = dead_letter::Original {
+            key: record.key.as_deref(),
+            value: record.value.as_deref(),
+            headers: &record.headers,
+        };
+        let letter = dead_letter::Letter::new(&origin, why.reason, &why.detail, &original);
         let append = AppendRecord {
             topic: &self.topic,
             partition: record.partition,
-            key: record.key.as_deref().unwrap_or_default(),
-            value: record.value.as_deref(),
+            key: &letter.key,
+            value: letter.value.as_deref(),
             timestamp: None,
-            headers: &headers,
+            headers: &letter.headers,
         };
         self.producer
             .append(append, fate)

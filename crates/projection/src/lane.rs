@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    future::pending,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -56,6 +58,8 @@ pub(crate) struct Connections {
     pub(crate) fault: watch::Sender<Option<String>>,
 }
 
+type Burying = Pin<Box<dyn Future<Output = Feed> + Send>>;
+
 pub(crate) struct Lane<S> {
     sink: S,
     settings: Settings,
@@ -66,6 +70,8 @@ pub(crate) struct Lane<S> {
     /// What was absorbed since the last flush, and since when.
     absorbed: BTreeMap<Partition, NextOffset>,
     oldest_absorbed: Instant,
+    /// A feed whose poison is on its way to the dead letters. What comes behind it waits; commands and flushes do not.
+    burying: Option<Burying>,
     /// When the sink was last asked whether the store stands where it was left.
     verified: Instant,
     /// The part of the store that the sink goes on without.
@@ -85,6 +91,7 @@ impl<S: Sink> Lane<S> {
             last_run: 0,
             absorbed: BTreeMap::new(),
             oldest_absorbed: now,
+            burying: None,
             verified: now,
             left_out: None,
             retry_at: now,
@@ -96,6 +103,7 @@ impl<S: Sink> Lane<S> {
     pub(crate) async fn run(mut self, soft: CancellationToken) -> Result<(), String> {
         loop {
             let (errand, due) = self.next_errand();
+            let takes_more = self.takes_more() && self.burying.is_none();
             tokio::select! {
                 biased;
                 () = soft.cancelled() => return self.last_flush().await,
@@ -103,8 +111,12 @@ impl<S: Sink> Lane<S> {
                     Some(command) => self.obey(command).await?,
                     None => return Ok(()),
                 },
-                feed = self.wires.feeds.recv(), if self.takes_more() => match feed {
-                    Some(feed) => self.take(feed, &soft).await,
+                feed = buried(&mut self.burying) => {
+                    self.burying = None;
+                    self.absorb(feed);
+                }
+                feed = self.wires.feeds.recv(), if takes_more => match feed {
+                    Some(feed) => self.take(feed),
                     None => return Ok(()),
                 },
                 () = tokio::time::sleep_until(due) => {
@@ -215,17 +227,28 @@ impl<S: Sink> Lane<S> {
         Ok(())
     }
 
-    async fn take(&mut self, feed: Feed, soft: &CancellationToken) {
+    fn take(&mut self, feed: Feed) {
         self.wires.queued.fetch_sub(feed.bytes, Ordering::Relaxed);
+        if feed.poison.is_empty() {
+            return self.absorb(feed);
+        }
+        let (letters, fault) = (
+            Arc::clone(&self.wires.dead_letters),
+            self.wires.fault.clone(),
+        );
+        self.burying = Some(Box::pin(async move {
+            for poison in &feed.poison {
+                let complain = |error| stand_still(&fault, error);
+                letters.bury(poison, complain).await;
+            }
+            feed
+        }));
+    }
+
+    fn absorb(&mut self, feed: Feed) {
         let partition = feed.slice.partition;
         if self.owned.get(&partition) != Some(&Some(feed.run)) {
             return;
-        }
-        for poison in &feed.poison {
-            tokio::select! {
-                () = soft.cancelled() => return,
-                () = self.wires.dead_letters.bury(poison) => {}
-            }
         }
         if self.absorbed.is_empty() {
             self.oldest_absorbed = Instant::now();
@@ -264,7 +287,7 @@ impl<S: Sink> Lane<S> {
             Err(SinkError::Transient(error)) => {
                 self.retry_at = Instant::now() + self.retry_after;
                 self.retry_after = (self.retry_after * 2).min(LONGEST_RETRY);
-                self.stand_still(error);
+                stand_still(&self.wires.fault, error);
             }
             Err(SinkError::Moved(why)) => self.start_over(&why),
             Err(SinkError::Fatal(error)) => return Err(error),
@@ -285,8 +308,8 @@ impl<S: Sink> Lane<S> {
             Coverage::Whole => None,
             Coverage::Without(part) => Some(part),
         };
-        // While something waits, only a flush says whether it can be written.
-        if !self.absorbed.is_empty() {
+        // While something waits, only a flush says whether it can be written, or only the dead letters.
+        if !self.absorbed.is_empty() || self.burying.is_some() {
             return;
         }
         self.retry_after = FIRST_RETRY;
@@ -310,20 +333,28 @@ impl<S: Sink> Lane<S> {
         }
     }
 
-    /// Logs a fault when it begins or changes, not at every attempt.
-    fn stand_still(&self, error: String) {
-        self.wires.fault.send_if_modified(|fault| {
-            let changed = fault.as_ref() != Some(&error);
-            if changed {
-                tracing::warn!(error, "standing still, trying again");
-                *fault = Some(error);
-            }
-            changed
-        });
-    }
-
     fn command(&self, command: fetch::Command) {
         // The fetch thread's end is noticed by the conductor.
         let _ = self.wires.fetch.send(command);
     }
+}
+
+/// The feed, once its poison is buried.
+async fn buried(burying: &mut Option<Burying>) -> Feed {
+    match burying {
+        Some(burying) => burying.await,
+        None => pending().await,
+    }
+}
+
+/// Logs a fault when it begins or changes, not at every attempt.
+fn stand_still(fault: &watch::Sender<Option<String>>, error: String) {
+    fault.send_if_modified(|fault| {
+        let changed = fault.as_ref() != Some(&error);
+        if changed {
+            tracing::warn!(error, "standing still, trying again");
+            *fault = Some(error);
+        }
+        changed
+    });
 }

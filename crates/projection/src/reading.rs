@@ -1,11 +1,7 @@
 //! One partition on its way from records to slices.
 
 use event_log::{NextOffset, Record, RisingMarks};
-use schemas::{
-    Partition,
-    dead_letter::Reason,
-    event::{Body, Event},
-};
+use schemas::{Partition, event::Body};
 
 use crate::{
     LogEvent, Position, Slice,
@@ -51,7 +47,7 @@ impl Reading {
         self.moved = true;
         self.next = NextOffset::after(record.offset);
         let weight = weight(&record);
-        match parse(&record) {
+        match record.event() {
             Ok(event) => {
                 if !self.marks.admit(event.src.mark) || event.body == Body::Progress {
                     return 0;
@@ -59,11 +55,7 @@ impl Reading {
                 let offset = record.offset;
                 self.events.push(LogEvent { offset, event });
             }
-            Err((reason, wrong)) => self.poison.push(Poison {
-                record,
-                reason,
-                wrong,
-            }),
+            Err(why) => self.poison.push(Poison { record, why }),
         }
         self.bytes += weight;
         weight
@@ -112,24 +104,12 @@ fn weight(record: &Record) -> usize {
     RECORD_BYTES + length(&record.key) + length(&record.value) + headers
 }
 
-/// An event, in the partition where it belongs: in another one its rows would be out of every reader's sight.
-fn parse(record: &Record) -> Result<Event, (Reason, String)> {
-    let event = Event::parse(record.bytes(), record.timestamp)
-        .map_err(|error| (Reason::Malformed, error.to_string()))?;
-    match event.conversation().map(Partition::of) {
-        Some(right) if right != record.partition => Err((
-            Reason::WrongPartition,
-            format!("its conversation belongs to partition {right}"),
-        )),
-        _ => Ok(event),
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use schemas::{
         Mid, Ordinal, TimestampMs,
-        event::{Message, Source, SrcMark},
+        dead_letter::Reason,
+        event::{Event, Message, Source, SrcMark},
     };
 
     use super::*;
@@ -221,7 +201,7 @@ pub(crate) mod tests {
         reading.take(value(4, 0, b"junk".to_vec()));
         reading.take(record(4, 1, 1));
         let feed = reading.cut(4_i64.try_into().unwrap());
-        let reasons: Vec<Reason> = feed.poison.iter().map(|poison| poison.reason).collect();
+        let reasons: Vec<Reason> = feed.poison.iter().map(|poison| poison.why.reason).collect();
         assert_eq!(reasons, [Reason::Malformed, Reason::WrongPartition]);
     }
 }

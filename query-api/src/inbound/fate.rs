@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use event_log::{LogReader, Record};
 use schemas::{
     InboundPosition, TimestampMs,
-    event::{Event, SrcMark},
+    event::SrcMark,
     topics::Topic,
 };
 
@@ -87,7 +87,7 @@ fn told_by(record: &Record, sought: SrcMark) -> Fate {
     let silent = Fate::Silent {
         before: record.offset,
     };
-    match Event::parse(record.bytes(), record.timestamp) {
+    match record.event() {
         Ok(event) if event.src.mark == sought => {
             Outcome::of_event(record.offset, event).map_or(silent, Fate::Emitted)
         }

@@ -12,7 +12,7 @@ use event_log::{
 };
 use schemas::{
     Partition,
-    dead_letter::{self, Origin},
+    dead_letter::{self, Letter, Origin, Original},
     event::Event,
     proto::SequencerSnapshot,
     topics::Topic,
@@ -99,7 +99,7 @@ pub(super) fn never_given_up(queue_bytes: usize) -> ProducerSettings {
         linger_ms: 0,
         message_timeout_ms: 0,
         queue_bytes,
-        // A dead letter is its original record with a few headers more.
+        // A dead letter is its original record with a few headers more, or the beginning of a larger one.
         max_message_bytes: 2_000_000,
         gapless: false,
     }
@@ -227,16 +227,17 @@ impl Io for ShellIo<'_> {
             offset: record.offset,
             stage: "sequencer",
         };
-        let mut headers: Vec<(String, Option<Vec<u8>>)> = record
+        let headers: Vec<dead_letter::Header> = record
             .headers
             .into_iter()
             .map(|(name, value)| (name, value.map(|value| value.to_vec())))
             .collect();
-        headers.extend(dead_letter::headers(
-            &origin,
-            refusal.reason,
-            &refusal.detail,
-        ));
+        let original = Original {
+            key: record.key.as_deref(),
+            value: record.value.as_deref(),
+            headers: &headers,
+        };
+        let letter = Letter::new(&origin, refusal.reason, &refusal.detail, &original);
         tracing::warn!(
             partition = %self.partition, offset = record.offset, reason = %refusal.reason, "dead letter"
         );
@@ -244,10 +245,10 @@ impl Io for ShellIo<'_> {
         let append = AppendRecord {
             topic: &self.effects.dead_letters_topic,
             partition: self.partition,
-            key: record.key.as_deref().unwrap_or_default(),
-            value: record.value.as_deref(),
+            key: &letter.key,
+            value: letter.value.as_deref(),
             timestamp: None,
-            headers: &headers,
+            headers: &letter.headers,
         };
         self.send(
             &self.effects.dead_letters,

@@ -139,9 +139,7 @@ impl Walk<'_> {
         let record = blocking(self.table.reader, move |reader| {
             reader.record(Topic::Events, partition, offset)
         });
-        let event = record
-            .await?
-            .and_then(|record| Event::parse(record.bytes(), record.timestamp).ok());
+        let event = record.await?.and_then(|record| record.event().ok());
         let Some(Event {
             ts,
             body: Body::Message(message),

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use event_log::{Bounds, Record, RisingMarks};
 use schemas::{ConversationId, Partition, UserId, event::Body};
 
-use super::{contact::Contact, conversation::Conversation, event_of};
+use super::{contact::Contact, conversation::Conversation};
 use crate::Scope;
 
 /// Where the fold of a partition has come.
@@ -75,7 +75,7 @@ impl Known {
             return;
         };
         tail.next = record.offset + 1;
-        let Ok(event) = event_of(record) else {
+        let Ok(event) = record.event() else {
             return;
         };
         if !tail.marks.admit(event.src.mark) {

@@ -3,7 +3,6 @@
 mod contact;
 mod conversation;
 mod digest;
-mod event;
 mod inbound;
 mod known;
 mod memory;
@@ -14,5 +13,3 @@ pub(crate) use contact::{Contact, Read};
 pub(crate) use digest::{message_digest, preview_digest};
 pub(crate) use known::Known;
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};
-
-use event::event_of;

@@ -13,7 +13,6 @@ use schemas::{
 
 use super::{
     conversation::Conversation,
-    event_of,
     inbound::{self, Before, Silence, conversation_of, message_key, mismatch},
     memory::{Memory, Remembered},
     message_digest,
@@ -110,7 +109,7 @@ impl<'a> PartitionFold<'a> {
 
     fn event(&mut self, record: &Record) -> Result<(), KafkaFault> {
         self.folded.events.compared += 1;
-        let event = match event_of(record) {
+        let event = match record.event() {
             Ok(event) => event,
             Err(wrong) => {
                 if !self.input.buried.contains(&record.offset) {

@@ -41,7 +41,15 @@ async fn a_former_owners_repeats_and_pending_records_are_none() {
     let pending = world.story.command(1000, 1001, "not sequenced yet");
     world.story.post(Command::Send(pending)).await;
     world.catch_up().await;
-    let report = world.assert_sound().await;
+    // Whoever waits is not told that all is well while a sequencer stands still.
+    let patience = Some(Duration::from_secs(1));
+    let late = world.try_audit(Scope::All, patience).await.unwrap_err();
+    assert!(
+        late.to_string().contains("the sequencer has 1 records"),
+        "{late}"
+    );
+    let report = world.try_audit(Scope::All, None).await.unwrap();
+    assert_eq!(report.differences(), 0, "{report}");
     assert_eq!((report.repeated_events, report.inbound.pending), (16, 1));
 }
 

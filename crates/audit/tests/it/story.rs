@@ -9,7 +9,7 @@ use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, Produce
 use schemas::{
     ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, ReadAck, SendMessage},
-    dead_letter::{self, Origin, Reason},
+    dead_letter::{Letter, Origin, Original, Reason},
     event::{Body, Event, Message, ReadPosition, Source, SrcMark},
     topics::Topic,
 };
@@ -158,9 +158,20 @@ impl Story {
                 offset,
                 stage: "sequencer",
             };
-            let headers = dead_letter::headers(&origin, Reason::Malformed, "junk");
-            self.put(Topic::DeadLetters, partition, b"junk", None, &headers)
-                .await;
+            let original = Original {
+                key: None,
+                value: Some(b"junk"),
+                headers: &[],
+            };
+            let letter = Letter::new(&origin, Reason::Malformed, "junk", &original);
+            self.put(
+                Topic::DeadLetters,
+                partition,
+                b"junk",
+                None,
+                &letter.headers,
+            )
+            .await;
         }
         (partition, offset)
     }

@@ -355,12 +355,7 @@ impl Fold {
     }
 }
 
-/// What is no event, or lies where no reader looks for it, is passed over by every reader alike. A newer program's events
-/// are not among that: its rules come with a control event, which halts a program that lacks them.
+/// A newer program's events are not among what is passed over: its rules come with a control event, which halts a program that lacks them.
 fn parse(partition: Partition, record: &EventRecord<'_>) -> Option<Event> {
-    let event = Event::parse(record.value, record.ts).ok()?;
-    let right = event.conversation().map(Partition::of);
-    right
-        .is_none_or(|right| right == partition)
-        .then_some(event)
+    Event::read(partition, record.value, record.ts).ok()
 }

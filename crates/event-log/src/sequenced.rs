@@ -2,22 +2,23 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
-use event_log::{KafkaFault, LogReader, Record};
 use schemas::{
     Partition, TimestampMs,
     event::{Body, Event, Source},
     topics::Topic,
 };
 
+use crate::{KafkaFault, LogReader};
+
 /// What the newest events of a partition say.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Newest {
+pub struct Newest {
     /// The highest source: everything up to it is answered for.
-    pub(crate) last: Source,
+    pub last: Source,
     /// What the partition's clock shows.
-    pub(crate) clock: TimestampMs,
+    pub clock: TimestampMs,
     /// The newest event of that epoch that is no progress: its source and its time.
-    pub(crate) decided: Option<(Source, TimestampMs)>,
+    pub decided: Option<(Source, TimestampMs)>,
 }
 
 impl Newest {
@@ -49,40 +50,37 @@ impl Newest {
     }
 }
 
-/// Reads the newest `look_back` records of each partition: a former owner's repeats may lie behind the highest source.
-pub(crate) fn newest(
-    reader: &LogReader,
-    look_back: i64,
-) -> Result<BTreeMap<Partition, Newest>, KafkaFault> {
-    let all: Vec<Partition> = Partition::all().collect();
-    let ranges: Vec<_> = reader
-        .bounds(Topic::Events, &all)?
-        .into_iter()
-        .map(|(partition, bounds)| {
-            let from = bounds.start.max(bounds.end - look_back);
-            (partition, from..bounds.end)
-        })
-        .collect();
-    let mut newest: BTreeMap<Partition, Newest> = BTreeMap::new();
-    reader.scan(Topic::Events, &ranges, |record| {
-        if let Some(event) = event_of(&record) {
-            newest
-                .entry(record.partition)
-                .and_modify(|newest| newest.take(&event))
-                .or_insert_with(|| Newest::new(&event));
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok(newest)
-}
-
-/// Every reader passes over what is no event and what lies in another partition than its conversation's.
-fn event_of(record: &Record) -> Option<Event> {
-    let event = Event::parse(record.bytes(), record.timestamp).ok()?;
-    let right = event.conversation().map(Partition::of);
-    right
-        .is_none_or(|right| right == record.partition)
-        .then_some(event)
+impl LogReader {
+    /// What the newest `look_back` records of each of `partitions` of `chat.events` say: a former owner's repeats may lie behind the
+    /// highest source. A partition in which no event is found is absent. Blocks.
+    ///
+    /// # Errors
+    /// [`KafkaFault`].
+    pub fn newest_events(
+        &self,
+        partitions: &[Partition],
+        look_back: i64,
+    ) -> Result<BTreeMap<Partition, Newest>, KafkaFault> {
+        let ranges: Vec<_> = self
+            .bounds(Topic::Events, partitions)?
+            .into_iter()
+            .map(|(partition, bounds)| {
+                let from = bounds.start.max(bounds.end - look_back);
+                (partition, from..bounds.end)
+            })
+            .collect();
+        let mut newest: BTreeMap<Partition, Newest> = BTreeMap::new();
+        self.scan(Topic::Events, &ranges, |record| {
+            if let Ok(event) = record.event() {
+                newest
+                    .entry(record.partition)
+                    .and_modify(|newest| newest.take(&event))
+                    .or_insert_with(|| Newest::new(&event));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(newest)
+    }
 }
 
 #[cfg(test)]
