@@ -15,7 +15,7 @@ use event_log::{
 };
 use native_stack::TestServers;
 use schemas::{
-    Mid, Partition, UserId,
+    Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter,
     event::{Body, Event},
@@ -103,13 +103,23 @@ impl World {
         partition: Partition,
         value: &[u8],
     ) -> oneshot::Receiver<Result<i64, DeliveryFailure>> {
+        self.append_to(&self.kafka.topic(Topic::Inbound), partition, value, None)
+    }
+
+    fn append_to(
+        &self,
+        topic: &str,
+        partition: Partition,
+        value: &[u8],
+        timestamp: Option<TimestampMs>,
+    ) -> oneshot::Receiver<Result<i64, DeliveryFailure>> {
         let (fate, outcome) = oneshot::channel();
         let record = AppendRecord {
-            topic: &self.kafka.topic(Topic::Inbound),
+            topic,
             partition,
             key: b"",
             value: Some(value),
-            timestamp: None,
+            timestamp,
             headers: &[("trace".to_owned(), Some(b"abc".to_vec()))],
         };
         self.producer.append(record, fate).unwrap();
@@ -358,6 +368,33 @@ async fn a_restart_goes_on_from_snapshot_and_log() {
     }
     let snapshots = world.reader.ends(Topic::Snapshots).await.unwrap();
     assert!(snapshots[&partition] >= 2, "snapshots are stored");
+}
+
+/// What a former owner appends makes a partition start anew in the middle of its work, while it is paused.
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_appends_under_load_leave_no_partition_behind() {
+    let world = World::new().await;
+    let sequencer = Running::start(&world.kafka).await;
+    let partition = Partition::of("1,2".parse().unwrap());
+    let events = world.kafka.topic(Topic::Events);
+    world.post(send(1, 2, "0", "x")).await;
+    world.settled().await;
+    let reader = Arc::clone(&world.reader);
+    let first = move || reader.record(Topic::Events, partition, 0).unwrap().unwrap();
+    let first = tokio::task::spawn_blocking(first).await.unwrap();
+    for round in 0..40 {
+        for n in 0..50 {
+            let id = format!("{round}-{n}");
+            drop(world.append(partition, &send(1, 2, &id, "x").encode()));
+        }
+        let again = world.append_to(&events, partition, first.bytes(), Some(first.timestamp));
+        again.await.unwrap().unwrap();
+    }
+    let last = world.post(send(1, 2, "last", "x")).await;
+    assert_eq!(last, 2001);
+    let settled = world.settled().await;
+    assert_eq!(mids(&settled[&partition]), (1..=2002).collect::<Vec<i64>>());
+    sequencer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
