@@ -112,7 +112,7 @@ pub struct Letter {
 pub type Header = (String, Option<Vec<u8>>);
 
 /// A record as its reader got it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Original<'a> {
     /// The key; `None` for none.
     pub key: Option<&'a [u8]>,

@@ -37,14 +37,45 @@ impl StoreError {
     pub(crate) fn fatal(cause: impl Into<Cause>) -> Self {
         Self::Fatal(cause.into())
     }
+
+    /// The same error, which says of which table.
+    pub(crate) fn of(self, table: &str) -> Self {
+        let located = |cause| OfTable {
+            table: table.to_owned(),
+            cause,
+        };
+        match self {
+            Self::Transient(cause) => Self::transient(located(cause)),
+            Self::Fatal(cause) => Self::fatal(located(cause)),
+            Self::Moved { .. } => self,
+        }
+    }
+
+    /// Whether the server refused a row because one with the same key is there.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        let Self::Fatal(cause) = self else {
+            return false;
+        };
+        let mut causes =
+            std::iter::successors(Some(&**cause as &dyn std::error::Error), |e| e.source());
+        causes
+            .find_map(|cause| number(cause.downcast_ref()?))
+            .is_some_and(|number| number == DUPLICATE_ENTRY)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{table}: {cause}")]
+struct OfTable {
+    table: String,
+    #[source]
+    cause: Cause,
 }
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let passes = match &error {
-            sqlx::Error::Database(refusal) => refusal
-                .try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()
-                .is_some_and(|refusal| passes_with_time(refusal.number())),
+            sqlx::Error::Database(_) => number(&error).is_some_and(passes_with_time),
             // Anything that breaks the connection; Protocol is what a cut-off or foreign answer looks like.
             sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
@@ -60,6 +91,15 @@ impl From<sqlx::Error> for StoreError {
             Self::fatal(error)
         }
     }
+}
+
+const DUPLICATE_ENTRY: u16 = 1062;
+
+/// The server's number of an error, if it is one of the server's.
+fn number(error: &sqlx::Error) -> Option<u16> {
+    let refusal = error.as_database_error()?;
+    let refusal = refusal.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
+    Some(refusal.number())
 }
 
 /// The server's error numbers that say nothing about the statement itself.

@@ -6,6 +6,7 @@ use crate::{StoreError, arguments::Arguments};
 
 /// An INSERT of several rows.
 pub(crate) struct MultiRow {
+    pub(crate) table: String,
     pub(crate) sql: String,
     pub(crate) arguments: MySqlArguments,
     /// Whether the connection keeps the statement prepared.
@@ -68,6 +69,7 @@ impl Insert<'_> {
                 arguments = bind(arguments, row)?;
             }
             statements.push(MultiRow {
+                table: self.table.to_owned(),
                 sql: self.sql(these.len()),
                 arguments: arguments.finish()?,
                 kept: self.sizes == Sizes::Kept,

@@ -63,6 +63,7 @@ pub struct ResumeMove {
 /// The moves of one transaction as statements.
 #[derive(Debug)]
 pub(crate) struct Moves {
+    pub(crate) table: String,
     /// Makes rows for moves from the start, so that the update has something to match. One who comes second finds a
     /// row that is no longer at the start, and matches nothing.
     pub(crate) insert_missing: Option<String>,
@@ -90,6 +91,7 @@ impl Moves {
             )));
         }
         Ok(Some(Self {
+            table: table.to_owned(),
             insert_missing: insert_missing(table, sink, topic, moves),
             update: update(table, sink, topic, moves),
             count: moves.len() as u64,

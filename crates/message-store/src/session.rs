@@ -110,15 +110,16 @@ impl Session {
         Ok(self.settle(answer)?.rows_affected())
     }
 
-    /// Runs an INSERT; how many rows the server counted.
-    pub(crate) async fn insert(&mut self, statement: MultiRow) -> Result<u64, StoreError> {
+    /// Runs an INSERT; how many rows the server counted. The statement stays with the caller, who may have to run it again.
+    pub(crate) async fn insert(&mut self, statement: &MultiRow) -> Result<u64, StoreError> {
         let MultiRow {
             sql,
             arguments,
             kept,
             ..
         } = statement;
-        let statement = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(kept);
+        let statement = sqlx::query_with(AssertSqlSafe(sql.clone()), arguments.clone());
+        let statement = statement.persistent(*kept);
         self.clean = false;
         let answer = timeout(self.deadline, statement.execute(&mut *self.connection)).await;
         Ok(self.settle(answer)?.rows_affected())

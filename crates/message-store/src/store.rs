@@ -99,10 +99,11 @@ impl MessageStore {
     }
 
     /// Inserts messages and moves the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
+    /// Rows that are there already although the offset says that they are not are replaced by those with their ids.
     ///
     /// # Errors
-    /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row is there already although the
-    /// offsets say that it is not, or belongs to another database.
+    /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row that no move goes over is there
+    /// already, or belongs to another database.
     pub async fn write_messages(
         &self,
         shard: Shard,

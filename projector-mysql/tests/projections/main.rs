@@ -5,6 +5,7 @@
 mod fold;
 mod instances;
 mod log;
+mod lost_offsets;
 mod open_reads;
 mod outages;
 mod plain;

@@ -3,20 +3,9 @@
 use std::time::{Duration, Instant};
 
 use schemas::Mid;
-use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
+use sqlx::{AssertSqlSafe, MySqlConnection};
 
 use crate::world::World;
-
-/// A plain connection, for what the store does not do.
-async fn admin(world: &World) -> MySqlConnection {
-    let server = &world.config.mysql.servers[0];
-    let options = MySqlConnectOptions::new()
-        .host(&server.host)
-        .port(server.port)
-        .username(&server.user)
-        .password(server.password.expose());
-    MySqlConnection::connect_with(&options).await.unwrap()
-}
 
 /// The second database of a world: makes it refuse what is inserted into a table, as the server does for this reason.
 struct Second {
@@ -31,7 +20,7 @@ impl Second {
     async fn of(world: &World) -> Self {
         Self {
             name: format!("{}1", world.config.mysql.database_prefix),
-            admin: admin(world).await,
+            admin: world.admin().await,
         }
     }
 
@@ -123,7 +112,7 @@ async fn a_database_that_does_not_take_writes_does_not_hold_up_the_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_does_not_wait_for_the_schemas_lock() {
     let world = World::new().await;
-    let mut holder = admin(&world).await;
+    let mut holder = world.admin().await;
     let lock = format!(
         "SELECT GET_LOCK('tidemark.schema.{}0', 10)",
         world.config.mysql.database_prefix

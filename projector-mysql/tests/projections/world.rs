@@ -11,6 +11,7 @@ use native_stack::{Endpoints, TestServers};
 use projector_mysql::{Config, ProjectorMySqlConfig};
 use schemas::{Mid, Partition, TimestampMs, topics::Topic};
 use service_runtime::{Health, Supervisor};
+use sqlx::{Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
 
 use crate::{
     fold::Rows,
@@ -83,6 +84,17 @@ impl World {
 
     pub async fn start(&self) -> Service {
         Service::start(self.config.clone()).await
+    }
+
+    /// A plain connection, for what the store does not do.
+    pub async fn admin(&self) -> MySqlConnection {
+        let server = &self.config.mysql.servers[0];
+        let options = MySqlConnectOptions::new()
+            .host(&server.host)
+            .port(server.port)
+            .username(&server.user)
+            .password(server.password.expose());
+        MySqlConnection::connect_with(&options).await.unwrap()
     }
 
     /// Waits until every database has taken in the whole log, for every sink.

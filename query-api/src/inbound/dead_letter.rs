@@ -66,7 +66,7 @@ fn refused(record: &Record) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use schemas::dead_letter::{Origin, Reason, headers};
+    use schemas::dead_letter::{Letter, Origin, Original, Reason};
 
     use super::*;
 
@@ -79,6 +79,12 @@ mod tests {
             offset: 7,
             stage: "sequencer",
         };
+        let letter = Letter::new(
+            &origin,
+            Reason::Conflict,
+            "another msg",
+            &Original::default(),
+        );
         let record = Record {
             partition: origin.partition,
             offset: 0,
@@ -86,7 +92,7 @@ mod tests {
             leader_epoch: 0,
             key: None,
             value: None,
-            headers: headers(&origin, Reason::Conflict, "another msg"),
+            headers: letter.headers,
         };
         assert!(is_of(&record, "chat.inbound", position("3:7")));
         assert!(!is_of(&record, "chat.events", position("3:7")));

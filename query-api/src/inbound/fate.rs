@@ -3,11 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use event_log::{LogReader, Record};
-use schemas::{
-    InboundPosition, TimestampMs,
-    event::SrcMark,
-    topics::Topic,
-};
+use schemas::{InboundPosition, TimestampMs, event::SrcMark, topics::Topic};
 
 use super::{
     outcome::Outcome,
@@ -101,7 +97,7 @@ fn told_by(record: &Record, sought: SrcMark) -> Fate {
 mod tests {
     use schemas::{
         Partition,
-        event::{Body, Rules, Source},
+        event::{Body, Event, Rules, Source},
     };
 
     use super::*;

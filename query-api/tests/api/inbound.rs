@@ -1,7 +1,7 @@
 use schemas::{
     DeviceClass, InboundPosition, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
-    dead_letter::{Origin, Reason, headers},
+    dead_letter::{Letter, Origin, Original, Reason},
     event::{Body, Event, ReadPosition, Rules, Source, SrcMark},
     topics::Topic,
 };
@@ -190,9 +190,9 @@ async fn dead_letter(deployment: &Deployment, at: InboundPosition, reason: Reaso
             offset,
             stage: "sequencer",
         };
-        let headers = headers(&origin, reason, words);
+        let letter = Letter::new(&origin, reason, words, &Original::default());
         deployment
-            .append(Topic::DeadLetters, at.partition, b"", None, &headers)
+            .append(Topic::DeadLetters, at.partition, b"", None, &letter.headers)
             .await;
     }
 }

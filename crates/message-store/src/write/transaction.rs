@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use sqlx::MySqlPool;
 
 use crate::{
@@ -14,6 +16,31 @@ pub(super) struct Transaction {
     moves: Option<Moves>,
     statements: Vec<MultiRow>,
     rows: RowCheck,
+    removals: Vec<Removal>,
+}
+
+/// Rows of `chat_msg_<n>` that give way to those of the transaction.
+pub(super) struct Removal {
+    pub(super) table: String,
+    /// What the offset moves over; nothing else goes.
+    pub(super) span: Range<i64>,
+    pub(super) ids: Vec<i64>,
+}
+
+/// How many ids a statement names.
+const IDS_AT_ONCE: usize = 1000;
+
+impl Removal {
+    fn statements(&self) -> impl Iterator<Item = String> {
+        let template = include_str!("../../sql/write/remove_messages.sql")
+            .replace("{table}", &self.table)
+            .replace("{from}", &self.span.start.to_string())
+            .replace("{to}", &self.span.end.to_string());
+        self.ids.chunks(IDS_AT_ONCE).map(move |ids| {
+            let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+            template.replace("{ids}", &ids.join(", "))
+        })
+    }
 }
 
 /// What the server's count of a statement's rows has to be.
@@ -41,7 +68,14 @@ impl Transaction {
             moves: Moves::new(&table, sink, topic, moves)?,
             statements,
             rows,
+            removals: Vec::new(),
         })
+    }
+
+    /// Where a row is there already, these go first, and all rows are written after that.
+    pub(super) fn replacing(mut self, removals: Vec<Removal>) -> Self {
+        self.removals = removals;
+        self
     }
 
     /// Commits all or nothing. Goes on to its end although the caller may have been dropped: where a COMMIT is cut off, nobody
@@ -69,28 +103,59 @@ impl Transaction {
     async fn run(self, session: &mut Session) -> Result<(), StoreError> {
         session.execute(WRITE_BEGIN.to_owned()).await?;
         // The offsets come first: a second writer waits there and is turned away before it touches a row.
-        if let Some(moves) = self.moves {
-            if let Some(sql) = moves.insert_missing {
-                session.execute(sql).await?;
-            }
-            if session.execute(moves.update).await? != moves.count {
-                session.execute("ROLLBACK".to_owned()).await?;
-                return Err(StoreError::Moved {
-                    sink: self.sink,
-                    shard: self.shard,
-                });
-            }
+        if let Some(moves) = &self.moves
+            && !move_offsets(session, moves).await?
+        {
+            session.execute("ROLLBACK".to_owned()).await?;
+            return Err(StoreError::Moved {
+                sink: self.sink,
+                shard: self.shard,
+            });
         }
-        for statement in self.statements {
-            let rows = statement.rows;
-            let affected = session.insert(statement).await?;
-            if self.rows == RowCheck::All && affected != rows {
-                return Err(StoreError::fatal(format!(
-                    "an INSERT of {rows} rows affected {affected}"
-                )));
+        match self.write_rows(session).await {
+            Err(error) if error.is_duplicate() && !self.removals.is_empty() => {
+                tracing::warn!(%error, "rows that no offset accounts for are replaced");
+                self.remove(session).await?;
+                self.write_rows(session).await?;
             }
+            outcome => outcome?,
         }
         session.execute("COMMIT".to_owned()).await?;
         Ok(())
     }
+
+    async fn write_rows(&self, session: &mut Session) -> Result<(), StoreError> {
+        for statement in &self.statements {
+            let MultiRow { table, rows, .. } = statement;
+            let inserted = session.insert(statement).await;
+            let affected = inserted.map_err(|error| error.of(table))?;
+            if self.rows == RowCheck::All && affected != *rows {
+                return Err(StoreError::fatal(format!(
+                    "{table}: an INSERT of {rows} rows affected {affected}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Also what this transaction has inserted so far: the server took back no more than the statement that it refused.
+    async fn remove(&self, session: &mut Session) -> Result<(), StoreError> {
+        for removal in &self.removals {
+            for sql in removal.statements() {
+                let removed = session.execute(sql).await;
+                removed.map_err(|error| error.of(&removal.table))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether all offsets were where the moves begin; then they are locked until the transaction ends.
+async fn move_offsets(session: &mut Session, moves: &Moves) -> Result<bool, StoreError> {
+    let of_table = |error: StoreError| error.of(&moves.table);
+    if let Some(sql) = &moves.insert_missing {
+        session.execute(sql.clone()).await.map_err(of_table)?;
+    }
+    let matched = session.execute(moves.update.clone()).await;
+    Ok(matched.map_err(of_table)? == moves.count)
 }

@@ -1,5 +1,6 @@
-use message_store::{MessageStore, Resume, ResumeMove, Sink, StoreError};
-use schemas::{Partition, event::SrcMark};
+use message_store::{MessageRow, MessageStore, Resume, ResumeMove, Sink, StoreError};
+use schemas::{Partition, UserId, event::SrcMark};
+use sqlx::AssertSqlSafe;
 
 use crate::support::{Fixture, conversation, message, resume, step};
 
@@ -166,4 +167,154 @@ async fn of_two_writers_one_is_turned_away() {
             .len(),
         200
     );
+}
+
+/// One partition that no other test writes to.
+struct Lost {
+    fixture: Fixture,
+    users: (UserId, UserId),
+    partition: Partition,
+}
+
+impl Lost {
+    async fn new(n: u8) -> Self {
+        let fixture = Fixture::shared().await;
+        let users = fixture.users(n);
+        let partition = Partition::of(conversation(users));
+        Self {
+            fixture,
+            users,
+            partition,
+        }
+    }
+
+    /// The log's rows at these offsets.
+    fn log(&self, offsets: std::ops::Range<i64>) -> Vec<MessageRow> {
+        offsets
+            .map(|offset| MessageRow {
+                id: offset,
+                ..message(self.users, offset + 1)
+            })
+            .collect()
+    }
+
+    async fn write(&self, rows: &[MessageRow], from: Resume, to: Resume) -> Result<(), StoreError> {
+        let Self {
+            fixture, partition, ..
+        } = self;
+        let moves = [step(*partition, from, to)];
+        let shard = fixture.shard(*partition);
+        let topic = &fixture.topic;
+        fixture
+            .store
+            .write_messages(shard, topic, rows, &moves)
+            .await
+    }
+
+    async fn lose_offset(&self) {
+        let database = self.fixture.database(self.fixture.shard(self.partition));
+        let topic = &self.fixture.topic;
+        let lost = self
+            .delete(&format!(
+                "{database}.resume_offset WHERE sink = 'messages' AND topic = '{topic}'"
+            ))
+            .await;
+        assert_eq!(lost, 1);
+    }
+
+    async fn delete(&self, from: &str) -> u64 {
+        let mut admin = self.fixture.admin().await;
+        let sql = AssertSqlSafe(format!("DELETE FROM {from}"));
+        let deleted = sqlx::raw_sql(sql).execute(&mut admin).await;
+        deleted.unwrap().rows_affected()
+    }
+
+    async fn table(&self) -> Vec<MessageRow> {
+        let shard = self.fixture.shard(self.partition);
+        let mut snapshot = self.fixture.store.snapshot(shard).await.unwrap();
+        let rows = snapshot.scan_messages(self.partition, -1, 1000).await;
+        rows.unwrap()
+    }
+
+    async fn resume(&self) -> Resume {
+        self.fixture.resume(Sink::Messages, self.partition).await
+    }
+}
+
+#[tokio::test]
+async fn rows_whose_offset_is_lost_are_replaced_by_the_logs() {
+    let lost = Lost::new(50).await;
+    let log = lost.log(0..200);
+    lost.write(&log[..150], Resume::START, resume(150))
+        .await
+        .unwrap();
+    lost.lose_offset().await;
+    // Some rows are gone too, so that the first INSERT is no repeat; and one is not the log's.
+    let table = lost.fixture.table("chat_msg", lost.partition);
+    assert_eq!(lost.delete(&format!("{table} WHERE id < 70")).await, 70);
+    let mut foreign = message(lost.users, 1000);
+    foreign.id = 20;
+    foreign.ts.0 += 1;
+    lost.fixture.write(&[foreign]).await.unwrap();
+
+    lost.write(&log[..90], Resume::START, resume(90))
+        .await
+        .unwrap();
+    assert_eq!(lost.table().await, log[..150]);
+    // These begin where nothing is in the way, and go on where the old rows end.
+    lost.write(&log[90..], resume(90), resume(200))
+        .await
+        .unwrap();
+    assert_eq!(lost.table().await, log);
+    assert_eq!(lost.resume().await, resume(200));
+}
+
+#[tokio::test]
+async fn a_former_owner_with_an_old_offset_removes_nothing() {
+    let lost = Lost::new(51).await;
+    let log = lost.log(0..20);
+    lost.write(&log[..10], Resume::START, resume(10))
+        .await
+        .unwrap();
+    lost.write(&log[10..], resume(10), resume(20))
+        .await
+        .unwrap();
+    for (rows, from, to) in [
+        (&log[..10], Resume::START, resume(10)),
+        (&log[10..15], resume(10), resume(15)),
+        (&[], Resume::START, resume(20)),
+    ] {
+        let refused = lost.write(rows, from, to).await;
+        assert!(matches!(refused, Err(StoreError::Moved { .. })));
+    }
+    assert_eq!(lost.table().await, log);
+    assert_eq!(lost.resume().await, resume(20));
+}
+
+#[tokio::test]
+async fn only_what_is_written_again_is_removed() {
+    let lost = Lost::new(53).await;
+    let log = lost.log(0..20);
+    lost.write(&log, Resume::START, resume(20)).await.unwrap();
+    lost.lose_offset().await;
+    lost.write(&log[5..10], Resume::START, resume(15))
+        .await
+        .unwrap();
+    assert_eq!(lost.table().await, log);
+}
+
+#[tokio::test]
+async fn rows_below_the_offset_are_never_removed() {
+    let lost = Lost::new(52).await;
+    let log = lost.log(0..20);
+    lost.write(&log[..10], Resume::START, resume(10))
+        .await
+        .unwrap();
+    let refused = lost.write(&log[9..12], resume(10), resume(12)).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
+    let table = lost.fixture.table("chat_msg", lost.partition);
+    assert!(refused.to_string().contains(&table), "{refused}");
+    assert_eq!(lost.table().await, log[..10]);
+    assert_eq!(lost.resume().await, resume(10));
 }

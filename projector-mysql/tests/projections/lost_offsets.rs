@@ -1,0 +1,59 @@
+//! Offset rows that are gone or set back, while the rows they spoke for are still there.
+
+use sqlx::AssertSqlSafe;
+
+use crate::world::World;
+
+/// Does something to the offset rows of both databases; some have to be there.
+async fn tamper(world: &World, deed: impl Fn(&str) -> String) {
+    let mut admin = world.admin().await;
+    for number in 0..2 {
+        let table = format!(
+            "{}{number}.resume_offset",
+            world.config.mysql.database_prefix
+        );
+        let sql = AssertSqlSafe(deed(&table));
+        let done = sqlx::raw_sql(sql).execute(&mut admin).await.unwrap();
+        assert!(done.rows_affected() > 0, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_whose_offsets_were_deleted_are_written_again() {
+    let mut world = World::new().await;
+    let service = world.start().await;
+    world.log.chatter(70, 200).await;
+    world.assert_exact().await;
+    let delete = |table: &str| format!("DELETE FROM {table}");
+    tamper(&world, delete).await;
+    world.log.chatter(71, 100).await;
+    world.assert_exact().await;
+
+    // Without another event, and for one that starts only then.
+    tamper(&world, delete).await;
+    world.assert_exact().await;
+    service.stop().await;
+    tamper(&world, delete).await;
+    let service = world.start().await;
+    world.assert_exact().await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_whose_offsets_were_set_back_are_written_again() {
+    let mut world = World::new().await;
+    let service = world.start().await;
+    world.log.chatter(72, 200).await;
+    world.assert_exact().await;
+    // The mark stays below the sources of all events from there on, so none is skipped.
+    let set_back = |table: &str| {
+        format!(
+            "UPDATE {table} SET next_offset = next_offset DIV 2, \
+             src_offset = next_offset DIV 2, src_epoch = 0 WHERE next_offset > 3"
+        )
+    };
+    tamper(&world, set_back).await;
+    world.log.chatter(73, 100).await;
+    world.assert_exact().await;
+    service.stop().await;
+}
