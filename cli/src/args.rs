@@ -137,6 +137,7 @@ pub(crate) struct SendArgs {
     /// The receiver's uid
     pub(crate) to: UserId,
     /// The text
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) msg: String,
     /// The sender's id of this send; made up if absent
     #[arg(long)]
@@ -144,6 +145,27 @@ pub(crate) struct SendArgs {
     /// Wait until it is readable
     #[arg(long)]
     pub(crate) wait: bool,
+}
+
+/// Up to where a user has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpTo {
+    Latest,
+    Message(i64),
+}
+
+impl std::str::FromStr for UpTo {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "latest" => Ok(Self::Latest),
+            _ => text
+                .parse()
+                .map(Self::Message)
+                .map_err(|_| "must be a mid or `latest`".to_owned()),
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -154,8 +176,9 @@ pub(crate) struct AckArgs {
     pub(crate) peer: UserId,
     /// On which device class: pc or mobile
     pub(crate) device: DeviceClass,
-    /// Up to which message; everything if absent
-    pub(crate) mid: Option<i64>,
+    /// Up to which message, or `latest`
+    #[arg(default_value = "latest")]
+    pub(crate) mid: UpTo,
 }
 
 #[derive(Debug, clap::Args)]
@@ -186,7 +209,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     pub(crate) after_mid: Option<i64>,
     /// How many
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub(crate) limit: Option<u16>,
     /// Reflect at least this record of chat.inbound
     #[arg(long)]
@@ -280,4 +303,32 @@ pub(crate) struct MeasureArgs {
     /// Messages a second in the latency part
     #[arg(long, default_value_t = 1000)]
     pub(crate) rate: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_service_would_take_is_wrong_usage() {
+        for refused in [
+            vec!["tidemark", "send", "1", "2", ""],
+            vec!["tidemark", "history", "1", "2", "--limit", "0"],
+            vec!["tidemark", "history", "1", "2", "--limit", "201"],
+            vec!["tidemark", "ack", "1", "2", "pc", "all"],
+        ] {
+            let error = Args::try_parse_from(&refused).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn latest_is_a_place_to_have_read_up_to() {
+        assert_eq!("latest".parse(), Ok(UpTo::Latest));
+        assert_eq!("42".parse(), Ok(UpTo::Message(42)));
+        let mut line = vec!["tidemark", "ack", "1", "2", "pc"];
+        assert!(Args::try_parse_from(&line).is_ok());
+        line.push("latest");
+        assert!(Args::try_parse_from(&line).is_ok());
+    }
 }

@@ -115,7 +115,7 @@ async fn json_of(response: Response) -> anyhow::Result<Value> {
     serde_json::from_str(&body).context("the answer is not JSON")
 }
 
-/// A problem in one line.
+/// A problem in one line; its detail repeats all that is wrong with single fields.
 fn refused(status: StatusCode, body: &str) -> Failure {
     let problem: Value = serde_json::from_str(body).unwrap_or_default();
     let text = |name: &str| {
@@ -127,15 +127,6 @@ fn refused(status: StatusCode, body: &str) -> Failure {
     let mut line = format!("{status}: {}", text("title"));
     if !text("detail").is_empty() {
         line = format!("{line}: {}", text("detail"));
-    }
-    for error in problem
-        .get("errors")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
-        line = format!("{line}; {}: {}", text("field"), text("message"));
     }
     match status {
         StatusCode::GATEWAY_TIMEOUT => Failure::Timeout(line),

@@ -1,5 +1,5 @@
 //! Exit codes: 0 fine, 1 difference or negative answer, 2 usage, 3 configuration, 4 unreachable, 5 timeout,
-//! 130 interrupted.
+//! 130 interrupted, 141 nobody reads the output any more.
 
 use std::process::ExitCode;
 
@@ -155,6 +155,7 @@ mod tests {
         let taken = StackError::PortTaken {
             service: "kafka".to_owned(),
             port: 7392,
+            holder: "pid 1 (init)".to_owned(),
         };
         assert_eq!(code(&taken.into()), CONFIG);
         let died = StackError::WouldNotDie {

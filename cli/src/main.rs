@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+// Its `print!` and `println!` are those of the whole program.
+#[macro_use]
+mod output;
+
 mod args;
 mod client;
 mod client_config;
@@ -7,7 +11,7 @@ mod commands;
 mod failure;
 mod handles;
 mod input;
-mod output;
+mod listeners;
 mod posting;
 mod stages;
 mod times;

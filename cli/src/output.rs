@@ -1,6 +1,42 @@
-//! Tables for people.
+//! What commands print: tables for people, and lines whose reader may leave (`| head`).
 
-use std::fmt;
+use std::{
+    fmt,
+    io::{self, Write as _},
+};
+
+/// As of a program that SIGPIPE ends. The signal itself stays ignored: it would end commands that talk to a service, too.
+const READER_GONE: i32 = 141;
+
+/// Prints on standard output; where nobody reads it any more, the program ends without a word.
+macro_rules! print {
+    ($($arg:tt)*) => {
+        $crate::output::write(format_args!($($arg)*))
+    };
+}
+
+/// `print!` with a newline.
+macro_rules! println {
+    ($($arg:tt)*) => {
+        $crate::output::write(format_args!("{}\n", format_args!($($arg)*)))
+    };
+}
+
+/// For `print!`.
+pub(crate) fn write(text: fmt::Arguments<'_>) {
+    let mut out = io::stdout().lock();
+    if let Err(error) = out.write_fmt(text).and_then(|()| out.flush()) {
+        give_up(&error);
+    }
+}
+
+fn give_up(error: &io::Error) -> ! {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(READER_GONE);
+    }
+    eprintln!("tidemark: cannot print: {error}");
+    std::process::exit(crate::failure::NEGATIVE.into());
+}
 
 /// Columns that line up; the first row is the heading.
 #[derive(Default)]

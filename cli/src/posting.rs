@@ -154,7 +154,8 @@ impl<'l, 'a> Round<'l, 'a> {
                 return Ok(false);
             }
             _ => {
-                let problem = Value::Object(answer.rest);
+                let mut problem = Value::Object(answer.rest);
+                problem["status"] = answer.status.into();
                 posted.rejected.push(Rejected { line, problem });
             }
         }
@@ -223,6 +224,17 @@ mod tests {
         let summary = json!({ "accepted": 1, "rejected": 2 });
         let answers = [accepted(1), refused(2, 400), refused(3, 429), summary];
         assert_eq!(round(&answers).unwrap(), (1, vec![12], vec![13]));
+    }
+
+    #[test]
+    fn the_whole_problem_of_a_rejected_line_is_kept() {
+        let (text, mut posted) = (String::new(), Posted::default());
+        let lines = [(1, &text)];
+        let mut round = Round::new(&lines);
+        let answer = serde_json::from_value(refused(1, 400)).unwrap();
+        round.take(answer, Instant::now(), &mut posted).unwrap();
+        let problem = json!({ "status": 400, "title": "no" });
+        assert_eq!(posted.rejected[0].problem, problem);
     }
 
     #[test]

@@ -9,11 +9,7 @@ use std::{
 
 use event_log::{Fetched, Fetcher, KafkaConfig, LogReader, NextOffset};
 use message_store::{MessageStore, Shard, Sink};
-use schemas::{
-    InboundPosition, Partition,
-    event::SrcMark,
-    topics::Topic,
-};
+use schemas::{InboundPosition, Partition, event::SrcMark, topics::Topic};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use unread_store::Node;

@@ -7,11 +7,7 @@ use std::{
 };
 
 use event_log::{KafkaFault, LogReader};
-use schemas::{
-    PARTITIONS, Partition,
-    event::SrcMark,
-    topics::Topic,
-};
+use schemas::{PARTITIONS, Partition, event::SrcMark, topics::Topic};
 
 /// How many of a partition's last records are asked for their source. The last one may be a repeat by a former owner of the sequencer,
 /// which is not the highest. A mark that is too low does no harm: what repeats is applied again, which changes nothing.

@@ -391,8 +391,8 @@ mod tests {
     #[test]
     fn what_lies_in_another_partition_is_passed_over() {
         let position = ReadPosition {
-            uid: user(1),
-            peer: user(2),
+            uid: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
             device: DeviceClass::Pc,
             mid: Mid::ZERO.next(),
             n: None,

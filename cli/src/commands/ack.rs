@@ -1,10 +1,16 @@
 use serde_json::{Value, json};
 
-use crate::{args::AckArgs, handles::Handles};
+use crate::{
+    args::{AckArgs, UpTo},
+    handles::Handles,
+};
 
 pub(super) async fn run(handles: &Handles, args: &AckArgs, json: bool) -> anyhow::Result<()> {
     let mut body = json!({ "uid": args.uid, "peer": args.peer, "device": args.device });
-    body["mid"] = args.mid.map_or_else(|| Value::from("latest"), Value::from);
+    body["mid"] = match args.mid {
+        UpTo::Latest => Value::from("latest"),
+        UpTo::Message(mid) => Value::from(mid),
+    };
     let accepted = handles.client()?.post("/v1/read-acks", &body).await?;
     if json {
         println!("{accepted}");

@@ -12,11 +12,20 @@ use service_runtime::{
 };
 use unread_store::RedisConfig;
 
-use crate::{args::ConfigCommand, client_config::ClientConfig};
+use crate::{args::ConfigCommand, client_config::ClientConfig, listeners};
 
-pub(super) fn run(source: &ConfigSource, command: &ConfigCommand) -> anyhow::Result<()> {
+pub(super) fn run(
+    source: &ConfigSource,
+    command: &ConfigCommand,
+    json: bool,
+) -> anyhow::Result<()> {
     let sections = effective(source)?;
+    if matches!(command, ConfigCommand::Check) {
+        listeners::check(source)?;
+    }
     match command {
+        ConfigCommand::Check if json => println!("{}", serde_json::json!({ "fine": true })),
+        ConfigCommand::Print if json => println!("{sections}"),
         ConfigCommand::Check => println!("the configuration is fine"),
         ConfigCommand::Print => print!("{}", toml::to_string(&without_nulls(sections))?),
     }

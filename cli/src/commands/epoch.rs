@@ -10,7 +10,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use event_log::{AppendRecord, Bounds, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, LogReader, Newest, ProducerSettings};
+use event_log::{
+    AppendRecord, Bounds, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, LogReader, Newest,
+    ProducerSettings,
+};
 use schemas::{
     Partition, TimestampMs,
     event::{Body, Event, Source, SrcMark},
@@ -18,10 +21,7 @@ use schemas::{
 };
 use tokio::sync::oneshot;
 
-use crate::{
-    failure::Failure,
-    handles::Handles,
-};
+use crate::{failure::Failure, handles::Handles};
 
 /// How far back the newest epoch is looked for.
 const LOOK_BACK: i64 = 1000;
@@ -61,13 +61,13 @@ fn wait_until_stopped(reader: &LogReader) -> anyhow::Result<()> {
             return Ok(());
         }
         if Instant::now() >= deadline {
-            let why = format!("{members} sequencers are running: stop every one first");
+            let why = format!("sequencers still running: {members}; stop every one first");
             return Err(Failure::Usage(why).into());
         }
         if !told {
             let wait = LEAVE_PATIENCE.as_secs();
             eprintln!(
-                "{members} sequencers are members of their group; waiting up to {wait} s, since one that died is a member \
+                "sequencers in their group: {members}; waiting up to {wait} s, since one that died is a member \
                  until its session ends"
             );
             told = true;

@@ -34,16 +34,17 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Args::command(),
-                "tidemark",
-                &mut std::io::stdout(),
-            );
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "tidemark", &mut script);
+            print!("{}", String::from_utf8_lossy(&script));
             return Ok(ExitCode::SUCCESS);
         }
         Command::Version => {
-            println!("tidemark {VERSION}");
+            if args.json {
+                println!("{}", serde_json::json!({ "version": VERSION }));
+            } else {
+                println!("tidemark {VERSION}");
+            }
             return Ok(ExitCode::SUCCESS);
         }
         _ => {}
@@ -63,6 +64,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Result<ExitCode> {
     if !command.is_service() {
         quiet_logs();
+    }
+    if command.needs_kafka() {
+        handles.reach_kafka().await?;
+    }
+    if command.needs_mysql() {
+        handles.reach_mysql().await?;
     }
     match command {
         Command::Up => serve("tidemark", handles.source, up::serve).await?,
@@ -99,7 +106,7 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         Command::Load(args) => return load::run(&handles, &args, json).await,
         Command::Audit(args) => return audit::run(&handles, &args, json).await,
         Command::Measure(args) => measure::run(&handles, &args, json).await?,
-        Command::Config(command) => config::run(&handles.source, &command)?,
+        Command::Config(command) => config::run(&handles.source, &command, json)?,
         Command::Stack(_) | Command::Completions { .. } | Command::Version => {}
     }
     Ok(ExitCode::SUCCESS)
@@ -114,6 +121,16 @@ async fn serve(
 }
 
 impl Command {
+    /// Whether it can do nothing without Kafka itself.
+    fn needs_kafka(&self) -> bool {
+        let reads_log = matches!(self, Self::Tail(_) | Self::Audit(_) | Self::Measure(_));
+        reads_log || matches!(self, Self::Topics(_) | Self::Epoch(_))
+    }
+
+    fn needs_mysql(&self) -> bool {
+        matches!(self, Self::Db(_) | Self::Audit(_) | Self::Measure(_))
+    }
+
     fn is_service(&self) -> bool {
         matches!(
             self,

@@ -29,6 +29,7 @@ pub(super) fn run(
             let stack = Stack::new(config)?;
             let stopped = stack.clean()?;
             let _ = fs::remove_file(config_file(stack.config()));
+            let _ = fs::remove_file(stack.config().run_dir.join(super::audit::LAST_AUDIT));
             let _ = fs::remove_dir(&stack.config().run_dir);
             println!("stopped: {}; data dropped", listed(&stopped));
         }
@@ -51,8 +52,9 @@ fn listed(names: &[String]) -> String {
 /// Starts what is not running: servers, then topics and tables, then services.
 pub(super) fn up(source: &ConfigSource) -> anyhow::Result<Stack> {
     let config: StackConfig = source.section("stack")?;
-    native_stack::install(&config)?;
     let stack = Stack::new(config)?;
+    stack.check_ports()?;
+    native_stack::install(stack.config())?;
     stack.start_servers()?;
     let file = write_config(&stack)?;
     let source = ConfigSource::load(Some(&file), &[])?;

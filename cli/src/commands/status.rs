@@ -48,7 +48,7 @@ pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<Exit
 }
 
 pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
-    let mut table = Table::new(["process", "port", "pid", "state"]).right(&[1, 2]);
+    let mut table = Table::new(["process", "port", "pid", "state", "waits for"]).right(&[1, 2]);
     for process in processes {
         let state = match process.state {
             ProcessState::Ready => "ready",
@@ -64,6 +64,7 @@ pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
             process.port.to_string(),
             pid,
             state.to_owned(),
+            process.reason.clone().unwrap_or_default(),
         ]);
     }
     table

@@ -21,7 +21,7 @@ pub(super) async fn run(
         println!("the topics are as declared");
     } else {
         for line in &lines {
-            println!("{verb}: {line}");
+            println!("topic {line} ({verb})");
         }
     }
     let left = match command {

@@ -13,7 +13,7 @@ pub struct KafkaConfig {
     #[garde(length(min = 1))]
     pub brokers: String,
     /// In front of every topic and consumer group name; empty for the frozen names.
-    #[garde(length(max = 100))]
+    #[garde(length(max = 100), custom(may_name_a_topic))]
     pub prefix: String,
     /// How many copies `topics apply` makes of each new topic.
     #[garde(range(min = 1, max = 32))]
@@ -38,6 +38,18 @@ impl OwnSettings for ClientConfig {
     fn own(&mut self, name: &'static str, value: impl Into<String>) -> &mut Self {
         debug_assert!(properties::is_own(name), "{name} is not listed");
         self.set(name, value)
+    }
+}
+
+/// What Kafka takes in the name of a topic.
+fn may_name_a_topic(prefix: &str, _context: &()) -> garde::Result {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if prefix.chars().all(is_legal) {
+        Ok(())
+    } else {
+        Err(garde::Error::new(
+            "must be of the letters, digits, '.', '_' and '-' that the name of a topic may have",
+        ))
     }
 }
 
@@ -93,5 +105,22 @@ impl KafkaConfig {
             .own("enable.partition.eof", "true")
             .own("fetch.queue.backoff.ms", "10");
         client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_must_be_legal_in_the_name_of_a_topic() {
+        let with = |prefix: &str| KafkaConfig {
+            prefix: prefix.to_owned(),
+            ..KafkaConfig::default()
+        };
+        assert!(with("").validate().is_ok());
+        assert!(with("eu-1.test_").validate().is_ok());
+        assert!(with("a b").validate().is_err());
+        assert!(with("ä").validate().is_err());
     }
 }

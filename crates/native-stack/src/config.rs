@@ -20,7 +20,7 @@ pub struct StackConfig {
     #[garde(skip)]
     pub service_program: Option<PathBuf>,
     /// The ports, all on 127.0.0.1.
-    #[garde(dive)]
+    #[garde(dive, custom(all_differ(&self.kafka_nodes)))]
     pub ports: Ports,
     /// How many Kafka brokers to run: 1, or 3 for a replicated log.
     #[garde(range(min = 1, max = 9))]
@@ -140,5 +140,53 @@ impl Memory {
             mariadb_buffer_pool_mib: 128,
             mariadb_redo_log_mib: 48,
         }
+    }
+}
+
+/// Each process needs ports of its own; every broker has two.
+fn all_differ(kafka_nodes: &u16) -> impl FnOnce(&Ports, &()) -> garde::Result {
+    let kafka_nodes = *kafka_nodes;
+    move |ports, ()| {
+        let mut wanted = vec![
+            ("ingest", ports.ingest),
+            ("query_api", ports.query_api),
+            ("sequencer", ports.sequencer),
+            ("projector_unread", ports.projector_unread),
+            ("projector_mysql", ports.projector_mysql),
+            ("redis", ports.redis),
+            ("mariadb", ports.mariadb),
+        ];
+        for index in 0..kafka_nodes {
+            let step = index.saturating_mul(2);
+            wanted.push(("kafka", ports.kafka.saturating_add(step)));
+            let controller = ports.kafka_controller.saturating_add(step);
+            wanted.push(("kafka_controller", controller));
+        }
+        for (i, (name, port)) in wanted.iter().enumerate() {
+            if let Some((other, _)) = wanted[..i].iter().find(|(_, taken)| taken == port) {
+                let why = format!("port {port} is both {other}'s and {name}'s");
+                return Err(garde::Error::new(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_that_collide_are_refused() {
+        let mut config = StackConfig::default();
+        assert!(config.validate().is_ok());
+        config.kafka_nodes = 3;
+        assert!(config.validate().is_ok());
+        config.ports.kafka_controller = config.ports.kafka + 2;
+        let refused = config.validate().unwrap_err().to_string();
+        assert!(refused.contains("kafka_controller's"), "{refused}");
+        config = StackConfig::default();
+        config.ports.redis = config.ports.ingest;
+        assert!(config.validate().is_err());
     }
 }

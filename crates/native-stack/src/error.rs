@@ -16,13 +16,15 @@ pub enum StackError {
     },
     /// Somebody else listens on a port of ours.
     #[error(
-        "port {port} of {service} is taken by another process: stop that process, or configure another port"
+        "port {port} of {service} is taken by {holder}: stop that process, or configure another port"
     )]
     PortTaken {
         /// Which process of the stack wants the port.
         service: String,
         /// The port, on 127.0.0.1.
         port: u16,
+        /// Who listens there: pid and command line.
+        holder: String,
     },
     /// The disk is nearly full, and servers would fail in ways that are hard to read.
     #[error("only {free_mib} MiB are free at {}: the stack needs at least {needed_mib} MiB", path.display())]
@@ -44,16 +46,14 @@ pub enum StackError {
         /// The last lines that it wrote since this start.
         tail: String,
     },
-    /// A process did not become ready in time; it is left running.
-    #[error("{name} was not ready after {waited_s} s ({reason}); its log {} ends with:\n{tail}", log.display())]
+    /// Processes did not become ready in time, or did not stay so; they are left running.
+    #[error("not ready after {waited_s} s: {}; the log {} ends with:\n{tail}", listed(unready), log.display())]
     NotReady {
-        /// Which process.
-        name: String,
+        /// Which processes.
+        unready: Vec<Unready>,
         /// How long the start waited, in seconds.
         waited_s: u64,
-        /// What the last readiness check said.
-        reason: String,
-        /// Its log file.
+        /// The log file of the first of them.
         log: PathBuf,
         /// The last lines that it wrote since this start.
         tail: String,
@@ -123,6 +123,23 @@ pub enum StackError {
         /// The refusal.
         source: io::Error,
     },
+}
+
+/// A process that is not ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unready {
+    /// Its name.
+    pub name: String,
+    /// What the last readiness check said.
+    pub reason: String,
+}
+
+fn listed(unready: &[Unready]) -> String {
+    let each: Vec<String> = unready
+        .iter()
+        .map(|one| format!("{} ({})", one.name, one.reason))
+        .collect();
+    each.join(", ")
 }
 
 impl StackError {

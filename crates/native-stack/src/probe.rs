@@ -4,6 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use serde::Deserialize;
+
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// No answer that is waited for here is longer.
 const MAX_ANSWER_BYTES: u32 = 1 << 20;
@@ -105,23 +107,79 @@ fn read_array<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// One thing that a service waits for, as `/readyz` names it: `<service>.<what>`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Gate {
+    name: String,
+    ready: bool,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Readiness {
+    gates: Vec<Gate>,
+}
+
 /// Our services: a GET of the readiness path must be answered with status 200.
 pub(crate) fn http_ok(address: SocketAddr, path: &str) -> Result<(), String> {
+    let (status_line, body) = http_get(address, path)?;
+    if status_line.split(' ').nth(1) == Some("200") {
+        return Ok(());
+    }
+    match gates_of(&body) {
+        Some(gates) => Err(closed(gates.iter())),
+        None => Err(format!("GET {path} answered {status_line:?} {body}")),
+    }
+}
+
+/// The gates in the answer, whatever its status.
+pub(crate) fn http_gates(address: SocketAddr, path: &str) -> Result<Vec<Gate>, String> {
+    let (_, body) = http_get(address, path)?;
+    Ok(gates_of(&body).unwrap_or_default())
+}
+
+/// Which gates of a service are closed, and why; nothing if there is no gate of that service.
+pub(crate) fn closed_of(service: &str, gates: &[Gate]) -> Option<String> {
+    let prefix = format!("{}.", service.replace('-', "_"));
+    let of_service = |gate: &&Gate| gate.name.replace('-', "_").starts_with(&prefix);
+    let mut own = gates.iter().filter(of_service).peekable();
+    own.peek()?;
+    Some(closed(own))
+}
+
+fn closed<'a>(gates: impl Iterator<Item = &'a Gate>) -> String {
+    let closed: Vec<String> = gates
+        .filter(|gate| !gate.ready)
+        .map(|gate| match &gate.reason {
+            Some(reason) => format!("{}: {reason}", gate.name),
+            None => gate.name.clone(),
+        })
+        .collect();
+    closed.join("; ")
+}
+
+fn gates_of(body: &str) -> Option<Vec<Gate>> {
+    let readiness: Readiness = serde_json::from_str(body).ok()?;
+    Some(readiness.gates)
+}
+
+/// The status line and the body.
+fn http_get(address: SocketAddr, path: &str) -> Result<(String, String), String> {
     let mut stream = connect(address)?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     let mut answer = Vec::new();
     stream
         .write_all(request.as_bytes())
-        .and_then(|()| (&stream).take(1024).read_to_end(&mut answer))
+        .and_then(|()| {
+            (&stream)
+                .take(MAX_ANSWER_BYTES.into())
+                .read_to_end(&mut answer)
+        })
         .map_err(|error| format!("GET {path}: {error}"))?;
     let text = String::from_utf8_lossy(&answer);
     let status_line = text.lines().next().unwrap_or_default();
-    if status_line.split(' ').nth(1) == Some("200") {
-        Ok(())
-    } else {
-        let body = text.split("\r\n\r\n").nth(1).unwrap_or_default();
-        Err(format!("GET {path} answered {status_line:?} {body}"))
-    }
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    Ok((status_line.to_owned(), body.to_owned()))
 }
 
 #[cfg(test)]
@@ -158,6 +216,19 @@ mod tests {
             reason.contains("503") && reason.contains("kafka: no"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn closed_gates_are_named_with_their_reasons() {
+        let answer = b"HTTP/1.0 503 Service Unavailable\r\n\r\n{\"ready\":false,\"gates\":[\
+            {\"name\":\"ingest.kafka\",\"ready\":true},\
+            {\"name\":\"sequencer.partitions\",\"ready\":false,\"reason\":\"64 partitions are starting\"}]}";
+        let closed = "sequencer.partitions: 64 partitions are starting";
+        assert_eq!(http_ok(answering(answer), "/readyz").unwrap_err(), closed);
+        let gates = http_gates(answering(answer), "/readyz").unwrap();
+        assert_eq!(closed_of("sequencer", &gates).as_deref(), Some(closed));
+        assert_eq!(closed_of("ingest", &gates).as_deref(), Some(""));
+        assert_eq!(closed_of("query-api", &gates), None);
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl RunDir {
         self.root.join("log").join(format!("{name}.log"))
     }
 
+    /// The directory of the logs without symbolic links in its path; nothing while there is no run directory.
+    pub(crate) fn logs_as_the_kernel_names_them(&self) -> Option<PathBuf> {
+        Some(fs::canonicalize(&self.root).ok()?.join("log"))
+    }
+
     pub(crate) fn config_file(&self, file_name: &str) -> PathBuf {
         self.root.join("config").join(file_name)
     }

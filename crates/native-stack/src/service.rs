@@ -36,6 +36,11 @@ impl ReadyUrl {
         }
     }
 
+    /// The gates that the process names in its answer; none if it does not answer.
+    pub(crate) fn gates(&self) -> Vec<probe::Gate> {
+        probe::http_gates(self.address, &self.path).unwrap_or_default()
+    }
+
     pub(crate) fn check(&self) -> Result<(), String> {
         probe::http_ok(self.address, &self.path)
     }

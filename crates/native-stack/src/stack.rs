@@ -6,14 +6,16 @@ use serde::Serialize;
 
 use crate::kafka_jars::KafkaJars;
 use crate::managed::Managed;
+use crate::orphan;
 use crate::pid_file::{self, Noted};
-use crate::process::Lifetime;
+use crate::process::{Identity, Lifetime};
 use crate::run_dir::RunDir;
 use crate::service::ServiceProcess;
-use crate::start::Starter;
+use crate::start::{self, Starter};
 use crate::stop::{self, Force};
 use crate::{
     KafkaSpec, MariaDbSpec, ReadyUrl, RedisSpec, ServiceSpec, StackConfig, StackError, Started,
+    probe,
 };
 
 /// The servers; a cluster's further brokers are `kafka-2` and so on.
@@ -27,6 +29,9 @@ pub const SERVICE_NAMES: [&str; 5] = [
     "projector-mysql",
     "query-api",
 ];
+
+/// Services wait for each other, so that all of them are looked at once more when each was found ready.
+const STEADY_LOOKS: u32 = 2;
 
 /// One set of servers and services. The value holds no process: what runs is read from the run directory each time,
 /// so any number of commands may work on the same stack, one after another.
@@ -62,6 +67,8 @@ pub struct ProcessStatus {
     pub port: u16,
     /// How it is.
     pub state: ProcessState,
+    /// Why it is not ready, where it says so.
+    pub reason: Option<String>,
 }
 
 /// How a process is.
@@ -130,15 +137,30 @@ impl Stack {
         }
     }
 
+    /// Fails if a port is taken of anything that does not run yet, server or service: before a start does any work.
+    pub fn check_ports(&self) -> Result<(), StackError> {
+        let _lock = self.run_dir.lock()?;
+        orphan::adopt(&self.run_dir)?;
+        let servers = self.servers();
+        let of_servers = servers.iter().map(|one| (one.name(), one.ports()));
+        let of_services = self
+            .service_ports()
+            .into_iter()
+            .map(|(name, port)| (name.to_owned(), vec![port]));
+        let is_idle = |(name, _): &(String, Vec<u16>)| self.pid(name).is_none();
+        start::check_ports(of_servers.chain(of_services).filter(is_idle))
+    }
+
     /// Starts the servers that are not running, and waits until all of them are ready.
     pub fn start_servers(&self) -> Result<Vec<Started>, StackError> {
         let _lock = self.run_dir.lock()?;
         self.run_dir.check_free_space()?;
         let servers = self.servers();
-        self.starter().start(&as_managed(&servers))
+        self.starter(1).start(&as_managed(&servers))
     }
 
-    /// Starts the services that are not running, and waits until all of them are ready.
+    /// Starts the services that are not running, and waits until all of these, found running or started, are ready and
+    /// stay so.
     pub fn start_services(&self, services: &[ServiceSpec]) -> Result<Vec<Started>, StackError> {
         let _lock = self.run_dir.lock()?;
         let program = self.service_program()?;
@@ -150,7 +172,7 @@ impl Stack {
             })
             .collect();
         let wanted: Vec<&dyn Managed> = processes.iter().map(|one| one as &dyn Managed).collect();
-        self.starter().start(&wanted)
+        self.starter(STEADY_LOOKS).start(&wanted)
     }
 
     /// Stops everything, services before servers. Gives the names of what was running.
@@ -187,13 +209,33 @@ impl Stack {
 
     /// How every process of the stack is, servers first. Each is asked, in its own protocol.
     pub fn status(&self) -> Vec<ProcessStatus> {
+        let lost = orphan::find(&self.run_dir);
         let servers = self.servers();
         let of_servers = servers.iter().map(|server| {
             let port = server.ports().first().copied().unwrap_or_default();
-            self.status_of(server.name(), port, || server.check_ready())
+            self.status_of(server.name(), port, &lost, || server.check_ready())
         });
-        let of_services = self.service_ports().into_iter().map(|(name, port)| {
-            self.status_of(name.to_owned(), port, || ReadyUrl::local(port).check())
+        let ports = self.service_ports();
+        // `tidemark up` has all services in one process, which answers for them on ingest's port.
+        let together = ReadyUrl::local(self.config.ports.ingest).gates();
+        let of_services = ports.into_iter().map(|(name, port)| {
+            let own = self.status_of(name.to_owned(), port, &lost, || {
+                ReadyUrl::local(port).check()
+            });
+            let is_away = own.pid.is_none() && own.state != ProcessState::Ready;
+            match probe::closed_of(name, &together) {
+                Some(closed) if is_away => ProcessStatus {
+                    port: self.config.ports.ingest,
+                    state: if closed.is_empty() {
+                        ProcessState::Ready
+                    } else {
+                        ProcessState::NotReady
+                    },
+                    reason: (!closed.is_empty()).then_some(closed),
+                    ..own
+                },
+                _ => own,
+            }
         });
         of_servers.chain(of_services).collect()
     }
@@ -202,23 +244,29 @@ impl Stack {
         &self,
         name: String,
         port: u16,
+        lost: &[(String, Identity)],
         check_ready: impl Fn() -> Result<(), String>,
     ) -> ProcessStatus {
-        let (pid, state) = match pid_file::read(&self.run_dir, &name) {
-            // Somebody else may have started it: in containers, say.
-            Noted::Nothing if check_ready().is_ok() => (None, ProcessState::Ready),
-            Noted::Nothing => (None, ProcessState::Stopped),
-            Noted::Gone => (None, ProcessState::Died),
-            Noted::Running(identity) => match check_ready() {
-                Ok(()) => (Some(identity.pid), ProcessState::Ready),
-                Err(_) => (Some(identity.pid), ProcessState::NotReady),
+        let noted = pid_file::read(&self.run_dir, &name);
+        let lost = lost.iter().find(|(one, _)| *one == name).cloned();
+        let (pid, state, reason) = match (noted, lost) {
+            (Noted::Running(identity), _) | (_, Some((_, identity))) => match check_ready() {
+                Ok(()) => (Some(identity.pid), ProcessState::Ready, None),
+                Err(reason) => (Some(identity.pid), ProcessState::NotReady, Some(reason)),
             },
+            // Somebody else may have started it: in containers, say.
+            (Noted::Nothing | Noted::Gone, None) if check_ready().is_ok() => {
+                (None, ProcessState::Ready, None)
+            }
+            (Noted::Nothing, None) => (None, ProcessState::Stopped, None),
+            (Noted::Gone, None) => (None, ProcessState::Died, None),
         };
         ProcessStatus {
             name,
             pid,
             port,
             state,
+            reason,
         }
     }
 
@@ -230,6 +278,13 @@ impl Stack {
     fn stop_all(&self, force: Force) -> Result<Vec<String>, StackError> {
         // Whatever was started here, also by a configuration that had more of it.
         let mut noted = self.run_dir.noted()?;
+        noted.extend(
+            orphan::find(&self.run_dir)
+                .into_iter()
+                .map(|(name, _)| name),
+        );
+        noted.sort();
+        noted.dedup();
         noted.sort_by_key(|name| (rank(name), name.clone()));
         let (servers, services): (Vec<String>, Vec<String>) =
             noted.into_iter().partition(|name| is_server(name));
@@ -284,8 +339,9 @@ impl Stack {
         }
     }
 
-    fn starter(&self) -> Starter<'_> {
+    fn starter(&self, looks: u32) -> Starter<'_> {
         Starter {
+            looks,
             run_dir: &self.run_dir,
             lifetime: self.lifetime,
             timeout: self.config.start_timeout(),
@@ -318,7 +374,6 @@ fn as_managed(servers: &[Box<dyn Managed>]) -> Vec<&dyn Managed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Identity;
 
     #[test]
     fn brokers_of_an_earlier_configuration_are_stopped_too() {

@@ -8,9 +8,12 @@ use crate::managed::Managed;
 use crate::pid_file::{self, Noted};
 use crate::process::{self, Identity, Lifetime};
 use crate::run_dir::RunDir;
-use crate::{StackError, port};
+use crate::{StackError, Unready, listener, orphan, port};
 
 const POLL: Duration = Duration::from_millis(50);
+/// Between two looks at processes that are all ready: a service that was ready may find out only now that another one
+/// was started anew.
+const STEADY: Duration = Duration::from_millis(300);
 
 /// What a start found or did for one process.
 #[derive(Debug, Clone)]
@@ -40,11 +43,14 @@ pub(crate) struct Starter<'a> {
     pub(crate) run_dir: &'a RunDir,
     pub(crate) lifetime: Lifetime,
     pub(crate) timeout: Duration,
+    /// How often in a row all must be found ready.
+    pub(crate) looks: u32,
 }
 
 impl Starter<'_> {
     /// Starts those that are not running, and returns when all are ready. Nothing is started if a port is taken.
     pub(crate) fn start(&self, wanted: &[&dyn Managed]) -> Result<Vec<Started>, StackError> {
+        orphan::adopt(self.run_dir)?;
         let noted: Vec<Noted> = wanted
             .iter()
             .map(|managed| pid_file::read(self.run_dir, &managed.name()))
@@ -55,7 +61,7 @@ impl Starter<'_> {
             .filter(|(_, noted)| !matches!(noted, Noted::Running(_)))
             .map(|(managed, _)| *managed)
             .collect();
-        check_ports(&to_start)?;
+        check_ports(to_start.iter().map(|one| (one.name(), one.ports())))?;
         prepare_all(&to_start)?;
 
         let begun = Instant::now();
@@ -64,10 +70,7 @@ impl Starter<'_> {
             .zip(noted)
             .map(|(managed, noted)| self.ensure_running(*managed, noted))
             .collect::<Result<Vec<_>, _>>()?;
-        pending
-            .iter()
-            .map(|pending| self.wait_until_ready(pending, begun))
-            .collect()
+        self.wait_until_steady(&pending, begun)
     }
 
     fn ensure_running<'a>(
@@ -105,34 +108,76 @@ impl Starter<'_> {
         })
     }
 
-    fn wait_until_ready(&self, pending: &Pending, begun: Instant) -> Result<Started, StackError> {
+    /// Waits for one after the other, and then looks at all of them again.
+    fn wait_until_steady(
+        &self,
+        pending: &[Pending],
+        begun: Instant,
+    ) -> Result<Vec<Started>, StackError> {
+        let mut started: Vec<Started> = Vec::new();
+        for one in pending {
+            while self.look(one)?.is_some() {
+                self.pause(pending, begun, POLL)?;
+            }
+            started.push(one.started(begun.elapsed()));
+        }
+        let mut looks = 1;
+        while looks < self.looks {
+            self.pause(pending, begun, STEADY)?;
+            looks = if self.unready(pending)?.is_empty() {
+                looks + 1
+            } else {
+                0
+            };
+        }
+        Ok(started)
+    }
+
+    /// Why it is not ready, if so. Fails if it has ended.
+    fn look(&self, pending: &Pending) -> Result<Option<Unready>, StackError> {
         let name = pending.managed.name();
-        loop {
-            // Alive is asked first: a stranger on the port must not count as the server's own answer.
-            let alive = pending.identity.is_alive();
-            let readiness = pending.managed.check_ready();
-            match readiness {
-                _ if !alive => {
-                    pid_file::remove(self.run_dir, &name)?;
-                    return Err(StackError::Exited {
-                        name,
-                        log: pending.log.path().to_owned(),
-                        tail: pending.log.tail(),
-                    });
-                }
-                Ok(()) => return Ok(pending.started(begun.elapsed())),
-                Err(reason) if begun.elapsed() >= self.timeout => {
-                    return Err(StackError::NotReady {
-                        name,
-                        waited_s: self.timeout.as_secs(),
-                        reason,
-                        log: pending.log.path().to_owned(),
-                        tail: pending.log.tail(),
-                    });
-                }
-                Err(_) => thread::sleep(POLL),
+        // Alive is asked first: a stranger on the port must not count as the server's own answer.
+        let alive = pending.identity.is_alive();
+        let readiness = pending.managed.check_ready();
+        if !alive {
+            pid_file::remove(self.run_dir, &name)?;
+            return Err(StackError::Exited {
+                name,
+                log: pending.log.path().to_owned(),
+                tail: pending.log.tail(),
+            });
+        }
+        Ok(readiness.err().map(|reason| Unready { name, reason }))
+    }
+
+    fn unready(&self, pending: &[Pending]) -> Result<Vec<Unready>, StackError> {
+        let looks = pending.iter().map(|one| self.look(one));
+        looks.filter_map(Result::transpose).collect()
+    }
+
+    /// Waits before the next look; at the deadline it says what is not ready.
+    fn pause(
+        &self,
+        pending: &[Pending],
+        begun: Instant,
+        pause: Duration,
+    ) -> Result<(), StackError> {
+        if begun.elapsed() >= self.timeout {
+            let unready = self.unready(pending)?;
+            let first = unready
+                .first()
+                .and_then(|first| pending.iter().find(|one| one.managed.name() == first.name));
+            if let Some(first) = first {
+                return Err(StackError::NotReady {
+                    waited_s: self.timeout.as_secs(),
+                    log: first.log.path().to_owned(),
+                    tail: first.log.tail(),
+                    unready,
+                });
             }
         }
+        thread::sleep(pause);
+        Ok(())
     }
 }
 
@@ -148,17 +193,21 @@ impl Pending<'_> {
     }
 }
 
-fn check_ports(to_start: &[&dyn Managed]) -> Result<(), StackError> {
-    let taken = to_start.iter().find_map(|managed| {
-        let port = managed
-            .ports()
-            .into_iter()
-            .find(|port| !port::is_free(*port))?;
-        Some((managed.name(), port))
+/// Refuses a start for which a port is not free; given are names and ports of what does not run yet.
+pub(crate) fn check_ports(
+    mut to_start: impl Iterator<Item = (String, Vec<u16>)>,
+) -> Result<(), StackError> {
+    let taken = to_start.find_map(|(service, ports)| {
+        let port = ports.into_iter().find(|port| !port::is_free(*port))?;
+        Some((service, port))
     });
     match taken {
         None => Ok(()),
-        Some((service, port)) => Err(StackError::PortTaken { service, port }),
+        Some((service, port)) => Err(StackError::PortTaken {
+            service,
+            port,
+            holder: listener::describe(port),
+        }),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::StackError;
+use crate::orphan;
 use crate::pid_file::{self, Noted};
 use crate::process::Identity;
 use crate::run_dir::RunDir;
@@ -23,19 +24,22 @@ pub(crate) enum Force {
     Kill,
 }
 
-/// Stops all of these at the same time; gives the names of those that were running.
+/// Stops all of these at the same time, also those whose pid file is lost; gives the names of those that were running.
 pub(crate) fn stop(
     run_dir: &RunDir,
     names: &[String],
     force: Force,
 ) -> Result<Vec<String>, StackError> {
-    let running: Vec<(String, Identity)> = names
+    let mut running: Vec<(String, Identity)> = names
         .iter()
         .filter_map(|name| match pid_file::read(run_dir, name) {
             Noted::Running(identity) => Some((name.clone(), identity)),
             Noted::Nothing | Noted::Gone => None,
         })
         .collect();
+    let mut lost = orphan::find(run_dir);
+    lost.retain(|(name, _)| names.contains(name));
+    running.extend(lost);
     if let Force::TermThenKill(timeout) = force {
         signal_all(&running, Signal::TERM);
         wait_until_gone(&running, timeout);
@@ -51,7 +55,8 @@ pub(crate) fn stop(
     names
         .iter()
         .try_for_each(|name| pid_file::remove(run_dir, name))?;
-    Ok(running.into_iter().map(|(name, _)| name).collect())
+    let was_running = |name: &&String| running.iter().any(|(one, _)| one == *name);
+    Ok(names.iter().filter(was_running).cloned().collect())
 }
 
 fn signal_all(running: &[(String, Identity)], signal: Signal) {

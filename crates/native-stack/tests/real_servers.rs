@@ -282,6 +282,82 @@ fn a_service_starts_once_and_stops() {
 }
 
 #[test]
+fn a_service_whose_pid_file_is_lost_is_found_again() {
+    const SERVICE_PORT: &str = "NATIVE_STACK_TEST_LOST_PORT";
+    // The test calls itself as the service.
+    if let Ok(port) = std::env::var(SERVICE_PORT) {
+        serve(port.parse().unwrap(), std::iter::repeat(200));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let stack = stack_of_services(dir.path(), &std::env::current_exe().unwrap());
+    let port = stack.config().ports.ingest;
+    let args = ["--exact", "a_service_whose_pid_file_is_lost_is_found_again"];
+    let service = ingest(&stack, &args, (SERVICE_PORT, port.to_string()));
+    let services = std::slice::from_ref(&service);
+    let pid = stack.start_services(services).unwrap()[0].pid;
+
+    let pid_file = dir.path().join("ingest.pid");
+    fs::remove_file(&pid_file).unwrap();
+    let status = stack.status();
+    let seen = status.iter().find(|one| one.name == "ingest").unwrap();
+    assert_eq!((seen.pid, seen.state), (Some(pid), ProcessState::Ready));
+    let again = stack.start_services(services).unwrap();
+    assert_eq!((again[0].pid, again[0].was_running), (pid, true));
+    assert_eq!(
+        fs::read_to_string(&pid_file).unwrap().trim(),
+        pid.to_string()
+    );
+
+    fs::write(&pid_file, "garbage").unwrap();
+    assert_eq!(stack.stop().unwrap(), ["ingest"]);
+    assert!(!alive(pid));
+}
+
+#[test]
+fn a_service_that_does_not_stay_ready_is_waited_for() {
+    const SERVICE_PORT: &str = "NATIVE_STACK_TEST_UNSTEADY_PORT";
+    // The test calls itself as the service.
+    if let Ok(port) = std::env::var(SERVICE_PORT) {
+        let statuses = [503, 200, 503, 503].into_iter();
+        serve(
+            port.parse().unwrap(),
+            statuses.chain(std::iter::repeat(200)),
+        );
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let stack = stack_of_services(dir.path(), &std::env::current_exe().unwrap());
+    let port = stack.config().ports.ingest;
+    let args = [
+        "--nocapture",
+        "--exact",
+        "a_service_that_does_not_stay_ready_is_waited_for",
+    ];
+    let service = ingest(&stack, &args, (SERVICE_PORT, port.to_string()));
+    stack.start_services(&[service]).unwrap();
+    let log = fs::read_to_string(dir.path().join("log/ingest.log")).unwrap();
+    let answers: Vec<&str> = log
+        .lines()
+        .filter_map(|line| line.strip_prefix("answer "))
+        .collect();
+    assert_eq!(answers, ["503", "200", "503", "503", "200", "200"]);
+    stack.stop().unwrap();
+}
+
+/// Answers one request after the other with these statuses, and says so.
+fn serve(port: u16, statuses: impl Iterator<Item = u16>) -> ! {
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    println!();
+    for (stream, status) in listener.incoming().zip(statuses) {
+        println!("answer {status}");
+        let mut stream = stream.unwrap();
+        // A connection that is closed with something unread is reset.
+        let _ = stream.read(&mut [0; 512]).unwrap();
+        write!(stream, "HTTP/1.0 {status} -\r\n\r\n").unwrap();
+    }
+    unreachable!("listeners do not end, nor do the statuses")
+}
+
+#[test]
 fn a_command_gets_servers_and_its_exit_code_comes_back() {
     let script = "[ -n \"$TIDEMARK_TEST_KAFKA$TIDEMARK_TEST_REDIS\" ] && [ -n \"$TIDEMARK_TEST_MYSQL\" ] && exit 7";
     let command = ["sh", "-c", script].map(Into::into);
@@ -303,12 +379,13 @@ fn a_taken_port_is_named_and_nothing_is_started() {
     config.ports.redis = taken;
     let stack = Stack::new(config).unwrap();
     let error = stack.start_servers().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "port {taken} of redis is taken by another process: stop that process, or configure another port"
-        )
+    let message = error.to_string();
+    let named = format!(
+        "port {taken} of redis is taken by pid {} (",
+        std::process::id()
     );
+    assert!(message.starts_with(&named), "{message}");
+    assert_eq!(stack.check_ports().unwrap_err().to_string(), message);
     assert!(stack.status().iter().all(|one| one.pid.is_none()));
     assert!(!dir.path().join("data").exists());
 }

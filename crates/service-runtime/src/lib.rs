@@ -15,7 +15,7 @@ mod supervisor;
 pub mod telemetry;
 
 pub use bind::{BindError, HttpConfig, bind_listener};
-pub use config::{ConfigArgs, ConfigError, ConfigSource, Secret};
+pub use config::{ConfigArgs, ConfigError, ConfigSource, Secret, ValueError};
 pub use health::{Gate, GateStatus, Health, Readiness};
 pub use metrics::MetricsHandle;
 pub use middleware::middleware;

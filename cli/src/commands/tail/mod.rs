@@ -139,7 +139,6 @@ impl Tail {
         topic: Topic,
         ranges: &[(Partition, std::ops::Range<i64>)],
     ) -> anyhow::Result<()> {
-        let mut broken = None;
         let Self {
             reader,
             decoder,
@@ -165,15 +164,10 @@ impl Tail {
             }
             *left -= 1;
             let decoded = decoder.record(topic, &record);
-            match print(topic, &record, decoded, *json) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    broken = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+            print(topic, &record, decoded, *json);
+            ControlFlow::Continue(())
         })?;
-        broken.map_or(Ok(()), |error| Err(error.into()))
+        Ok(())
     }
 }
 
@@ -194,10 +188,7 @@ fn place(flag: &str, text: &str) -> Result<Place, Failure> {
     Ok(Place::Time(time))
 }
 
-/// Writes one line; a reader that has gone (`| head`) ends the command without a complaint.
-fn print(topic: Topic, record: &Record, decoded: Value, json: bool) -> std::io::Result<()> {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
+fn print(topic: Topic, record: &Record, decoded: Value, json: bool) {
     let time = times::rfc3339(record.timestamp);
     if json {
         let mut line = json!({
@@ -211,19 +202,17 @@ fn print(topic: Topic, record: &Record, decoded: Value, json: bool) -> std::io::
         if !record.headers.is_empty() {
             line["headers"] = headers(record);
         }
-        writeln!(out, "{line}")
+        println!("{line}");
     } else {
-        writeln!(
-            out,
+        println!(
             "{} {}:{} {time} {decoded}",
             topic.name(),
             record.partition,
             record.offset
-        )?;
+        );
         for (name, value) in headers(record).as_object().into_iter().flatten() {
-            writeln!(out, "    {name}: {value}")?;
+            println!("    {name}: {value}");
         }
-        Ok(())
     }
 }
 

@@ -38,6 +38,12 @@ pub enum ConfigError {
         /// What it is called there.
         section: String,
     },
+    /// A variable of the environment that begins like a setting and names no section.
+    #[error("environment variable {name}: is not a setting; must be TIDEMARK_<SECTION>__<KEY>")]
+    UnknownVariable {
+        /// The variable.
+        name: String,
+    },
     /// A `--set` without a section or a key.
     #[error("--set {text}: is not a setting; must be <section>.<key>=<value>")]
     MalformedOverride {

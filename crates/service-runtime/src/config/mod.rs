@@ -73,7 +73,7 @@ impl ConfigSource {
             Some(path) => settings_of_file(path)?,
             None => Vec::new(),
         };
-        settings.extend(settings_of_environment(environment));
+        settings.extend(settings_of_environment(environment)?);
         for (path, value) in overrides {
             settings.push(Setting::from_override(path, value)?);
         }
@@ -103,6 +103,14 @@ impl ConfigSource {
             .validate()
             .map_err(|report| ConfigError::out_of_bounds(name, &layers, &report))?;
         Ok(value)
+    }
+
+    /// Where the value of `section.key` was said last; the built-in default counts as such a place.
+    #[must_use]
+    pub fn origin(&self, section: &str, key: &str) -> String {
+        let mut said = self.settings.iter().rev();
+        said.find(|setting| setting.section == section && setting.is_of(key))
+            .map_or_else(|| "built-in default".to_owned(), |s| s.origin.clone())
     }
 
     /// The section as it takes effect, for people to read: secrets are redacted.
@@ -169,12 +177,12 @@ fn settings_of_file(path: &Path) -> Result<Vec<Setting>, ConfigError> {
 /// Sorted by name, so that what takes effect does not hang on the order of the environment: `X_FILE` comes after `X`.
 fn settings_of_environment(
     environment: impl IntoIterator<Item = (String, String)>,
-) -> Vec<Setting> {
+) -> Result<Vec<Setting>, ConfigError> {
     let mut variables: Vec<_> = environment.into_iter().collect();
     variables.sort();
     variables
         .iter()
-        .filter_map(|(name, value)| Setting::from_variable(name, value))
+        .filter_map(|(name, value)| Setting::from_variable(name, value).transpose())
         .collect()
 }
 

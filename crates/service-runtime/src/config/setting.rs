@@ -31,16 +31,24 @@ impl Setting {
         }
     }
 
-    /// `TIDEMARK_<SECTION>__<KEY>`; other variables, `TIDEMARK_CONFIG` among them, are no settings.
-    pub(super) fn from_variable(name: &str, text: &str) -> Option<Self> {
-        let path = name.strip_prefix(VARIABLE_PREFIX)?.to_ascii_lowercase();
-        let (section, keys) = path.split_once("__")?;
-        Some(Self {
-            section: section.to_owned(),
-            keys: keys.split("__").map(str::to_owned).collect(),
-            value: value_of(text),
-            origin: format!("environment variable {name}"),
-        })
+    /// `TIDEMARK_<SECTION>__<KEY>`; nothing for what is no setting: variables of others, and those of [`is_known`].
+    pub(super) fn from_variable(name: &str, text: &str) -> Result<Option<Self>, ConfigError> {
+        let Some(rest) = name.strip_prefix(VARIABLE_PREFIX) else {
+            return Ok(None);
+        };
+        let path = rest.to_ascii_lowercase();
+        match path.split_once("__") {
+            Some((section, keys)) => Ok(Some(Self {
+                section: section.to_owned(),
+                keys: keys.split("__").map(str::to_owned).collect(),
+                value: value_of(text),
+                origin: format!("environment variable {name}"),
+            })),
+            None if is_known(name) => Ok(None),
+            None => Err(ConfigError::UnknownVariable {
+                name: name.to_owned(),
+            }),
+        }
     }
 
     /// `section.key` and its value, from the command line.
@@ -57,6 +65,11 @@ impl Setting {
             value: value_of(text),
             origin: format!("--set {path}"),
         })
+    }
+
+    /// Whether this is the value of `key`.
+    pub(super) fn is_of(&self, key: &str) -> bool {
+        self.keys == [key]
     }
 
     /// The key whose value stands in the file that this setting names, if that is what it is.
@@ -96,6 +109,15 @@ impl Setting {
             ..self.clone()
         })
     }
+}
+
+/// Variables of ours that are no settings.
+fn is_known(name: &str) -> bool {
+    name == super::FILE_VARIABLE
+        || name == "TIDEMARK_CACHE"
+        || ["TIDEMARK_TEST_", "TIDEMARK_SIM_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
 }
 
 /// Text stays text until the section's struct says what it wants (so that a password of digits stays as it is); only what is

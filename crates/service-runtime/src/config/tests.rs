@@ -332,3 +332,33 @@ fn an_override_needs_a_section_and_a_key() {
         );
     }
 }
+
+#[test]
+fn a_variable_that_names_no_section_is_refused_unless_it_is_known() {
+    let of = |name| ConfigSource::from_parts(None, owned(&[(name, "1")]), &[]);
+    let message = of("TIDEMARK_FOO").unwrap_err().to_string();
+    assert!(message.contains("TIDEMARK_FOO"), "{message}");
+    assert!(of("TIDEMARK_INGEST_LISTEN").is_err());
+    for known in [
+        "TIDEMARK_CONFIG",
+        "TIDEMARK_CACHE",
+        "TIDEMARK_TEST_KAFKA",
+        "PATH",
+    ] {
+        assert!(of(known).is_ok(), "{known}");
+    }
+}
+
+#[test]
+fn the_place_of_a_value_is_known() {
+    let source = Layers {
+        file: "[ingest]\nbind = 'a'\n",
+        overrides: &[("ingest.token", "x")],
+        ..Layers::default()
+    }
+    .source()
+    .unwrap();
+    assert!(source.origin("ingest", "bind").starts_with("file "));
+    assert_eq!(source.origin("ingest", "token"), "--set ingest.token");
+    assert_eq!(source.origin("ingest", "retry"), "built-in default");
+}

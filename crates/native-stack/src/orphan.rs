@@ -1,0 +1,50 @@
+//! Processes of this stack whose pid file is lost: known by their output, which is the log that they were started with.
+
+use std::fs;
+
+use rustix::process::{Pid, getsid};
+
+use crate::StackError;
+use crate::listener::pids;
+use crate::pid_file::{self, Noted};
+use crate::process::Identity;
+use crate::run_dir::RunDir;
+
+/// All that run, with their names.
+pub(crate) fn find(run_dir: &RunDir) -> Vec<(String, Identity)> {
+    let Some(logs) = run_dir.logs_as_the_kernel_names_them() else {
+        return Vec::new();
+    };
+    pids()
+        .filter_map(|pid| {
+            let output = fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
+            let file = output.strip_prefix(&logs).ok()?.to_str()?;
+            // The kernel says so of a file that was removed.
+            let file = file.strip_suffix(" (deleted)").unwrap_or(file);
+            let name = file.strip_suffix(".log")?.to_owned();
+            // Asked last: a thread of the kernel, which has no output, is in no session either.
+            if !leads_session(pid) {
+                return None;
+            }
+            let identity = Identity::of(pid)?;
+            let known = pid_file::read(run_dir, &name) == Noted::Running(identity.clone());
+            (!known && identity.is_alive()).then_some((name, identity))
+        })
+        .collect()
+}
+
+/// Writes the pid files again of those of which no other process runs.
+pub(crate) fn adopt(run_dir: &RunDir) -> Result<(), StackError> {
+    for (name, identity) in find(run_dir) {
+        if !matches!(pid_file::read(run_dir, &name), Noted::Running(_)) {
+            pid_file::write(run_dir, &name, &identity)?;
+        }
+    }
+    Ok(())
+}
+
+/// Each process of a stack is started in a session of its own; what it starts in turn is stopped by it.
+fn leads_session(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some() && getsid(pid).ok() == pid
+}
