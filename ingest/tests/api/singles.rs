@@ -186,7 +186,8 @@ async fn every_refusal_is_a_problem_that_says_what_is_right() {
             415,
             "application/x-ndjson or application/x-protobuf",
         ),
-        (json("/v1/messages", "{"), 400, "line 1 column"),
+        (json("/v1/messages", "{"), 400, "at column 1"),
+        (json("/v1/messages", "{\n\n"), 400, "at line 3 column 0"),
         (
             json("/v1/messages", r#"{"srcid":"0","destid":"2","msg":"a"}"#),
             400,
