@@ -32,6 +32,12 @@ impl EventLog {
         })
     }
 
+    /// How to reach it.
+    #[must_use]
+    pub fn config(&self) -> &KafkaConfig {
+        &self.config
+    }
+
     /// One above the last record of each partition.
     ///
     /// # Errors

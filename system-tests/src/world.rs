@@ -138,6 +138,16 @@ impl World {
         Ok(())
     }
 
+    /// Makes Kafka's controller forget the broker until that is started anew.
+    ///
+    /// # Errors
+    /// Kafka's tool fails.
+    pub async fn unregister_broker(&self) -> Result<()> {
+        let servers = Arc::clone(&self.servers);
+        let telling = move || servers.stack().unregister_broker(1);
+        Ok(tokio::task::spawn_blocking(telling).await??)
+    }
+
     /// Sends a signal to a server or a service.
     ///
     /// # Errors

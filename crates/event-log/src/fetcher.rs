@@ -12,6 +12,7 @@ use schemas::{Partition, topics::Topic};
 
 use crate::{
     KafkaConfig, KafkaFault, NextOffset, Record, config::OwnSettings as _, context::Named,
+    kept::Kept,
 };
 
 /// How long a broker may take to say what a partition holds; the polling thread waits for it.
@@ -68,7 +69,7 @@ struct Reading {
 /// Reads partitions of one topic from given offsets, without a group. For one thread: that which polls also starts,
 /// stops, pauses and resumes.
 pub struct Fetcher {
-    consumer: BaseConsumer<Named>,
+    consumer: Kept<BaseConsumer<Named>>,
     topic: String,
     reading: BTreeMap<Partition, Reading>,
     /// Partitions that librdkafka may have stopped reading, because a broker did not have their position.
@@ -94,7 +95,7 @@ impl Fetcher {
             .create_with_context(Named("fetcher"))
             .map_err(|e| KafkaFault::new("creating a fetcher", e))?;
         Ok(Self {
-            consumer,
+            consumer: Kept::new(consumer, &config.brokers),
             topic: config.topic(topic),
             reading: BTreeMap::new(),
             doubtful: BTreeSet::new(),

@@ -4,6 +4,7 @@ mod admin;
 mod config;
 mod context;
 mod fetcher;
+mod kept;
 mod member;
 mod offset;
 mod producer;

@@ -14,7 +14,7 @@ use rdkafka::{
 use schemas::{Partition, topics::Topic};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{KafkaConfig, KafkaFault, NextOffset, config::OwnSettings as _, context};
+use crate::{KafkaConfig, KafkaFault, NextOffset, config::OwnSettings as _, context, kept::Kept};
 
 /// How long a revoke waits for its partitions to be released. Heartbeats go on meanwhile, so the session outlasts it;
 /// `max.poll.interval.ms` (300 s) would end it. Who takes longer is treated as gone, which costs an overlap and no
@@ -149,7 +149,7 @@ impl GroupMember {
         topic: Topic,
     ) -> Result<(Self, mpsc::UnboundedReceiver<GroupEvent>), KafkaFault> {
         let (events, receiver) = mpsc::unbounded_channel();
-        let consumer: BaseConsumer<Context> = config
+        let consumer: Kept<BaseConsumer<Context>> = config
             .consumer(&config.group(group))
             .own("partition.assignment.strategy", "cooperative-sticky")
             .own("session.timeout.ms", "10000")
@@ -157,6 +157,7 @@ impl GroupMember {
             .own("enable.partition.eof", "false")
             .own("queued.max.messages.kbytes", "64")
             .create_with_context(Context { events })
+            .map(|consumer| Kept::new(consumer, &config.brokers))
             .map_err(|e| KafkaFault::new("creating a group member", e))?;
         let topic = config.topic(topic);
         consumer

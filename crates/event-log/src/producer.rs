@@ -8,7 +8,7 @@ use rdkafka::{
 };
 use schemas::{Partition, TimestampMs};
 
-use crate::{KafkaConfig, KafkaFault, config::OwnSettings as _, context};
+use crate::{KafkaConfig, KafkaFault, config::OwnSettings as _, context, kept::Kept};
 
 /// What must differ between the producers of Tidemark; everything else is the same for all.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ fn classify(error: &KafkaError) -> DeliveryFailure {
 /// An idempotent producer with acks=all that appends to explicit partitions. Within one partition its records keep
 /// their order.
 pub struct LogProducer<D: OnDelivery> {
-    inner: ThreadedProducer<Context<D>>,
+    inner: Kept<ThreadedProducer<Context<D>>>,
 }
 
 impl<D: OnDelivery> LogProducer<D> {
@@ -163,6 +163,7 @@ impl<D: OnDelivery> LogProducer<D> {
             .own("compression.type", "lz4");
         let inner = client
             .create_with_context(Context(PhantomData))
+            .map(|producer| Kept::new(producer, &config.brokers))
             .map_err(|e| KafkaFault::new("creating a producer", e))?;
         Ok(Self { inner })
     }

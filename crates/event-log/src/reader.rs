@@ -16,6 +16,7 @@ use crate::{
     KafkaConfig, KafkaFault, Record,
     config::OwnSettings as _,
     context::Named,
+    kept::Kept,
     scan::{Scan, Scanned, TopicSource},
 };
 
@@ -39,8 +40,8 @@ pub struct Bounds {
 pub struct LogReader {
     config: KafkaConfig,
     /// One scan at a time: a scan assigns.
-    consumer: Mutex<BaseConsumer<Named>>,
-    asker: BaseConsumer<Named>,
+    consumer: Mutex<Kept<BaseConsumer<Named>>>,
+    asker: Kept<BaseConsumer<Named>>,
 }
 
 impl LogReader {
@@ -56,7 +57,12 @@ impl LogReader {
                 // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
                 // log would hold up the next scan.
                 .own("fetch.wait.max.ms", "5")
+                // What was heard of a topic while its leaders changed may be that it has no partitions; nothing asks again
+                // before it is this old.
+                .set("metadata.max.age.ms", "5000")
+                .set("topic.metadata.refresh.interval.ms", "2000")
                 .create_with_context(Named("reader"))
+                .map(|consumer| Kept::new(consumer, &config.brokers))
                 .map_err(|e| KafkaFault::new("creating a reader", e))
         };
         Ok(Self {
@@ -183,19 +189,11 @@ impl LogReader {
 
     /// Asks again while leaders change hands.
     fn ask_leaders(&self, list: &TopicPartitionList) -> Result<TopicPartitionList, KafkaError> {
-        use RDKafkaErrorCode as Code;
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.asker.offsets_for_times(list.clone(), left);
-            let moves = matches!(
-                answer
-                    .as_ref()
-                    .err()
-                    .and_then(KafkaError::rdkafka_error_code),
-                Some(Code::NotLeaderForPartition | Code::LeaderNotAvailable)
-            );
-            if !moves || left <= LEADER_PAUSE {
+            if !leaders_move(&answer) || left <= LEADER_PAUSE {
                 return answer;
             }
             std::thread::sleep(LEADER_PAUSE);
@@ -284,6 +282,32 @@ impl LogReader {
             ControlFlow::Break(())
         })?;
         Ok(found)
+    }
+}
+
+/// Whether an answer, or a part of it, says that somebody else leads than was known, or for a moment nobody.
+fn leaders_move(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
+    use RDKafkaErrorCode as Code;
+    let moves = |error: &KafkaError| {
+        matches!(
+            error.rdkafka_error_code(),
+            Some(
+                Code::NotLeaderForPartition
+                    | Code::LeaderNotAvailable
+                    | Code::FencedLeaderEpoch
+                    | Code::UnknownLeaderEpoch
+                    | Code::UnknownPartition
+            )
+        )
+    };
+    match answer {
+        Err(error) => moves(error),
+        Ok(list) => {
+            let elements = list.elements();
+            elements
+                .iter()
+                .any(|element| element.error().is_err_and(|e| moves(&e)))
+        }
     }
 }
 

@@ -64,6 +64,23 @@ impl KafkaSpec {
         self.node_count.min(3)
     }
 
+    /// Makes the cluster forget a broker, until that is started anew.
+    pub(crate) fn unregister(&self, broker: u16) -> Result<(), StackError> {
+        let mut command = self.java()?;
+        command
+            .args(["org.apache.kafka.tools.ClusterTool", "unregister"])
+            .args(["--bootstrap-server", &self.brokers()])
+            .args(["--id", &broker.to_string()]);
+        run("unregister a broker", &mut command)?;
+        Ok(())
+    }
+
+    fn java(&self) -> Result<Command, StackError> {
+        let mut command = Command::new(Tool::Java.require()?);
+        command.arg("-cp").arg(self.jars.class_path());
+        Ok(command)
+    }
+
     /// The id that all nodes share: drawn by the first start, kept with the data.
     fn cluster_id(&self) -> Result<String, StackError> {
         // The nodes are prepared at the same time, and only one of them may draw.
@@ -123,12 +140,6 @@ impl KafkaNode {
         )
     }
 
-    fn java(&self) -> Result<Command, StackError> {
-        let mut command = Command::new(Tool::Java.require()?);
-        command.arg("-cp").arg(self.cluster.jars.class_path());
-        Ok(command)
-    }
-
     /// Writes the storage format; the data directory appears whole or not at all.
     fn format(&self, cluster_id: &str) -> Result<(), StackError> {
         let run_dir = &self.cluster.run_dir;
@@ -142,7 +153,7 @@ impl KafkaNode {
             &format!("{}-format.properties", self.name()),
             &self.properties(&partial),
         )?;
-        let mut command = self.java()?;
+        let mut command = self.cluster.java()?;
         command
             .args([
                 "kafka.tools.StorageTool",
@@ -182,7 +193,7 @@ impl Managed for KafkaNode {
     fn command(&self) -> Result<Command, StackError> {
         let run_dir = &self.cluster.run_dir;
         let logging = run_dir.config_file(LOGGING_FILE);
-        let mut command = self.java()?;
+        let mut command = self.cluster.java()?;
         command
             .arg(format!("-Xmx{}m", self.cluster.memory.kafka_heap_mib))
             .args([

@@ -199,6 +199,15 @@ impl Stack {
         self.stop_named(name, Force::Kill)
     }
 
+    /// Makes Kafka's controller forget a broker. It goes on answering, and names itself no more, until it is started anew:
+    /// this is how a broker looks that its controller has fenced.
+    ///
+    /// # Errors
+    /// Kafka's tool fails.
+    pub fn unregister_broker(&self, id: u16) -> Result<(), StackError> {
+        self.kafka.unregister(id)
+    }
+
     /// The pid of a process, if it runs.
     pub fn pid(&self, name: &str) -> Option<u32> {
         match pid_file::read(&self.run_dir, name) {

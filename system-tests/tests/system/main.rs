@@ -1,6 +1,7 @@
 //! One theme a file; see the crate's README.
 
 mod batches;
+mod broker_fenced;
 mod command_line;
 mod contents;
 mod kafka_away;

@@ -1,0 +1,145 @@
+//! Clients that find their brokers again.
+//!
+//! librdkafka drops every broker that a metadata response does not name. A single broker that the controller has just
+//! fenced, after a pause or under load, answers and names none, not even itself: the client is left without any broker to
+//! ask and stands still for good (seen with 2.12.1; confluentinc/librdkafka issue 5301). Adding the bootstrap brokers once
+//! more brings it back.
+
+use std::{
+    collections::BTreeMap,
+    ffi::CString,
+    ops::Deref,
+    ptr,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use rdkafka::{
+    bindings::{rd_kafka_brokers_add, rd_kafka_controllerid, rd_kafka_t},
+    consumer::{BaseConsumer, Consumer as _, ConsumerContext},
+    producer::{Producer as _, ProducerContext, ThreadedProducer},
+};
+
+/// How long a client may be without brokers.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What has a librdkafka handle, the same one for as long as it lives.
+pub(crate) trait Native {
+    fn native(&self) -> *mut rd_kafka_t;
+}
+
+impl<C: ConsumerContext> Native for BaseConsumer<C> {
+    fn native(&self) -> *mut rd_kafka_t {
+        self.client().native_ptr()
+    }
+}
+
+impl<C: ProducerContext + 'static> Native for ThreadedProducer<C> {
+    fn native(&self) -> *mut rd_kafka_t {
+        self.client().native_ptr()
+    }
+}
+
+/// A client that is given its bootstrap brokers again whenever it was told that there are none.
+pub(crate) struct Kept<T> {
+    // Before the client, so that it is dropped before it.
+    _watched: Watched,
+    client: T,
+}
+
+impl<T: Native> Kept<T> {
+    pub(crate) fn new(client: T, bootstrap: &str) -> Self {
+        let handle = Handle {
+            native: ptr::NonNull::new(client.native()).expect("a client has a handle"),
+            bootstrap: CString::new(bootstrap).expect("librdkafka took it as a string"),
+        };
+        Self {
+            _watched: Watched::register(handle),
+            client,
+        }
+    }
+}
+
+impl<T> Deref for Kept<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.client
+    }
+}
+
+struct Handle {
+    native: ptr::NonNull<rd_kafka_t>,
+    bootstrap: CString,
+}
+
+// SAFETY: librdkafka's handles may be used from any thread.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    /// What the last metadata response said, without asking: there is a controller's id where it named any broker.
+    fn was_told_of_brokers(&self) -> bool {
+        // SAFETY: the client lives, since it is registered; with no time to wait the call only reads.
+        unsafe { rd_kafka_controllerid(self.native.as_ptr(), 0) >= 0 }
+    }
+
+    /// Those that the client still has are not added twice.
+    fn add_bootstrap_brokers(&self) {
+        // SAFETY: the client lives, since it is registered, and the string is copied.
+        unsafe { rd_kafka_brokers_add(self.native.as_ptr(), self.bootstrap.as_ptr()) };
+    }
+}
+
+/// A registration with the thread that looks after all clients of the process.
+struct Watched(u64);
+
+#[derive(Default)]
+struct Registry {
+    last: u64,
+    handles: BTreeMap<u64, Handle>,
+}
+
+impl Watched {
+    fn register(handle: Handle) -> Self {
+        let mut registry = registry();
+        registry.last += 1;
+        let number = registry.last;
+        registry.handles.insert(number, handle);
+        Self(number)
+    }
+}
+
+impl Drop for Watched {
+    /// Returns when nobody uses the handle any more.
+    fn drop(&mut self) {
+        registry().handles.remove(&self.0);
+    }
+}
+
+fn registry() -> MutexGuard<'static, Registry> {
+    static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
+    let lock = |registry: &'static Mutex<Registry>| {
+        registry.lock().unwrap_or_else(PoisonError::into_inner)
+    };
+    lock(REGISTRY.get_or_init(|| {
+        thread::Builder::new()
+            .name("kafka-brokers".to_owned())
+            .spawn(|| {
+                loop {
+                    thread::sleep(LOOK_EVERY);
+                    look_after_all();
+                }
+            })
+            .expect("the system has a thread to spare at start");
+        Mutex::default()
+    }))
+}
+
+fn look_after_all() {
+    for handle in registry().handles.values() {
+        if !handle.was_told_of_brokers() {
+            handle.add_bootstrap_brokers();
+        }
+    }
+}
