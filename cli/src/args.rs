@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use schemas::{ConversationId, DeviceClass, InboundPosition, UserId};
+use schemas::{
+    ConversationId, DeviceClass, InboundPosition, TimestampMs, UserId, dead_letter::Reason,
+    topics::Topic,
+};
 use service_runtime::ConfigArgs;
 
 /// A message backend for instant messaging whose only source of truth is Kafka
@@ -65,6 +68,9 @@ pub(crate) enum Command {
     Status,
     /// Show topics, decoded
     Tail(TailArgs),
+    /// The dead letters: what could not be processed
+    #[command(subcommand)]
+    Dlq(DlqCommand),
     /// Load messages from a file through ingest
     Load(LoadArgs),
     /// Compare every projection with the log
@@ -120,6 +126,52 @@ pub(crate) enum EpochCommand {
     /// Go on with chat.inbound as it is now: for when a sequencer halts because it went back or lost records, and
     /// says so. Every sequencer must be stopped
     Raise,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DlqCommand {
+    /// List them, each original once
+    List(DlqFilter),
+    /// Show one with everything that is known of it
+    Show {
+        /// Its place on chat.dead-letters, as the list says it: 17:42
+        position: InboundPosition,
+    },
+    /// Post what can be processed now once more, through ingest. Nothing is sequenced twice
+    Redrive(RedriveArgs),
+}
+
+/// Which dead letters; all that apply must hold.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct DlqFilter {
+    /// Whose original was on this topic
+    #[arg(long, value_enum)]
+    pub(crate) topic: Option<TopicArg>,
+    /// Whose original was in this partition
+    #[arg(long, short)]
+    pub(crate) partition: Option<i64>,
+    /// Of this reason: malformed, wrong-partition, too-large, conflict, invalid-control; may be repeated
+    #[arg(long)]
+    pub(crate) reason: Vec<Reason>,
+    /// Written at or after this time (RFC 3339)
+    #[arg(long, value_parser = time)]
+    pub(crate) since: Option<TimestampMs>,
+    /// Written before this time (RFC 3339)
+    #[arg(long, value_parser = time)]
+    pub(crate) until: Option<TimestampMs>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RedriveArgs {
+    #[command(flatten)]
+    pub(crate) filter: DlqFilter,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+fn time(text: &str) -> Result<TimestampMs, String> {
+    crate::times::parse(text).ok_or_else(|| "must be a time like 2026-11-21T08:00:00Z".to_owned())
 }
 
 #[derive(Debug, Subcommand)]
@@ -223,6 +275,17 @@ pub(crate) enum TopicArg {
     Events,
     Snapshots,
     DeadLetters,
+}
+
+impl From<TopicArg> for Topic {
+    fn from(topic: TopicArg) -> Self {
+        match topic {
+            TopicArg::Inbound => Self::Inbound,
+            TopicArg::Events => Self::Events,
+            TopicArg::Snapshots => Self::Snapshots,
+            TopicArg::DeadLetters => Self::DeadLetters,
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

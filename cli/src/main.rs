@@ -8,6 +8,7 @@ mod args;
 mod client;
 mod client_config;
 mod commands;
+mod decoder;
 mod failure;
 mod handles;
 mod input;

@@ -21,6 +21,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// One accepted line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accepted {
+    /// Its number among those posted, from 1.
+    pub(crate) line: usize,
     /// Where it lies in `chat.inbound`.
     pub(crate) position: InboundPosition,
     /// When its answer was read.
@@ -145,6 +147,7 @@ impl<'l, 'a> Round<'l, 'a> {
         self.answered += 1;
         match answer.status {
             Some(202) => posted.accepted.push(Accepted {
+                line,
                 position: position(&answer)?,
                 at,
             }),
@@ -185,6 +188,7 @@ pub(crate) async fn post_single(client: Arc<Client>, body: Value) -> anyhow::Res
     let at = Instant::now();
     let answer: Answer = serde_json::from_value(answer)?;
     Ok(Accepted {
+        line: 1,
         position: position(&answer)?,
         at,
     })

@@ -334,6 +334,7 @@ mod tests {
         seen.note(Stage::Redis, partition, mark(4), at(20));
         seen.note(Stage::Redis, partition, mark(9), at(30));
         let accepted = |offset| Accepted {
+            line: 1,
             position: InboundPosition { partition, offset },
             at: began,
         };
@@ -361,6 +362,7 @@ mod tests {
             offset: 5,
         };
         let accepted = Accepted {
+            line: 1,
             position,
             at: began,
         };

@@ -98,6 +98,7 @@ pub struct Origin<'a> {
 
 /// What is put on `chat.dead-letters`: the original record and, behind its headers, those that say why. Of a record that is too large for
 /// the topic only the beginning of key and value, without its headers.
+/// The original may have headers of the same names: of each name the last one is ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
     /// The key; empty for none.
@@ -183,6 +184,41 @@ fn headers_of(origin: &Origin<'_>, reason: Reason, message: &str) -> Vec<Header>
     .collect()
 }
 
+/// What the headers of a dead letter say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The full name of the topic that the original came from.
+    pub topic: String,
+    /// The original's partition.
+    pub partition: Partition,
+    /// The original's offset.
+    pub offset: i64,
+    /// The service that gave up.
+    pub stage: String,
+    /// Why.
+    pub reason: Reason,
+    /// What was wrong, for people.
+    pub message: String,
+    /// How many bytes the original's value had, where only its beginning was kept.
+    pub cut_from: Option<u64>,
+}
+
+impl Told {
+    /// Reads the headers, by name the last one; `None` where they are not those of a dead letter of ours.
+    pub fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let number = |name| header(name)?.parse::<i64>().ok();
+        Some(Self {
+            topic: header(HEADER_TOPIC)?.to_owned(),
+            partition: number(HEADER_PARTITION)?.try_into().ok()?,
+            offset: number(HEADER_OFFSET)?,
+            stage: header(HEADER_STAGE)?.to_owned(),
+            reason: header(HEADER_REASON)?.parse().ok()?,
+            message: header(HEADER_MESSAGE)?.to_owned(),
+            cut_from: header(HEADER_VALUE_BYTES).and_then(|bytes| bytes.parse().ok()),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +252,38 @@ mod tests {
         assert_eq!(header(&letter, HEADER_OFFSET).unwrap(), "7");
         assert_eq!(header(&letter, HEADER_REASON).unwrap(), "malformed");
         assert_eq!(header(&letter, HEADER_VALUE_BYTES), None);
+    }
+
+    #[test]
+    fn what_is_said_of_it_is_read_back_whatever_the_original_says() {
+        let origin = Origin {
+            topic: "chat.inbound",
+            partition: 5.try_into().unwrap(),
+            offset: 7,
+            stage: "sequencer",
+        };
+        let forged = [HEADER_TOPIC, HEADER_OFFSET, HEADER_REASON]
+            .map(|name| (name.to_owned(), Some(b"1".to_vec())));
+        let original = Original {
+            headers: &forged,
+            ..Original::default()
+        };
+        let letter = Letter::new(&origin, Reason::TooLarge, "too large", &original);
+        let find = |name: &str| {
+            let (_, value) = letter.headers.iter().rfind(|(found, _)| found == name)?;
+            std::str::from_utf8(value.as_deref()?).ok()
+        };
+        let told = Told {
+            topic: "chat.inbound".to_owned(),
+            partition: origin.partition,
+            offset: 7,
+            stage: "sequencer".to_owned(),
+            reason: Reason::TooLarge,
+            message: "too large".to_owned(),
+            cut_from: None,
+        };
+        assert_eq!(Told::read(find), Some(told));
+        assert_eq!(Told::read(|_| None), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use event_log::{Admin, AppendRecord, KafkaConfig, LogProducer, LogReader, ProducerSettings};
 use schemas::{
     InboundPosition, Partition, TimestampMs,
+    dead_letter::Header,
     event::{Body, Event, Source, SrcMark},
     topics::Topic,
 };
@@ -79,14 +80,6 @@ impl EventLog {
     /// # Errors
     /// Kafka does not take it.
     pub async fn append_progress(&self, partition: Partition, mark: SrcMark) -> Result<()> {
-        let settings = ProducerSettings {
-            linger_ms: 0,
-            message_timeout_ms: 0,
-            queue_bytes: 1 << 20,
-            max_message_bytes: 100_000,
-            gapless: true,
-        };
-        let producer = LogProducer::new(&self.config, &settings)?;
         let event = Event {
             src: Source {
                 mark,
@@ -95,18 +88,56 @@ impl EventLog {
             ts: TimestampMs(0),
             body: Body::Progress,
         };
+        let ts = Some(event.ts);
+        let value = event.encode();
+        self.append(Topic::Events, partition, ts, &value, &[])
+            .await?;
+        Ok(())
+    }
+
+    /// Appends a record to a partition of `chat.inbound` past ingest, as anyone could who reaches Kafka; where it is.
+    ///
+    /// # Errors
+    /// Kafka does not take it.
+    pub async fn append_inbound(
+        &self,
+        partition: Partition,
+        value: &[u8],
+        headers: &[Header],
+    ) -> Result<InboundPosition> {
+        let offset = self
+            .append(Topic::Inbound, partition, None, value, headers)
+            .await?;
+        Ok(InboundPosition { partition, offset })
+    }
+
+    async fn append(
+        &self,
+        topic: Topic,
+        partition: Partition,
+        timestamp: Option<TimestampMs>,
+        value: &[u8],
+        headers: &[Header],
+    ) -> Result<i64> {
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 0,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 100_000,
+            gapless: true,
+        };
+        let producer = LogProducer::new(&self.config, &settings)?;
         let (fate, outcome) = oneshot::channel();
         let record = AppendRecord {
-            topic: &self.config.topic(Topic::Events),
+            topic: &self.config.topic(topic),
             partition,
             key: b"",
-            value: Some(&event.clone().encode()),
-            timestamp: Some(event.ts),
-            headers: &[],
+            value: Some(value),
+            timestamp,
+            headers,
         };
         producer.append(record, fate)?;
-        outcome.await??;
-        Ok(())
+        Ok(outcome.await??)
     }
 
     /// The mark of the last record of each partition of `chat.events` that has any.

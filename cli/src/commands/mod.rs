@@ -5,6 +5,7 @@ mod audit;
 mod config;
 mod db;
 mod demo;
+mod dlq;
 mod epoch;
 mod history;
 mod load;
@@ -103,6 +104,7 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         Command::Where { position } => return whereabouts::run(&handles, position, json).await,
         Command::Status => return status::run(&handles, json).await,
         Command::Tail(args) => tail::run(&handles, args, json).await?,
+        Command::Dlq(command) => return dlq::run(&handles, command, json).await,
         Command::Load(args) => return load::run(&handles, &args, json).await,
         Command::Audit(args) => return audit::run(&handles, &args, json).await,
         Command::Measure(args) => measure::run(&handles, &args, json).await?,
@@ -123,7 +125,10 @@ async fn serve(
 impl Command {
     /// Whether it can do nothing without Kafka itself.
     fn needs_kafka(&self) -> bool {
-        let reads_log = matches!(self, Self::Tail(_) | Self::Audit(_) | Self::Measure(_));
+        let reads_log = matches!(
+            self,
+            Self::Tail(_) | Self::Dlq(_) | Self::Audit(_) | Self::Measure(_)
+        );
         reads_log || matches!(self, Self::Topics(_) | Self::Epoch(_))
     }
 

@@ -61,10 +61,10 @@ impl Record {
         self.value.as_deref().unwrap_or_default()
     }
 
-    /// A header's text, where it is there and UTF-8.
+    /// The text of the last header of this name, where it is there and UTF-8.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.headers.iter().find(|(key, _)| key == name)?;
+        let (_, value) = self.headers.iter().rfind(|(key, _)| key == name)?;
         std::str::from_utf8(value.as_deref()?).ok()
     }
 }

@@ -4,6 +4,7 @@ mod batches;
 mod broker_fenced;
 mod command_line;
 mod contents;
+mod dead_letters;
 mod kafka_away;
 mod killed_services;
 mod mariadb_away;

@@ -1,33 +1,20 @@
 //! Topics, decoded, as they are and as they grow.
 
-mod decoder;
-
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
 use event_log::{Bounds, KafkaFault, LogReader, Record, Scanned};
 use schemas::{Partition, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
 
-use self::decoder::Decoder;
 use crate::{
-    args::{TailArgs, TopicArg},
+    args::TailArgs,
+    decoder::{self, Decoder},
     failure::Failure,
     handles::Handles,
     times,
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-impl From<TopicArg> for Topic {
-    fn from(topic: TopicArg) -> Self {
-        match topic {
-            TopicArg::Inbound => Self::Inbound,
-            TopicArg::Events => Self::Events,
-            TopicArg::Snapshots => Self::Snapshots,
-            TopicArg::DeadLetters => Self::DeadLetters,
-        }
-    }
-}
 
 /// A place on a log, as people name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +187,7 @@ fn print(topic: Topic, record: &Record, decoded: Value, json: bool) {
             "value": decoded,
         });
         if !record.headers.is_empty() {
-            line["headers"] = headers(record);
+            line["headers"] = decoder::headers(record);
         }
         println!("{line}");
     } else {
@@ -210,23 +197,10 @@ fn print(topic: Topic, record: &Record, decoded: Value, json: bool) {
             record.partition,
             record.offset
         );
-        for (name, value) in headers(record).as_object().into_iter().flatten() {
+        for (name, value) in decoder::headers(record).as_object().into_iter().flatten() {
             println!("    {name}: {value}");
         }
     }
-}
-
-fn headers(record: &Record) -> Value {
-    let text = |value: &Option<Vec<u8>>| {
-        value
-            .as_deref()
-            .map(|v| String::from_utf8_lossy(v).into_owned())
-    };
-    record
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), Value::from(text(value))))
-        .collect()
 }
 
 #[cfg(test)]

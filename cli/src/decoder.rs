@@ -1,23 +1,24 @@
-//! The values of topics as protobuf's JSON.
+//! Records as people read them: values as protobuf's JSON, headers as text.
 
 use event_log::Record;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use schemas::{FILE_DESCRIPTOR_SET, dead_letter, topics::Topic};
 use serde_json::{Value, json};
 
-pub(super) struct Decoder {
+/// Knows the messages of all topics.
+pub(crate) struct Decoder {
     pool: DescriptorPool,
 }
 
 impl Decoder {
-    pub(super) fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
             pool: DescriptorPool::decode(FILE_DESCRIPTOR_SET)?,
         })
     }
 
     /// The value of a record of `topic`; null where it has none, and the bytes as text where they are something else.
-    pub(super) fn record(&self, topic: Topic, record: &Record) -> Value {
+    pub(crate) fn record(&self, topic: Topic, record: &Record) -> Value {
         let Some(value) = record.value.as_deref() else {
             return Value::Null;
         };
@@ -54,6 +55,20 @@ impl Decoder {
             .and_then(|message| serde_json::to_value(&message).ok())
             .unwrap_or_else(|| json!({ "undecodable": String::from_utf8_lossy(value) }))
     }
+}
+
+/// The headers of a record as an object of texts.
+pub(crate) fn headers(record: &Record) -> Value {
+    let text = |value: &Option<Vec<u8>>| {
+        value
+            .as_deref()
+            .map(|v| String::from_utf8_lossy(v).into_owned())
+    };
+    record
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(text(value))))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,210 @@
+//! Dead letters, read from their topic.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::{ControlFlow, Range},
+};
+
+use event_log::{KafkaFault, LogReader, Record, Scanned};
+use schemas::{
+    InboundPosition, Partition, TimestampMs,
+    dead_letter::{Reason, Told},
+    topics::Topic,
+};
+
+use crate::{args::DlqFilter, failure::Failure};
+
+/// A record of `chat.dead-letters` that says what it is.
+pub(super) struct DeadLetter {
+    pub(super) record: Record,
+    pub(super) told: Told,
+}
+
+impl DeadLetter {
+    fn of(record: Record) -> Option<Self> {
+        let told = Told::read(|name| record.header(name))?;
+        Some(Self { record, told })
+    }
+
+    /// Where it lies on `chat.dead-letters`, as people write it.
+    pub(super) fn place(&self) -> String {
+        format!("{}:{}", self.record.partition, self.record.offset)
+    }
+
+    /// Where its original lies, as people write it.
+    pub(super) fn original(&self) -> String {
+        let Told {
+            topic,
+            partition,
+            offset,
+            ..
+        } = &self.told;
+        format!("{topic} {partition}:{offset}")
+    }
+}
+
+/// What a command asks for, checked.
+pub(super) struct Filter {
+    topic: Option<String>,
+    partition: Option<Partition>,
+    reasons: Vec<Reason>,
+    since: Option<TimestampMs>,
+    until: Option<TimestampMs>,
+}
+
+impl Filter {
+    /// `name` gives a topic's full name.
+    pub(super) fn new(args: &DlqFilter, name: impl Fn(Topic) -> String) -> Result<Self, Failure> {
+        let partition = args.partition.map(Partition::try_from).transpose();
+        Ok(Self {
+            topic: args.topic.map(|topic| name(topic.into())),
+            partition: partition.map_err(|e| Failure::Usage(format!("--partition: {e}")))?,
+            reasons: args.reason.clone(),
+            since: args.since,
+            until: args.until,
+        })
+    }
+
+    fn admits(&self, letter: &DeadLetter) -> bool {
+        let DeadLetter { record, told } = letter;
+        self.topic.as_ref().is_none_or(|topic| *topic == told.topic)
+            && self.partition.is_none_or(|it| it == told.partition)
+            && (self.reasons.is_empty() || self.reasons.contains(&told.reason))
+            && self.since.is_none_or(|since| record.timestamp >= since)
+            && self.until.is_none_or(|until| record.timestamp < until)
+    }
+}
+
+/// All dead letters that the filter admits, by partition and offset. Of the letters of one original, the first.
+pub(super) fn read(reader: &LogReader, filter: &Filter) -> Result<Vec<DeadLetter>, KafkaFault> {
+    // A dead letter keeps its original's partition.
+    let partitions: Vec<Partition> = match filter.partition {
+        Some(partition) => vec![partition],
+        None => Partition::all().collect(),
+    };
+    let ends = reader.bounds(Topic::DeadLetters, &partitions)?;
+    let starts = match filter.since {
+        Some(since) => reader.offsets_at(Topic::DeadLetters, &partitions, since)?,
+        None => ends.iter().map(|(p, bounds)| (*p, bounds.start)).collect(),
+    };
+    let ranges: Vec<(Partition, Range<i64>)> = ends
+        .into_iter()
+        .map(|(partition, bounds)| (partition, starts[&partition]..bounds.end))
+        .collect();
+    let mut letters = BTreeMap::new();
+    reader.scan_remaining(Topic::DeadLetters, &ranges, |scanned| {
+        if let Scanned::Record(record) = scanned {
+            let admitted = DeadLetter::of(record).filter(|letter| filter.admits(letter));
+            if let Some(letter) = admitted {
+                letters.insert((letter.record.partition, letter.record.offset), letter);
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    let mut seen = BTreeSet::new();
+    let is_first = |letter: &DeadLetter| {
+        let told = &letter.told;
+        seen.insert((told.topic.clone(), told.partition, told.offset))
+    };
+    let mut letters: Vec<DeadLetter> = letters.into_values().collect();
+    letters.retain(is_first);
+    Ok(letters)
+}
+
+/// The dead letter at this place, if there is one.
+pub(super) fn one(
+    reader: &LogReader,
+    place: InboundPosition,
+) -> Result<Option<DeadLetter>, KafkaFault> {
+    let record = reader.record(Topic::DeadLetters, place.partition, place.offset)?;
+    Ok(record.and_then(DeadLetter::of))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use schemas::dead_letter::{Letter, Origin, Original};
+
+    use super::*;
+
+    pub(crate) fn letter(topic: &str, reason: Reason, value: &[u8]) -> DeadLetter {
+        let origin = Origin {
+            topic,
+            partition: 5.try_into().unwrap(),
+            offset: 7,
+            stage: "sequencer",
+        };
+        let original = Original {
+            value: Some(value),
+            ..Original::default()
+        };
+        let letter = Letter::new(&origin, reason, "as it says", &original);
+        let record = Record {
+            partition: origin.partition,
+            offset: 0,
+            timestamp: TimestampMs(1_000),
+            leader_epoch: 0,
+            key: None,
+            value: letter.value,
+            headers: letter.headers,
+        };
+        DeadLetter::of(record).unwrap()
+    }
+
+    fn admits(args: &DlqFilter) -> bool {
+        let filter = Filter::new(args, |topic| topic.name().to_owned()).unwrap();
+        filter.admits(&letter("chat.inbound", Reason::Conflict, b""))
+    }
+
+    #[test]
+    fn all_that_is_asked_for_must_hold() {
+        use crate::args::TopicArg;
+        let any = DlqFilter::default;
+        let at = |ms| Some(TimestampMs(ms));
+        let topic = |topic| DlqFilter {
+            topic: Some(topic),
+            ..any()
+        };
+        let reason = |reason| DlqFilter {
+            reason: vec![reason],
+            ..any()
+        };
+        for right in [
+            any(),
+            topic(TopicArg::Inbound),
+            DlqFilter {
+                partition: Some(5),
+                ..reason(Reason::Conflict)
+            },
+            DlqFilter {
+                since: at(1_000),
+                until: at(1_001),
+                ..any()
+            },
+        ] {
+            assert!(admits(&right), "{right:?}");
+        }
+        for wrong in [
+            topic(TopicArg::Events),
+            reason(Reason::Malformed),
+            DlqFilter {
+                partition: Some(6),
+                ..reason(Reason::Conflict)
+            },
+            DlqFilter {
+                since: at(1_001),
+                ..any()
+            },
+            DlqFilter {
+                until: at(1_000),
+                ..any()
+            },
+        ] {
+            assert!(!admits(&wrong), "{wrong:?}");
+        }
+        let args = DlqFilter {
+            partition: Some(64),
+            ..any()
+        };
+        assert!(Filter::new(&args, |topic| topic.name().to_owned()).is_err());
+    }
+}

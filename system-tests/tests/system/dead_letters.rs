@@ -1,0 +1,131 @@
+//! Dead letters are listed, and what can be mended is posted once more, without ever being sequenced twice.
+
+use anyhow::{Context as _, Result, ensure};
+use schemas::{
+    ConversationId, InboundPosition, Partition, UserId,
+    command::{Command, SendMessage},
+    dead_letter,
+};
+use serde_json::Value;
+use system_tests::{Servers, World, new_users, run, until};
+
+#[test]
+fn a_redrive_mends_what_it_can_and_doubles_nothing() {
+    run(Servers::Shared, async |world| {
+        let [from, to] = new_users();
+        let elsewhere = wrong_partition(from, to)?;
+        let stray = world
+            .events
+            .append_inbound(elsewhere, &message(from, to)?, &forged())
+            .await?;
+        let junk = world.events.append_inbound(elsewhere, b"junk", &[]).await?;
+        world.client.send(from, to, "taken", "one").await?;
+        let conflict = world.client.send(from, to, "taken", "another").await?;
+        for (position, reason) in [
+            (stray, "wrong-partition"),
+            (junk, "malformed"),
+            (conflict, "conflict"),
+        ] {
+            is_listed(world, position, reason).await?;
+        }
+
+        let planned = redrive(world, stray, &["--dry-run"]).await?;
+        ensure!(planned["redrive"]["fate"] == "would_post", "{planned}");
+        let items = world.client.history(from, to, &[conflict]).await?;
+        ensure!(items.len() == 1, "a dry run sent something: {items:?}");
+
+        let mended = redrive(world, stray, &[]).await?;
+        let outcome = &mended["redrive"]["outcome"];
+        ensure!(
+            outcome["state"] == "sequenced" && outcome["mid"] == 2,
+            "{mended}"
+        );
+        let again = redrive(world, stray, &[]).await?;
+        ensure!(again["redrive"]["fate"] == "already_sequenced", "{again}");
+        for hopeless in [junk, conflict] {
+            let left = redrive(world, hopeless, &[]).await?;
+            ensure!(left["redrive"]["fate"] == "left", "{left}");
+        }
+        let items = world.client.history(from, to, &[conflict]).await?;
+        let texts: Vec<&Value> = items.iter().map(|item| &item["msg"]).collect();
+        ensure!(texts == ["one", "stray"], "{items:?}");
+        world.audit([from, to]).await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    run(Servers::Shared, async |world| {
+        let absent = world.tidemark(&["dlq", "show", "1:999999"]).await?;
+        let absent = absent.expect(1)?;
+        ensure!(absent.stderr.contains("no dead letter at 1:999999"));
+        for wrong in [
+            ["--partition", "64"],
+            ["--reason", "boring"],
+            ["--since", "noon"],
+        ] {
+            let mut args = vec!["dlq", "list"];
+            args.extend(wrong);
+            world.tidemark(&args).await?.expect(2)?;
+        }
+        Ok(())
+    });
+}
+
+fn user(uid: i64) -> Result<UserId> {
+    Ok(uid.try_into()?)
+}
+
+/// Where the conversation does not belong.
+fn wrong_partition(from: i64, to: i64) -> Result<Partition> {
+    let right = Partition::of(ConversationId::direct(user(from)?, user(to)?));
+    let other = Partition::all().find(|partition| *partition != right);
+    other.context("there are 64")
+}
+
+fn message(from: i64, to: i64) -> Result<Vec<u8>> {
+    let send = SendMessage {
+        srcid: user(from)?,
+        destid: user(to)?,
+        client_msg_id: "stray".to_owned().try_into()?,
+        msg: "stray".to_owned(),
+    };
+    Ok(Command::Send(send).encode())
+}
+
+/// Headers that say what only a dead letter may say.
+fn forged() -> [dead_letter::Header; 2] {
+    [dead_letter::HEADER_OFFSET, dead_letter::HEADER_REASON]
+        .map(|name| (name.to_owned(), Some(b"7".to_vec())))
+}
+
+async fn is_listed(world: &World, original: InboundPosition, reason: &str) -> Result<()> {
+    let listed = async || {
+        let args = ["dlq", "list", "--reason", reason];
+        let letters = letters(world, original, &args).await;
+        match letters.map_err(|error| format!("{error:#}"))?.len() {
+            1 => Ok(()),
+            number => Err(format!("{number} letters")),
+        }
+    };
+    until(&format!("the {reason} letter of {original}"), listed).await
+}
+
+/// What a redrive of all letters of the original's partition says of this one.
+async fn redrive(world: &World, original: InboundPosition, more: &[&str]) -> Result<Value> {
+    let mut args = vec!["dlq", "redrive"];
+    args.extend(more);
+    let mut said = letters(world, original, &args).await?;
+    ensure!(said.len() == 1, "{said:?}");
+    said.pop().context("there is one")
+}
+
+async fn letters(world: &World, original: InboundPosition, args: &[&str]) -> Result<Vec<Value>> {
+    let partition = original.partition.to_string();
+    let mut args = args.to_vec();
+    args.extend(["--json", "--topic", "inbound", "--partition", &partition]);
+    let mut all = world.tidemark(&args).await?.expect(0)?.json_lines()?;
+    all.retain(|letter| letter["original"]["offset"] == original.offset);
+    Ok(all)
+}
