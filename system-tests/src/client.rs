@@ -161,6 +161,11 @@ impl Client {
         Ok(answer(self.http.get(url)).await?.body)
     }
 
+    pub(crate) async fn get_text(&self, port: u16, path: &str) -> Result<String> {
+        let url = format!("http://127.0.0.1:{port}{path}");
+        Ok(self.http.get(url).send().await?.text().await?)
+    }
+
     /// Asks query-api until it answers 200.
     ///
     /// # Errors

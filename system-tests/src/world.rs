@@ -92,10 +92,23 @@ impl World {
     /// # Errors
     /// There is no such service, or it does not answer.
     pub async fn get(&self, name: &str, path: &str) -> Result<Value> {
-        let services = self.services().clone();
+        self.client.get_json(self.port(name)?, path).await
+    }
+
+    /// The metrics of a service, in Prometheus' text format.
+    ///
+    /// # Errors
+    /// As [`World::get`].
+    pub async fn metrics(&self, name: &str) -> Result<String> {
+        self.client.get_text(self.port(name)?, "/metrics").await
+    }
+
+    fn port(&self, name: &str) -> Result<u16> {
+        let services = self.services();
         let service = services.iter().find(|service| service.name() == name);
-        let service = service.with_context(|| format!("{name} is no service"))?;
-        self.client.get_json(service.port, path).await
+        Ok(service
+            .with_context(|| format!("{name} is no service"))?
+            .port)
     }
 
     /// Starts those of the services that do not run, and waits until all are ready.

@@ -27,6 +27,8 @@ pub enum ProblemKind {
     UnsupportedMediaType,
     /// 429: the limit on work in progress is reached; nothing was done.
     TooManyRequests,
+    /// 431: request line and headers are larger than the limit.
+    HeadersTooLarge,
     /// 500: a defect of the server.
     Internal,
     /// 503: something that this call needs is down; nothing was done.
@@ -39,7 +41,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind there is.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::InvalidField,
         Self::InvalidJson,
         Self::InvalidProtobuf,
@@ -49,6 +51,7 @@ impl ProblemKind {
         Self::PayloadTooLarge,
         Self::UnsupportedMediaType,
         Self::TooManyRequests,
+        Self::HeadersTooLarge,
         Self::Internal,
         Self::Unavailable,
         Self::UnknownOutcome,
@@ -112,6 +115,11 @@ impl ProblemKind {
                 "/problems/too-many-requests",
                 "Too many requests",
                 StatusCode::TOO_MANY_REQUESTS,
+            ),
+            Self::HeadersTooLarge => (
+                "/problems/headers-too-large",
+                "Request line and headers too large",
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             ),
             Self::Internal => (
                 "/problems/internal",

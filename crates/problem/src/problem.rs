@@ -130,6 +130,14 @@ impl Problem {
         )
     }
 
+    /// 431: request line and headers have so many bytes, and may have `limit_bytes`.
+    pub fn headers_too_large(bytes: usize, limit_bytes: usize) -> Self {
+        Self::new(
+            ProblemKind::HeadersTooLarge,
+            format!("request line and headers have {bytes} bytes; must be {limit_bytes} at most"),
+        )
+    }
+
     /// 429: nothing was done; try again after this many seconds.
     pub fn too_many_requests(retry_after_s: u64) -> Self {
         Self::new(

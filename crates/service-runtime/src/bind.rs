@@ -16,7 +16,7 @@ pub struct HttpConfig {
     /// How long a connection may take to send the headers of its next request; an idle one is closed after this time, too.
     #[garde(range(min = 100, max = 600_000))]
     pub header_read_timeout_ms: u64,
-    /// About the most that request line and headers may take together; more is answered 431.
+    /// The most that request line and headers may take together; more is answered 431.
     #[garde(range(min = 8_192, max = 1_048_576))]
     pub max_header_bytes: usize,
     /// Connections served at a time; more wait in the system's queue.
@@ -29,7 +29,7 @@ impl Default for HttpConfig {
         Self {
             allow_non_loopback: false,
             header_read_timeout_ms: 30_000,
-            max_header_bytes: 64 * 1024,
+            max_header_bytes: 32 * 1024,
             max_connections: 4_096,
         }
     }

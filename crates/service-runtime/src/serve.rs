@@ -9,9 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use problem::Problem;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -34,6 +38,7 @@ pub async fn serve(
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let builder = connection_builder(http);
+    let router = router.layer(from_fn_with_state(http.max_header_bytes, limit_headers));
     let slots = Arc::new(Semaphore::new(http.max_connections));
     let connections = TaskTracker::new();
     loop {
@@ -59,8 +64,24 @@ fn connection_builder(http: &HttpConfig) -> http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(http.header_read_timeout_ms))
-        .max_buf_size(http.max_header_bytes);
+        // Beyond this hyper stops reading, and answers without a word. It reads bodies in pieces of this size, too.
+        .max_buf_size(2 * http.max_header_bytes);
     builder
+}
+
+/// hyper's own limit is on what it holds in one piece: headers that come quickly are let through at several times that.
+async fn limit_headers(State(limit): State<usize>, request: Request, next: Next) -> Response {
+    let of_headers = request.headers().iter();
+    // As on the wire: `name: value` and the end of a line.
+    let headers: usize = of_headers
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let uri = request.uri();
+    let bytes = headers + uri.path().len() + uri.query().map_or(0, str::len);
+    if bytes > limit {
+        return Problem::headers_too_large(bytes, limit).into_response();
+    }
+    next.run(request).await
 }
 
 /// The next connection, once there is a slot for it.

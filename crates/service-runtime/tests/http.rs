@@ -184,6 +184,24 @@ async fn headers_may_not_be_endless() {
 }
 
 #[tokio::test]
+async fn headers_above_the_limit_are_named() {
+    let server = Server::start(Router::new(), HttpConfig::default()).await;
+    let url = format!("http://{}/", server.addr);
+    let ask = async |bytes: usize| {
+        let value = "x".repeat(bytes);
+        let asked = Client::new().get(&url).header("x-long", value).send();
+        asked.await.unwrap()
+    };
+    assert_eq!(ask(30 * 1024).await.status(), StatusCode::NOT_FOUND);
+    let answer = ask(32 * 1024).await;
+    assert_eq!(answer.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let problem: serde_json::Value = answer.json().await.unwrap();
+    assert_eq!(problem["type"], "/problems/headers-too-large");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.ends_with("must be 32768 at most"), "{detail}");
+}
+
+#[tokio::test]
 async fn connections_beyond_the_limit_wait_for_a_slot() {
     let http = HttpConfig {
         max_connections: 1,

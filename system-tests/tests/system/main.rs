@@ -1,5 +1,6 @@
 //! One theme a file; see the crate's README.
 
+mod alerts;
 mod batches;
 mod broker_fenced;
 mod command_line;
