@@ -111,6 +111,15 @@ impl EventLog {
         Ok(InboundPosition { partition, offset })
     }
 
+    /// Appends a value to any topic, as anyone could who reaches Kafka.
+    ///
+    /// # Errors
+    /// Kafka does not take it.
+    pub async fn append_raw(&self, topic: Topic, partition: Partition, value: &[u8]) -> Result<()> {
+        self.append(topic, partition, None, value, &[]).await?;
+        Ok(())
+    }
+
     async fn append(
         &self,
         topic: Topic,

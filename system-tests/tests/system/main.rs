@@ -11,6 +11,7 @@ mod killed_services;
 mod mariadb_away;
 mod one_id;
 mod one_process;
+mod poison;
 mod real_input;
 mod records_lost;
 mod redis_flushed;
