@@ -8,7 +8,7 @@ TIDEMARK := $(TARGET_DIR)/release/tidemark
 TEST_FEATURES := --features native-stack/docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test fmt lint ci release toolchain
+.PHONY: help demo up down clean test chaos fmt lint ci release toolchain
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ clean: ## stop everything and drop its data
 test: toolchain ## run all tests against servers of their own
 	@cargo build --locked --package tidemark $(TEST_FEATURES)
 	@$(TARGET_DIR)/debug/tidemark stack exec -- cargo test --locked --workspace $(TEST_FEATURES)
+
+chaos: toolchain ## strike a cluster with faults for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n
+	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
+	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS))
 
 fmt: toolchain ## format the sources
 	@cargo fmt --all

@@ -22,9 +22,9 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    pub(crate) fn new(kafka_port: u16) -> Result<Self> {
+    pub(crate) fn new(brokers: String) -> Result<Self> {
         let config = KafkaConfig {
-            brokers: format!("127.0.0.1:{kafka_port}"),
+            brokers,
             ..KafkaConfig::default()
         };
         Ok(Self {

@@ -1,12 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod audit;
+pub mod chaos;
 mod circle;
 mod client;
 mod events;
 mod kept_logs;
 mod load;
 mod model;
+mod passage;
 mod patience;
 mod program;
 mod redis;

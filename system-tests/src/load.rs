@@ -57,12 +57,18 @@ impl Load {
         }
     }
 
+    /// How many posts were accepted so far.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.counters.accepted.load(Ordering::Relaxed)
+    }
+
     /// Waits until so many posts more are accepted.
     ///
     /// # Errors
     /// A circle has failed, or nothing is accepted.
     pub async fn grows_by(&mut self, posts: u64) -> Result<()> {
-        let accepted = self.counters.accepted.load(Ordering::Relaxed);
+        let accepted = self.accepted();
         self.reaches("accepted posts", accepted + posts, |counters| {
             &counters.accepted
         })
@@ -133,6 +139,12 @@ impl Settled {
         self.circles.iter().flat_map(Circle::users).collect()
     }
 
+    /// How many messages were accepted.
+    #[must_use]
+    pub fn message_count(&self) -> usize {
+        self.circles.iter().map(Circle::message_count).sum()
+    }
+
     /// Compares what every user sees with the models: the counts on both classes, and every message of every
     /// conversation, once and in order.
     ///
@@ -153,7 +165,7 @@ impl Settled {
     pub async fn judge(&self, world: &World) -> Result<()> {
         self.verify().await?;
         let audited = world.audit(self.users()).await?;
-        let messages: usize = self.circles.iter().map(Circle::message_count).sum();
+        let messages = self.message_count();
         if audited.compared("messages") < messages as u64 {
             bail!("the audit compared fewer messages than the {messages} that were accepted");
         }

@@ -9,20 +9,20 @@ use tokio::{process::Command, time::timeout};
 /// No command takes longer.
 const LONGEST: Duration = Duration::from_secs(180);
 
-/// Where the program is: `target/<profile>/tidemark`, for a test in `target/<profile>/deps`.
+/// Where the program is: `target/<profile>/tidemark`, for this crate's program there or a test in its `deps`.
 ///
 /// # Errors
 /// It is not there; the error names the command that builds it.
 pub fn path() -> Result<PathBuf> {
-    let test = env::current_exe().context("this test has no path")?;
-    let profile = test.ancestors().nth(2).context("this test has no folder")?;
-    let program = profile.join("tidemark");
-    ensure!(
-        program.is_file(),
-        "{} is missing: `cargo build --package tidemark` builds it (`make test` does that first)",
-        program.display()
-    );
-    Ok(program)
+    let this = env::current_exe().context("this process has no path")?;
+    let beside = this.ancestors().skip(1).take(2);
+    let mut programs = beside.map(|folder| folder.join("tidemark"));
+    programs.find(|program| program.is_file()).with_context(|| {
+        format!(
+            "there is no tidemark near {}: `cargo build --package tidemark` builds it (`make test` does that first)",
+            this.display()
+        )
+    })
 }
 
 /// What a command said, and how it ended.

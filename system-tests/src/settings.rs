@@ -6,18 +6,40 @@ use anyhow::{Context as _, Result};
 use native_stack::{Ports, StackConfig};
 
 /// How a world differs from the usual one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// `section.key=value`, over the configuration file, for services and commands.
     pub overrides: &'static [&'static str],
     /// Leave the services to the test.
     pub without_services: bool,
+    /// How many brokers: 1, or 3 with as many copies of every topic.
+    pub kafka_nodes: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Settings {
+    /// All services, with one broker.
+    pub const USUAL: Self = Self {
+        overrides: &[],
+        without_services: false,
+        kafka_nodes: 1,
+    };
 }
 
 /// Writes the configuration file that the services and commands of a world share, and gives their arguments.
-pub(crate) fn write(settings: &Settings, stack: &StackConfig) -> Result<Vec<String>> {
+pub(crate) fn write(
+    settings: &Settings,
+    stack: &StackConfig,
+    brokers: &str,
+) -> Result<Vec<String>> {
     let path = stack.run_dir.join("tidemark.toml");
-    fs::write(&path, text(stack)).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::write(&path, text(stack, brokers))
+        .with_context(|| format!("cannot write {}", path.display()))?;
     let path = path.to_str().context("a path is no text")?;
     let mut args = vec!["--config".to_owned(), path.to_owned()];
     for setting in settings.overrides {
@@ -27,7 +49,8 @@ pub(crate) fn write(settings: &Settings, stack: &StackConfig) -> Result<Vec<Stri
 }
 
 /// What the defaults leave to periods of many seconds happens soon, so that no test waits for it.
-fn text(stack: &StackConfig) -> String {
+fn text(stack: &StackConfig, brokers: &str) -> String {
+    let replication = stack.kafka_nodes.min(3);
     let run_dir = stack.run_dir.display();
     let Ports {
         ingest,
@@ -43,7 +66,8 @@ fn text(stack: &StackConfig) -> String {
     format!(
         r#"
 [kafka]
-brokers = "127.0.0.1:{kafka}"
+brokers = "{brokers}"
+replication = {replication}
 
 [redis]
 url = "redis://127.0.0.1:{redis}"

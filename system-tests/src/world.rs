@@ -55,18 +55,20 @@ impl World {
     async fn start_servers_only(settings: &Settings) -> Result<Self> {
         let config = StackConfig {
             service_program: Some(program::path()?),
+            kafka_nodes: settings.kafka_nodes,
             ..StackConfig::default()
         };
         let starting = move || FreshServers::start_with(&config);
         let servers = tokio::task::spawn_blocking(starting).await??;
         let stack = servers.stack().config();
-        let config = settings::write(settings, stack)?;
+        let brokers = servers.endpoints().kafka_brokers;
+        let config = settings::write(settings, stack, &brokers)?;
         let ports = &stack.ports;
         Ok(Self {
             services: Mutex::new(Service::firsts(ports, &config)?),
             client: Client::new(ports.ingest, ports.query_api)?,
             redis: Redis { port: ports.redis },
-            events: EventLog::new(ports.kafka)?,
+            events: EventLog::new(brokers)?,
             config,
             servers: Arc::new(servers),
         })

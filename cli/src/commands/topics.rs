@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use event_log::Admin;
+use event_log::{Admin, TopicDifference};
 
 use crate::{args::ApplyOrDiff, failure, handles::Handles};
 
@@ -10,23 +10,36 @@ pub(super) async fn run(
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let admin = Admin::new(&handles.kafka()?)?;
-    let (differences, verb) = match command {
-        ApplyOrDiff::Apply => (admin.apply().await?, "changed"),
-        ApplyOrDiff::Diff => (admin.diff().await?, "differs"),
+    // What was applied is not asked for again: another broker may not have heard of it yet.
+    let (changed, left): (Vec<_>, Vec<_>) = match command {
+        ApplyOrDiff::Apply => {
+            let differences = admin.apply().await?.into_iter();
+            differences.partition(TopicDifference::can_be_changed)
+        }
+        ApplyOrDiff::Diff => (Vec::new(), admin.diff().await?),
     };
-    let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    let lines = |differences: &[TopicDifference]| -> Vec<String> {
+        differences.iter().map(ToString::to_string).collect()
+    };
+    let (changed, left) = (lines(&changed), lines(&left));
     if json {
-        println!("{}", serde_json::json!({ verb: lines }));
-    } else if lines.is_empty() {
+        println!(
+            "{}",
+            serde_json::json!({ "changed": changed, "differs": left })
+        );
+    } else if changed.is_empty() && left.is_empty() {
         println!("the topics are as declared");
     } else {
-        for line in &lines {
-            println!("topic {line} ({verb})");
+        for line in &changed {
+            println!("topic {line} (changed)");
+        }
+        for line in &left {
+            println!("topic {line} (differs)");
         }
     }
-    let left = match command {
-        ApplyOrDiff::Apply => !admin.diff().await?.is_empty(),
-        ApplyOrDiff::Diff => !lines.is_empty(),
-    };
-    Ok(ExitCode::from(if left { failure::NEGATIVE } else { 0 }))
+    Ok(ExitCode::from(if left.is_empty() {
+        0
+    } else {
+        failure::NEGATIVE
+    }))
 }

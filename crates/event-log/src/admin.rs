@@ -48,6 +48,14 @@ pub enum TopicDifference {
     },
 }
 
+impl TopicDifference {
+    /// Whether [`Admin::apply`] does away with it.
+    #[must_use]
+    pub fn can_be_changed(&self) -> bool {
+        !matches!(self, Self::Partitions { .. })
+    }
+}
+
 impl fmt::Display for TopicDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -124,7 +132,7 @@ impl Admin {
     }
 
     /// Creates what is missing and sets what differs; answers what it changed, once every partition has a leader.
-    /// What cannot be changed is left, and a following [`Self::diff`] still names it.
+    /// What [cannot be changed](TopicDifference::can_be_changed) is among them, and left as it is.
     ///
     /// # Errors
     /// [`KafkaFault`] where the cluster does not answer or refuses.

@@ -21,8 +21,8 @@ use system_tests::{Servers, Settings, run, until};
 use tokio::sync::oneshot;
 
 const WITHOUT_SERVICES: Settings = Settings {
-    overrides: &[],
     without_services: true,
+    ..Settings::USUAL
 };
 
 #[test]

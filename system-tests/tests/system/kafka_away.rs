@@ -10,7 +10,7 @@ const SHORT: Settings = Settings {
         "ingest.message_timeout_ms=1000",
         "ingest.request_deadline_ms=1500",
     ],
-    without_services: false,
+    ..Settings::USUAL
 };
 
 #[test]

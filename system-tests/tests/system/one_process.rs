@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use system_tests::{Device, Servers, Settings, World, new_users, program, run, until};
 
 const SERVERS_ONLY: Settings = Settings {
-    overrides: &[],
     without_services: true,
+    ..Settings::USUAL
 };
 
 #[test]

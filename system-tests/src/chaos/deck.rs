@@ -1,0 +1,50 @@
+//! Every fault as often as any other, in an order that the seed decides.
+
+use rand::{rngs::StdRng, seq::SliceRandom as _};
+
+use super::Fault;
+
+pub(super) struct Deck {
+    all: Vec<Fault>,
+    left: Vec<Fault>,
+}
+
+impl Deck {
+    /// Of one fault or more.
+    pub(super) fn new(faults: &[Fault]) -> Self {
+        Self {
+            all: faults.to_vec(),
+            left: Vec::new(),
+        }
+    }
+
+    pub(super) fn draw(&mut self, rng: &mut StdRng) -> Fault {
+        if self.left.is_empty() {
+            self.left.clone_from(&self.all);
+            self.left.shuffle(rng);
+        }
+        self.left.pop().expect("there is a fault to draw")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng as _;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_decides_the_order_and_each_fault_comes_once_a_round() {
+        let drawn = |seed| {
+            let (mut deck, mut rng) = (Deck::new(&Fault::ALL), StdRng::seed_from_u64(seed));
+            (0..2 * Fault::ALL.len())
+                .map(|_| deck.draw(&mut rng))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
+        let mut first_round = drawn(1)[..Fault::ALL.len()].to_vec();
+        first_round.sort_unstable();
+        assert_eq!(first_round, Fault::ALL);
+    }
+}
