@@ -57,6 +57,7 @@ impl<R: MergedRow> State<R> {
 
 impl<R: MergedRow> Database<R> {
     pub(crate) fn new(place: Place) -> Self {
+        metrics::set_aside(place.shard, false);
         Self {
             place,
             state: State::in_use(),

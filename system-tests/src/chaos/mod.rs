@@ -80,10 +80,12 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
         }
         self.world.all_partitions_pass().await?;
         (self.say)("the cluster is up, with two processes of every service");
-        self.measure_calm().await?;
         let begun = Instant::now();
         while begun.elapsed() < self.options.length {
             let mut load = Load::start(self.world, CIRCLES);
+            load.grows_by(BETWEEN).await?;
+            // What a recovery is compared with.
+            self.recover(None, &load, load.accepted()).await?;
             for _ in 0..ROUND {
                 if begun.elapsed() < self.options.length {
                     self.strike(&mut load).await?;
@@ -101,34 +103,27 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
         Ok(self.report)
     }
 
-    /// What recovery is compared with: the same messages under the same load, and no fault.
-    async fn measure_calm(&mut self) -> Result<()> {
-        let mut load = Load::start(self.world, CIRCLES);
-        load.grows_by(BETWEEN).await?;
-        let begun = Instant::now();
-        self.world.all_partitions_pass().await?;
-        self.report.calm(begun.elapsed());
-        load.settle().await?.judge(self.world).await
-    }
-
     async fn strike(&mut self, load: &mut Load) -> Result<()> {
         let fault = self.deck.draw(&mut self.rng);
         load.grows_by(BETWEEN).await?;
         let before = load.accepted();
-        let what = fault.name();
-        fault
-            .strike(self.world, load, &mut self.rng)
-            .await
-            .with_context(|| format!("during {what}"))?;
+        let struck = fault.strike(self.world, load, &mut self.rng).await;
+        struck.with_context(|| format!("during {}", fault.name()))?;
+        self.recover(Some(fault), load, before).await
+    }
+
+    /// Waits until everything passes; `before` posts were accepted when the fault began.
+    async fn recover(&mut self, fault: Option<Fault>, load: &Load, before: u64) -> Result<()> {
+        let name = fault.map_or("no fault", Fault::name);
         let healed = Instant::now();
         let passing = self.world.all_partitions_pass().await;
-        passing.with_context(|| format!("after {what}"))?;
+        passing.with_context(|| format!("after {name}"))?;
         let strike = Strike {
             accepted: load.accepted() - before,
             recovered_in: healed.elapsed(),
         };
         (self.say)(&format!(
-            "{what}: {} posts accepted meanwhile, all partitions pass {:.1} s after it",
+            "{name}: {} posts accepted meanwhile, all partitions pass {:.1} s after it",
             strike.accepted,
             strike.recovered_in.as_secs_f64()
         ));

@@ -16,19 +16,14 @@ pub struct Strike {
 /// A run without a difference: one that has any ends with an error instead.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    strikes: BTreeMap<Fault, Vec<Strike>>,
+    strikes: BTreeMap<Option<Fault>, Vec<Strike>>,
     judgements: u64,
     messages: usize,
-    calm: Duration,
 }
 
 impl Report {
-    /// How long the messages of a recovery take without a fault.
-    pub(super) fn calm(&mut self, took: Duration) {
-        self.calm = took;
-    }
-
-    pub(super) fn struck(&mut self, fault: Fault, strike: Strike) {
+    /// `None` for no fault at all, which the others are compared with.
+    pub(super) fn struck(&mut self, fault: Option<Fault>, strike: Strike) {
         self.strikes.entry(fault).or_default().push(strike);
     }
 
@@ -54,7 +49,8 @@ impl fmt::Display for Report {
             times.sort_by(f64::total_cmp);
             let median = times[times.len() / 2];
             let worst = times.last().copied().unwrap_or_default();
-            let (name, number) = (fault.name(), strikes.len());
+            let name = fault.map_or("(none)", Fault::name);
+            let number = strikes.len();
             writeln!(
                 f,
                 "| {name} | {number} | {accepted} | {median:.1} s | {worst:.1} s |"
@@ -63,11 +59,8 @@ impl fmt::Display for Report {
         let Self {
             messages,
             judgements,
-            calm,
             ..
         } = self;
-        let calm = calm.as_secs_f64();
-        writeln!(f, "| (none) | 1 | | {calm:.1} s | {calm:.1} s |")?;
         write!(
             f,
             "\n{messages} acknowledged messages in {judgements} judgements: 0 lost, 0 doubled, 0 gaps, 0 differences in the audit"
