@@ -64,7 +64,8 @@ impl Needed {
     /// What `marks` have not reached.
     pub(crate) fn beyond(&self, marks: &Marks) -> Self {
         let missing = |(partition, need): (&Partition, &SrcMark)| {
-            let reached = marks.0.get(partition).is_some_and(|mark| mark >= need);
+            let reached = marks.0.get(partition);
+            let reached = reached.is_some_and(|mark| mark.reaches(*need));
             (!reached).then_some((*partition, *need))
         };
         Self(self.0.iter().filter_map(missing).collect())
@@ -168,14 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_reaches_in_its_epoch_or_a_later_one() {
+    fn a_mark_of_a_later_epoch_shows_that_the_position_is_of_that_one() {
         let need = needed(&["3:7"], 1);
         for (mark, missing) in [
             (marks(&[(3, 1, 6)]), "3:7"),
             (marks(&[(3, 0, 700)]), "3:7"),
             (marks(&[(4, 1, 7)]), "3:7"),
             (marks(&[(3, 1, 7)]), ""),
-            (marks(&[(3, 2, -1)]), ""),
+            (marks(&[(3, 2, -1)]), "3:7"),
+            (marks(&[(3, 2, 7)]), ""),
         ] {
             assert_eq!(need.beyond(&mark).to_string(), missing, "{mark:?}");
         }

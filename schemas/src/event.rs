@@ -20,6 +20,15 @@ pub struct SrcMark {
 }
 
 impl SrcMark {
+    /// Whether a store with this mark reflects the record at `position`. Positions name no epoch and are of the current one: a mark of
+    /// a later epoch than the position was taken for shows that the current one is no earlier than the mark's.
+    #[must_use]
+    pub fn reaches(self, position: Self) -> bool {
+        self.epoch >= position.epoch && self.offset >= position.offset
+    }
+}
+
+impl SrcMark {
     /// Before everything.
     pub const START: Self = Self {
         epoch: 0,

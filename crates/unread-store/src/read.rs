@@ -140,8 +140,9 @@ impl Connection {
             marks.push((partition, mark.ok_or(UnreadError::NotReady)?));
         }
         let (_, first) = marks.remove(0);
-        let reached =
-            |(need, (_, mark)): (&(Partition, SrcMark), &(Partition, Mark))| mark.src >= need.1;
+        let reached = |(need, (_, mark)): (&(Partition, SrcMark), &(Partition, Mark))| {
+            mark.src.reaches(need.1)
+        };
         Ok(FreshView {
             reached: needed.iter().zip(&marks).all(reached),
             view: view(state.filter(|state| state.generation == first.generation)),
