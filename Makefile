@@ -8,10 +8,10 @@ TIDEMARK := $(TARGET_DIR)/release/tidemark
 TEST_FEATURES := --features native-stack/docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test chaos fmt lint ci release toolchain
+.PHONY: help demo up down clean test chaos pressure sabotage fmt lint ci release toolchain openssl
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: release ## set up what is missing, start everything, load real messages, audit, show the result
 	@$(TIDEMARK) demo
@@ -33,6 +33,13 @@ chaos: toolchain ## strike a cluster with faults for MINUTES=10, of FAULTS=a,b o
 	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
 	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS))
 
+pressure: release ## take MariaDB, then Redis away for SECONDS=600 at RATE=2000 messages a second, and measure
+	@cargo build --locked --release --package system-tests --bins
+	@$(TARGET_DIR)/release/pressure $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE))
+
+sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
+	@system-tests/sabotage/run $(ONLY)
+
 fmt: toolchain ## format the sources
 	@cargo fmt --all
 
@@ -50,3 +57,9 @@ release: toolchain
 toolchain:
 	@command -v cargo >/dev/null || { echo 'cargo is missing: install Rust from https://rustup.rs' >&2; exit 1; }
 	@command -v cc >/dev/null && command -v c++ >/dev/null || { echo 'a C and C++ compiler is missing: apt-get install build-essential' >&2; exit 1; }
+	@pkg-config --exists libssl 2>/dev/null || $(MAKE) --no-print-directory openssl
+
+# librdkafka's TLS is OpenSSL's.
+openssl:
+	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo 'the headers of OpenSSL are missing: apt-get install libssl-dev pkg-config' >&2; exit 1; }
+	@sh compose/native/apt-install.sh libssl-dev pkg-config

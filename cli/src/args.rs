@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use message_store::Month;
 use schemas::{
-    ConversationId, DeviceClass, InboundPosition, TimestampMs, UserId, dead_letter::Reason,
-    topics::Topic,
+    ConversationId, DeviceClass, InboundPosition, Partition, TimestampMs, UserId,
+    dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
+
+use crate::{credentials::Credentials, key_args::KeyCommand, up_to::UpTo};
 
 /// A message backend for instant messaging whose only source of truth is Kafka
 #[derive(Debug, Parser)]
@@ -19,6 +22,8 @@ pub(crate) struct Args {
     /// Print JSON for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) credentials: Credentials,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -48,6 +53,9 @@ pub(crate) enum Command {
     /// The databases and tables
     #[command(subcommand)]
     Db(DbCommand),
+    /// The months of messages in MySQL
+    #[command(subcommand)]
+    Partitions(PartitionsCommand),
     /// The epoch of the inbound log
     #[command(subcommand)]
     Epoch(EpochCommand),
@@ -75,8 +83,14 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Compare every projection with the log
     Audit(AuditArgs),
+    /// Build what projections keep anew, from the log, beside the live data; then switch
+    #[command(subcommand)]
+    Rebuild(RebuildCommand),
     /// Measure the running stack: rates per stage and send→readable latencies
     Measure(MeasureArgs),
+    /// The keys of services
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// The configuration in force
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -119,13 +133,40 @@ pub(crate) enum ApplyOrDiff {
 pub(crate) enum DbCommand {
     /// Create or bring up to date databases, tables and months
     Apply,
+    /// Go on without records of chat.events that were deleted before they were stored: for when projector-mysql ends and
+    /// says so. Without --yes it only shows them
+    SkipDeleted {
+        /// Do it
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PartitionsCommand {
+    /// List them, over all tables
+    List,
+    /// Drop old ones with all their messages, for good: a rebuild does not bring them back
+    Drop {
+        /// The first month that stays, as 2026-11
+        #[arg(long)]
+        before: Month,
+        /// Do it; without this, only say what would go
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EpochCommand {
     /// Go on with chat.inbound as it is now: for when a sequencer halts because it went back or lost records, and
-    /// says so. Every sequencer must be stopped
-    Raise,
+    /// says so. Every sequencer must be stopped. Nothing that chat.events shows to be sequenced is sequenced again
+    Raise {
+        /// Where no retained record of a partition is known from chat.events, as in a topic created anew, sequence all of them.
+        /// Those that were sequenced longer ago than the dedup window would be doubled
+        #[arg(long)]
+        from_the_beginning: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -170,7 +211,7 @@ pub(crate) struct RedriveArgs {
     pub(crate) dry_run: bool,
 }
 
-fn time(text: &str) -> Result<TimestampMs, String> {
+pub(crate) fn time(text: &str) -> Result<TimestampMs, String> {
     crate::times::parse(text).ok_or_else(|| "must be a time like 2026-11-21T08:00:00Z".to_owned())
 }
 
@@ -197,27 +238,6 @@ pub(crate) struct SendArgs {
     /// Wait until it is readable
     #[arg(long)]
     pub(crate) wait: bool,
-}
-
-/// Up to where a user has read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UpTo {
-    Latest,
-    Message(i64),
-}
-
-impl std::str::FromStr for UpTo {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "latest" => Ok(Self::Latest),
-            _ => text
-                .parse()
-                .map(Self::Message)
-                .map_err(|_| "must be a mid or `latest`".to_owned()),
-        }
-    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -351,6 +371,32 @@ pub(crate) struct AuditArgs {
     pub(crate) wait_s: u64,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum RebuildCommand {
+    /// The counts in Redis, of all users who have contacts
+    Unread(RebuildArgs),
+    /// Read positions, by conversation
+    Reads(RebuildArgs),
+    /// Messages, by conversation
+    Messages(RebuildArgs),
+    /// Conversation lists, by user
+    Contacts(RebuildArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RebuildArgs {
+    /// Only the table with this number; of Redis, users with uid mod 64 = this
+    #[arg(long, short, value_parser = partition)]
+    pub(crate) partition: Option<Partition>,
+}
+
+fn partition(text: &str) -> Result<Partition, String> {
+    let number: Option<i64> = text.parse().ok();
+    number
+        .and_then(|number| number.try_into().ok())
+        .ok_or_else(|| "must be a number from 0 to 63".to_owned())
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// The messages to load
@@ -383,15 +429,5 @@ mod tests {
             let error = Args::try_parse_from(&refused).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{refused:?}");
         }
-    }
-
-    #[test]
-    fn latest_is_a_place_to_have_read_up_to() {
-        assert_eq!("latest".parse(), Ok(UpTo::Latest));
-        assert_eq!("42".parse(), Ok(UpTo::Message(42)));
-        let mut line = vec!["tidemark", "ack", "1", "2", "pc"];
-        assert!(Args::try_parse_from(&line).is_ok());
-        line.push("latest");
-        assert!(Args::try_parse_from(&line).is_ok());
     }
 }

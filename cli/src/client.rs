@@ -1,10 +1,14 @@
 //! The HTTP side of commands: what any producer or reader could do.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::Context as _;
-use reqwest::{Response, StatusCode};
+use reqwest::{
+    Certificate, Response, StatusCode,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+};
 use serde_json::Value;
+use service_runtime::Secret;
 
 use crate::failure::Failure;
 
@@ -19,13 +23,43 @@ pub(crate) struct Client {
     pub(crate) query: String,
 }
 
+fn credentials(token: Option<&Secret>) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
+        bearer.set_sensitive(true);
+        headers.insert(AUTHORIZATION, bearer);
+    }
+    Ok(headers)
+}
+
+fn authorities(file: &Path) -> anyhow::Result<Vec<Certificate>> {
+    let pem = std::fs::read(file).context("client.tls_ca cannot be read")?;
+    Certificate::from_pem_bundle(&pem).with_context(|| {
+        format!(
+            "client.tls_ca: {} has no certificates in PEM",
+            file.display()
+        )
+    })
+}
+
 impl Client {
-    /// With the bases of paths, without a slash at the end.
-    pub(crate) fn new(ingest: String, query: String) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder()
+    /// With the bases of paths, without a slash at the end, what is needed to be let in there, and whose certificates are
+    /// believed where that is not what the system believes.
+    pub(crate) fn new(
+        ingest: String,
+        query: String,
+        token: Option<&Secret>,
+        tls_ca: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let mut http = reqwest::Client::builder()
             .no_proxy()
-            .connect_timeout(Duration::from_secs(3))
-            .build()?;
+            .default_headers(credentials(token)?)
+            .connect_timeout(Duration::from_secs(3));
+        if let Some(file) = tls_ca {
+            http = http.tls_certs_only(authorities(file)?);
+        }
+        let http = http.build()?;
         Ok(Self {
             http,
             ingest,
@@ -90,10 +124,13 @@ fn sent(outcome: reqwest::Result<Response>, url: &str) -> Result<Response, Failu
         if error.is_timeout() {
             Failure::Timeout(format!("{url} did not answer in time"))
         } else {
-            Failure::Unreachable(format!(
-                "{url} cannot be reached ({}); `make up` starts the local stack",
-                root_cause(&error)
-            ))
+            let cause = root_cause(&error);
+            let hint = if cause.contains("certificate") {
+                "client.tls_ca names who may sign its certificate"
+            } else {
+                "`make up` starts the local stack"
+            };
+            Failure::Unreachable(format!("{url} cannot be reached ({cause}); {hint}"))
         }
     })
 }
@@ -127,6 +164,9 @@ fn refused(status: StatusCode, body: &str) -> Failure {
     let mut line = format!("{status}: {}", text("title"));
     if !text("detail").is_empty() {
         line = format!("{line}: {}", text("detail"));
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        line.push_str(" (commands take it from --token-file or TIDEMARK_TOKEN)");
     }
     match status {
         StatusCode::GATEWAY_TIMEOUT => Failure::Timeout(line),

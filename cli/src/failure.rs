@@ -7,7 +7,10 @@ use audit::AuditError;
 use event_log::KafkaFault;
 use message_store::StoreError;
 use native_stack::StackError;
-use service_runtime::{ConfigError, WorkerFailed};
+use projection::SinkError;
+use rebuild::RebuildError;
+use service_runtime::{ConfigError, WorkerFailed, with_causes};
+use unread_rebuild::UnreadRebuildError;
 use unread_store::UnreadError;
 
 /// The command ran, and the answer is no: a difference, a record that is not there.
@@ -37,7 +40,7 @@ pub(crate) enum Failure {
 /// Says why the command failed, unless the log has said it, and gives the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if !error.is::<WorkerFailed>() {
-        eprintln!("tidemark: {error:#}");
+        eprintln!("tidemark: {}", with_causes(error));
     }
     ExitCode::from(code(error))
 }
@@ -48,6 +51,9 @@ fn code(error: &anyhow::Error) -> u8 {
     }
     if let Some(error) = error.downcast_ref() {
         return of_audit(error);
+    }
+    if let Some(error) = error.downcast_ref() {
+        return of_rebuild(error);
     }
     if error.is::<KafkaFault>() {
         return UNREACHABLE;
@@ -82,11 +88,31 @@ fn of_audit(error: &AuditError) -> u8 {
     }
 }
 
+fn of_rebuild(error: &RebuildError) -> u8 {
+    match error {
+        RebuildError::Kafka(_) | RebuildError::Sink(SinkError::Transient(_)) => UNREACHABLE,
+        RebuildError::Store(error) => of_mysql(error),
+        RebuildError::Redis(error) => of_redis(error),
+        RebuildError::Audit(error) => of_audit(error),
+        RebuildError::Unread(UnreadRebuildError::Transient(_)) => UNREACHABLE,
+        RebuildError::NotSwitched(_) | RebuildError::Unread(UnreadRebuildError::TimedOut) => {
+            TIMEOUT
+        }
+        RebuildError::Busy { .. }
+        | RebuildError::Beheaded { .. }
+        | RebuildError::LogWentBack { .. }
+        | RebuildError::Wrong(_)
+        | RebuildError::Contacts(_)
+        | RebuildError::Sink(_)
+        | RebuildError::Unread(UnreadRebuildError::Fatal(_)) => NEGATIVE,
+    }
+}
+
 fn of_redis(error: &UnreadError) -> u8 {
     match error {
         UnreadError::Transient(_) | UnreadError::Broken | UnreadError::NotReady => UNREACHABLE,
         UnreadError::MarksMoved | UnreadError::Malformed { .. } => NEGATIVE,
-        UnreadError::Url(_) => CONFIG,
+        UnreadError::Url(_) | UnreadError::Tls(_) => CONFIG,
     }
 }
 
@@ -110,6 +136,7 @@ fn of_stack(error: &StackError) -> u8 {
         | StackError::Exited { .. }
         | StackError::WouldNotDie { .. }
         | StackError::CommandFailed { .. }
+        | StackError::NoSettableClocks
         | StackError::Container { .. }
         | StackError::Io { .. } => NEGATIVE,
     }

@@ -6,7 +6,7 @@ use event_log::KafkaConfig;
 use ingest::IngestConfig;
 use message_store::{MessageStore, MySqlConfig};
 use query_api::QueryApiConfig;
-use service_runtime::ConfigSource;
+use service_runtime::{ConfigSource, HttpConfig};
 use tokio::{
     net::TcpStream,
     time::{Instant, sleep, timeout},
@@ -16,6 +16,7 @@ use unread_store::{Node, RedisConfig};
 use crate::{
     client::Client,
     client_config::{self, ClientConfig},
+    credentials::Credentials,
     failure::Failure,
 };
 
@@ -27,6 +28,7 @@ const CONNECT_AGAIN: Duration = Duration::from_millis(250);
 /// The configuration, opened where a command needs it.
 pub(crate) struct Handles {
     pub(crate) source: ConfigSource,
+    pub(crate) credentials: Credentials,
 }
 
 impl Handles {
@@ -66,9 +68,11 @@ impl Handles {
         let client: ClientConfig = self.source.section("client")?;
         let ingest: IngestConfig = self.source.section("ingest")?;
         let query: QueryApiConfig = self.source.section("query_api")?;
-        let ingest = client_config::base(client.ingest_url.as_deref(), ingest.listen);
-        let query = client_config::base(client.query_url.as_deref(), query.listen);
-        Client::new(ingest, query)
+        let http: HttpConfig = self.source.section("http")?;
+        let ingest = client_config::base(client.ingest_url.as_deref(), ingest.listen, &http);
+        let query = client_config::base(client.query_url.as_deref(), query.listen, &http);
+        let token = self.credentials.token()?;
+        Client::new(ingest, query, token.as_ref(), client.tls_ca.as_deref())
     }
 }
 

@@ -8,14 +8,17 @@ mod args;
 mod client;
 mod client_config;
 mod commands;
+mod credentials;
 mod decoder;
 mod failure;
 mod handles;
 mod input;
+mod key_args;
 mod listeners;
 mod posting;
 mod stages;
 mod times;
+mod up_to;
 
 use std::process::ExitCode;
 

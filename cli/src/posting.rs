@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 
-/// How often lines that may succeed later are posted again.
+/// How often lines that may succeed later are posted again where none of them does.
 const ATTEMPTS: u32 = 20;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -68,14 +68,17 @@ pub(crate) async fn post(
     for (start, chunk) in (0..).step_by(batch.max(1)).zip(lines.chunks(batch.max(1))) {
         let mut open: Vec<(usize, &String)> = (start + 1..).zip(chunk).collect();
         let mut pause = FIRST_PAUSE;
-        for attempt in 1.. {
+        let mut in_vain = 0;
+        loop {
+            let before = open.len();
             open = post_once(client, open, &mut posted, &mut progress).await?;
             if open.is_empty() {
                 break;
             }
+            in_vain = if open.len() < before { 0 } else { in_vain + 1 };
             anyhow::ensure!(
-                attempt < ATTEMPTS,
-                "{} lines were not taken after {ATTEMPTS} attempts",
+                in_vain < ATTEMPTS,
+                "{} lines were not taken in {ATTEMPTS} attempts",
                 open.len()
             );
             tokio::time::sleep(pause).await;

@@ -1,5 +1,7 @@
 //! Times: the wall clock's, and as people read them.
 
+use std::time::SystemTime;
+
 use schemas::TimestampMs;
 use time::{
     OffsetDateTime, format_description::BorrowedFormatItem,
@@ -11,7 +13,7 @@ const MILLIS: &[BorrowedFormatItem<'_>] =
 
 /// What the wall clock shows. Nothing that reads the log may ask.
 pub(crate) fn now() -> TimestampMs {
-    millis(OffsetDateTime::now_utc())
+    SystemTime::now().into()
 }
 
 /// RFC 3339 in UTC with three decimals; the bare number where the calendar does not reach.

@@ -3,10 +3,13 @@ use std::{
     time::Duration,
 };
 
+use access::AuthConfig;
 use event_log::KafkaConfig;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
+
+use crate::inbound::cost_bytes;
 
 /// Everything that ingest is configured by.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -15,17 +18,20 @@ pub struct Config {
     pub ingest: IngestConfig,
     /// Section `kafka`.
     pub kafka: KafkaConfig,
+    /// Section `auth`.
+    pub auth: AuthConfig,
 }
 
 impl Config {
     /// Reads the sections that ingest uses.
     ///
     /// # Errors
-    /// A value of either section that is unknown, of the wrong type or out of bounds.
+    /// A value of one of them that is unknown, of the wrong type or out of bounds.
     pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
         Ok(Self {
             ingest: source.section("ingest")?,
             kafka: source.section("kafka")?,
+            auth: source.section("auth")?,
         })
     }
 }
@@ -53,9 +59,18 @@ pub struct IngestConfig {
     /// How many batches are read at a time; more are answered 429.
     #[garde(range(min = 1, max = 10_000))]
     pub max_batches: usize,
+    /// How many of them may be one user's, by their token.
+    #[garde(range(min = 1, max = 10_000))]
+    pub max_batches_of_user: usize,
     /// How much may be under way at a time over all requests, bytes; a quarter of it is for single posts.
     #[garde(range(min = 4_194_304, max = 2_147_483_648_u32))]
     pub in_flight_bytes: u32,
+    /// How much of the room for single posts one user may take, by their token, bytes: one of the largest bodies at least.
+    #[garde(
+        range(min = 4_096, max = 2_147_483_648_u32),
+        custom(holds_a_body(&self.max_body_bytes))
+    )]
+    pub in_flight_bytes_of_user: u32,
     /// After how long a single post is answered, whatever is known by then, milliseconds.
     #[garde(range(min = 100, max = 600_000))]
     pub request_deadline_ms: u32,
@@ -65,7 +80,7 @@ pub struct IngestConfig {
         custom(is_below(&self.request_deadline_ms))
     )]
     pub message_timeout_ms: u32,
-    /// How long nothing may move in a batch before it is ended, milliseconds.
+    /// How long nothing may move in a batch before it is ended, milliseconds: no line of it ends, or no result is read.
     #[garde(range(min = 100, max = 600_000))]
     pub stall_ms: u32,
     /// How long a line of a batch may wait for others of its partition, milliseconds.
@@ -82,7 +97,9 @@ impl Default for IngestConfig {
             max_batch_bytes: 64 * 1024 * 1024,
             max_line_bytes: 128 * 1024,
             max_batches: 256,
+            max_batches_of_user: 8,
             in_flight_bytes: 64 * 1024 * 1024,
+            in_flight_bytes_of_user: 2 * 1024 * 1024,
             request_deadline_ms: 10_000,
             message_timeout_ms: 8_000,
             stall_ms: 30_000,
@@ -108,6 +125,18 @@ fn is_below(limit: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
         }
         Err(garde::Error::new(format!(
             "not below request_deadline_ms, which is {limit}"
+        )))
+    }
+}
+
+fn holds_a_body(max_body_bytes: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
+    move |value, _context| {
+        let least = cost_bytes(*max_body_bytes as usize);
+        if *value >= least {
+            return Ok(());
+        }
+        Err(garde::Error::new(format!(
+            "lower than {least}, which a body of max_body_bytes takes"
         )))
     }
 }
@@ -140,5 +169,15 @@ mod tests {
         assert!(load("ingest.message_timeout_ms", "9999").is_ok());
         let error = load("ingest.message_timeout_ms", "10000").unwrap_err();
         assert!(error.to_string().contains("request_deadline_ms"), "{error}");
+    }
+
+    #[test]
+    fn a_user_may_post_one_of_the_largest_bodies() {
+        let least = cost_bytes(IngestConfig::default().max_body_bytes as usize);
+        assert!(load("ingest.in_flight_bytes_of_user", &least.to_string()).is_ok());
+        let below = (least - 1).to_string();
+        let error = load("ingest.in_flight_bytes_of_user", &below).unwrap_err();
+        assert!(error.to_string().contains("max_body_bytes"), "{error}");
+        assert!(load("ingest.max_body_bytes", "1048576").is_ok());
     }
 }

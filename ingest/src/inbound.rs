@@ -11,7 +11,7 @@ use crate::{
     batch::LineDelivery,
     config::Config,
     posted::{EventKind, Posted},
-    room::Taken,
+    service::SingleRoom,
 };
 
 /// What a record takes beside its key and value while it is under way: librdkafka's own fields, the handle, and what the allocator
@@ -43,6 +43,11 @@ impl From<Posted> for InboundRecord {
 }
 
 impl InboundRecord {
+    /// As it will lie on the log.
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
     /// What it takes while it is under way, bytes.
     pub(crate) fn cost_bytes(&self) -> u32 {
         cost_bytes(self.key.len() + self.value.len())
@@ -57,7 +62,7 @@ pub(crate) fn cost_bytes(bytes: usize) -> u32 {
 /// Answers a single post, and gives its room back.
 pub(crate) struct SingleDelivery {
     pub(crate) report: oneshot::Sender<Result<i64, DeliveryFailure>>,
-    pub(crate) room: Taken,
+    pub(crate) room: SingleRoom,
 }
 
 impl OnDelivery for SingleDelivery {

@@ -14,10 +14,10 @@ use crate::posted::{Place, Posted};
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessageBody {
     /// The sender: 1 to 9223372036854775807. A number is taken up to 2^53.
-    #[schema(value_type = String, example = "1001")]
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
     srcid: UserId,
     /// The receiver; the sender too, in a note to oneself.
-    #[schema(value_type = String, example = "1000")]
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
     destid: UserId,
     /// The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Made
     /// up and returned where it is absent.
@@ -34,18 +34,18 @@ pub(crate) struct MessageBody {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadAckBody {
     /// Who read.
-    #[schema(value_type = String, example = "1000")]
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
     uid: UserId,
     /// Whose messages.
-    #[schema(value_type = String, example = "1001")]
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
     peer: UserId,
     /// `pc` or `mobile`.
     #[serde(deserialize_with = "device")]
-    #[schema(value_type = String, example = "mobile")]
+    #[schema(value_type = String, pattern = "^(pc|mobile)$", example = "mobile")]
     device: DeviceClass,
     /// Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far.
     #[serde(default, deserialize_with = "read_up_to")]
-    #[schema(value_type = Option<i64>, example = 3)]
+    #[schema(value_type = Option<i64>, minimum = 1, example = 3)]
     mid: Option<Mid>,
 }
 

@@ -17,5 +17,7 @@ mod routes;
 mod service;
 mod single;
 
+#[doc(hidden)]
+pub use batch::fuzzing;
 pub use config::{Config, IngestConfig};
 pub use service::{serve, start};

@@ -38,7 +38,7 @@ pub(crate) enum Refusal {
     /// The media type is none that this call reads.
     #[response(status = 415, content_type = "application/problem+json")]
     MediaType(Problem),
-    /// Too much is under way; nothing was done.
+    /// Too much is under way, or more than the caller may send at a time; nothing was done.
     #[response(status = 429, content_type = "application/problem+json")]
     NoRoom(Problem),
     /// Not done, or of unknown outcome: the problem's `type` tells.

@@ -1,5 +1,6 @@
 //! What a producer posted, checked: the same rules whatever the encoding was.
 
+use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
     ClientMsgId, ConversationId,
@@ -76,6 +77,15 @@ impl Posted {
             Self::Message { send, .. } => send.conversation(),
             Self::ReadAck(ack) => ack.conversation(),
         }
+    }
+
+    /// Whether `caller` may send it: it is what its author alone may say.
+    pub(crate) fn check_author(&self, caller: &Caller, place: Place) -> Result<(), Problem> {
+        let (author, field) = match self {
+            Self::Message { send, .. } => (send.srcid, "srcid"),
+            Self::ReadAck(ack) => (ack.uid, "uid"),
+        };
+        caller.may_send_as(author, &place.path(self.kind(), field))
     }
 
     /// The id to repeat the call with; read-acks have none and need none.

@@ -1,5 +1,6 @@
 //! What the two calls for one event have in common: take room, read, check, append, wait for the delivery report.
 
+use access::Caller;
 use axum::{body::BodyDataStream, extract::Request, response::Response};
 use event_log::DeliveryFailure;
 use problem::Problem;
@@ -14,14 +15,14 @@ use crate::{
     body,
     inbound::{InboundRecord, SingleDelivery, cost_bytes},
     media::SingleEncoding,
-    posted::Posted,
-    room::Taken,
-    service::Ingest,
+    posted::{Place, Posted},
+    service::{Ingest, SingleRoom},
 };
 
 /// Answers one post; `parse` reads its body.
 pub(crate) async fn answer(
     ingest: &Ingest,
+    caller: &Caller,
     request: Request,
     parse: impl FnOnce(SingleEncoding, &[u8]) -> Result<Posted, Problem>,
 ) -> Result<Response, Problem> {
@@ -30,9 +31,11 @@ pub(crate) async fn answer(
     let declared_bytes = body::declared_bytes(&body);
     let mut body = body.into_data_stream();
     let answering = async {
+        ingest.access.charge_event(caller)?;
         let encoding = SingleEncoding::of(&parts.headers)?;
-        let (bytes, room) = take_in(ingest, &mut body, declared_bytes, deadline).await?;
+        let (bytes, room) = take_in(ingest, caller, &mut body, declared_bytes, deadline).await?;
         let posted = parse(encoding, &bytes)?;
+        posted.check_author(caller, Place::Body)?;
         let client_msg_id = posted.client_msg_id().cloned();
         let at = append(ingest, posted, room, deadline).await?;
         Ok(accepted(at, client_msg_id, encoding))
@@ -45,20 +48,22 @@ pub(crate) async fn answer(
     answered
 }
 
-/// Reads the body into room that was taken before: as much as the header declares, or the limit where it declares nothing.
+/// Reads the body into room that was taken before: as much as the header declares, or the limit where it declares nothing. A body may take
+/// its time, so nobody gets all of the room by declaring what does not come.
 async fn take_in(
     ingest: &Ingest,
+    caller: &Caller,
     body: &mut BodyDataStream,
     declared_bytes: Option<u64>,
     deadline: Instant,
-) -> Result<(bytes::Bytes, Taken), Problem> {
+) -> Result<(bytes::Bytes, SingleRoom), Problem> {
     let limit = ingest.config.max_body_bytes;
     let expected = match declared_bytes.map(u32::try_from) {
         None => limit,
         Some(Ok(declared)) if declared <= limit => declared,
         Some(_) => return Err(Problem::payload_too_large(limit.into())),
     };
-    let room = ingest.singles.try_take(cost_bytes(expected as usize));
+    let room = ingest.room_of(caller, cost_bytes(expected as usize));
     let mut room = room.ok_or_else(no_room)?;
     let allowed = ingest.config.request_deadline();
     let bytes = body::read(body, limit, deadline, allowed).await?;
@@ -70,7 +75,7 @@ async fn take_in(
 async fn append(
     ingest: &Ingest,
     posted: Posted,
-    room: Taken,
+    room: SingleRoom,
     deadline: Instant,
 ) -> Result<InboundPosition, Problem> {
     let client_msg_id = posted.client_msg_id().map(ToString::to_string);

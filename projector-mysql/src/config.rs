@@ -7,6 +7,7 @@ use event_log::KafkaConfig;
 use garde::Validate;
 use message_store::MySqlConfig;
 use projection::Settings;
+use schemas::Partition;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 
@@ -69,6 +70,9 @@ pub struct ProjectorMySqlConfig {
     /// How many months after the current one every `chat_msg_<n>` is to have.
     #[garde(range(min = 1, max = 60))]
     pub months_ahead: u8,
+    /// How many months before that of the newest message are kept: older ones are dropped, for good, with all their messages. Absent: nothing is dropped.
+    #[garde(inner(range(min = 1, max = 1_200)))]
+    pub months_kept: Option<u16>,
     /// How often the months are looked after, seconds.
     #[garde(range(min = 1, max = 86_400))]
     pub janitor_interval_s: u32,
@@ -87,6 +91,7 @@ impl Default for ProjectorMySqlConfig {
             verify_interval_ms: 5_000,
             max_queued_bytes: 8 << 20,
             months_ahead: 2,
+            months_kept: None,
             janitor_interval_s: 3_600,
         }
     }
@@ -103,6 +108,7 @@ impl ProjectorMySqlConfig {
             "projector-mysql-messages",
             self.messages_max_pending_bytes,
             self.messages_interval_ms,
+            |partitions| rebuild_each("messages", partitions),
         )
     }
 
@@ -111,6 +117,7 @@ impl ProjectorMySqlConfig {
             "projector-mysql-reads",
             self.reads_max_pending_rows,
             self.reads_interval_ms,
+            |partitions| rebuild_each("reads", partitions),
         )
     }
 
@@ -119,6 +126,8 @@ impl ProjectorMySqlConfig {
             "projector-mysql-contacts",
             self.contacts_max_pending_rows,
             self.contacts_interval_ms,
+            // Any user's contacts may be spoken of in any partition.
+            |_| then_start("`tidemark rebuild contacts`"),
         )
     }
 
@@ -126,15 +135,34 @@ impl ProjectorMySqlConfig {
         Duration::from_secs(self.janitor_interval_s.into())
     }
 
-    fn settings(&self, group: &str, max_pending: usize, interval_ms: u32) -> Settings {
+    fn settings(
+        &self,
+        group: &str,
+        max_pending: usize,
+        interval_ms: u32,
+        if_gone_back: fn(&[Partition]) -> String,
+    ) -> Settings {
         Settings {
             group: group.to_owned(),
             max_pending,
             interval: ms(interval_ms),
             verify_every: ms(self.verify_interval_ms),
             max_queued_bytes: self.max_queued_bytes,
+            if_deleted: "To go on without them, run `tidemark db skip-deleted`; and lengthen the topic's retention",
+            if_gone_back,
         }
     }
+}
+
+/// Where each table holds what one partition says.
+fn rebuild_each(what: &str, partitions: &[Partition]) -> String {
+    let command = |partition| format!("`tidemark rebuild {what} --partition {partition}`");
+    let commands: Vec<String> = partitions.iter().map(command).collect();
+    then_start(&commands.join(", "))
+}
+
+fn then_start(commands: &str) -> String {
+    format!("{commands}, which builds it anew from the log; then start projector-mysql again")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use message_store::{MessageStore, StoreError};
 use schemas::TimestampMs;
@@ -10,12 +10,15 @@ use crate::metrics;
 /// How soon it tries again while something is wrong.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Adds months ahead of time, and says when one is missing.
+/// Adds months ahead of time, says when one is missing, and drops old ones where it was told to.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
+    /// How many months before that of the newest message stay; `None`: all.
+    pub(crate) months_kept: Option<u16>,
     pub(crate) interval: Duration,
     pub(crate) gate: Gate,
+    pub(crate) clock: fn() -> TimestampMs,
 }
 
 impl Janitor {
@@ -24,7 +27,7 @@ impl Janitor {
             // Another program may hold the schema's lock for minutes.
             let looked = tokio::select! {
                 () = soft.cancelled() => return Ok(()),
-                looked = self.look_after(now()) => looked,
+                looked = self.look_after((self.clock)()) => looked,
             };
             let next = match looked {
                 Ok(()) => {
@@ -55,12 +58,25 @@ impl Janitor {
         metrics::missing_months(missing.len());
         added.map_err(|error| format!("months cannot be added: {error}"))?;
         match missing.first() {
-            None => Ok(()),
+            None => self.drop_old(now).await,
             Some(first) => Err(format!(
                 "{} months are missing, {first} among them",
                 missing.len()
             )),
         }
+    }
+
+    /// Only with all months there that are to be: the last one of a table cannot be dropped.
+    async fn drop_old(&self, now: TimestampMs) -> Result<(), String> {
+        let Some(kept) = self.months_kept else {
+            return Ok(());
+        };
+        let dropped = self.store.keep_months(kept, now).await;
+        let dropped = dropped.map_err(|error| format!("months cannot be dropped: {error}"))?;
+        if dropped > 0 {
+            tracing::info!(kept, dropped, "months dropped, as configured");
+        }
+        Ok(())
     }
 
     async fn missing(&self, now: TimestampMs) -> Result<Vec<String>, StoreError> {
@@ -77,9 +93,220 @@ impl Janitor {
 }
 
 /// Log time follows the brokers' clocks, which are this one's but for their error; months are added well ahead of that.
-fn now() -> TimestampMs {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    TimestampMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+pub(crate) fn wall_clock() -> TimestampMs {
+    SystemTime::now().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use message_store::{MessageRow, MySqlConfig, Shard};
+    use native_stack::TestServers;
+    use schemas::{Mid, Ordinal, Partition, event::Message};
+    use service_runtime::Health;
+    use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
+
+    use super::*;
+
+    /// 2027-01-01T00:00:00Z
+    const NEW_YEAR: i64 = 1_798_761_600_000;
+    const DAY: i64 = 24 * 3_600_000;
+
+    fn row(id: i64, ts: i64) -> MessageRow {
+        let (srcid, destid) = (1.try_into().unwrap(), 2.try_into().unwrap());
+        let message = Message {
+            srcid,
+            destid,
+            client_msg_id: id.to_string().try_into().unwrap(),
+            msg: "x".to_owned(),
+            mid: Mid::try_from(id).unwrap(),
+            n: Ordinal::try_from(id).unwrap(),
+        };
+        MessageRow {
+            id,
+            ts: TimestampMs(ts),
+            message,
+        }
+    }
+
+    struct World {
+        janitor: Janitor,
+        url: String,
+        prefix: String,
+        shard: Shard,
+        partition: Partition,
+    }
+
+    impl World {
+        /// Made at the end of November; the clock shows the last millisecond of the year.
+        async fn new() -> Self {
+            let servers = tokio::task::spawn_blocking(TestServers::shared)
+                .await
+                .unwrap();
+            let config = MySqlConfig {
+                servers: vec![servers.mysql_url.parse().unwrap()],
+                databases: 1,
+                database_prefix: format!("j{}_", uuid::Uuid::new_v4().simple()),
+                ..MySqlConfig::default()
+            };
+            let store = MessageStore::connect(&config);
+            let november = TimestampMs(NEW_YEAR - 40 * DAY);
+            store.apply_schema(november).await.unwrap();
+            let partition = Partition::try_from(3).unwrap();
+            Self {
+                shard: store.layout().shard_of(partition),
+                janitor: Janitor {
+                    store,
+                    months_ahead: 2,
+                    months_kept: None,
+                    interval: Duration::from_secs(1),
+                    gate: Health::default().gate("months"),
+                    clock: || TimestampMs(NEW_YEAR - 1),
+                },
+                url: servers.mysql_url.clone(),
+                prefix: config.database_prefix,
+                partition,
+            }
+        }
+
+        async fn write(&self, rows: &[MessageRow]) -> Result<(), StoreError> {
+            let store = &self.janitor.store;
+            store.write_messages(self.shard, "t", rows, &[]).await
+        }
+
+        async fn ids(&self) -> Vec<i64> {
+            let mut snapshot = self.janitor.store.snapshot(self.shard).await.unwrap();
+            let rows = snapshot.scan_messages(self.partition, -1, 100).await;
+            rows.unwrap().iter().map(|row| row.id).collect()
+        }
+
+        async fn months(&self) -> Vec<String> {
+            let all = self.janitor.store.list_months().await.unwrap();
+            all[&self.partition]
+                .keys()
+                .map(ToString::to_string)
+                .collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_year_ends() {
+        let world = World::new().await;
+        let janitor = &world.janitor;
+        janitor.look_after((janitor.clock)()).await.unwrap();
+        let months = ["2026-11", "2026-12", "2027-01", "2027-02"];
+        assert_eq!(world.months().await, months);
+
+        // The log's clock may be ahead of the janitor's, by months.
+        let both = [
+            row(1, NEW_YEAR - 1),
+            row(2, NEW_YEAR),
+            row(3, NEW_YEAR + 50 * DAY),
+        ];
+        world.write(&both).await.unwrap();
+        let too_far = world.write(&[row(4, NEW_YEAR + 60 * DAY)]).await;
+        assert!(too_far.unwrap_err().is_transient());
+
+        janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
+        assert_eq!(world.months().await, [&months[..], &["2027-03"]].concat());
+        world.write(&[row(4, NEW_YEAR + 60 * DAY)]).await.unwrap();
+        assert_eq!(world.ids().await, [1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn old_months_go_only_when_told_to_and_do_not_come_back() {
+        let mut world = World::new().await;
+        let year_before = NEW_YEAR - 365 * DAY;
+        // Older than every month: it gets one of its own, and does not lie in the first one in silence.
+        let rows = [
+            row(1, year_before),
+            row(2, NEW_YEAR - 40 * DAY),
+            row(3, NEW_YEAR - 1),
+        ];
+        world.write(&rows).await.unwrap();
+        world
+            .write(&[row(4, year_before + 100 * DAY)])
+            .await
+            .unwrap();
+        let janitor = &world.janitor;
+        janitor.look_after((janitor.clock)()).await.unwrap();
+        let all = [
+            "2026-01", "2026-04", "2026-11", "2026-12", "2027-01", "2027-02",
+        ];
+        assert_eq!(world.months().await, all);
+
+        world.janitor.months_kept = Some(1);
+        world.write(&[row(5, NEW_YEAR)]).await.unwrap();
+        world
+            .janitor
+            .look_after(TimestampMs(NEW_YEAR))
+            .await
+            .unwrap();
+        assert_eq!(
+            world.months().await,
+            ["2026-12", "2027-01", "2027-02", "2027-03"]
+        );
+        assert_eq!(world.ids().await, [3, 5]);
+
+        // Whoever reads the log again, and has not heard of it.
+        let late = [
+            row(1, year_before),
+            row(2, NEW_YEAR - 40 * DAY),
+            row(6, NEW_YEAR),
+        ];
+        world.write(&late).await.unwrap();
+        assert_eq!(world.ids().await, [3, 5, 6]);
+        let other = world
+            .janitor
+            .store
+            .drop_months("2027-02".parse().unwrap(), TimestampMs(NEW_YEAR));
+        assert!(
+            other
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("has not begun")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_is_ahead_ends_no_month() {
+        let mut world = World::new().await;
+        world.janitor.months_kept = Some(3);
+        world.write(&[row(1, NEW_YEAR - 40 * DAY)]).await.unwrap();
+        let a_year_ahead = TimestampMs(NEW_YEAR + 325 * DAY);
+        world.janitor.look_after(a_year_ahead).await.unwrap();
+        world.write(&[row(2, NEW_YEAR - 1)]).await.unwrap();
+        assert_eq!(world.ids().await, [1, 2]);
+        // The log's may be ahead, too.
+        world.write(&[row(3, a_year_ahead.0)]).await.unwrap();
+        let janitor = &world.janitor;
+        janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
+        assert_eq!(world.ids().await, [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_month_that_somebody_dropped_is_missed_and_made_again() {
+        let world = World::new().await;
+        let mut admin = MySqlConnection::connect(&world.url).await.unwrap();
+        let sql = format!(
+            "ALTER TABLE {}0.chat_msg_3 DROP PARTITION p202612",
+            world.prefix
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+        let (store, now) = (&world.janitor.store, TimestampMs(NEW_YEAR - 40 * DAY));
+        let missing = store.missing_months(now, 2).await.unwrap();
+        let missing: Vec<_> = missing
+            .into_iter()
+            .map(|(n, m)| (n, m[0].to_string()))
+            .collect();
+        assert_eq!(missing, [(world.partition, "2026-12".to_owned())]);
+        // The next month does not take its rows.
+        let rows = [row(1, NEW_YEAR - 1)];
+        world.write(&rows).await.unwrap();
+        assert_eq!(world.months().await, ["2026-11", "2026-12", "2027-01"]);
+        assert_eq!(store.ensure_months(now, 2).await.unwrap(), 0);
+    }
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{MessageStore, Resume, ResumeMove, Shard, Sink};
 use projection::{Position, SinkError};
@@ -8,14 +8,27 @@ use crate::outcome::sink_error;
 
 /// One database, and whose offsets in it.
 #[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) store: MessageStore,
-    pub(crate) shard: Shard,
-    pub(crate) sink: Sink,
-    pub(crate) topic: String,
+pub struct Place {
+    /// The store that it is a part of.
+    pub store: MessageStore,
+    /// Which database.
+    pub shard: Shard,
+    /// Whose offsets.
+    pub sink: Sink,
+    /// The full name of `chat.events`.
+    pub topic: String,
+    /// The only tables there that matter; `None` for all.
+    pub tables: Option<BTreeSet<Partition>>,
 }
 
 impl Place {
+    /// Whether rows of this table are written here.
+    pub(crate) fn holds(&self, table: Partition) -> bool {
+        let tables = self.tables.as_ref();
+        self.store.layout().shard_of(table) == self.shard
+            && tables.is_none_or(|tables| tables.contains(&table))
+    }
+
     /// Where the database stands.
     pub(crate) async fn read(
         &self,

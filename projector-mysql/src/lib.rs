@@ -8,6 +8,9 @@ mod messages;
 mod metrics;
 mod outcome;
 mod service;
+mod sinks;
 
 pub use config::{Config, ProjectorMySqlConfig};
+pub use ledger::Place;
 pub use service::{serve, start};
+pub use sinks::{contacts_into, messages_into, reads_into};

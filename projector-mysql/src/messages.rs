@@ -73,6 +73,7 @@ impl Sink for MessagesSink {
             shard,
             sink,
             topic,
+            ..
         } = &self.place;
         let batch = Batch::begin(*sink, *shard, self.rows.len());
         let outcome = store

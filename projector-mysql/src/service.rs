@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::{
     Config,
     coalesce::{CoalescingSink, Contact, ReadMark},
-    janitor::Janitor,
+    janitor::{self, Janitor},
     ledger::Place,
     messages::MessagesSink,
     metrics,
@@ -44,6 +44,7 @@ pub async fn start(
         shard,
         sink,
         topic: topic.clone(),
+        tables: None,
     };
 
     let messages = layout
@@ -76,6 +77,8 @@ pub async fn start(
     let janitor = Janitor {
         store,
         months_ahead: own.months_ahead,
+        months_kept: own.months_kept,
+        clock: janitor::wall_clock,
         interval: own.janitor_interval(),
         gate: health.gate("projector-mysql.months"),
     };

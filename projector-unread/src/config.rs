@@ -85,6 +85,12 @@ impl ProjectorUnreadConfig {
             interval: Duration::from_millis(self.interval_ms.into()),
             verify_every: Duration::from_millis(self.verify_interval_ms.into()),
             max_queued_bytes: self.max_queued_bytes,
+            if_deleted: "To go on without them, empty this Redis: counts come back from the contacts; and lengthen the \
+                         topic's retention",
+            if_gone_back: |_| {
+                "`tidemark rebuild contacts`, and only then empty this Redis: counts come back from the contacts"
+                    .to_owned()
+            },
         }
     }
 }

@@ -1,5 +1,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
+use access::AuthConfig;
 use event_log::KafkaConfig;
 use garde::Validate;
 use message_store::MySqlConfig;
@@ -19,6 +20,8 @@ pub struct Config {
     pub mysql: MySqlConfig,
     /// Section `redis`.
     pub redis: RedisConfig,
+    /// Section `auth`.
+    pub auth: AuthConfig,
 }
 
 impl Config {
@@ -32,6 +35,7 @@ impl Config {
             kafka: source.section("kafka")?,
             mysql: source.section("mysql")?,
             redis: source.section("redis")?,
+            auth: source.section("auth")?,
         })
     }
 }
@@ -46,6 +50,9 @@ pub struct QueryApiConfig {
     /// How many calls are worked on at a time, those that wait for `after=` too; more are answered 429.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests: usize,
+    /// How many of them may be one user's, by their token.
+    #[garde(range(min = 1, max = 100_000))]
+    pub max_requests_of_user: usize,
     /// How many calls of `/v1/inbound` read the log at a time; each takes a connection to Kafka. More wait.
     #[garde(range(min = 1, max = 64))]
     pub inbound_lookups: usize,
@@ -62,6 +69,7 @@ impl Default for QueryApiConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7302)),
             max_requests: 256,
+            max_requests_of_user: 16,
             inbound_lookups: 2,
             inbound_scan_records: 100_000,
             rebuild: RebuildConfig::default(),
@@ -88,6 +96,7 @@ mod tests {
     fn what_cannot_work_is_refused() {
         assert!(load("query_api.max_requests", "1").is_ok());
         assert!(load("query_api.max_requests", "0").is_err());
+        assert!(load("query_api.max_requests_of_user", "0").is_err());
         assert!(load("query_api.inbound_lookups", "65").is_err());
         assert!(load("query_api.no_such_key", "1").is_err());
     }

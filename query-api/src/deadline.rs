@@ -45,14 +45,19 @@ impl Deadline {
             .map_err(|_elapsed| self.stalled())
     }
 
-    /// Repeats `attempt` until it does not lag any more.
+    /// Repeats `attempt` until it does not lag any more. Each time that it does, there is a pause, and then `come_on` is waited for.
     ///
     /// # Errors
-    /// Those of `attempt`; at the deadline, which store lags ([`QueryError::TooLate`]) or that none answered
+    /// Those of `attempt` and `come_on`; at the deadline, which store lags ([`QueryError::TooLate`]) or that none answered
     /// ([`QueryError::Stalled`]).
-    pub(crate) async fn poll<T, F>(self, attempt: impl Fn() -> F) -> Result<T, QueryError>
+    pub(crate) async fn poll<T, F, W>(
+        self,
+        attempt: impl Fn() -> F,
+        come_on: impl Fn(Lagging) -> W,
+    ) -> Result<T, QueryError>
     where
         F: Future<Output = Result<T, QueryError>>,
+        W: Future<Output = Result<(), QueryError>>,
     {
         let mut pause = FIRST_PAUSE;
         let mut last_seen = None;
@@ -63,12 +68,15 @@ impl Deadline {
                 (Err(_elapsed), Some(lagging)) => return Err(self.too_late(lagging)),
                 (Err(_elapsed), None) => return Err(self.stalled()),
             };
-            let left = self.at.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(self.too_late(lagging));
+            let wait = async {
+                sleep(pause).await;
+                come_on(lagging.clone()).await
+            };
+            match timeout_at(self.at, wait).await {
+                Ok(waited) => waited?,
+                Err(_elapsed) => return Err(self.too_late(lagging)),
             }
             last_seen = Some(lagging);
-            sleep(pause.min(left)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
@@ -92,7 +100,7 @@ mod tests {
     use std::{cell::Cell, future::pending};
 
     use super::*;
-    use crate::after::Needed;
+    use crate::{after::Needed, error::LaggingStore};
 
     fn deadline(ms: u16) -> Deadline {
         Deadline::in_time(Some(ms.to_string().try_into().unwrap()))
@@ -100,46 +108,65 @@ mod tests {
 
     fn lagging() -> QueryError {
         QueryError::Lagging(Lagging {
-            store: "Redis",
+            store: LaggingStore::Redis,
             needed: Needed::parse(&["3:7".to_owned()], 0).unwrap(),
         })
+    }
+
+    async fn at_once(_: Lagging) -> Result<(), QueryError> {
+        Ok(())
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_comes_in_time_is_answered() {
         let attempts = Cell::new(0);
-        let answer = deadline(5_000).poll(async || {
+        let attempt = async || {
             attempts.set(attempts.get() + 1);
             if attempts.get() < 20 {
                 return Err(lagging());
             }
             Ok("here")
-        });
+        };
+        let answer = deadline(5_000).poll(attempt, at_once);
         assert_eq!(answer.await.unwrap(), "here");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_come_is_named_at_the_deadline() {
         let begun = Instant::now();
-        let error = deadline(1_000).poll::<(), _>(async || Err(lagging())).await;
+        let error = deadline(1_000)
+            .poll::<(), _, _>(async || Err(lagging()), at_once)
+            .await;
         assert_eq!(begun.elapsed().as_secs(), 1);
         let words = error.unwrap_err().to_string();
         assert_eq!(words, "Redis has not reached 3:7 within 1000 ms");
     }
 
     #[tokio::test(start_paused = true)]
+    async fn it_is_named_too_where_nothing_comes_on() {
+        let attempt = async || Err(lagging());
+        let error = deadline(1_000).poll::<(), _, _>(attempt, |_| pending());
+        let words = error.await.unwrap_err().to_string();
+        assert_eq!(words, "Redis has not reached 3:7 within 1000 ms");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_store_that_does_not_answer_ends_at_the_deadline_too() {
-        let error = deadline(1_000).poll::<(), _>(pending).await.unwrap_err();
+        let error = deadline(1_000)
+            .poll::<(), _, _>(pending, at_once)
+            .await
+            .unwrap_err();
         assert!(matches!(error, QueryError::Stalled { timeout_ms: 1_000 }));
     }
 
     #[tokio::test(start_paused = true)]
     async fn other_errors_are_not_repeated() {
         let attempts = Cell::new(0);
-        let outcome = deadline(1_000).poll::<(), _>(async || {
+        let attempt = async || {
             attempts.set(attempts.get() + 1);
             Err(QueryError::Stalled { timeout_ms: 1 })
-        });
+        };
+        let outcome = deadline(1_000).poll::<(), _, _>(attempt, at_once);
         assert!(outcome.await.is_err());
         assert_eq!(attempts.get(), 1);
     }

@@ -4,9 +4,9 @@ use std::fmt;
 
 use axum::response::{IntoResponse, Response};
 use event_log::KafkaFault;
-use message_store::StoreError;
+use message_store::{Shard, Sink, StoreError};
 use problem::Problem;
-use unread_rebuild::RebuildError;
+use unread_rebuild::UnreadRebuildError;
 
 use crate::after::Needed;
 
@@ -44,7 +44,7 @@ pub(crate) enum QueryError {
     },
     /// The user's unread counts are not in Redis and could not be made anew yet.
     #[error("the unread counts cannot be told: {0}")]
-    NotRebuilt(#[from] RebuildError),
+    NotRebuilt(#[from] UnreadRebuildError),
     /// MySQL failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -59,10 +59,30 @@ pub(crate) enum QueryError {
 /// A store that has not taken in yet what an answer has to reflect.
 #[derive(Clone, Debug)]
 pub(crate) struct Lagging {
-    /// Its name, for the caller.
-    pub(crate) store: &'static str,
+    /// Which.
+    pub(crate) store: LaggingStore,
     /// What it lacks.
     pub(crate) needed: Needed,
+}
+
+/// The stores that may lag, as far as a caller can tell them apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LaggingStore {
+    Redis,
+    Sink(Shard, Sink),
+    /// Of the two sinks that keep read positions neither has come far enough.
+    ReadPositions,
+}
+
+impl fmt::Display for LaggingStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Redis => "Redis",
+            Self::Sink(_, Sink::Messages) => "MySQL (messages)",
+            Self::Sink(_, Sink::Contacts) => "MySQL (contacts)",
+            Self::Sink(_, Sink::Reads) | Self::ReadPositions => "MySQL (read positions)",
+        })
+    }
 }
 
 impl fmt::Display for Lagging {
@@ -80,7 +100,7 @@ impl From<QueryError> for Problem {
             | QueryError::TooLate { .. }
             | QueryError::Stalled { .. }
             | QueryError::ScanTooLong { .. } => Self::timeout(detail),
-            QueryError::NotRebuilt(RebuildError::Fatal(_)) => Self::internal(),
+            QueryError::NotRebuilt(UnreadRebuildError::Fatal(_)) => Self::internal(),
             QueryError::NotRebuilt(_) => Self::unavailable(
                 "the unread counts are being rebuilt and are not whole yet; nothing partial is answered",
                 RETRY_AFTER_S,
@@ -117,7 +137,7 @@ mod tests {
     fn causes_stay_in_the_log() {
         let defect = QueryError::Defect("column mid: -1".to_owned());
         assert!(!Problem::from(defect).detail.contains("column"));
-        let rebuilding = Problem::from(QueryError::NotRebuilt(RebuildError::Transient(
+        let rebuilding = Problem::from(QueryError::NotRebuilt(UnreadRebuildError::Transient(
             "10.0.0.1".to_owned(),
         )));
         assert_eq!(

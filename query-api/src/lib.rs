@@ -6,6 +6,8 @@ mod cursor;
 mod deadline;
 mod epoch;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod inbound;
 mod limits;
 mod message_item;
@@ -14,6 +16,7 @@ mod parameters;
 mod readiness;
 mod routes;
 mod service;
+mod shared_looks;
 mod sink_marks;
 mod without_redis;
 

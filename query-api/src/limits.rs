@@ -1,17 +1,19 @@
-//! Limits that hold for every call: how much it may ask with, how many there are at a time, how long one may take.
+//! Limits that hold for every call: how much it may ask with, how many there are at a time, of all callers and of one user, how long one
+//! may take.
 
 use std::{sync::Arc, time::Duration};
 
+use access::{Caller, Shares};
 use axum::{
-    Router,
     extract::{Request, State},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
 };
 use problem::Problem;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
+use utoipa_axum::router::OpenApiRouter;
 
-use crate::parameters::TimeoutMs;
+use crate::{config::QueryApiConfig, parameters::TimeoutMs};
 
 /// The longest path and query together, bytes. 64 positions of `after=` and a cursor need less than half of it.
 const MAX_URI_BYTES: usize = 4_096;
@@ -21,17 +23,25 @@ const GRACE: Duration = Duration::from_secs(5);
 
 const RETRY_AFTER_S: u64 = 1;
 
-/// Puts the limits around `router`.
-pub(crate) fn apply(router: Router, max_requests: usize) -> Router {
-    let slots = Arc::new(Semaphore::new(max_requests));
-    router.layer(from_fn_with_state(slots, enforce))
+/// Puts the limits around `calls`, which must get behind [`access::Access::guard`]: whose they are counts.
+pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
+    calls: OpenApiRouter<S>,
+    config: &QueryApiConfig,
+) -> OpenApiRouter<S> {
+    let places = Shares::new(config.max_requests, config.max_requests_of_user);
+    calls.route_layer(from_fn_with_state(places, enforce))
 }
 
-async fn enforce(State(slots): State<Arc<Semaphore>>, request: Request, next: Next) -> Response {
+async fn enforce(
+    State(places): State<Arc<Shares>>,
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Response {
     if let Err(problem) = check_length(&request) {
         return problem.into_response();
     }
-    let Ok(_slot) = slots.try_acquire() else {
+    let Some(_place) = places.take(&caller, 1) else {
         return Problem::too_many_requests(RETRY_AFTER_S).into_response();
     };
     match timeout(TimeoutMs::MAX.duration() + GRACE, next.run(request)).await {

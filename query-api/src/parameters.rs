@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 #[into_params(parameter_in = Path)]
 pub(crate) struct UserPath {
     /// The user.
-    #[param(value_type = String, example = "1000")]
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
     pub(crate) uid: UserId,
 }
 

@@ -4,7 +4,7 @@ use message_store::{ReadTx, Sink, StoreError};
 
 use crate::{
     after::{Marks, Needed},
-    error::{Lagging, QueryError},
+    error::{Lagging, LaggingStore, QueryError},
 };
 
 /// The marks of the partitions that `needed` names.
@@ -35,7 +35,7 @@ pub(crate) async fn reached(
     needed: &Needed,
 ) -> Result<Marks, QueryError> {
     let marks = read(tx, sink, topic, needed).await?;
-    expect_reached(store_name(sink), needed, &marks)?;
+    expect_reached(LaggingStore::Sink(tx.shard(), sink), needed, &marks)?;
     Ok(marks)
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn reached(
 /// # Errors
 /// [`QueryError::Lagging`] with what is missing.
 pub(crate) fn expect_reached(
-    store: &'static str,
+    store: LaggingStore,
     needed: &Needed,
     marks: &Marks,
 ) -> Result<(), QueryError> {
@@ -56,12 +56,4 @@ pub(crate) fn expect_reached(
         store,
         needed: missing,
     }))
-}
-
-fn store_name(sink: Sink) -> &'static str {
-    match sink {
-        Sink::Messages => "MySQL (messages)",
-        Sink::Reads => "MySQL (read positions)",
-        Sink::Contacts => "MySQL (contacts)",
-    }
 }

@@ -1,4 +1,8 @@
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -185,6 +189,14 @@ counter! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct TimestampMs(pub i64);
+
+/// Of a wall clock: only what is not decided from the log may ask one. Before 1970 it is 0.
+impl From<SystemTime> for TimestampMs {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
 
 /// A direct conversation: two users, the smaller uid first. Written `lo,hi` (the seed's sessionId).
 ///

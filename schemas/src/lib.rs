@@ -4,6 +4,7 @@ pub mod command;
 pub mod dead_letter;
 pub mod event;
 mod ids;
+mod mismatch;
 mod partition;
 pub mod topics;
 

@@ -2,6 +2,8 @@
 
 mod config;
 pub mod core;
+#[doc(hidden)]
+pub mod fuzzing;
 mod runtime;
 mod sabotage;
 mod service;
@@ -10,5 +12,5 @@ pub mod shell;
 mod sim;
 
 pub use config::{Config, SequencerConfig};
-pub use runtime::{GROUP, Status};
+pub use runtime::{GROUP, LoadFault, Sequenced, Status, sequenced};
 pub use service::{serve, start};

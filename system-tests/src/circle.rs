@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use schemas::{InboundPosition, Partition};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    Client, Device, Model, Sent,
+    Client, Device, Difference, Model, Sent,
     client::position_of,
     load::{Counters, Orders},
     new_users,
@@ -200,7 +200,9 @@ impl Circle {
                 let expected = self.model.unread(uid, device);
                 ensure!(
                     seen == expected,
-                    "unread of {uid} on {device}: {seen:?}, expected {expected:?}, after {after:?}"
+                    Difference(format!(
+                        "unread of {uid} on {device}: {seen:?}, expected {expected:?}, after {after:?}"
+                    ))
                 );
             }
         }
@@ -239,7 +241,10 @@ fn line(destid: i64, sent: &Sent) -> String {
 
 /// An item of a page, which must have this mid.
 fn as_sent(mid: i64, item: &Value) -> Result<Sent> {
-    ensure!(item["mid"] == mid, "mid {mid} is missing before {item}");
+    ensure!(
+        item["mid"] == mid,
+        Difference(format!("mid {mid} is missing before {item}"))
+    );
     let text = |name: &str| item[name].as_str().with_context(|| format!("{item}"));
     Ok(Sent {
         srcid: text("srcid")?.parse()?,
@@ -250,19 +255,15 @@ fn as_sent(mid: i64, item: &Value) -> Result<Sent> {
 
 fn compare(seen: &[Sent], expected: &[Sent]) -> Result<()> {
     let differing = seen.iter().zip(expected).position(|(s, e)| s != e);
-    if let Some(at) = differing {
-        bail!(
+    let difference = match differing {
+        Some(at) => format!(
             "message {}: {:?}, expected {:?}",
             at + 1,
             seen[at],
             expected[at]
-        );
-    }
-    ensure!(
-        seen.len() == expected.len(),
-        "{} messages, expected {}",
-        seen.len(),
-        expected.len()
-    );
-    Ok(())
+        ),
+        None if seen.len() == expected.len() => return Ok(()),
+        None => format!("{} messages, expected {}", seen.len(), expected.len()),
+    };
+    Err(Difference(difference).into())
 }

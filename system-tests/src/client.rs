@@ -3,8 +3,8 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -22,9 +22,39 @@ const LONGEST: Duration = Duration::from_secs(40);
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
-    ingest: String,
-    query: String,
+    scheme: &'static str,
+    ingest: Arc<Instances>,
+    query: Arc<Instances>,
     unknown: Arc<AtomicU64>,
+}
+
+/// The instances of a service, called in turn.
+#[derive(Debug)]
+struct Instances {
+    scheme: &'static str,
+    ports: RwLock<Vec<u16>>,
+    calls: AtomicUsize,
+}
+
+impl Instances {
+    fn new(scheme: &'static str, port: u16) -> Self {
+        Self {
+            scheme,
+            ports: RwLock::new(vec![port]),
+            calls: AtomicUsize::default(),
+        }
+    }
+
+    fn add(&self, port: u16) {
+        let mut ports = self.ports.write().unwrap_or_else(PoisonError::into_inner);
+        ports.push(port);
+    }
+
+    fn next(&self) -> String {
+        let ports = self.ports.read().unwrap_or_else(PoisonError::into_inner);
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        format!("{}://127.0.0.1:{}", self.scheme, ports[call % ports.len()])
+    }
 }
 
 /// An answer, whatever its status.
@@ -36,23 +66,66 @@ pub struct Answer {
     pub body: Value,
 }
 
+/// An answer as it came.
+#[derive(Clone, Debug)]
+pub struct RawAnswer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The header; empty where there is none.
+    pub content_type: String,
+    /// The body; what is no UTF-8 in it is replaced.
+    pub text: String,
+}
+
 impl Client {
     pub(crate) fn new(ingest: u16, query: u16) -> Result<Self> {
         let http = reqwest::Client::builder()
             .no_proxy()
             .timeout(LONGEST)
             .build()?;
-        Ok(Self {
+        Ok(Self::with(http, "http", ingest, query))
+    }
+
+    /// Calls services that speak TLS and show a certificate of that authority (PEM).
+    ///
+    /// # Errors
+    /// It is no authority.
+    pub fn over_tls(ingest: u16, query: u16, authority: &[u8]) -> Result<Self> {
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(LONGEST)
+            .tls_certs_only([reqwest::Certificate::from_pem(authority)?])
+            .build()?;
+        Ok(Self::with(http, "https", ingest, query))
+    }
+
+    fn with(http: reqwest::Client, scheme: &'static str, ingest: u16, query: u16) -> Self {
+        Self {
             http,
-            ingest: format!("http://127.0.0.1:{ingest}"),
-            query: format!("http://127.0.0.1:{query}"),
+            scheme,
+            ingest: Arc::new(Instances::new(scheme, ingest)),
+            query: Arc::new(Instances::new(scheme, query)),
             unknown: Arc::default(),
-        })
+        }
+    }
+
+    /// Where ingest is.
+    pub fn ingest_url(&self) -> String {
+        self.ingest.next()
     }
 
     /// Where query-api is.
-    pub fn query_url(&self) -> &str {
-        &self.query
+    pub fn query_url(&self) -> String {
+        self.query.next()
+    }
+
+    /// Calls another instance of a service from now on, too.
+    pub(crate) fn has_another(&self, service: &str, port: u16) {
+        match service {
+            "ingest" => self.ingest.add(port),
+            "query-api" => self.query.add(port),
+            _ => {}
+        }
     }
 
     /// How many posts and lines of batches were answered that their outcome is unknown.
@@ -70,10 +143,58 @@ impl Client {
     /// # Errors
     /// There was no answer.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
-        let request = self.http.post(format!("{}{path}", self.ingest)).json(body);
+        let request = self
+            .http
+            .post(format!("{}{path}", self.ingest.next()))
+            .json(body);
         let answer = answer(request).await?;
         self.note(&answer.body);
         Ok(answer)
+    }
+
+    /// Posts bytes to ingest, once.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub async fn post_raw(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Vec<u8>>,
+    ) -> Result<Answer> {
+        let body = Some((content_type.to_owned(), body.into()));
+        let answer = self
+            .send_to("POST", &format!("{}{path}", self.ingest.next()), body)
+            .await?;
+        Ok(Answer {
+            status: answer.status,
+            body: serde_json::from_str(&answer.text).unwrap_or_default(),
+        })
+    }
+
+    /// Sends whatever it is, with the media type of its body, once.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub async fn send_to(
+        &self,
+        method: &str,
+        url: &str,
+        body: Option<(String, Vec<u8>)>,
+    ) -> Result<RawAnswer> {
+        let mut request = self.http.request(method.parse()?, url);
+        if let Some((content_type, body)) = body {
+            request = request.header("content-type", content_type).body(body);
+        }
+        let response = request.send().await?;
+        let header = response.headers().get("content-type");
+        Ok(RawAnswer {
+            status: response.status().as_u16(),
+            content_type: header
+                .map_or("", |value| value.to_str().unwrap_or(""))
+                .to_owned(),
+            text: String::from_utf8_lossy(&response.bytes().await?).into_owned(),
+        })
     }
 
     /// Posts a message until it is accepted, always with the same id, as producers are told to.
@@ -133,7 +254,7 @@ impl Client {
     pub async fn post_batch(&self, body: impl Into<reqwest::Body>) -> Result<Vec<Value>> {
         let request = self
             .http
-            .post(format!("{}/v1/events", self.ingest))
+            .post(format!("{}/v1/events", self.ingest.next()))
             .header("content-type", "application/x-ndjson")
             .body(body);
         let response = request.send().await?;
@@ -153,16 +274,24 @@ impl Client {
     /// # Errors
     /// There was no answer.
     pub async fn get(&self, path: &str) -> Result<Answer> {
-        answer(self.http.get(format!("{}{path}", self.query))).await
+        answer(self.http.get(format!("{}{path}", self.query.next()))).await
+    }
+
+    /// Asks the service on a port once.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub async fn get_at(&self, port: u16, path: &str) -> Result<Answer> {
+        let url = format!("{}://127.0.0.1:{port}{path}", self.scheme);
+        answer(self.http.get(url)).await
     }
 
     pub(crate) async fn get_json(&self, port: u16, path: &str) -> Result<Value> {
-        let url = format!("http://127.0.0.1:{port}{path}");
-        Ok(answer(self.http.get(url)).await?.body)
+        Ok(self.get_at(port, path).await?.body)
     }
 
     pub(crate) async fn get_text(&self, port: u16, path: &str) -> Result<String> {
-        let url = format!("http://127.0.0.1:{port}{path}");
+        let url = format!("{}://127.0.0.1:{port}{path}", self.scheme);
         Ok(self.http.get(url).send().await?.text().await?)
     }
 

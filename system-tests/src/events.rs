@@ -3,17 +3,19 @@
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use anyhow::{Context as _, Result};
-use event_log::{Admin, AppendRecord, KafkaConfig, LogProducer, LogReader, ProducerSettings};
+use event_log::{Admin, AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings};
 use schemas::{
     InboundPosition, Partition, TimestampMs,
     dead_letter::Header,
     event::{Body, Event, Source, SrcMark},
     topics::Topic,
 };
-use tokio::sync::oneshot;
 
 /// The ends of its partitions.
 pub type Ends = BTreeMap<Partition, i64>;
+
+/// The largest record that is written: more than any service writes, a piece of a snapshot being the largest.
+const LARGEST_RECORD: usize = 1_000_000;
 
 /// The log of a world.
 pub struct EventLog {
@@ -75,6 +77,17 @@ impl EventLog {
             .await?)
     }
 
+    /// Drops the records of a partition of `chat.events` below `before`, as retention would.
+    ///
+    /// # Errors
+    /// Kafka does not answer.
+    pub async fn delete_before(&self, partition: Partition, before: i64) -> Result<()> {
+        let admin = Admin::new(&self.config)?;
+        Ok(admin
+            .delete_before(Topic::Events, partition, before)
+            .await?)
+    }
+
     /// Appends progress with this mark to a partition of `chat.events`, as a raise of the source epoch does.
     ///
     /// # Errors
@@ -129,14 +142,10 @@ impl EventLog {
         headers: &[Header],
     ) -> Result<i64> {
         let settings = ProducerSettings {
-            linger_ms: 0,
-            message_timeout_ms: 0,
-            queue_bytes: 1 << 20,
-            max_message_bytes: 100_000,
-            gapless: true,
+            max_message_bytes: LARGEST_RECORD,
+            ..ProducerSettings::PATIENT
         };
-        let producer = LogProducer::new(&self.config, &settings)?;
-        let (fate, outcome) = oneshot::channel();
+        let appender = Appender::new(&self.config, &settings)?;
         let record = AppendRecord {
             topic: &self.config.topic(topic),
             partition,
@@ -145,8 +154,49 @@ impl EventLog {
             timestamp,
             headers,
         };
-        producer.append(record, fate)?;
-        Ok(outcome.await??)
+        Ok(appender.append(record).await?)
+    }
+
+    /// Drops all records of a partition, as retention does.
+    ///
+    /// # Errors
+    /// Kafka does not answer.
+    pub async fn delete_all_of(&self, topic: Topic, partition: Partition) -> Result<()> {
+        let end = self.reader.ends(topic).await?[&partition];
+        let admin = Admin::new(&self.config)?;
+        Ok(admin.delete_before(topic, partition, end).await?)
+    }
+
+    /// Drops all records of a topic, as retention does.
+    ///
+    /// # Errors
+    /// Kafka does not answer.
+    pub async fn delete_all(&self, topic: Topic) -> Result<()> {
+        let admin = Admin::new(&self.config)?;
+        for (partition, end) in self.reader.ends(topic).await? {
+            admin.delete_before(topic, partition, end).await?;
+        }
+        Ok(())
+    }
+
+    /// The value of the last record of each partition that has any.
+    ///
+    /// # Errors
+    /// Kafka does not answer.
+    pub async fn newest_values(&self, topic: Topic) -> Result<BTreeMap<Partition, Vec<u8>>> {
+        let ends = self.reader.ends(topic).await?;
+        let last = |(partition, end): (Partition, i64)| (partition, (end - 1).max(0)..end);
+        let ranges: Vec<_> = ends.into_iter().map(last).collect();
+        let reader = Arc::clone(&self.reader);
+        let scan = move || {
+            let mut newest = BTreeMap::new();
+            reader.scan(topic, &ranges, |record| {
+                newest.insert(record.partition, record.bytes().to_vec());
+                ControlFlow::Continue(())
+            })?;
+            Ok(newest)
+        };
+        tokio::task::spawn_blocking(scan).await?
     }
 
     /// The mark of the last record of each partition of `chat.events` that has any.

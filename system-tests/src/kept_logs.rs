@@ -7,11 +7,12 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::program;
+use crate::{partition_files::copy_files, program};
 
 /// Copies the files of `logs` to `target/tmp/system-tests/<test>`; says where that is.
 pub(crate) fn keep(logs: &Path, test: &str) -> String {
     let copied = place(test).and_then(|place| {
+        fs::create_dir_all(&place)?;
         copy_files(logs, &place)?;
         Ok(place)
     });
@@ -26,14 +27,4 @@ fn place(test: &str) -> Result<PathBuf> {
     let program = program::path()?;
     let target = program.ancestors().nth(2).context("no target directory")?;
     Ok(target.join("tmp").join("system-tests").join(test))
-}
-
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let name = path.file_name().context("a log has no name")?;
-        fs::copy(&path, to.join(name))?;
-    }
-    Ok(())
 }

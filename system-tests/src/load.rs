@@ -40,12 +40,18 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts `circles` groups of users that write and read at the same time.
+    /// Starts `circles` groups of users that write and read at the same time, always the same.
     pub fn start(world: &World, circles: u64) -> Self {
+        Self::seeded(world, circles, 0)
+    }
+
+    /// The same with whatever follows from a seed.
+    pub fn seeded(world: &World, circles: u64, seed: u64) -> Self {
         let (orders, told) = watch::channel(Orders::default());
         let counters = Arc::new(Counters::default());
         let mut running = JoinSet::new();
-        for seed in 0..circles {
+        for circle in 0..circles {
+            let seed = seed.wrapping_add(circle);
             let circle = Circle::new(seed, world.client.clone(), Arc::clone(&counters));
             running.spawn(circle.run(told.clone()));
         }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep};
 
 /// How long anything may take on a small, busy machine before it counts as not happening.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 

@@ -55,6 +55,11 @@ impl Outcome {
         Ok(self)
     }
 
+    /// All that it said, wherever it said it.
+    pub fn said(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
     /// What it printed, as JSON.
     ///
     /// # Errors
@@ -78,13 +83,28 @@ impl Outcome {
 
 /// Runs the program to its end.
 pub(crate) async fn run(args: &[impl AsRef<OsStr>]) -> Result<Outcome> {
+    run_as(args, Vec::new()).await
+}
+
+/// Runs the program to its end, with more variables in its environment.
+///
+/// # Errors
+/// It is not there, or does not end.
+pub async fn run_as(
+    args: &[impl AsRef<OsStr>],
+    environment: Vec<(String, String)>,
+) -> Result<Outcome> {
     let shown: Vec<_> = args
         .iter()
         .map(|arg| arg.as_ref().to_string_lossy())
         .collect();
     let command = format!("tidemark {}", shown.join(" "));
     let mut process = Command::new(path()?);
-    process.args(args).stdin(Stdio::null()).kill_on_drop(true);
+    process
+        .args(args)
+        .envs(environment)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     let output = timeout(LONGEST, process.output())
         .await
         .with_context(|| format!("`{command}` does not end"))??;

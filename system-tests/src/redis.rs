@@ -47,6 +47,35 @@ impl Redis {
         Ok(())
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn port(self) -> u16 {
+        self.port
+    }
+
+    /// Makes it a replica of another Redis.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn replicate(self, primary: Self) -> Result<()> {
+        self.follow("127.0.0.1", &primary.port.to_string()).await
+    }
+
+    /// Makes it nobody's replica.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn replicate_nobody(self) -> Result<()> {
+        self.follow("NO", "ONE").await
+    }
+
+    async fn follow(self, host: &str, port: &str) -> Result<()> {
+        let answer = self.command(&["REPLICAOF", host, port]).await?;
+        let first = answer.first().map_or("", String::as_str);
+        ensure!(first.starts_with("OK"), "REPLICAOF: {answer:?}");
+        Ok(())
+    }
+
     /// The answer's strings: an array's elements, or the one that it is.
     async fn command(self, words: &[&str]) -> Result<Vec<String>> {
         let mut request = format!("*{}\r\n", words.len());

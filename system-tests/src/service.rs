@@ -14,6 +14,9 @@ pub const SERVICES: [&str; 5] = [
     "ingest",
 ];
 
+/// Those that share out partitions.
+pub const SHARED_OUT: [&str; 3] = ["sequencer", "projector-unread", "projector-mysql"];
+
 /// One instance of a service.
 #[derive(Clone)]
 pub(crate) struct Service {
@@ -53,6 +56,7 @@ impl Service {
             name: name.to_owned(),
             args: [&[service.to_owned()], config].concat(),
             env: Vec::new(),
+            program: None,
             ready: format!("http://127.0.0.1:{port}/readyz").parse()?,
         };
         Ok(Self { spec, port })

@@ -5,6 +5,8 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use native_stack::{Ports, StackConfig};
 
+use crate::network::Addresses;
+
 /// How a world differs from the usual one.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -14,6 +16,14 @@ pub struct Settings {
     pub without_services: bool,
     /// How many brokers: 1, or 3 with as many copies of every topic.
     pub kafka_nodes: u16,
+    /// How many Redis servers; the services use the first.
+    pub redis_nodes: u16,
+    /// How many MariaDB servers share the databases.
+    pub mariadb_nodes: u16,
+    /// Whether services reach the servers through proxies ([`World::network`](crate::World::network)).
+    pub proxied: bool,
+    /// Whether wall clocks can be set ([`World::set_clock`](crate::World::set_clock)).
+    pub clocks: bool,
 }
 
 impl Default for Settings {
@@ -28,6 +38,16 @@ impl Settings {
         overrides: &[],
         without_services: false,
         kafka_nodes: 1,
+        redis_nodes: 1,
+        mariadb_nodes: 1,
+        proxied: false,
+        clocks: false,
+    };
+
+    /// One broker, and services are left to the test.
+    pub const WITHOUT_SERVICES: Self = Self {
+        without_services: true,
+        ..Self::USUAL
     };
 }
 
@@ -35,10 +55,10 @@ impl Settings {
 pub(crate) fn write(
     settings: &Settings,
     stack: &StackConfig,
-    brokers: &str,
+    addresses: &Addresses,
 ) -> Result<Vec<String>> {
     let path = stack.run_dir.join("tidemark.toml");
-    fs::write(&path, text(stack, brokers))
+    fs::write(&path, text(stack, addresses))
         .with_context(|| format!("cannot write {}", path.display()))?;
     let path = path.to_str().context("a path is no text")?;
     let mut args = vec!["--config".to_owned(), path.to_owned()];
@@ -49,7 +69,13 @@ pub(crate) fn write(
 }
 
 /// What the defaults leave to periods of many seconds happens soon, so that no test waits for it.
-fn text(stack: &StackConfig, brokers: &str) -> String {
+fn text(stack: &StackConfig, addresses: &Addresses) -> String {
+    let Addresses {
+        brokers,
+        redis: redis_address,
+        mariadb: mariadb_addresses,
+    } = addresses;
+    let mysql_servers: String = mariadb_addresses.iter().map(mysql_server).collect();
     let replication = stack.kafka_nodes.min(3);
     let run_dir = stack.run_dir.display();
     let Ports {
@@ -70,14 +96,9 @@ brokers = "{brokers}"
 replication = {replication}
 
 [redis]
-url = "redis://127.0.0.1:{redis}"
+url = "redis://127.0.0.1:{redis_address}"
 
-[[mysql.servers]]
-host = "127.0.0.1"
-port = {mariadb}
-user = "tidemark"
-password = "tidemark"
-
+{mysql_servers}
 [ingest]
 listen = "127.0.0.1:{ingest}"
 
@@ -111,6 +132,18 @@ kafka = {kafka}
 kafka_controller = {kafka_controller}
 redis = {redis}
 mariadb = {mariadb}
+"#
+    )
+}
+
+fn mysql_server(port: &u16) -> String {
+    format!(
+        r#"
+[[mysql.servers]]
+host = "127.0.0.1"
+port = {port}
+user = "tidemark"
+password = "tidemark"
 "#
     )
 }

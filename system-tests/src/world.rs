@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -10,18 +10,24 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use native_stack::{FreshServers, ServiceSpec, StackConfig};
+use native_stack::{Between, FreshServers, ServiceSpec, StackConfig};
 use rustix::process::{Pid, Signal, kill_process};
+use schemas::{Partition, topics::Topic};
 use serde_json::Value;
 
 use crate::{
-    Client, EventLog, Outcome, Redis, SERVICES, Settings, kept_logs, program, service::Service,
+    Client, EventLog, Network, Outcome, PATIENCE, PartitionFiles, Redis, SERVICES, Settings,
+    kept_logs,
+    network::{Addresses, Planned},
+    program,
+    service::Service,
     settings, until,
 };
 
 /// A whole deployment of Tidemark that ends with the value.
 pub struct World {
     servers: Arc<FreshServers>,
+    network: Option<Network>,
     config: Vec<String>,
     /// Every service that may be started, second instances too.
     services: Mutex<Vec<Service>>,
@@ -56,19 +62,40 @@ impl World {
         let config = StackConfig {
             service_program: Some(program::path()?),
             kafka_nodes: settings.kafka_nodes,
+            redis_nodes: settings.redis_nodes,
+            mariadb_nodes: settings.mariadb_nodes,
+            start_timeout_s: PATIENCE.as_secs(),
             ..StackConfig::default()
         };
-        let starting = move || FreshServers::start_with(&config);
+        let mut between = Between {
+            clocks: settings.clocks,
+            ..Between::default()
+        };
+        let planned = settings
+            .proxied
+            .then(|| Planned::new(settings.kafka_nodes, settings.mariadb_nodes))
+            .transpose()?;
+        if let Some(planned) = &planned {
+            planned.tell(&mut between);
+        }
+        let starting = move || FreshServers::start_between(&config, &between);
         let servers = tokio::task::spawn_blocking(starting).await??;
+        let (network, addresses) = match planned {
+            Some(planned) => {
+                let (network, addresses) = planned.connect(&servers)?;
+                (Some(network), addresses)
+            }
+            None => (None, Addresses::direct(&servers)),
+        };
         let stack = servers.stack().config();
-        let brokers = servers.endpoints().kafka_brokers;
-        let config = settings::write(settings, stack, &brokers)?;
+        let config = settings::write(settings, stack, &addresses)?;
         let ports = &stack.ports;
         Ok(Self {
             services: Mutex::new(Service::firsts(ports, &config)?),
             client: Client::new(ports.ingest, ports.query_api)?,
             redis: Redis { port: ports.redis },
-            events: EventLog::new(brokers)?,
+            events: EventLog::new(servers.endpoints().kafka_brokers)?,
+            network,
             config,
             servers: Arc::new(servers),
         })
@@ -105,6 +132,13 @@ impl World {
         self.client.get_text(self.port(name)?, "/metrics").await
     }
 
+    /// Where its MariaDB is, for those who break it: `mysql://user:password@host:port`.
+    #[must_use]
+    pub fn mysql_url(&self) -> String {
+        let port = self.servers.stack().config().ports.mariadb;
+        format!("mysql://tidemark:tidemark@127.0.0.1:{port}")
+    }
+
     fn port(&self, name: &str) -> Result<u16> {
         let services = self.services();
         let service = services.iter().find(|service| service.name() == name);
@@ -136,10 +170,24 @@ impl World {
     /// As [`World::start_services`].
     pub async fn start_second(&self, service: &str) -> Result<String> {
         let second = Service::second(service, &self.config)?;
-        let name = second.name().to_owned();
+        let (name, port) = (second.name().to_owned(), second.port);
         self.services().push(second);
         self.start_services(&[&name]).await?;
+        self.client.has_another(service, port);
         Ok(name)
+    }
+
+    /// Of two programs, has a service run by the one that does not run it now, from its next start on: by `other`, or by
+    /// the usual one.
+    pub fn change_program(&self, name: &str, other: &Path) {
+        let mut services = self.services();
+        if let Some(service) = services.iter_mut().find(|service| service.name() == name) {
+            let program = &mut service.spec.program;
+            *program = match program.take() {
+                None => Some(other.to_owned()),
+                Some(_) => None,
+            };
+        }
     }
 
     /// Starts those of the servers that do not run, and waits until all are ready.
@@ -153,14 +201,14 @@ impl World {
         Ok(())
     }
 
-    /// Makes Kafka's controller forget the broker until that is started anew.
+    /// Runs one of Kafka's own tools, `ConsumerGroupCommand` say.
     ///
     /// # Errors
-    /// Kafka's tool fails.
-    pub async fn unregister_broker(&self) -> Result<()> {
-        let servers = Arc::clone(&self.servers);
-        let telling = move || servers.stack().unregister_broker(1);
-        Ok(tokio::task::spawn_blocking(telling).await??)
+    /// The tool fails.
+    pub async fn kafka_tool(&self, class: &'static str, args: &[&'static str]) -> Result<()> {
+        let (servers, args) = (Arc::clone(&self.servers), args.to_vec());
+        let running = move || servers.stack().kafka_tool(class, &args);
+        Ok(tokio::task::spawn_blocking(running).await??)
     }
 
     /// Sends a signal to a server or a service.
@@ -185,6 +233,60 @@ impl World {
             Some(pid) => Err(format!("pid {pid} is there")),
         };
         until(&format!("the end of {name}"), gone).await
+    }
+
+    /// The proxies before its servers.
+    ///
+    /// # Errors
+    /// It was made without.
+    pub fn network(&self) -> Result<&Network> {
+        self.network.as_ref().context("a world without proxies")
+    }
+
+    /// Sets the wall clock of a server or service so many seconds off.
+    ///
+    /// # Errors
+    /// The world was made without clocks that can be set.
+    pub fn set_clock(&self, name: &str, offset_s: i64) -> Result<()> {
+        Ok(self.servers.stack().set_clock(name, offset_s)?)
+    }
+
+    /// Runs statements on a MariaDB server, with all privileges and past the proxy.
+    ///
+    /// # Errors
+    /// The server does not run, or refuses.
+    pub async fn execute_sql(&self, server: &str, sql: &str) -> Result<()> {
+        let (servers, server, sql) = (Arc::clone(&self.servers), server.to_owned(), sql.to_owned());
+        let executing = move || servers.stack().execute_sql(&server, &sql);
+        Ok(tokio::task::spawn_blocking(executing).await??)
+    }
+
+    /// A Redis of its own, past the proxy: `redis-2` for the second.
+    #[must_use]
+    pub fn redis_node(&self, index: u16) -> Redis {
+        Redis {
+            port: self.servers.stack().config().ports.redis + index,
+        }
+    }
+
+    /// The pid of a server or service, while it runs.
+    #[must_use]
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.servers.stack().pid(name)
+    }
+
+    /// Where the data of a server are.
+    #[must_use]
+    pub fn data_dir(&self, server: &str) -> PathBuf {
+        self.servers.stack().data_dir(server)
+    }
+
+    /// What its only broker has of a partition.
+    #[must_use]
+    pub fn partition_files(&self, topic: Topic, partition: Partition) -> PartitionFiles {
+        let topic = self.events.config().topic(topic);
+        let directory = format!("{topic}-{partition}");
+        PartitionFiles::new(self.data_dir("kafka").join(directory))
     }
 
     /// Where a process that a test starts by itself may write its log, so that it is kept with the others.

@@ -1,9 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::{
-    args::{AckArgs, UpTo},
-    handles::Handles,
-};
+use crate::{args::AckArgs, handles::Handles, up_to::UpTo};
 
 pub(super) async fn run(handles: &Handles, args: &AckArgs, json: bool) -> anyhow::Result<()> {
     let mut body = json!({ "uid": args.uid, "peer": args.peer, "device": args.device });

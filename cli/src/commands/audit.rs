@@ -73,7 +73,8 @@ async fn audit(handles: &Handles, options: Options) -> anyhow::Result<Report> {
         ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?);
     bar.enable_steady_tick(Duration::from_millis(200));
     let show = |progress: Progress| bar.set_message(progress.to_string());
-    let outcome = audit::run(&sources, &options, show).await;
+    // Boxed: it is deep, and what the compiler lays out in one piece has a limit.
+    let outcome = Box::pin(audit::run(&sources, &options, show)).await;
     bar.finish_and_clear();
     let report = outcome?;
     if options.scope == Scope::All {

@@ -1,4 +1,5 @@
-use event_log::KafkaConfig;
+use access::{AuthConfig, Verifier};
+use event_log::{KafkaConfig, LogReader};
 use ingest::IngestConfig;
 use message_store::MySqlConfig;
 use native_stack::StackConfig;
@@ -8,9 +9,10 @@ use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use serde_json::Value;
 use service_runtime::{
-    ConfigError, ConfigSource, HttpConfig, RuntimeConfig, telemetry::TelemetryConfig,
+    ConfigError, ConfigSource, HttpConfig, RuntimeConfig, ValueError, telemetry::TelemetryConfig,
+    with_causes,
 };
-use unread_store::RedisConfig;
+use unread_store::{Node, RedisConfig};
 
 use crate::{args::ConfigCommand, client_config::ClientConfig, listeners};
 
@@ -22,6 +24,8 @@ pub(super) fn run(
     let sections = effective(source)?;
     if matches!(command, ConfigCommand::Check) {
         listeners::check(source)?;
+        Verifier::open(&source.section::<AuthConfig>("auth")?)?;
+        try_out(source)?;
     }
     match command {
         ConfigCommand::Check if json => println!("{}", serde_json::json!({ "fine": true })),
@@ -32,9 +36,30 @@ pub(super) fn run(
     Ok(())
 }
 
+/// What only shows when a library takes the settings in and opens the files that they name. Nobody is called.
+fn try_out(source: &ConfigSource) -> anyhow::Result<()> {
+    if let Some(tls) = source.section::<HttpConfig>("http")?.tls {
+        tls.check().map_err(|error| refused("http.tls", error))?;
+    }
+    let kafka: KafkaConfig = source.section("kafka")?;
+    LogReader::new(&kafka).map_err(|error| refused("kafka", error))?;
+    let redis: RedisConfig = source.section("redis")?;
+    Node::new(&redis).map_err(|error| refused("redis", error))?;
+    Ok(())
+}
+
+fn refused(key: &str, error: impl Into<anyhow::Error>) -> ConfigError {
+    ConfigError::Values(vec![ValueError {
+        origin: "the configuration".to_owned(),
+        key: key.to_owned(),
+        problem: format!("is refused: {}", with_causes(&error.into())),
+    }])
+}
+
 /// Every section as it is in force, secrets redacted.
 fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
     let sections = [
+        ("auth", source.effective::<AuthConfig>("auth")?),
         ("client", source.effective::<ClientConfig>("client")?),
         ("http", source.effective::<HttpConfig>("http")?),
         ("ingest", source.effective::<IngestConfig>("ingest")?),

@@ -35,6 +35,7 @@ pub(super) async fn run(handles: Handles, args: &DemoArgs) -> anyhow::Result<Exi
     let file = super::stack::config_file(stack.config());
     let handles = Handles {
         source: ConfigSource::load(Some(&file), &[])?,
+        credentials: handles.credentials,
     };
     let client = handles.client()?;
     tell_story(&client).await?;

@@ -8,9 +8,13 @@ mod demo;
 mod dlq;
 mod epoch;
 mod history;
+mod key;
 mod load;
 mod measure;
+mod partitions;
+mod rebuild;
 mod send;
+mod skip_deleted;
 mod stack;
 mod status;
 mod tail;
@@ -25,7 +29,7 @@ use clap::CommandFactory as _;
 use service_runtime::{ConfigSource, Process, run_service};
 
 use crate::{
-    args::{Args, Command},
+    args::{Args, Command, DbCommand, EpochCommand},
     handles::Handles,
 };
 
@@ -51,12 +55,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     let source = args.config.load()?;
+    if let Command::Key(command) = args.command {
+        key::run(&source, command, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Command::Stack(command) = args.command {
         quiet_logs();
         return stack::run(&source, command, args.json);
     }
     let runtime = tokio::runtime::Runtime::new()?;
-    let ended = runtime.block_on(dispatch(args.command, args.json, Handles { source }));
+    let handles = Handles {
+        source,
+        credentials: args.credentials,
+    };
+    let ended = runtime.block_on(dispatch(args.command, args.json, handles));
     // What still blocks a thread of a service that has stopped must not hold the process.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     ended
@@ -95,8 +107,14 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         Command::QueryApi => serve("tidemark-query-api", handles.source, query_api::serve).await?,
         Command::Demo(args) => return demo::run(handles, &args).await,
         Command::Topics(command) => return topics::run(&handles, &command, json).await,
-        Command::Db(_) => db::apply(&handles, json).await?,
-        Command::Epoch(_) => epoch::raise(&handles, json).await?,
+        Command::Db(DbCommand::Apply) => db::apply(&handles, json).await?,
+        Command::Db(DbCommand::SkipDeleted { yes }) => {
+            skip_deleted::run(&handles, yes, json).await?;
+        }
+        Command::Partitions(command) => partitions::run(&handles, &command, json).await?,
+        Command::Epoch(EpochCommand::Raise { from_the_beginning }) => {
+            epoch::raise(&handles, from_the_beginning, json).await?;
+        }
         Command::Send(args) => send::run(&handles, args, json).await?,
         Command::Ack(args) => ack::run(&handles, &args, json).await?,
         Command::Unread(args) => unread::run(&handles, &args, json).await?,
@@ -107,9 +125,10 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         Command::Dlq(command) => return dlq::run(&handles, command, json).await,
         Command::Load(args) => return load::run(&handles, &args, json).await,
         Command::Audit(args) => return audit::run(&handles, &args, json).await,
+        Command::Rebuild(command) => rebuild::run(&handles, &command, json).await?,
         Command::Measure(args) => measure::run(&handles, &args, json).await?,
         Command::Config(command) => config::run(&handles.source, &command, json)?,
-        Command::Stack(_) | Command::Completions { .. } | Command::Version => {}
+        Command::Stack(_) | Command::Key(_) | Command::Completions { .. } | Command::Version => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -127,13 +146,21 @@ impl Command {
     fn needs_kafka(&self) -> bool {
         let reads_log = matches!(
             self,
-            Self::Tail(_) | Self::Dlq(_) | Self::Audit(_) | Self::Measure(_)
+            Self::Tail(_) | Self::Dlq(_) | Self::Audit(_) | Self::Rebuild(_) | Self::Measure(_)
         );
-        reads_log || matches!(self, Self::Topics(_) | Self::Epoch(_))
+        let skips = matches!(self, Self::Db(DbCommand::SkipDeleted { .. }));
+        reads_log || skips || matches!(self, Self::Topics(_) | Self::Epoch(_))
     }
 
     fn needs_mysql(&self) -> bool {
-        matches!(self, Self::Db(_) | Self::Audit(_) | Self::Measure(_))
+        matches!(
+            self,
+            Self::Db(_)
+                | Self::Partitions(_)
+                | Self::Audit(_)
+                | Self::Rebuild(_)
+                | Self::Measure(_)
+        )
     }
 
     fn is_service(&self) -> bool {

@@ -102,6 +102,7 @@ fn services(config: &StackConfig, file: &std::path::Path) -> anyhow::Result<Vec<
                     file.display().to_string(),
                 ],
                 env: Vec::new(),
+                program: None,
                 ready: format!("http://127.0.0.1:{port}/readyz").parse()?,
             })
         })
@@ -115,9 +116,11 @@ fn write_config(stack: &Stack) -> anyhow::Result<PathBuf> {
     let mut mysql = Table::from_iter([
         ("host".to_owned(), Value::from(server.host.clone())),
         ("port".to_owned(), Value::from(i64::from(server.port))),
-        ("user".to_owned(), Value::from(server.user.clone())),
     ]);
-    mysql.insert("password".to_owned(), Value::from(server.password.expose()));
+    if let (Some(user), Some(password)) = (server.user, server.password) {
+        mysql.insert("user".to_owned(), Value::from(user));
+        mysql.insert("password".to_owned(), Value::from(password.expose()));
+    }
     let listen = |port: u16| section([("listen", Value::from(format!("127.0.0.1:{port}")))]);
     let ports = &config.ports;
     let replication = i64::from(config.kafka_nodes.min(3));

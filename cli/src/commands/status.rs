@@ -195,7 +195,6 @@ mod tests {
                 leader_epoch: 0,
             },
             clock: TimestampMs(0),
-            decided: None,
         });
         unanswered(newest.as_ref(), Bounds { start, end })
     }

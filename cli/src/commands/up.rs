@@ -1,5 +1,6 @@
 //! Every service in one process, for a laptop: the query API on its own port, all the rest on ingest's.
 
+use access::Access;
 use axum::Router;
 use service_runtime::Process;
 
@@ -11,8 +12,9 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
     let mysql = process.configure(projector_mysql::Config::load)?;
     let query = process.configure(query_api::Config::load)?;
     let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
+    let access = Access::start(&ingest.auth, supervisor)?;
     let producers = Router::new()
-        .merge(ingest::start(ingest, supervisor, health).await?)
+        .merge(ingest::start(ingest, &access, supervisor, health).await?)
         .nest(
             "/sequencer",
             sequencer::start(sequencer, supervisor, health).await?,
@@ -25,12 +27,12 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
             "/projector-mysql",
             projector_mysql::start(mysql, supervisor, health).await?,
         );
-    let readers = query_api::start(query, supervisor, health).await?;
+    let readers = query_api::start(query, &access, supervisor, health).await?;
     process
-        .listen("ingest.listen", ingest_listen, producers)
+        .listen_behind(&access, "ingest.listen", ingest_listen, producers)
         .await?;
     process
-        .listen("query_api.listen", query_listen, readers)
+        .listen_behind(&access, "query_api.listen", query_listen, readers)
         .await?;
     Ok(())
 }

@@ -5,6 +5,7 @@ mod ends;
 mod error;
 mod fold;
 mod options;
+mod proof;
 mod report;
 mod run;
 mod stream;
@@ -12,5 +13,6 @@ mod wait;
 
 pub use error::AuditError;
 pub use options::{Options, Progress, Scope, Sources};
+pub use proof::Proof;
 pub use report::{Area, Check, Finding, InboundAccount, Kind, Report};
 pub use run::run;

@@ -178,16 +178,31 @@ impl Check {
         self.missing + self.extra + self.different
     }
 
+    /// Nothing compared yet, with room for as many examples as are wanted still.
+    pub(crate) fn anew(&self) -> Self {
+        Self::new(self.area, self.limit - self.examples.len().min(self.limit))
+    }
+
     pub(crate) fn wants_examples(&self) -> bool {
         self.examples.len() < self.limit
     }
 
     pub(crate) fn note(&mut self, finding: Finding) {
-        *match finding.kind {
+        self.count(finding.kind);
+        self.show(finding);
+    }
+
+    /// Counts a difference.
+    pub(crate) fn count(&mut self, kind: Kind) {
+        *match kind {
             Kind::Missing => &mut self.missing,
             Kind::Extra => &mut self.extra,
             Kind::Different => &mut self.different,
         } += 1;
+    }
+
+    /// Takes one that is counted as an example, where more are wanted.
+    pub(crate) fn show(&mut self, finding: Finding) {
         if self.wants_examples() {
             self.examples.push(finding);
         }

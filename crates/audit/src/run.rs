@@ -169,6 +169,7 @@ impl<'a> Audit<'a> {
         let FoldedPartition {
             conversations,
             messages,
+            months,
             marks,
             events,
             inbound,
@@ -185,9 +186,15 @@ impl<'a> Audit<'a> {
             scope: self.options.scope,
             partition,
             messages: &messages,
+            months: &months,
             bounds,
+            from: 0,
         };
-        compare_messages(&table, &mut self.messages).await?;
+        if let Some(floor) = compare_messages(&table, &mut self.messages).await? {
+            let why =
+                format!("messages before {floor} of partition {partition}, which were dropped");
+            self.unchecked.push(why);
+        }
         self.known.add(partition, bounds, marks, conversations);
         Ok(())
     }

@@ -9,14 +9,16 @@ use rdkafka::{
     admin::{
         AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
     },
-    client::DefaultClientContext,
     error::{KafkaError, RDKafkaErrorCode},
 };
 use schemas::{Partition, topics::Topic};
 
-use crate::{KafkaConfig, KafkaFault};
+use crate::{KafkaConfig, KafkaFault, context::Named, unpolled::read_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a new topic may take to be known everywhere.
+const HEARD_OF: Duration = Duration::from_secs(10);
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// In what a cluster's topic is not as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +87,7 @@ impl fmt::Display for TopicDifference {
 /// Makes a cluster's topics agree with `schemas::topics`.
 pub struct Admin {
     config: KafkaConfig,
-    client: AdminClient<DefaultClientContext>,
+    client: AdminClient<Named>,
 }
 
 impl Admin {
@@ -96,7 +98,7 @@ impl Admin {
     pub fn new(config: &KafkaConfig) -> Result<Self, KafkaFault> {
         let client = config
             .client()
-            .create()
+            .create_with_context(Named("admin"))
             .map_err(|e| KafkaFault::new("creating an admin client", e))?;
         Ok(Self {
             config: config.clone(),
@@ -203,7 +205,11 @@ impl Admin {
             .client
             .inner()
             .fetch_metadata(Some(name), PATIENCE)
-            .map_err(|e| KafkaFault::new("asking for the topics", e))?;
+            .map_err(|e| {
+                // SAFETY: the client is ours.
+                unsafe { read_log(self.client.inner().native_ptr(), "admin") };
+                KafkaFault::new("asking for the topics", e)
+            })?;
         Ok(metadata
             .topics()
             .iter()
@@ -213,27 +219,40 @@ impl Admin {
             .count())
     }
 
+    /// The settings of a topic. A broker that has not heard of a new topic yet tells none: then it is asked again for a while.
+    async fn settings_told(&self, name: &str) -> Result<BTreeMap<String, String>, KafkaFault> {
+        let fault = |e| KafkaFault::new(format!("asking for the settings of {name}"), e);
+        let deadline = Instant::now() + HEARD_OF;
+        loop {
+            let answers = self
+                .client
+                .describe_configs([&ResourceSpecifier::Topic(name)], &options())
+                .await
+                .map_err(fault)?;
+            let mut found = BTreeMap::new();
+            for answer in answers {
+                let resource = answer.map_err(|code| fault(KafkaError::AdminOp(code)))?;
+                let entries = resource.entries.into_iter();
+                found.extend(entries.map(|e| (e.name, e.value.unwrap_or_default())));
+            }
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            if Instant::now() >= deadline {
+                // Every topic has settings: rdkafka passes over the reason why they are not told.
+                let code = RDKafkaErrorCode::TopicAuthorizationFailed;
+                return Err(fault(KafkaError::AdminOp(code)));
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
     async fn settings_differing(
         &self,
         topic: Topic,
         name: &str,
     ) -> Result<Vec<TopicDifference>, KafkaFault> {
-        let fault = |e| KafkaFault::new(format!("asking for the settings of {name}"), e);
-        let answers = self
-            .client
-            .describe_configs([&ResourceSpecifier::Topic(name)], &options())
-            .await
-            .map_err(fault)?;
-        let mut found = BTreeMap::new();
-        for answer in answers {
-            let resource = answer.map_err(|code| fault(KafkaError::AdminOp(code)))?;
-            found.extend(
-                resource
-                    .entries
-                    .into_iter()
-                    .map(|e| (e.name, e.value.unwrap_or_default())),
-            );
-        }
+        let found = self.settings_told(name).await?;
         Ok(topic
             .settings()
             .iter()

@@ -1,9 +1,16 @@
+use std::path::PathBuf;
+
 use garde::Validate;
 use rdkafka::ClientConfig;
 use schemas::topics::{Topic, TopicNames};
 use serde::{Deserialize, Serialize};
+use service_runtime::Secret;
 
-use crate::{ClientProperties, properties};
+use crate::{
+    ClientProperties, SaslMechanism, SecurityProtocol,
+    channel::{comes_with, fits_protocol, is_not_empty, is_readable},
+    properties,
+};
 
 /// How to reach Kafka, and the names of the topics there (section `kafka`).
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
@@ -22,6 +29,31 @@ pub struct KafkaConfig {
     /// system more: every consumer asks again as soon as it has its answer.
     #[garde(range(min = 1, max = 1000))]
     pub fetch_wait_ms: u32,
+    /// How connections are encrypted and authenticated; without it that follows from the settings below. A user implies
+    /// `sasl_ssl`.
+    #[garde(custom(fits_protocol(self)))]
+    pub security_protocol: Option<SecurityProtocol>,
+    /// PEM file with the authorities that may sign the brokers' certificates; absent: those of the system.
+    #[garde(custom(is_readable))]
+    pub tls_ca: Option<PathBuf>,
+    /// PEM file with this client's own certificate, for brokers that ask for one.
+    #[garde(custom(is_readable), custom(comes_with("kafka.tls_key", self.tls_key.is_some())))]
+    pub tls_cert: Option<PathBuf>,
+    /// PEM file with the key of that certificate.
+    #[garde(custom(is_readable), custom(comes_with("kafka.tls_cert", self.tls_cert.is_some())))]
+    pub tls_key: Option<PathBuf>,
+    /// What that key is encrypted with.
+    #[garde(custom(is_not_empty), custom(comes_with("kafka.tls_key", self.tls_key.is_some())))]
+    pub tls_key_password: Option<Secret>,
+    /// How the user proves to be itself.
+    #[garde(skip)]
+    pub sasl_mechanism: SaslMechanism,
+    /// The user that the brokers know.
+    #[garde(inner(length(min = 1)), custom(comes_with("kafka.password", self.password.is_some())))]
+    pub username: Option<String>,
+    /// The user's password.
+    #[garde(custom(is_not_empty), custom(comes_with("kafka.username", self.username.is_some())))]
+    pub password: Option<Secret>,
     /// More librdkafka properties, for every client. Secrets among them are never shown, and one that Tidemark sets
     /// itself is refused.
     #[garde(dive)]
@@ -60,6 +92,14 @@ impl Default for KafkaConfig {
             prefix: String::new(),
             replication: 1,
             fetch_wait_ms: 5,
+            security_protocol: None,
+            tls_ca: None,
+            tls_cert: None,
+            tls_key: None,
+            tls_key_password: None,
+            sasl_mechanism: SaslMechanism::default(),
+            username: None,
+            password: None,
             properties: ClientProperties::default(),
         }
     }
@@ -88,6 +128,7 @@ impl KafkaConfig {
             .set("reconnect.backoff.max.ms", "1000")
             .set("log.connection.close", "false")
             .set("topic.metadata.refresh.interval.ms", "30000");
+        self.secure(&mut client);
         for (name, value) in self.properties.iter() {
             client.set(name, value);
         }

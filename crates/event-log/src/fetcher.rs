@@ -11,7 +11,9 @@ use rdkafka::{
 use schemas::{Partition, topics::Topic};
 
 use crate::{
-    KafkaConfig, KafkaFault, NextOffset, Record, config::OwnSettings as _, context::Named,
+    KafkaConfig, KafkaFault, NextOffset, Record,
+    config::OwnSettings as _,
+    context::{self, Named},
     kept::Kept,
 };
 
@@ -214,8 +216,8 @@ impl Fetcher {
             }
             KafkaError::MessageConsumption(
                 Code::TopicAuthorizationFailed | Code::GroupAuthorizationFailed,
-            ) => Err(FetchError::Fatal(error.to_string())),
-            _ => Err(FetchError::Transient(error.to_string())),
+            ) => Err(FetchError::Fatal(context::explained(error))),
+            _ => Err(FetchError::Transient(context::explained(error))),
         }
     }
 

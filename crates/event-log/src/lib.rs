@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod admin;
+mod appender;
+mod channel;
 mod config;
 mod context;
 mod fetcher;
@@ -13,8 +15,11 @@ mod reader;
 mod record;
 mod scan;
 mod sequenced;
+mod unpolled;
 
 pub use admin::{Admin, TopicDifference};
+pub use appender::Appender;
+pub use channel::{SaslMechanism, SecurityProtocol};
 pub use config::KafkaConfig;
 pub use fetcher::{FetchError, Fetched, Fetcher};
 pub use member::{GroupEvent, GroupMember, Released};
@@ -31,9 +36,10 @@ pub use sequenced::Newest;
 
 /// Kafka could not be reached or would not do what was asked.
 #[derive(Debug, thiserror::Error)]
-#[error("Kafka: {what}: {source}")]
+#[error("Kafka: {what}: {source}{hint}", hint = context::in_brackets(*.hint))]
 pub struct KafkaFault {
     what: String,
+    hint: Option<&'static str>,
     #[source]
     source: rdkafka::error::KafkaError,
 }
@@ -42,6 +48,7 @@ impl KafkaFault {
     fn new(what: impl Into<String>, source: rdkafka::error::KafkaError) -> Self {
         Self {
             what: what.into(),
+            hint: context::hint(&source),
             source,
         }
     }

@@ -8,6 +8,7 @@ use std::{
 use rdkafka::{
     ClientContext, Offset, TopicPartitionList,
     bindings::rd_kafka_resp_err_t as RespErr,
+    config::RDKafkaLogLevel,
     consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext},
     error::KafkaError,
 };
@@ -52,7 +53,11 @@ struct Context {
 
 impl ClientContext for Context {
     fn error(&self, error: KafkaError, reason: &str) {
-        context::log("group member", &error, reason);
+        context::report("group member", &error, reason);
+    }
+
+    fn log(&self, level: RDKafkaLogLevel, _facility: &str, message: &str) {
+        context::log("group member", level, message);
     }
 }
 

@@ -2,6 +2,7 @@ use std::{marker::PhantomData, time::Duration};
 
 use rdkafka::{
     ClientContext, Message as _,
+    config::RDKafkaLogLevel,
     error::{KafkaError, RDKafkaErrorCode},
     message::{Header, OwnedHeaders},
     producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer},
@@ -24,6 +25,17 @@ pub struct ProducerSettings {
     /// Whether a record that is refused for good ends the producer, so that nothing behind it gets onto the log
     /// (PROTOCOL S6). Elsewhere a refused record is that record's matter only.
     pub gapless: bool,
+}
+
+impl ProducerSettings {
+    /// For a few records that must get onto the log, whatever is in the way for however long.
+    pub const PATIENT: Self = Self {
+        linger_ms: 0,
+        message_timeout_ms: 0,
+        queue_bytes: 1 << 20,
+        max_message_bytes: 100_000,
+        gapless: true,
+    };
 }
 
 /// Why an append is not known to have happened.
@@ -90,7 +102,11 @@ struct Context<D>(PhantomData<fn() -> D>);
 
 impl<D: OnDelivery> ClientContext for Context<D> {
     fn error(&self, error: KafkaError, reason: &str) {
-        context::log("producer", &error, reason);
+        context::report("producer", &error, reason);
+    }
+
+    fn log(&self, level: RDKafkaLogLevel, _facility: &str, message: &str) {
+        context::log("producer", level, message);
     }
 }
 
@@ -124,8 +140,8 @@ fn classify(error: &KafkaError) -> DeliveryFailure {
             | Code::UnknownPartition
             | Code::UnknownTopic
             | Code::PolicyViolation,
-        ) => DeliveryFailure::Refused(error.to_string()),
-        _ => DeliveryFailure::Unknown(error.to_string()),
+        ) => DeliveryFailure::Refused(context::explained(error)),
+        _ => DeliveryFailure::Unknown(context::explained(error)),
     }
 }
 

@@ -23,6 +23,9 @@ use crate::{
 /// How long a broker may take to answer, and a scan to bring its next record.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How much of librdkafka's log is looked at when a broker does not answer: why is said at the beginning.
+const LOG_LINES: u32 = 20;
+
 /// How long a leader that was just elected gets before it is asked again.
 const LEADER_PAUSE: Duration = Duration::from_millis(100);
 
@@ -193,6 +196,12 @@ impl LogReader {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.asker.offsets_for_times(list.clone(), left);
+            if answer.is_err() {
+                // It reads nothing: this brings what librdkafka has logged, a line at a time.
+                for _ in 0..LOG_LINES {
+                    let _ = self.asker.poll(Duration::ZERO);
+                }
+            }
             if !leaders_move(&answer) || left <= LEADER_PAUSE {
                 return answer;
             }

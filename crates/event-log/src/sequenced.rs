@@ -1,14 +1,17 @@
 //! How far `chat.inbound` is sequenced, as the newest events of each partition say.
 
-use std::{collections::BTreeMap, ops::ControlFlow};
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+};
 
 use schemas::{
     Partition, TimestampMs,
-    event::{Body, Event, Source},
+    event::{Event, Source},
     topics::Topic,
 };
 
-use crate::{KafkaFault, LogReader};
+use crate::{Bounds, KafkaFault, LogReader};
 
 /// What the newest events of a partition say.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,42 +20,28 @@ pub struct Newest {
     pub last: Source,
     /// What the partition's clock shows.
     pub clock: TimestampMs,
-    /// The newest event of that epoch that is no progress: its source and its time.
-    pub decided: Option<(Source, TimestampMs)>,
 }
 
 impl Newest {
     fn new(event: &Event) -> Self {
-        let mut newest = Self {
+        Self {
             last: event.src,
             clock: event.ts,
-            decided: None,
-        };
-        newest.take(event);
-        newest
+        }
     }
 
     fn take(&mut self, event: &Event) {
         self.clock = self.clock.max(event.ts);
-        if event.src.mark.epoch > self.last.mark.epoch {
-            self.decided = None;
-        }
         if event.src.mark > self.last.mark {
             self.last = event.src;
-        }
-        let is_newer = self
-            .decided
-            .is_none_or(|(decided, _)| event.src.mark > decided.mark);
-        let is_present = event.src.mark.epoch == self.last.mark.epoch;
-        if event.body != Body::Progress && is_present && is_newer {
-            self.decided = Some((event.src, event.ts));
         }
     }
 }
 
 impl LogReader {
-    /// What the newest `look_back` records of each of `partitions` of `chat.events` say: a former owner's repeats may lie behind the
-    /// highest source. A partition in which no event is found is absent. Blocks.
+    /// What the newest `look_back` records of each of `partitions` of `chat.events` say, and where no event is among them, those
+    /// before: a partition that is absent has none at all. It is for showing how far things are: a former owner's repeats may
+    /// lie behind the highest source, and only a fold of the log sees past any number of them. Blocks.
     ///
     /// # Errors
     /// [`KafkaFault`].
@@ -61,16 +50,50 @@ impl LogReader {
         partitions: &[Partition],
         look_back: i64,
     ) -> Result<BTreeMap<Partition, Newest>, KafkaFault> {
-        let ranges: Vec<_> = self
-            .bounds(Topic::Events, partitions)?
-            .into_iter()
-            .map(|(partition, bounds)| {
-                let from = bounds.start.max(bounds.end - look_back);
-                (partition, from..bounds.end)
-            })
-            .collect();
-        let mut newest: BTreeMap<Partition, Newest> = BTreeMap::new();
-        self.scan(Topic::Events, &ranges, |record| {
+        let bounds = self.bounds(Topic::Events, partitions)?;
+        self.newest_events_within(bounds, look_back)
+    }
+
+    /// As [`LogReader::newest_events`], of what lay within these bounds.
+    ///
+    /// # Errors
+    /// [`KafkaFault`].
+    pub fn newest_events_within(
+        &self,
+        bounds: BTreeMap<Partition, Bounds>,
+        look_back: i64,
+    ) -> Result<BTreeMap<Partition, Newest>, KafkaFault> {
+        let mut left = bounds;
+        left.retain(|_, Bounds { start, end }| start < end);
+        let mut newest = BTreeMap::new();
+        let mut window = look_back.max(1);
+        while !left.is_empty() {
+            let ranges: Vec<_> = left
+                .iter()
+                .map(|(partition, Bounds { start, end })| {
+                    (*partition, *start.max(&(end - window))..*end)
+                })
+                .collect();
+            self.take_events(&ranges, &mut newest)?;
+            for (partition, range) in ranges {
+                if let Some(bounds) = left.get_mut(&partition) {
+                    bounds.end = range.start;
+                }
+            }
+            left.retain(|partition, Bounds { start, end }| {
+                start < end && !newest.contains_key(partition)
+            });
+            window = window.saturating_mul(2);
+        }
+        Ok(newest)
+    }
+
+    fn take_events(
+        &self,
+        ranges: &[(Partition, Range<i64>)],
+        newest: &mut BTreeMap<Partition, Newest>,
+    ) -> Result<(), KafkaFault> {
+        self.scan(Topic::Events, ranges, |record| {
             if let Ok(event) = record.event() {
                 newest
                     .entry(record.partition)
@@ -78,68 +101,34 @@ impl LogReader {
                     .or_insert_with(|| Newest::new(&event));
             }
             ControlFlow::Continue(())
-        })?;
-        Ok(newest)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use schemas::event::{Rules, SrcMark};
+    use schemas::event::{Body, SrcMark};
 
     use super::*;
 
-    fn event((epoch, offset): (u32, i64), ts: i64, body: Body) -> Event {
-        let mark = SrcMark { epoch, offset };
-        Event {
+    #[test]
+    fn repeats_of_a_former_owner_do_not_count() {
+        let event = |(epoch, offset), ts| Event {
             src: Source {
-                mark,
+                mark: SrcMark { epoch, offset },
                 leader_epoch: 0,
             },
             ts: TimestampMs(ts),
-            body,
+            body: Body::Progress,
+        };
+        let mut newest = Newest::new(&event((0, 4), 10));
+        for later in [event((1, 2), 11), event((0, 5), 12), event((1, -1), 10)] {
+            newest.take(&later);
         }
-    }
-
-    fn control() -> Body {
-        Body::Control(Rules::VERSION_1)
-    }
-
-    fn fold(events: &[Event]) -> Newest {
-        let mut newest = Newest::new(&events[0]);
-        events.iter().for_each(|event| newest.take(event));
-        newest
-    }
-
-    #[test]
-    fn repeats_of_a_former_owner_do_not_count() {
-        let newest = fold(&[
-            event((0, 4), 10, control()),
-            event((0, 5), 11, control()),
-            event((0, 6), 11, Body::Progress),
-            event((0, 4), 10, control()),
-        ]);
-        assert_eq!(newest.last.mark.offset, 6);
-        assert_eq!(newest.clock, TimestampMs(11));
-        let (decided, ts) = newest.decided.unwrap();
-        assert_eq!((decided.mark.offset, ts), (5, TimestampMs(11)));
-    }
-
-    #[test]
-    fn what_an_earlier_epoch_decided_says_nothing_of_the_present_log() {
-        let newest = fold(&[
-            event((0, 4), 10, control()),
-            event((1, -1), 10, Body::Progress),
-            event((0, 5), 12, control()),
-        ]);
-        assert_eq!(
-            newest.last.mark,
-            SrcMark {
-                epoch: 1,
-                offset: -1
-            }
-        );
-        assert_eq!(newest.decided, None);
-        assert_eq!(newest.clock, TimestampMs(12));
+        let mark = SrcMark {
+            epoch: 1,
+            offset: 2,
+        };
+        assert_eq!((newest.last.mark, newest.clock), (mark, TimestampMs(12)));
     }
 }

@@ -12,6 +12,12 @@ pub struct MySqlConfig {
     /// 1 to 4 servers; the databases are assigned to them in contiguous runs.
     #[garde(dive, length(min = 1, max = 4))]
     pub servers: Vec<ServerConfig>,
+    /// User, for every server that names none of its own.
+    #[garde(length(min = 1, max = 80))]
+    pub user: String,
+    /// That user's password.
+    #[garde(skip)]
+    pub password: Secret,
     /// How many databases the 64 tables of each kind are spread over: a power of two up to 64, at least one a server.
     /// Frozen once there is data.
     #[garde(custom(spreads_evenly), custom(at_least(self.servers.len())))]
@@ -34,12 +40,23 @@ impl Default for MySqlConfig {
     fn default() -> Self {
         Self {
             servers: vec![ServerConfig::default()],
+            user: "tidemark".to_owned(),
+            password: Secret::from("tidemark"),
             databases: 4,
             database_prefix: "im_".to_owned(),
             connections_per_server: 8,
             connect_timeout_ms: 3_000,
             statement_timeout_ms: 30_000,
         }
+    }
+}
+
+impl MySqlConfig {
+    /// User and password for a server.
+    #[must_use]
+    pub fn login<'a>(&'a self, server: &'a ServerConfig) -> (&'a str, &'a Secret) {
+        let user = server.user.as_ref().unwrap_or(&self.user);
+        (user, server.password.as_ref().unwrap_or(&self.password))
     }
 }
 
@@ -53,17 +70,17 @@ pub struct ServerConfig {
     /// Port.
     #[garde(range(min = 1))]
     pub port: u16,
-    /// User.
-    #[garde(length(min = 1, max = 80))]
-    pub user: String,
-    /// Password.
-    #[garde(skip)]
-    pub password: Secret,
+    /// User; absent: `mysql.user`.
+    #[garde(inner(length(min = 1, max = 80)), custom(comes_with("password", self.password.is_some())))]
+    pub user: Option<String>,
+    /// Password; absent: `mysql.password`.
+    #[garde(custom(comes_with("user", self.user.is_some())))]
+    pub password: Option<Secret>,
     /// Whether the connection is encrypted.
     #[garde(skip)]
     pub tls: TlsMode,
     /// PEM file with the authorities that may sign the server's certificate; absent: those that the web trusts.
-    #[garde(skip)]
+    #[garde(custom(is_looked_at(self.tls)), custom(is_readable))]
     pub tls_ca: Option<PathBuf>,
 }
 
@@ -72,8 +89,8 @@ impl Default for ServerConfig {
         Self {
             host: "127.0.0.1".to_owned(),
             port: 7306,
-            user: "tidemark".to_owned(),
-            password: Secret::from("tidemark"),
+            user: None,
+            password: None,
             tls: TlsMode::Disabled,
             tls_ca: None,
         }
@@ -93,8 +110,8 @@ impl FromStr for ServerConfig {
             Some(Self {
                 host: host.to_owned(),
                 port: port.parse().ok()?,
-                user: user.to_owned(),
-                password: Secret::from(password),
+                user: Some(user.to_owned()),
+                password: Some(Secret::from(password)),
                 ..Self::default()
             })
         };
@@ -115,6 +132,33 @@ pub enum TlsMode {
     VerifyCa,
     /// Encrypted, and the certificate is that of the host.
     VerifyIdentity,
+}
+
+fn comes_with<T>(name: &'static str, other: bool) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
+    move |value, ()| match value {
+        Some(_) if !other => Err(garde::Error::new(format!("needs {name} beside it"))),
+        _ => Ok(()),
+    }
+}
+
+/// An authority that nothing is compared with would be lost in silence.
+fn is_looked_at(tls: TlsMode) -> impl FnOnce(&Option<PathBuf>, &()) -> garde::Result {
+    move |ca, ()| match tls {
+        TlsMode::Disabled | TlsMode::Required if ca.is_some() => Err(garde::Error::new(
+            "is compared with nothing; make tls verify-ca or verify-identity",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn is_readable(file: &Option<PathBuf>, (): &()) -> garde::Result {
+    let Some(file) = file else { return Ok(()) };
+    std::fs::read(file).map(drop).map_err(|error| {
+        let file = file.display();
+        garde::Error::new(format!(
+            "names {file}, which cannot be read: {error}; must be a readable PEM file"
+        ))
+    })
 }
 
 fn spreads_evenly(databases: &u8, _: &()) -> garde::Result {
@@ -172,6 +216,43 @@ mod tests {
     }
 
     #[test]
+    fn what_would_be_lost_in_silence_is_refused() {
+        let refused = |change: fn(&mut ServerConfig)| {
+            let mut config = MySqlConfig::default();
+            change(&mut config.servers[0]);
+            config.validate().unwrap_err().to_string()
+        };
+        for tls in ["tls_ca: is compared with nothing", "verify-identity"] {
+            let said = refused(|server| server.tls_ca = Some("/dev/null".into()));
+            assert!(said.contains(tls), "{said}");
+        }
+        let said = refused(|server| {
+            server.tls = TlsMode::VerifyCa;
+            server.tls_ca = Some("/no/such/ca.pem".into());
+        });
+        assert!(
+            said.contains("servers[0].tls_ca: names /no/such/ca.pem"),
+            "{said}"
+        );
+        let said = refused(|server| server.user = Some("me".to_owned()));
+        assert!(
+            said.contains("servers[0].user: needs password beside it"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_server_without_a_user_takes_the_sections() {
+        let mut config = MySqlConfig {
+            user: "all".to_owned(),
+            ..MySqlConfig::default()
+        };
+        assert_eq!(config.login(&config.servers[0]).0, "all");
+        config.servers[0] = "mysql://own:p@h:1".parse().unwrap();
+        assert_eq!(config.login(&config.servers[0]).0, "own");
+    }
+
+    #[test]
     fn a_password_is_not_printed() {
         let config = MySqlConfig::default();
         let shown = format!("{config:?} {}", serde_json::to_string(&config).unwrap());
@@ -184,8 +265,8 @@ mod tests {
         let server: ServerConfig = "mysql://u:p@s@h:1234/".parse().unwrap();
         assert_eq!((server.host.as_str(), server.port), ("h", 1234));
         assert_eq!(
-            (server.user.as_str(), server.password.expose()),
-            ("u", "p@s")
+            (server.user.as_deref(), server.password.unwrap().expose()),
+            (Some("u"), "p@s")
         );
         for wrong in [
             "",

@@ -53,14 +53,27 @@ impl StoreError {
 
     /// Whether the server refused a row because one with the same key is there.
     pub(crate) fn is_duplicate(&self) -> bool {
-        let Self::Fatal(cause) = self else {
-            return false;
+        self.number() == Some(DUPLICATE_ENTRY)
+    }
+
+    /// Whether a table is there that was to be made.
+    pub(crate) fn is_there(&self) -> bool {
+        self.number() == Some(TABLE_EXISTS)
+    }
+
+    /// Whether a row's month is not there.
+    pub(crate) fn lacks_month(&self) -> bool {
+        self.number() == Some(NO_SUCH_PARTITION)
+    }
+
+    /// The server's number, if it is one of the server's errors.
+    fn number(&self) -> Option<u16> {
+        let (Self::Transient(cause) | Self::Fatal(cause)) = self else {
+            return None;
         };
         let mut causes =
             std::iter::successors(Some(&**cause as &dyn std::error::Error), |e| e.source());
-        causes
-            .find_map(|cause| number(cause.downcast_ref()?))
-            .is_some_and(|number| number == DUPLICATE_ENTRY)
+        causes.find_map(|cause| number(cause.downcast_ref()?))
     }
 }
 
@@ -71,6 +84,36 @@ struct OfTable {
     #[source]
     cause: Cause,
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("{cause} ({hint})")]
+struct Hinted {
+    hint: &'static str,
+    #[source]
+    cause: sqlx::Error,
+}
+
+/// Which setting may be wrong, where the error tells.
+fn hint(error: &sqlx::Error) -> Option<&'static str> {
+    match (error, number(error)) {
+        // Unknown user, wrong password, and REQUIRE SSL for a connection without it.
+        (_, Some(1045 | 1698 | 3159)) => Some(
+            "the server refuses mysql.user with mysql.password, or wants mysql.servers.tls to be other than disabled",
+        ),
+        (_, Some(1044 | 1142..=1143 | 1227 | 1370)) => Some(
+            "the user of mysql.user lacks a grant; docs/SECURITY.md has those that each service needs",
+        ),
+        (sqlx::Error::Tls(tls), _) if tls.to_string().contains("not support") => {
+            Some("the server has no TLS, which mysql.servers.tls asks for")
+        }
+        (sqlx::Error::Tls(_), _) => Some(NOT_TRUSTED),
+        (sqlx::Error::Io(io), _) if io.to_string().contains("certificate") => Some(NOT_TRUSTED),
+        _ => None,
+    }
+}
+
+const NOT_TRUSTED: &str = "no authority of mysql.servers.tls_ca has signed the server's certificate, or it is for another \
+     name than mysql.servers.host";
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
@@ -85,15 +128,21 @@ impl From<sqlx::Error> for StoreError {
             | sqlx::Error::WorkerCrashed => true,
             _ => false,
         };
+        let cause: Cause = match hint(&error) {
+            Some(hint) => Box::new(Hinted { hint, cause: error }),
+            None => Box::new(error),
+        };
         if passes {
-            Self::transient(error)
+            Self::transient(cause)
         } else {
-            Self::fatal(error)
+            Self::fatal(cause)
         }
     }
 }
 
+const TABLE_EXISTS: u16 = 1050;
 const DUPLICATE_ENTRY: u16 = 1062;
+const NO_SUCH_PARTITION: u16 = 1735;
 
 /// The server's number of an error, if it is one of the server's.
 fn number(error: &sqlx::Error) -> Option<u16> {
@@ -115,8 +164,8 @@ fn passes_with_time(number: u16) -> bool {
         1020 | 1205 | 1213 | 1969 | 3024 => true,
         // Read-only server.
         1290 | 1836 => true,
-        // No partition for the row: the janitor adds the month. The table was altered under a snapshot or a statement.
-        1526 | 1412 | 1615 => true,
+        // No partition for the row, or none of that name: the janitor adds the month. The table was altered under a snapshot or a statement.
+        NO_SUCH_PARTITION | 1526 | 1412 | 1615 => true,
         // No such database or table: the schema is yet to be applied.
         1049 | 1146 => true,
         _ => false,

@@ -2,7 +2,7 @@ use std::fmt;
 
 use schemas::{PARTITIONS, Partition};
 
-use crate::MySqlConfig;
+use crate::{MySqlConfig, Sink};
 
 /// The number of one database: 0, 1, 2 … below the configured count.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +56,13 @@ impl Layout {
     /// The numbers of the tables in a database, ascending.
     pub fn partitions_of(self, shard: Shard) -> impl Iterator<Item = Partition> {
         Partition::all().filter(move |partition| self.shard_of(*partition) == shard)
+    }
+
+    /// The partitions of the log whose records `sink` writes into a database: messages and read positions lie with their conversation;
+    /// a contact lies with its user, whose conversations may be in any partition.
+    pub fn feeds(self, sink: Sink, shard: Shard) -> impl Iterator<Item = Partition> {
+        Partition::all()
+            .filter(move |partition| sink == Sink::Contacts || self.shard_of(*partition) == shard)
     }
 
     /// Which of the configured servers has a database: contiguous runs, as even as they can be.

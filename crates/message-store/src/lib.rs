@@ -15,6 +15,7 @@ mod resume;
 mod schema;
 mod session;
 mod store;
+mod switch;
 mod write;
 
 pub use config::{MySqlConfig, ServerConfig, TlsMode};
@@ -25,5 +26,6 @@ pub use message::MessageRow;
 pub use position::{ReadMids, ReadRow, StoredRead};
 pub use read::{ReadTx, UNREAD_LIMIT};
 pub use resume::{Resume, ResumeMove, Sink};
-pub use schema::{MONTHS_AHEAD, Month, SchemaReport};
+pub use schema::{MONTHS_AHEAD, Month, MonthSize, SchemaReport};
 pub use store::MessageStore;
+pub use switch::{Fence, Leftover, RebuildLock, Shadows};

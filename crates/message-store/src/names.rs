@@ -2,7 +2,7 @@
 
 use schemas::Partition;
 
-use crate::{Layout, MySqlConfig, Shard};
+use crate::{Layout, MySqlConfig, Shard, Sink};
 
 /// The tables that exist 64 times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +21,40 @@ impl Table {
         }
     }
 
+    /// The tables that a sink writes.
+    pub(crate) fn of(sink: Sink) -> Self {
+        match sink {
+            Sink::Messages => Self::ChatMsg,
+            Sink::Reads => Self::ReadChatMid,
+            Sink::Contacts => Self::Contact,
+        }
+    }
+
     /// The table's name within its database.
     pub(crate) fn name(self, partition: Partition) -> String {
         format!("{}_{partition}", self.stem())
     }
+
+    /// The name of the table that is to take its place.
+    pub(crate) fn shadow(self, partition: Partition) -> String {
+        format!("{}_{SHADOW}", self.name(partition))
+    }
+
+    /// The name of the table whose place was taken.
+    pub(crate) fn retired(self, partition: Partition) -> String {
+        format!("{}_old", self.name(partition))
+    }
 }
+
+/// What is behind the name of a table that is being built beside the live one.
+pub(crate) const SHADOW: &str = "new";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     prefix: String,
     layout: Layout,
+    /// Whose tables and offsets are those of the shadows.
+    shadow: Option<Sink>,
 }
 
 impl Names {
@@ -38,7 +62,21 @@ impl Names {
         Self {
             prefix: config.database_prefix.clone(),
             layout: Layout::new(config),
+            shadow: None,
         }
+    }
+
+    /// The same, with the shadows of what `sink` writes in place of the live tables.
+    pub(crate) fn with_shadow(&self, sink: Sink) -> Self {
+        Self {
+            shadow: Some(sink),
+            ..self.clone()
+        }
+    }
+
+    /// What every database's name begins with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     pub(crate) fn database(&self, shard: Shard) -> String {
@@ -46,11 +84,44 @@ impl Names {
     }
 
     pub(crate) fn table(&self, table: Table, partition: Partition) -> String {
+        let (database, name) = self.split(table, partition);
+        format!("{database}.{name}")
+    }
+
+    /// The database of a table, and its name there.
+    pub(crate) fn split(&self, table: Table, partition: Partition) -> (String, String) {
+        let name = match self.shadow {
+            Some(sink) if Table::of(sink) == table => table.shadow(partition),
+            _ => table.name(partition),
+        };
+        (self.database(self.layout.shard_of(partition)), name)
+    }
+
+    /// The full name of a table of the database that holds those of `partition`.
+    pub(crate) fn within(&self, partition: Partition, name: &str) -> String {
         let shard = self.layout.shard_of(partition);
-        format!("{}.{}", self.database(shard), table.name(partition))
+        format!("{}.{name}", self.database(shard))
+    }
+
+    pub(crate) fn retention(&self, shard: Shard) -> String {
+        format!("{}.retention", self.database(shard))
+    }
+
+    /// Under which name a sink keeps its offsets in `resume_offset`.
+    pub(crate) fn feed(&self, sink: Sink) -> String {
+        if self.shadow == Some(sink) {
+            shadow_feed(sink)
+        } else {
+            sink.name().to_owned()
+        }
     }
 
     pub(crate) fn resume_offset(&self, shard: Shard) -> String {
         format!("{}.resume_offset", self.database(shard))
     }
+}
+
+/// Under which name the offsets of a sink's shadows are kept.
+pub(crate) fn shadow_feed(sink: Sink) -> String {
+    format!("{}.{SHADOW}", sink.name())
 }

@@ -76,7 +76,7 @@ impl Moves {
     /// `None` where nothing moves.
     pub(crate) fn new(
         table: &str,
-        sink: Sink,
+        feed: &str,
         topic: &str,
         moves: &[ResumeMove],
     ) -> Result<Option<Self>, StoreError> {
@@ -84,47 +84,55 @@ impl Moves {
             return Ok(None);
         }
         // The statements are different every time, so they are not prepared, and the topic stands in them.
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if !topic.chars().all(plain) {
-            return Err(StoreError::fatal(format!(
-                "{topic:?} is not the name of a topic"
-            )));
-        }
+        check_topic(topic)?;
         Ok(Some(Self {
             table: table.to_owned(),
-            insert_missing: insert_missing(table, sink, topic, moves),
-            update: update(table, sink, topic, moves),
+            insert_missing: insert_missing(table, feed, topic, moves),
+            update: update(table, feed, topic, moves),
             count: moves.len() as u64,
         }))
     }
 }
 
-fn insert_missing(table: &str, sink: Sink, topic: &str, moves: &[ResumeMove]) -> Option<String> {
-    let SrcMark { epoch, offset } = SrcMark::START;
-    let rows: Vec<String> = moves
-        .iter()
-        .filter(|step| step.from == Resume::START)
-        .map(|step| {
-            format!(
-                "('{}', '{topic}', {}, 0, {epoch}, {offset})",
-                sink.name(),
-                step.partition
-            )
-        })
-        .collect();
-    if rows.is_empty() {
-        return None;
+/// A name of a topic may stand in a statement.
+pub(crate) fn check_topic(topic: &str) -> Result<(), StoreError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if topic.chars().all(plain) {
+        return Ok(());
     }
+    Err(StoreError::fatal(format!(
+        "{topic:?} is not the name of a topic"
+    )))
+}
+
+fn insert_missing(table: &str, feed: &str, topic: &str, moves: &[ResumeMove]) -> Option<String> {
+    let unmoved = moves.iter().filter(|step| step.from == Resume::START);
+    let partitions: Vec<Partition> = unmoved.map(|step| step.partition).collect();
+    (!partitions.is_empty()).then(|| insert_starts(table, feed, topic, &partitions))
+}
+
+/// Makes the rows of these partitions, where they are missing, and locks them.
+pub(crate) fn insert_starts(
+    table: &str,
+    feed: &str,
+    topic: &str,
+    partitions: &[Partition],
+) -> String {
+    let SrcMark { epoch, offset } = SrcMark::START;
+    let rows: Vec<String> = partitions
+        .iter()
+        .map(|partition| format!("('{feed}', '{topic}', {partition}, 0, {epoch}, {offset})"))
+        .collect();
     // The update of nothing takes the exclusive lock at once; INSERT IGNORE would take a shared one and deadlock.
-    Some(format!(
+    format!(
         "INSERT INTO {table} (sink, topic, partition_no, next_offset, src_epoch, src_offset) VALUES {} \
          ON DUPLICATE KEY UPDATE partition_no = partition_no",
         rows.join(", ")
-    ))
+    )
 }
 
 /// One statement for all moves.
-fn update(table: &str, sink: Sink, topic: &str, moves: &[ResumeMove]) -> String {
+fn update(table: &str, feed: &str, topic: &str, moves: &[ResumeMove]) -> String {
     let mut sql = format!("UPDATE {table} SET next_offset = ");
     push_case(&mut sql, moves, |to| to.next_offset);
     sql.push_str(", src_epoch = ");
@@ -132,10 +140,10 @@ fn update(table: &str, sink: Sink, topic: &str, moves: &[ResumeMove]) -> String 
     sql.push_str(", src_offset = ");
     push_case(&mut sql, moves, |to| to.mark.offset);
     let conditions: Vec<String> = moves.iter().map(condition).collect();
-    let (sink, conditions) = (sink.name(), conditions.join(" OR "));
+    let conditions = conditions.join(" OR ");
     write!(
         sql,
-        " WHERE sink = '{sink}' AND topic = '{topic}' AND ({conditions})"
+        " WHERE sink = '{feed}' AND topic = '{topic}' AND ({conditions})"
     )
     .expect("a String takes everything");
     sql

@@ -50,17 +50,18 @@ pub(crate) fn lazy_pool(server: &ServerConfig, config: &MySqlConfig) -> MySqlPoo
                 Ok(matches!(ended, Ok(Ok(_))))
             })
         })
-        .connect_lazy_with(connect_options(server))
+        .connect_lazy_with(connect_options(server, config))
 }
 
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn connect_options(server: &ServerConfig) -> MySqlConnectOptions {
+fn connect_options(server: &ServerConfig, config: &MySqlConfig) -> MySqlConnectOptions {
+    let (user, password) = config.login(server);
     let mut options = MySqlConnectOptions::new()
         .host(&server.host)
         .port(server.port)
-        .username(&server.user)
-        .password(server.password.expose())
+        .username(user)
+        .password(password.expose())
         .ssl_mode(match server.tls {
             TlsMode::Disabled => MySqlSslMode::Disabled,
             TlsMode::Required => MySqlSslMode::Required,

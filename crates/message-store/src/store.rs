@@ -1,11 +1,15 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use schemas::{Partition, TimestampMs};
 use sqlx::MySqlPool;
 
 use crate::{
-    ContactDelta, Layout, MessageRow, Month, MySqlConfig, ReadRow, ReadTx, Resume, ResumeMove,
-    SchemaReport, Shard, Sink, StoreError,
+    ContactDelta, Layout, MessageRow, Month, MonthSize, MySqlConfig, ReadRow, ReadTx, Resume,
+    ResumeMove, SchemaReport, Shard, Sink, StoreError,
     names::Names,
     schema,
     session::{self, Session},
@@ -16,13 +20,15 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct MessageStore {
     inner: Arc<Inner>,
+    names: Names,
 }
 
 #[derive(Debug)]
 struct Inner {
     layout: Layout,
-    names: Names,
     pools: Vec<MySqlPool>,
+    /// The first month that each database keeps, as far as it was asked.
+    floors: Mutex<BTreeMap<Shard, Month>>,
     statement_timeout: Duration,
 }
 
@@ -41,10 +47,21 @@ impl MessageStore {
         Self {
             inner: Arc::new(Inner {
                 layout: Layout::new(config),
-                names: Names::new(config),
                 pools,
+                floors: Mutex::default(),
                 statement_timeout: Duration::from_millis(config.statement_timeout_ms),
             }),
+            names: Names::new(config),
+        }
+    }
+
+    /// The same store, in which the tables and offsets of `sink` are those of its shadows: what is built beside the live ones.
+    /// Everything else is as it is.
+    #[must_use]
+    pub fn shadow(&self, sink: Sink) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            names: self.names.with_shadow(sink),
         }
     }
 
@@ -99,7 +116,8 @@ impl MessageStore {
     }
 
     /// Inserts messages and moves the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
-    /// Rows that are there already although the offset says that they are not are replaced by those with their ids.
+    /// Rows that are there already although the offset says that they are not are replaced by those with their ids. A month that is missing
+    /// before others is made; rows of months that were dropped are left out.
     ///
     /// # Errors
     /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row that no move goes over is there
@@ -112,6 +130,20 @@ impl MessageStore {
         moves: &[ResumeMove],
     ) -> Result<(), StoreError> {
         write::messages(self, shard, topic, rows, moves).await
+    }
+
+    /// Moves resume offsets over records that nobody can read any more.
+    ///
+    /// # Errors
+    /// [`StoreError::Moved`] where an offset is not what the move says.
+    pub async fn move_resume(
+        &self,
+        shard: Shard,
+        sink: Sink,
+        topic: &str,
+        moves: &[ResumeMove],
+    ) -> Result<(), StoreError> {
+        write::resume(self, shard, sink, topic, moves).await
     }
 
     /// Raises read positions and moves the offsets of [`Sink::Reads`], both or nothing.
@@ -179,8 +211,73 @@ impl MessageStore {
         schema::missing_months(self, now, ahead).await
     }
 
+    /// The first month of messages that a database keeps; `None` where nothing was ever dropped.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn kept_from(&self, shard: Shard) -> Result<Option<Month>, StoreError> {
+        let mut session = self.session(shard).await?;
+        schema::kept_from(self, shard, &mut session).await
+    }
+
+    /// Every month of every `chat_msg_<n>`, with its size.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn list_months(
+        &self,
+    ) -> Result<BTreeMap<Partition, BTreeMap<Month, MonthSize>>, StoreError> {
+        schema::list_months(self).await
+    }
+
+    /// Drops all months of messages before `before`, for good: whoever reads the log again does not write them any more. How many over
+    /// all tables.
+    ///
+    /// # Errors
+    /// As [`MessageStore::expect_past`]; transient where a table is in use for too long.
+    pub async fn drop_months(&self, before: Month, now: TimestampMs) -> Result<usize, StoreError> {
+        schema::drop_months(self, before, now).await
+    }
+
+    /// Whether [`MessageStore::drop_months`] may be asked for.
+    ///
+    /// # Errors
+    /// Fatal where `before` lies after the month of the newest message, or after that of `now`.
+    pub async fn expect_past(&self, before: Month, now: TimestampMs) -> Result<(), StoreError> {
+        schema::expect_past(self, before, now).await
+    }
+
+    /// Drops, for good, what lies more than `kept` months before the month of the newest message, or before that of `now` where that is
+    /// earlier. How many months over all tables.
+    ///
+    /// # Errors
+    /// Transient where a table is in use for too long.
+    pub async fn keep_months(&self, kept: u16, now: TimestampMs) -> Result<usize, StoreError> {
+        schema::keep_months(self, kept, now).await
+    }
+
+    /// What was last heard of the first month that a database keeps. It never goes back.
+    pub(crate) fn known_floor(&self, shard: Shard) -> Option<Month> {
+        self.floors().get(&shard).copied()
+    }
+
+    pub(crate) fn learn_floor(&self, shard: Shard, floor: Option<Month>) {
+        if let Some(floor) = floor {
+            let mut floors = self.floors();
+            let known = floors.entry(shard).or_insert(floor);
+            *known = floor.max(*known);
+        }
+    }
+
+    fn floors(&self) -> MutexGuard<'_, BTreeMap<Shard, Month>> {
+        self.inner
+            .floors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn names(&self) -> &Names {
-        &self.inner.names
+        &self.names
     }
 
     pub(crate) fn pool(&self, shard: Shard) -> &MySqlPool {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 
+use crate::ClosedServers;
+
 /// The settings of one stack (section `stack`); the default is the stack of `make up`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
@@ -20,11 +22,21 @@ pub struct StackConfig {
     #[garde(skip)]
     pub service_program: Option<PathBuf>,
     /// The ports, all on 127.0.0.1.
-    #[garde(dive, custom(all_differ(&self.kafka_nodes)))]
+    #[garde(dive, custom(all_differ(self.nodes())))]
     pub ports: Ports,
+    /// Closes the servers to everybody whom they do not know; only tests do.
+    #[garde(skip)]
+    #[serde(skip)]
+    pub closed: Option<ClosedServers>,
     /// How many Kafka brokers to run: 1, or 3 for a replicated log.
     #[garde(range(min = 1, max = 9))]
     pub kafka_nodes: u16,
+    /// How many Redis servers to run. Nothing makes one the replica of another: that is left to whoever asks for two.
+    #[garde(range(min = 1, max = 9))]
+    pub redis_nodes: u16,
+    /// How many MariaDB servers to run; `mysql.servers` says which database is on which.
+    #[garde(range(min = 1, max = 9))]
+    pub mariadb_nodes: u16,
     /// How much memory the servers may take.
     #[garde(dive)]
     pub memory: Memory,
@@ -43,7 +55,10 @@ impl Default for StackConfig {
             cache_dir: None,
             service_program: None,
             ports: Ports::default(),
+            closed: None,
             kafka_nodes: 1,
+            redis_nodes: 1,
+            mariadb_nodes: 1,
             memory: Memory::default(),
             start_timeout_s: 90,
             stop_timeout_s: 30,
@@ -59,6 +74,22 @@ impl StackConfig {
     pub(crate) fn stop_timeout(&self) -> Duration {
         Duration::from_secs(self.stop_timeout_s)
     }
+
+    fn nodes(&self) -> Nodes {
+        Nodes {
+            kafka: self.kafka_nodes,
+            redis: self.redis_nodes,
+            mariadb: self.mariadb_nodes,
+        }
+    }
+}
+
+/// How many servers there are of each kind.
+#[derive(Debug, Clone, Copy)]
+struct Nodes {
+    kafka: u16,
+    redis: u16,
+    mariadb: u16,
 }
 
 /// The ports of a stack, all on 127.0.0.1.
@@ -85,8 +116,10 @@ pub struct Ports {
     /// The first broker's controller; the others follow in steps of two.
     #[garde(range(min = 1))]
     pub kafka_controller: u16,
+    /// The first Redis; the others follow.
     #[garde(range(min = 1))]
     pub redis: u16,
+    /// The first MariaDB; the others follow.
     #[garde(range(min = 1))]
     pub mariadb: u16,
 }
@@ -144,8 +177,7 @@ impl Memory {
 }
 
 /// Each process needs ports of its own; every broker has two.
-fn all_differ(kafka_nodes: &u16) -> impl FnOnce(&Ports, &()) -> garde::Result {
-    let kafka_nodes = *kafka_nodes;
+fn all_differ(nodes: Nodes) -> impl FnOnce(&Ports, &()) -> garde::Result {
     move |ports, ()| {
         let mut wanted = vec![
             ("ingest", ports.ingest),
@@ -153,10 +185,14 @@ fn all_differ(kafka_nodes: &u16) -> impl FnOnce(&Ports, &()) -> garde::Result {
             ("sequencer", ports.sequencer),
             ("projector_unread", ports.projector_unread),
             ("projector_mysql", ports.projector_mysql),
-            ("redis", ports.redis),
-            ("mariadb", ports.mariadb),
         ];
-        for index in 0..kafka_nodes {
+        for index in 0..nodes.redis {
+            wanted.push(("redis", ports.redis.saturating_add(index)));
+        }
+        for index in 0..nodes.mariadb {
+            wanted.push(("mariadb", ports.mariadb.saturating_add(index)));
+        }
+        for index in 0..nodes.kafka {
             let step = index.saturating_mul(2);
             wanted.push(("kafka", ports.kafka.saturating_add(step)));
             let controller = ports.kafka_controller.saturating_add(step);
@@ -187,6 +223,11 @@ mod tests {
         assert!(refused.contains("kafka_controller's"), "{refused}");
         config = StackConfig::default();
         config.ports.redis = config.ports.ingest;
+        assert!(config.validate().is_err());
+        config = StackConfig::default();
+        config.ports.mariadb = config.ports.redis + 1;
+        assert!(config.validate().is_ok());
+        config.redis_nodes = 2;
         assert!(config.validate().is_err());
     }
 }

@@ -75,7 +75,11 @@ fn start_all(owner: &str) -> Result<[u16; 3], StackError> {
                 let answers = |port| probe::kafka_brokers(port, 1);
                 start(image::kafka(), image::KAFKA_PORT, owner, answers)
             }),
-            scope.spawn(|| start(image::redis(), image::REDIS_PORT, owner, probe::redis_ping)),
+            scope.spawn(|| {
+                start(image::redis(), image::REDIS_PORT, owner, |port| {
+                    probe::redis_ping(port, "")
+                })
+            }),
             scope.spawn(|| {
                 let answers = probe::mariadb_greeting;
                 start(image::mariadb(), image::MARIADB_PORT, owner, answers)

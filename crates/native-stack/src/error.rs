@@ -96,6 +96,11 @@ pub enum StackError {
         /// What there is.
         known: Vec<String>,
     },
+    /// Clocks that can be set were asked for and cannot be had.
+    #[error(
+        "the processes' clocks cannot be set: that needs libfaketime (`apt-get install faketime`), at the start"
+    )]
+    NoSettableClocks,
     /// A container could not be started, or cannot be reached on 127.0.0.1.
     #[error("no container of {image}: {reason}")]
     Container {

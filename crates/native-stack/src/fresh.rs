@@ -1,12 +1,33 @@
 //! Throw-away servers on free ports in a temporary directory.
 
+use crate::clocks::Clocks;
 use crate::disposal::DisposableDir;
 use crate::kafka_jars::KafkaJars;
 use crate::process::Lifetime;
-use crate::{Endpoints, Memory, Ports, Stack, StackConfig, StackError, port, tools};
+use crate::stack::Interposed;
+use crate::{
+    Endpoints, Memory, Ports, ProxiedListener, Stack, StackConfig, StackError, port, tools,
+};
 
 /// Between finding a free port and listening on it another process can take it; then it is tried again.
 const ATTEMPTS: usize = 3;
+
+/// What tests put between throw-away processes and the world.
+#[derive(Debug, Clone, Default)]
+pub struct Between {
+    /// The ports of proxies, one before each broker; none if empty. Clients that come through one are told to stay with them.
+    pub kafka_proxies: Vec<u16>,
+    /// Whether wall clocks can be set ([`Stack::set_clock`]).
+    pub clocks: bool,
+}
+
+impl Between {
+    /// Whether clocks can be set on this machine: libfaketime is installed.
+    #[must_use]
+    pub fn has_clocks() -> bool {
+        Clocks::libfaketime().is_some()
+    }
+}
 
 /// Servers of one's own, ready to use, with small memory. They are killed and their data removed when the value is
 /// dropped, and also when this process ends in any other way.
@@ -24,6 +45,11 @@ impl FreshServers {
 
     /// Starts servers with the given settings; run directory, ports and memory are chosen here.
     pub fn start_with(config: &StackConfig) -> Result<Self, StackError> {
+        Self::start_between(config, &Between::default())
+    }
+
+    /// As [`FreshServers::start_with`], with something between the processes and the world.
+    pub fn start_between(config: &StackConfig, between: &Between) -> Result<Self, StackError> {
         let missing = tools::find_missing();
         if !missing.is_empty() {
             return Err(tools::missing(&missing));
@@ -31,7 +57,7 @@ impl FreshServers {
         KafkaJars::new(config)?.ensure()?;
         let mut attempt = 1;
         loop {
-            match Self::try_start(config) {
+            match Self::try_start(config, between) {
                 Err(StackError::PortTaken { .. } | StackError::Exited { .. })
                     if attempt < ATTEMPTS =>
                 {
@@ -42,15 +68,27 @@ impl FreshServers {
         }
     }
 
-    fn try_start(config: &StackConfig) -> Result<Self, StackError> {
+    fn try_start(config: &StackConfig, between: &Between) -> Result<Self, StackError> {
         let dir = DisposableDir::new()?;
+        let proxies = between.kafka_proxies.iter();
+        let interposed = Interposed {
+            kafka: port::find_free(between.kafka_proxies.len())
+                .into_iter()
+                .zip(proxies)
+                .map(|(port, advertised)| ProxiedListener {
+                    port,
+                    advertised: *advertised,
+                })
+                .collect(),
+            clocks: between.clocks,
+        };
         let config = StackConfig {
             run_dir: dir.path().to_owned(),
-            ports: free_ports(config.kafka_nodes),
+            ports: free_ports(config),
             memory: Memory::for_tests(),
             ..config.clone()
         };
-        let stack = Stack::with_lifetime(config, Lifetime::WithThisProcess)?;
+        let stack = Stack::between(config, interposed, Lifetime::WithThisProcess)?;
         let fresh = Self { stack, _dir: dir };
         fresh.stack.start_servers()?;
         Ok(fresh)
@@ -75,25 +113,27 @@ impl Drop for FreshServers {
     }
 }
 
-/// Free ports for everything. Kafka's nodes count upwards in twos, so theirs are the ones after the others.
-fn free_ports(kafka_nodes: u16) -> Ports {
-    let run_length = usize::from(2 * kafka_nodes.max(1));
+/// Free ports for everything. Servers of a kind count upwards, so theirs follow each other.
+fn free_ports(config: &StackConfig) -> Ports {
+    let brokers = 2 * config.kafka_nodes.max(1);
+    let (redis, mariadb) = (config.redis_nodes.max(1), config.mariadb_nodes.max(1));
     loop {
-        let found = port::find_free(7 + run_length);
-        let (single, brokers) = found.split_at(7);
-        if !brokers.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+        let found = port::find_free(5 + usize::from(brokers + redis + mariadb));
+        let (single, servers) = found.split_at(5);
+        if !servers.windows(2).all(|pair| pair[1] == pair[0] + 1) {
             continue;
         }
+        let first = servers[0];
         return Ports {
             ingest: single[0],
             query_api: single[1],
             sequencer: single[2],
             projector_unread: single[3],
             projector_mysql: single[4],
-            redis: single[5],
-            mariadb: single[6],
-            kafka: brokers[0],
-            kafka_controller: brokers[1],
+            kafka: first,
+            kafka_controller: first + 1,
+            redis: first + brokers,
+            mariadb: first + brokers + redis,
         };
     }
 }

@@ -8,16 +8,26 @@ use std::sync::{Mutex, PoisonError};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use crate::clocks::ClockKind;
 use crate::kafka_jars::KafkaJars;
-use crate::managed::{Managed, run};
+use crate::managed::{Managed, numbered, run};
 use crate::run_dir::{RunDir, write_with_parents};
 use crate::template::render;
 use crate::tools::Tool;
-use crate::{Memory, StackError, probe};
+use crate::{ClosedServers, Memory, StackError, probe};
 
 pub(crate) const CONFIG: &str = include_str!("../../../compose/native/kafka.properties.template");
 const LOGGING: &str = include_str!("../../../compose/native/kafka-log4j2.properties");
 const LOGGING_FILE: &str = "kafka-log4j2.properties";
+
+/// A listener whose clients are told to come back through a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxiedListener {
+    /// Where the broker listens.
+    pub port: u16,
+    /// Where clients are told that it does: the proxy's port.
+    pub advertised: u16,
+}
 
 /// A Kafka cluster on this machine.
 #[derive(Debug, Clone)]
@@ -28,6 +38,9 @@ pub struct KafkaSpec {
     pub(crate) controller_port: u16,
     pub(crate) node_count: u16,
     pub(crate) memory: Memory,
+    /// Of each broker, the listener behind a proxy; empty where there are no proxies.
+    pub(crate) proxied: Vec<ProxiedListener>,
+    pub(crate) closed: Option<ClosedServers>,
 }
 
 impl KafkaSpec {
@@ -64,15 +77,23 @@ impl KafkaSpec {
         self.node_count.min(3)
     }
 
-    /// Makes the cluster forget a broker, until that is started anew.
-    pub(crate) fn unregister(&self, broker: u16) -> Result<(), StackError> {
+    /// Runs one of Kafka's own tools on the cluster.
+    pub(crate) fn tool(&self, class: &str, args: &[&str]) -> Result<(), StackError> {
         let mut command = self.java()?;
         command
-            .args(["org.apache.kafka.tools.ClusterTool", "unregister"])
-            .args(["--bootstrap-server", &self.brokers()])
-            .args(["--id", &broker.to_string()]);
-        run("unregister a broker", &mut command)?;
+            .arg(format!("org.apache.kafka.tools.{class}"))
+            .args(args)
+            .args(["--bootstrap-server", &self.bootstrap()]);
+        run(&format!("{class} {}", args.join(" ")), &mut command)?;
         Ok(())
+    }
+
+    /// Where this stack's own tools connect.
+    fn bootstrap(&self) -> String {
+        match &self.closed {
+            Some(closed) => format!("127.0.0.1:{}", closed.kafka_port()),
+            None => self.brokers(),
+        }
     }
 
     fn java(&self) -> Result<Command, StackError> {
@@ -123,21 +144,39 @@ impl KafkaNode {
         format!("{}.properties", self.name())
     }
 
-    fn properties(&self, data_dir: &Path) -> String {
+    fn properties(&self, data_dir: &Path) -> Result<String, StackError> {
         let cluster = &self.cluster;
         let min_insync = cluster.replication().saturating_sub(1).max(1);
-        render(
+        let mut properties = render(
             CONFIG,
             &[
                 ("node_id", self.id().to_string()),
                 ("voters", cluster.voters()),
                 ("port", self.port().to_string()),
                 ("controller_port", self.controller_port().to_string()),
+                ("proxied_listener", self.proxied_listener(|one| one.port)),
+                (
+                    "proxied_advertised",
+                    self.proxied_listener(|one| one.advertised),
+                ),
                 ("data_dir", data_dir.display().to_string()),
                 ("replication", cluster.replication().to_string()),
                 ("min_insync", min_insync.to_string()),
             ],
-        )
+        );
+        if let Some(closed) = &cluster.closed {
+            let ports = (self.port(), self.controller_port());
+            properties += &closed.kafka_properties(&cluster.run_dir, ports)?;
+        }
+        Ok(properties)
+    }
+
+    /// To be appended to a list of listeners.
+    fn proxied_listener(&self, port: impl Fn(&ProxiedListener) -> u16) -> String {
+        let listener = self.cluster.proxied.get(usize::from(self.index));
+        listener.map_or_else(String::new, |listener| {
+            format!(",PROXIED://127.0.0.1:{}", port(listener))
+        })
     }
 
     /// Writes the storage format; the data directory appears whole or not at all.
@@ -151,7 +190,7 @@ impl KafkaNode {
         let _ = fs::remove_dir_all(&partial);
         let config = run_dir.write_config(
             &format!("{}-format.properties", self.name()),
-            &self.properties(&partial),
+            &self.properties(&partial)?,
         )?;
         let mut command = self.cluster.java()?;
         command
@@ -163,6 +202,9 @@ impl KafkaNode {
             ])
             .arg("--config")
             .arg(&config);
+        if let Some(closed) = &self.cluster.closed {
+            command.args(closed.kafka_scram());
+        }
         run("format Kafka's storage", &mut command)?;
         fs::rename(&partial, &data).map_err(StackError::io(format!("make {}", data.display())))
     }
@@ -170,14 +212,16 @@ impl KafkaNode {
 
 impl Managed for KafkaNode {
     fn name(&self) -> String {
-        match self.id() {
-            1 => "kafka".to_owned(),
-            id => format!("kafka-{id}"),
-        }
+        numbered("kafka", self.index)
     }
 
     fn ports(&self) -> Vec<u16> {
-        vec![self.port(), self.controller_port()]
+        let proxied = self.cluster.proxied.get(usize::from(self.index));
+        let internal = self.cluster.closed.as_ref().map(ClosedServers::kafka_port);
+        let own = [self.port(), self.controller_port()].into_iter();
+        own.chain(proxied.map(|listener| listener.port))
+            .chain(internal)
+            .collect()
     }
 
     fn prepare(&self) -> Result<(), StackError> {
@@ -185,7 +229,7 @@ impl Managed for KafkaNode {
         self.cluster.jars.ensure()?;
         run_dir.write_config(LOGGING_FILE, LOGGING)?;
         self.format(&self.cluster.cluster_id()?)?;
-        let properties = self.properties(&run_dir.data(&self.name()));
+        let properties = self.properties(&run_dir.data(&self.name()))?;
         run_dir.write_config(&self.config_name(), &properties)?;
         Ok(())
     }
@@ -208,7 +252,12 @@ impl Managed for KafkaNode {
         Ok(command)
     }
 
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::Plain
+    }
+
     fn check_ready(&self) -> Result<(), String> {
-        probe::kafka_brokers(self.port(), self.cluster.node_count)
+        let internal = self.cluster.closed.as_ref().map(ClosedServers::kafka_port);
+        probe::kafka_brokers(internal.unwrap_or(self.port()), self.cluster.node_count)
     }
 }

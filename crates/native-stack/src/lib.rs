@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod clocks;
+mod closed;
 mod config;
 mod disposal;
 #[cfg(feature = "docker")]
@@ -30,12 +32,13 @@ mod test_servers;
 mod throw_away;
 mod tools;
 
+pub use closed::ClosedServers;
 pub use config::{Memory, Ports, StackConfig};
 pub use error::{StackError, Unready};
 pub use exec::exec_with_fresh_servers;
-pub use fresh::FreshServers;
+pub use fresh::{Between, FreshServers};
 pub use install::install;
-pub use kafka::{KafkaNode, KafkaSpec};
+pub use kafka::{KafkaNode, KafkaSpec, ProxiedListener};
 pub use mariadb::MariaDbSpec;
 pub use redis::RedisSpec;
 pub use service::{ReadyUrl, ServiceSpec};

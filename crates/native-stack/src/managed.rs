@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use crate::StackError;
+use crate::clocks::ClockKind;
 use crate::log_file::last_lines;
 
 /// One process of the stack.
@@ -19,8 +20,21 @@ pub(crate) trait Managed: Sync {
     /// The command that runs it in the foreground.
     fn command(&self) -> Result<Command, StackError>;
 
+    /// How it is given a wall clock that can be set.
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::Waits
+    }
+
     /// Whether it answers in its own protocol; otherwise the reason.
     fn check_ready(&self) -> Result<(), String>;
+}
+
+/// What the server with this index, from 0, is called among those of its kind: `redis`, `redis-2`, ….
+pub(crate) fn numbered(kind: &str, index: u16) -> String {
+    match index {
+        0 => kind.to_owned(),
+        _ => format!("{kind}-{}", index + 1),
+    }
 }
 
 /// Runs a program that prepares something, to its end.

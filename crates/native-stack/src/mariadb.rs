@@ -1,14 +1,14 @@
-//! MariaDB: one server with the message shards' settings and the user `tidemark`.
+//! MariaDB: servers with the message shards' settings and the user `tidemark`.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::managed::{Managed, run};
+use crate::managed::{Managed, numbered, run};
 use crate::run_dir::RunDir;
 use crate::template::render;
 use crate::tools::Tool;
-use crate::{Memory, StackError, probe};
+use crate::{ClosedServers, Memory, StackError, probe};
 
 pub(crate) const CONFIG: &str = include_str!("../../../compose/native/mariadb.cnf.template");
 /// Run by the server at every start before it takes connections, so there is no moment without the user.
@@ -19,23 +19,48 @@ const USER: &str = "tidemark";
 #[derive(Debug, Clone)]
 pub struct MariaDbSpec {
     pub(crate) run_dir: RunDir,
-    pub(crate) port: u16,
+    pub(crate) first_port: u16,
+    /// Which of the servers it is, from 0.
+    pub(crate) index: u16,
     pub(crate) memory: Memory,
+    pub(crate) closed: Option<ClosedServers>,
 }
 
 impl MariaDbSpec {
     /// Its address for a client that may do everything: `mysql://tidemark:tidemark@127.0.0.1:<port>`, without a database.
     pub fn url(&self) -> String {
-        format!("mysql://{USER}:{USER}@127.0.0.1:{}", self.port)
+        format!("mysql://{USER}:{USER}@127.0.0.1:{}", self.port())
+    }
+
+    fn port(&self) -> u16 {
+        self.first_port + self.index
+    }
+
+    /// The path of something of this server's own: its data directory, its configuration.
+    fn named(&self, suffix: &str) -> String {
+        format!("{}{suffix}", self.name())
+    }
+
+    /// Runs statements as a user of ours whose privileges nobody takes away: over the server's own socket.
+    pub(crate) fn execute(&self, sql: &str) -> Result<(), StackError> {
+        let mut command = Command::new(Tool::MariaDbClient.require()?);
+        // Named from inside, since the path of a socket may be too long.
+        command
+            .current_dir(self.run_dir.data(&self.name()))
+            .args(["--no-defaults", "--socket=mariadb.sock"])
+            .args([format!("--user={USER}"), format!("--password={USER}")])
+            .args(["--execute", sql]);
+        run(&format!("{}: {sql}", self.name()), &mut command)?;
+        Ok(())
     }
 
     /// Makes the system tables; the data directory appears whole or not at all.
     fn install_db(&self) -> Result<(), StackError> {
-        let data = self.run_dir.data("mariadb");
+        let data = self.run_dir.data(&self.name());
         if data.is_dir() {
             return Ok(());
         }
-        let partial = self.run_dir.data("mariadb.partial");
+        let partial = self.run_dir.data(&self.named(".partial"));
         let _ = fs::remove_dir_all(&partial);
         fs::create_dir_all(&partial)
             .map_err(StackError::io(format!("make {}", partial.display())))?;
@@ -53,7 +78,7 @@ impl MariaDbSpec {
 
     /// A server that starts removes the temporary tables of others from the directory that they share: none is shared.
     fn make_temporary_dir(&self) -> Result<PathBuf, StackError> {
-        let dir = self.run_dir.data("mariadb.tmp");
+        let dir = self.run_dir.data(&self.named(".tmp"));
         fs::create_dir_all(&dir).map_err(StackError::io(format!("make {}", dir.display())))?;
         Ok(dir)
     }
@@ -66,8 +91,13 @@ impl MariaDbSpec {
         let mut command = Command::new(client);
         command
             .args(["--no-defaults", "--host=127.0.0.1", "--connect-timeout=2"])
-            .arg(format!("--port={}", self.port))
+            .arg(format!("--port={}", self.port()))
             .args([format!("--user={USER}"), format!("--password={USER}")])
+            .args(
+                self.closed
+                    .iter()
+                    .map(|closed| format!("--ssl-ca={}", closed.ca.display())),
+            )
             .args(["--execute", "SELECT 1"]);
         run("SELECT 1", &mut command)
             .map(|_| ())
@@ -84,21 +114,23 @@ fn user_argument() -> Option<&'static str> {
 
 impl Managed for MariaDbSpec {
     fn name(&self) -> String {
-        "mariadb".to_owned()
+        numbered("mariadb", self.index)
     }
 
     fn ports(&self) -> Vec<u16> {
-        vec![self.port]
+        vec![self.port()]
     }
 
     fn prepare(&self) -> Result<(), StackError> {
         self.install_db()?;
-        let init_file = self.run_dir.write_config("mariadb-init.sql", INIT_SQL)?;
+        let users = self.closed.as_ref().map(ClosedServers::mariadb_sql);
+        let init_sql = INIT_SQL.to_owned() + &users.unwrap_or_default();
+        let init_file = self.run_dir.write_config("mariadb-init.sql", &init_sql)?;
         let values = [
-            ("port", self.port.to_string()),
+            ("port", self.port().to_string()),
             (
                 "data_dir",
-                self.run_dir.data("mariadb").display().to_string(),
+                self.run_dir.data(&self.name()).display().to_string(),
             ),
             ("init_file", init_file.display().to_string()),
             (
@@ -107,13 +139,14 @@ impl Managed for MariaDbSpec {
             ),
             ("redo_log_mib", self.memory.mariadb_redo_log_mib.to_string()),
         ];
-        self.run_dir
-            .write_config("mariadb.cnf", &render(CONFIG, &values))?;
+        let of_closed = self.closed.as_ref().map(ClosedServers::mariadb_config);
+        let config = render(CONFIG, &values) + &of_closed.unwrap_or_default();
+        self.run_dir.write_config(&self.named(".cnf"), &config)?;
         Ok(())
     }
 
     fn command(&self) -> Result<Command, StackError> {
-        let config = self.run_dir.config_file("mariadb.cnf");
+        let config = self.run_dir.config_file(&self.named(".cnf"));
         let mut command = Command::new(Tool::MariaDb.require()?);
         // This option is only understood as the first one.
         command
@@ -124,7 +157,7 @@ impl Managed for MariaDbSpec {
     }
 
     fn check_ready(&self) -> Result<(), String> {
-        probe::mariadb_greeting(self.port)?;
+        probe::mariadb_greeting(self.port())?;
         self.select_one()
     }
 }

@@ -24,12 +24,22 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Redis: PING must be answered by PONG; a server that still loads its file answers an error.
-pub(crate) fn redis_ping(port: u16) -> Result<(), String> {
+/// Redis: PING must be answered by PONG; a server that still loads its file answers an error. A `login` comes first and is
+/// answered by OK.
+pub(crate) fn redis_ping(port: u16, login: &str) -> Result<(), String> {
     let mut stream = connect(local(port))?;
     let mut answer = [0; 5];
-    stream
-        .write_all(b"PING\r\n")
+    let mut log_in = || {
+        let mut welcome = if login.is_empty() {
+            Vec::new()
+        } else {
+            vec![0; "+OK\r\n".len()]
+        };
+        stream.write_all(login.as_bytes())?;
+        stream.read_exact(&mut welcome)
+    };
+    log_in()
+        .and_then(|()| stream.write_all(b"PING\r\n"))
         .and_then(|()| stream.read_exact(&mut answer))
         .map_err(|error| format!("PING: {error}"))?;
     if &answer == b"+PONG" {
@@ -234,8 +244,8 @@ mod tests {
     #[test]
     fn a_redis_that_loads_is_not_ready() {
         let loading = answering(b"-LOADING Redis is loading the dataset in memory\r\n");
-        assert!(redis_ping(loading.port()).is_err());
-        assert_eq!(redis_ping(answering(b"+PONG\r\n").port()), Ok(()));
+        assert!(redis_ping(loading.port(), "").is_err());
+        assert_eq!(redis_ping(answering(b"+PONG\r\n").port(), ""), Ok(()));
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! Redis: one server, append-only file, nothing evicted.
+//! Redis: one server or more, append-only file, nothing evicted.
 
 use std::fs;
 use std::process::Command;
 
-use crate::managed::Managed;
+use crate::clocks::ClockKind;
+use crate::managed::{Managed, numbered};
 use crate::run_dir::RunDir;
 use crate::template::render;
 use crate::tools::Tool;
-use crate::{StackError, probe};
+use crate::{ClosedServers, StackError, probe};
 
 pub(crate) const CONFIG: &str = include_str!("../../../compose/native/redis.conf.template");
 
@@ -15,44 +16,71 @@ pub(crate) const CONFIG: &str = include_str!("../../../compose/native/redis.conf
 #[derive(Debug, Clone)]
 pub struct RedisSpec {
     pub(crate) run_dir: RunDir,
-    pub(crate) port: u16,
+    pub(crate) first_port: u16,
+    /// Which of the servers it is, from 0.
+    pub(crate) index: u16,
+    pub(crate) closed: Option<ClosedServers>,
 }
 
 impl RedisSpec {
-    /// Its address for a client, `redis://127.0.0.1:<port>`.
+    /// Its address for a client, `redis://127.0.0.1:<port>`; `rediss://` for a closed one.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        let scheme = if self.closed.is_some() {
+            "rediss"
+        } else {
+            "redis"
+        };
+        format!("{scheme}://127.0.0.1:{}", self.port())
+    }
+
+    fn port(&self) -> u16 {
+        self.first_port + self.index
+    }
+
+    fn config_name(&self) -> String {
+        format!("{}.conf", self.name())
     }
 }
 
 impl Managed for RedisSpec {
     fn name(&self) -> String {
-        "redis".to_owned()
+        numbered("redis", self.index)
     }
 
     fn ports(&self) -> Vec<u16> {
-        vec![self.port]
+        let internal = self.closed.as_ref().map(ClosedServers::redis_port);
+        [self.port()].into_iter().chain(internal).collect()
     }
 
     fn prepare(&self) -> Result<(), StackError> {
-        let data = self.run_dir.data("redis");
+        let data = self.run_dir.data(&self.name());
         fs::create_dir_all(&data).map_err(StackError::io(format!("make {}", data.display())))?;
         let values = [
-            ("port", self.port.to_string()),
+            ("port", self.port().to_string()),
             ("data_dir", data.display().to_string()),
         ];
-        self.run_dir
-            .write_config("redis.conf", &render(CONFIG, &values))?;
+        let mut config = render(CONFIG, &values);
+        if let Some(closed) = &self.closed {
+            config += &closed.redis_config(&self.run_dir, self.port())?;
+        }
+        self.run_dir.write_config(&self.config_name(), &config)?;
         Ok(())
     }
 
     fn command(&self) -> Result<Command, StackError> {
         let mut command = Command::new(Tool::Redis.require()?);
-        command.arg(self.run_dir.config_file("redis.conf"));
+        command.arg(self.run_dir.config_file(&self.config_name()));
         Ok(command)
     }
 
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::Plain
+    }
+
     fn check_ready(&self) -> Result<(), String> {
-        probe::redis_ping(self.port)
+        match &self.closed {
+            Some(closed) => probe::redis_ping(closed.redis_port(), &ClosedServers::redis_login()),
+            None => probe::redis_ping(self.port(), ""),
+        }
     }
 }

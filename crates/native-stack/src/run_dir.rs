@@ -58,6 +58,10 @@ impl RunDir {
         self.root.join("identity").join(name)
     }
 
+    pub(crate) fn clock_file(&self, name: &str) -> PathBuf {
+        self.root.join("clock").join(name)
+    }
+
     pub(crate) fn data(&self, name: &str) -> PathBuf {
         self.root.join("data").join(name)
     }
@@ -129,7 +133,7 @@ impl RunDir {
 
     /// Removes what the stack wrote, and the directory itself if nothing else is in it.
     pub(crate) fn remove_contents(&self) -> Result<(), StackError> {
-        for part in ["data", "log", "config", "identity"] {
+        for part in ["data", "log", "config", "identity", "clock"] {
             remove_dir(&self.root.join(part))?;
         }
         let lock = self.root.join("lock");

@@ -17,6 +17,8 @@ pub struct ServiceSpec {
     pub args: Vec<String>,
     /// Environment variables, on top of those of this process.
     pub env: Vec<(String, String)>,
+    /// The program that runs it, where that is not the stack's.
+    pub program: Option<PathBuf>,
     /// Where it says that it is ready.
     pub ready: ReadyUrl,
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::clocks::Clocks;
 use crate::kafka_jars::KafkaJars;
 use crate::managed::Managed;
 use crate::orphan;
@@ -14,11 +15,11 @@ use crate::service::ServiceProcess;
 use crate::start::{self, Starter};
 use crate::stop::{self, Force};
 use crate::{
-    KafkaSpec, MariaDbSpec, ReadyUrl, RedisSpec, ServiceSpec, StackConfig, StackError, Started,
-    probe,
+    KafkaSpec, MariaDbSpec, ProxiedListener, ReadyUrl, RedisSpec, ServiceSpec, StackConfig,
+    StackError, Started, probe,
 };
 
-/// The servers; a cluster's further brokers are `kafka-2` and so on.
+/// The servers; where there are more of a kind, they are `kafka-2` and so on.
 pub const SERVER_NAMES: [&str; 3] = ["kafka", "redis", "mariadb"];
 
 /// Our services, in the order in which they are listed.
@@ -42,7 +43,17 @@ pub struct Stack {
     kafka: KafkaSpec,
     redis: RedisSpec,
     mariadb: MariaDbSpec,
+    clocks: Option<Clocks>,
     lifetime: Lifetime,
+}
+
+/// What stands between the processes of a throw-away stack and the world, for tests that have it fail.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interposed {
+    /// Of each broker, a listener more, behind a proxy.
+    pub kafka: Vec<ProxiedListener>,
+    /// Whether [`Stack::set_clock`] is possible: every process preloads libfaketime.
+    pub clocks: bool,
 }
 
 /// Where clients find the servers.
@@ -88,11 +99,12 @@ pub enum ProcessState {
 impl Stack {
     /// A stack whose processes go on after this program ends.
     pub fn new(config: StackConfig) -> Result<Self, StackError> {
-        Self::with_lifetime(config, Lifetime::Detached)
+        Self::between(config, Interposed::default(), Lifetime::Detached)
     }
 
-    pub(crate) fn with_lifetime(
+    pub(crate) fn between(
         config: StackConfig,
+        interposed: Interposed,
         lifetime: Lifetime,
     ) -> Result<Self, StackError> {
         let run_dir = RunDir::new(&config.run_dir)?;
@@ -103,22 +115,30 @@ impl Stack {
             controller_port: config.ports.kafka_controller,
             node_count: config.kafka_nodes.max(1),
             memory: config.memory.clone(),
+            proxied: interposed.kafka,
+            closed: config.closed.clone(),
         };
         let redis = RedisSpec {
             run_dir: run_dir.clone(),
-            port: config.ports.redis,
+            first_port: config.ports.redis,
+            index: 0,
+            closed: config.closed.clone(),
         };
         let mariadb = MariaDbSpec {
             run_dir: run_dir.clone(),
-            port: config.ports.mariadb,
+            first_port: config.ports.mariadb,
+            index: 0,
+            closed: config.closed.clone(),
             memory: config.memory.clone(),
         };
+        let clocks = interposed.clocks.then(|| Clocks::new(&run_dir));
         Ok(Self {
             config,
             run_dir,
             kafka,
             redis,
             mariadb,
+            clocks: clocks.transpose()?,
             lifetime,
         })
     }
@@ -168,7 +188,7 @@ impl Stack {
             .iter()
             .map(|spec| ServiceProcess {
                 spec,
-                program: program.clone(),
+                program: spec.program.clone().unwrap_or_else(|| program.clone()),
             })
             .collect();
         let wanted: Vec<&dyn Managed> = processes.iter().map(|one| one as &dyn Managed).collect();
@@ -199,13 +219,47 @@ impl Stack {
         self.stop_named(name, Force::Kill)
     }
 
-    /// Makes Kafka's controller forget a broker. It goes on answering, and names itself no more, until it is started anew:
-    /// this is how a broker looks that its controller has fenced.
+    /// Runs one of Kafka's own tools, such as `ConsumerGroupCommand`, on the cluster; as the administrator of
+    /// [closed](StackConfig::closed) servers.
     ///
     /// # Errors
-    /// Kafka's tool fails.
-    pub fn unregister_broker(&self, id: u16) -> Result<(), StackError> {
-        self.kafka.unregister(id)
+    /// The tool fails; what it said is in the error.
+    pub fn kafka_tool(&self, class: &str, args: &[&str]) -> Result<(), StackError> {
+        self.kafka.tool(class, args)
+    }
+
+    /// Where brokers listen behind proxies, first one first.
+    pub fn proxied_listeners(&self) -> &[ProxiedListener] {
+        &self.kafka.proxied
+    }
+
+    /// Runs statements on a MariaDB server, past everything that clients go through, with all privileges.
+    ///
+    /// # Errors
+    /// There is no such server, it does not run, or it refuses.
+    pub fn execute_sql(&self, server: &str, sql: &str) -> Result<(), StackError> {
+        let servers = self.mariadb_servers();
+        match servers.iter().find(|one| one.name() == server) {
+            Some(server) => server.execute(sql),
+            None => Err(StackError::UnknownProcess {
+                name: server.to_owned(),
+                known: servers.iter().map(Managed::name).collect(),
+            }),
+        }
+    }
+
+    /// Sets the wall clock of a process, now or later started, so many seconds off.
+    ///
+    /// # Errors
+    /// The stack was not started with clocks that can be set.
+    pub fn set_clock(&self, name: &str, offset_s: i64) -> Result<(), StackError> {
+        let clocks = self.clocks.as_ref().ok_or(StackError::NoSettableClocks)?;
+        clocks.set(name, offset_s)
+    }
+
+    /// Where the data of a server are.
+    pub fn data_dir(&self, server: &str) -> PathBuf {
+        self.run_dir.data(server)
     }
 
     /// The pid of a process, if it runs.
@@ -321,9 +375,21 @@ impl Stack {
         let mut servers: Vec<Box<dyn Managed>> = brokers
             .map(|node| Box::new(node) as Box<dyn Managed>)
             .collect();
-        servers.push(Box::new(self.redis.clone()));
-        servers.push(Box::new(self.mariadb.clone()));
+        servers.extend((0..self.config.redis_nodes).map(|index| {
+            let redis = self.redis.clone();
+            Box::new(RedisSpec { index, ..redis }) as Box<dyn Managed>
+        }));
+        let mariadb = self.mariadb_servers().into_iter();
+        servers.extend(mariadb.map(|one| Box::new(one) as Box<dyn Managed>));
         servers
+    }
+
+    fn mariadb_servers(&self) -> Vec<MariaDbSpec> {
+        let server = |index| MariaDbSpec {
+            index,
+            ..self.mariadb.clone()
+        };
+        (0..self.config.mariadb_nodes).map(server).collect()
     }
 
     fn server_names(&self) -> Vec<String> {
@@ -351,6 +417,7 @@ impl Stack {
     fn starter(&self, looks: u32) -> Starter<'_> {
         Starter {
             looks,
+            clocks: self.clocks.as_ref(),
             run_dir: &self.run_dir,
             lifetime: self.lifetime,
             timeout: self.config.start_timeout(),
@@ -359,17 +426,23 @@ impl Stack {
 }
 
 fn is_server(name: &str) -> bool {
-    SERVER_NAMES.contains(&name) || name.starts_with("kafka-")
+    SERVER_NAMES.contains(&kind_of(name))
+}
+
+/// What a server is one of, also where it is not the first.
+fn kind_of(name: &str) -> &str {
+    let kinds = SERVER_NAMES.into_iter();
+    let mut further = kinds.filter(|kind| {
+        let rest = name.strip_prefix(kind);
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    });
+    further.next().unwrap_or(name)
 }
 
 /// Puts processes into the order in which they are listed; those with other names come last.
 fn rank(name: &str) -> usize {
     let known = SERVER_NAMES.iter().chain(&SERVICE_NAMES);
-    let kind = if name.starts_with("kafka-") {
-        "kafka"
-    } else {
-        name
-    };
+    let kind = kind_of(name);
     known
         .clone()
         .position(|one| *one == kind)

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::clocks::Clocks;
 use crate::log_file::LogFile;
 use crate::managed::Managed;
 use crate::pid_file::{self, Noted};
@@ -43,6 +44,8 @@ pub(crate) struct Starter<'a> {
     pub(crate) run_dir: &'a RunDir,
     pub(crate) lifetime: Lifetime,
     pub(crate) timeout: Duration,
+    /// Where processes get clocks that can be set.
+    pub(crate) clocks: Option<&'a Clocks>,
     /// How often in a row all must be found ready.
     pub(crate) looks: u32,
 }
@@ -94,8 +97,11 @@ impl Starter<'_> {
         let what = || format!("start {name}");
         let (log, file) =
             LogFile::append(&self.run_dir.log(&name)).map_err(StackError::io(what()))?;
-        let child = process::spawn(managed.command()?, file, self.lifetime)
-            .map_err(StackError::io(what()))?;
+        let mut command = managed.command()?;
+        if let Some(clocks) = self.clocks {
+            clocks.apply(managed.clock_kind(), &name, &mut command)?;
+        }
+        let child = process::spawn(command, file, self.lifetime).map_err(StackError::io(what()))?;
         // A child that has ended already is still known to the kernel until its status is collected.
         let identity = Identity::of(child.id())
             .ok_or_else(|| StackError::io(what())(std::io::Error::other("no such process")))?;

@@ -229,6 +229,7 @@ fn ingest(stack: &Stack, args: &[&str], env: (&str, String)) -> ServiceSpec {
         name: "ingest".to_owned(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         env: vec![(env.0.to_owned(), env.1)],
+        program: None,
         ready: ready.parse().unwrap(),
     }
 }

@@ -15,6 +15,10 @@ pub enum ProblemKind {
     InvalidJson,
     /// 400: the body is not the protobuf message that it should be.
     InvalidProtobuf,
+    /// 401: nothing says who calls, or what says it is not valid.
+    Unauthenticated,
+    /// 403: who calls is known, and may not do this.
+    Forbidden,
     /// 404: nothing is there.
     NotFound,
     /// 405: the path exists, the method does not.
@@ -27,6 +31,8 @@ pub enum ProblemKind {
     UnsupportedMediaType,
     /// 429: the limit on work in progress is reached; nothing was done.
     TooManyRequests,
+    /// 429: the caller asks for more than it may at a time; nothing was done.
+    RateLimited,
     /// 431: request line and headers are larger than the limit.
     HeadersTooLarge,
     /// 500: a defect of the server.
@@ -41,16 +47,19 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind there is.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidField,
         Self::InvalidJson,
         Self::InvalidProtobuf,
+        Self::Unauthenticated,
+        Self::Forbidden,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::RequestTimeout,
         Self::PayloadTooLarge,
         Self::UnsupportedMediaType,
         Self::TooManyRequests,
+        Self::RateLimited,
         Self::HeadersTooLarge,
         Self::Internal,
         Self::Unavailable,
@@ -90,6 +99,12 @@ impl ProblemKind {
                 "Not a valid protobuf message",
                 StatusCode::BAD_REQUEST,
             ),
+            Self::Unauthenticated => (
+                "/problems/unauthenticated",
+                "Not authenticated",
+                StatusCode::UNAUTHORIZED,
+            ),
+            Self::Forbidden => ("/problems/forbidden", "Not allowed", StatusCode::FORBIDDEN),
             Self::NotFound => ("/problems/not-found", "Not found", StatusCode::NOT_FOUND),
             Self::MethodNotAllowed => (
                 "/problems/method-not-allowed",
@@ -114,6 +129,11 @@ impl ProblemKind {
             Self::TooManyRequests => (
                 "/problems/too-many-requests",
                 "Too many requests",
+                StatusCode::TOO_MANY_REQUESTS,
+            ),
+            Self::RateLimited => (
+                "/problems/rate-limited",
+                "The caller's rate limit is reached",
                 StatusCode::TOO_MANY_REQUESTS,
             ),
             Self::HeadersTooLarge => (

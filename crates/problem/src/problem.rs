@@ -69,10 +69,14 @@ impl Problem {
 
     /// 400 for several fields at once; `detail` repeats them all.
     pub fn invalid_fields(errors: Vec<FieldError>) -> Self {
+        Self::of_fields(ProblemKind::InvalidField, errors)
+    }
+
+    fn of_fields(kind: ProblemKind, errors: Vec<FieldError>) -> Self {
         let sentences: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Self {
             errors,
-            ..Self::new(ProblemKind::InvalidField, sentences.join(". "))
+            ..Self::new(kind, sentences.join(". "))
         }
     }
 
@@ -89,6 +93,31 @@ impl Problem {
         Self::new(
             ProblemKind::InvalidProtobuf,
             format!("the body does not decode as {message}: {why}"),
+        )
+    }
+
+    /// 401: `detail` says what about the caller's token or key is not right.
+    pub fn unauthenticated(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Unauthenticated, detail)
+    }
+
+    /// 403: `detail` says what the caller may not do, and who may.
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Forbidden, detail)
+    }
+
+    /// 403 because of one field: `wrong` and `right` as in [`Problem::invalid_field`].
+    pub fn forbidden_field(
+        field: impl Into<String>,
+        wrong: impl fmt::Display,
+        right: impl fmt::Display,
+    ) -> Self {
+        Self::of_fields(
+            ProblemKind::Forbidden,
+            vec![FieldError {
+                field: field.into(),
+                message: format!("{wrong}; must be {right}"),
+            }],
         )
     }
 
@@ -138,11 +167,41 @@ impl Problem {
         )
     }
 
+    /// 431: there are so many headers, and may be `limit`.
+    pub fn too_many_headers(count: usize, limit: usize) -> Self {
+        Self::new(
+            ProblemKind::HeadersTooLarge,
+            format!("the request has {count} headers; must have {limit} at most"),
+        )
+    }
+
+    /// 503: the service serves as many connections as it takes; nothing was done.
+    pub fn too_many_connections(limit: usize) -> Self {
+        Self::new(
+            ProblemKind::Unavailable,
+            format!(
+                "the service has {limit} connections open and takes no more; nothing was done, try again later"
+            ),
+        )
+        .with_retry_after_s(1)
+    }
+
     /// 429: nothing was done; try again after this many seconds.
     pub fn too_many_requests(retry_after_s: u64) -> Self {
         Self::new(
             ProblemKind::TooManyRequests,
             "the service has as much work in progress as it takes on; nothing was done, try again later",
+        )
+        .with_retry_after_s(retry_after_s)
+    }
+
+    /// 429: the caller may do so much `of` (requests, events) a second and no more; nothing was done.
+    pub fn rate_limited(of: &str, retry_after_s: u64) -> Self {
+        Self::new(
+            ProblemKind::RateLimited,
+            format!(
+                "more {of} a second than this caller may send; nothing was done, try again later"
+            ),
         )
         .with_retry_after_s(retry_after_s)
     }

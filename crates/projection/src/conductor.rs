@@ -1,12 +1,7 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, atomic::AtomicUsize, mpsc as sync_mpsc},
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use event_log::{Fetcher, GroupEvent, GroupMember, KafkaConfig, KafkaFault};
-use schemas::{Partition, topics::Topic};
+use event_log::GroupEvent;
+use schemas::Partition;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -14,165 +9,31 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Sink,
     brokers::Brokers,
-    dead_letters::DeadLetters,
-    fetch::{FetchLoop, FetchLoopError, LaneFeed},
-    lag,
-    lane::{Connections, Lane, LaneCommand},
+    fetch::FetchLoopError,
+    lane::LaneCommand,
+    projection::{ProjectionError, Settings, Status},
 };
 
-/// How a projection runs.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The consumer group, without the deployment's prefix.
-    pub group: String,
-    /// A lane flushes when its sink's pending reaches this, in the sink's own unit.
-    pub max_pending: usize,
-    /// A lane flushes when something has waited this long.
-    pub interval: Duration,
-    /// How often an idle lane asks its sink whether the store still stands where it was left.
-    pub verify_every: Duration,
-    /// How much may wait in front of a lane before its partitions are paused, bytes.
-    pub max_queued_bytes: usize,
-}
-
-/// What a projection is at, for readiness.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Whether the group has given it its share.
-    pub joined: bool,
-    /// What keeps lanes from going on, or does without a part of a store; and what is wrong with the brokers.
-    pub faults: Vec<String>,
-}
-
-/// Why a projection ended.
-#[derive(Debug, thiserror::Error)]
-pub enum ProjectionError {
-    /// Kafka refused at start.
-    #[error(transparent)]
-    Kafka(#[from] KafkaFault),
-    /// Reading cannot go on; the text says what to do where somebody can do something.
-    #[error("reading chat.events: {0}")]
-    Reading(String),
-    /// The group cannot be a member's any more.
-    #[error("consumer group: {0}")]
-    Group(String),
-    /// A sink cannot go on.
-    #[error("{0}")]
-    Sink(String),
-}
-
-struct LaneHandle {
-    commands: mpsc::UnboundedSender<LaneCommand>,
-    fault: watch::Receiver<Option<String>>,
-}
-
-/// Runs a projection until `soft` is cancelled: lane `i` has `sinks[i]`, and `lane_of` says which partition is whose.
-///
-/// # Errors
-/// [`ProjectionError`]: the process should end, another member takes over.
-pub async fn run<S: Sink>(
-    kafka: &KafkaConfig,
-    settings: Settings,
-    sinks: Vec<S>,
-    lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
-    status: watch::Sender<Status>,
-    soft: CancellationToken,
-) -> Result<(), ProjectionError> {
-    let dead_letters = Arc::new(DeadLetters::new(kafka, &settings.group)?);
-    let (member, group_events) = GroupMember::join(kafka, &settings.group, Topic::Events)?;
-    let (fetch_commands, fetch_queue) = sync_mpsc::channel();
-    let (done, done_receiver) = watch::channel(lag::Done::new());
-    let mut tasks = JoinSet::new();
-    let (mut handles, mut feeds) = (Vec::new(), Vec::new());
-    for sink in sinks {
-        let (commands, command_queue) = mpsc::unbounded_channel();
-        let (sender, feed_queue) = mpsc::unbounded_channel();
-        let (fault, fault_receiver) = watch::channel(None);
-        let queued = Arc::new(AtomicUsize::new(0));
-        let connections = Connections {
-            commands: command_queue,
-            feeds: feed_queue,
-            queued: Arc::clone(&queued),
-            fetch: fetch_commands.clone(),
-            done: done.clone(),
-            dead_letters: Arc::clone(&dead_letters),
-            fault,
-        };
-        tasks.spawn(Lane::new(sink, settings.clone(), connections).run(soft.clone()));
-        handles.push(LaneHandle {
-            commands,
-            fault: fault_receiver,
-        });
-        feeds.push(LaneFeed {
-            sender,
-            queued,
-            paused: false,
-        });
-    }
-    drop((done, fetch_commands));
-    let fetcher = Fetcher::new(kafka, Topic::Events)?;
-    let brokers = Brokers::default();
-    let fetch_loop = FetchLoop::new(
-        fetcher,
-        fetch_queue,
-        feeds,
-        lane_of,
-        settings.max_queued_bytes,
-        brokers.clone(),
-    );
-    let fetch_end = spawn_fetch_thread(&settings.group, fetch_loop);
-    let reporter = tokio::spawn(lag::report(
-        kafka.clone(),
-        settings.group,
-        member,
-        brokers.clone(),
-        done_receiver,
-    ));
-    let conductor = Conductor {
-        lanes: handles,
-        lane_of,
-        brokers,
-        status,
-        soft,
-    };
-    let outcome = conductor.run(group_events, fetch_end, tasks).await;
-    if let Ok(Err(error)) = reporter.await {
-        tracing::warn!(%error, "lag was not reported");
-    }
-    outcome
-}
-
-fn spawn_fetch_thread<F>(
-    group: &str,
-    fetch_loop: FetchLoop<F>,
-) -> oneshot::Receiver<Result<(), FetchLoopError>>
-where
-    F: Fn(Partition) -> usize + Send + 'static,
-{
-    let (end, ended) = oneshot::channel();
-    thread::Builder::new()
-        .name(format!("fetch-{group}"))
-        .spawn(move || {
-            let _ = end.send(fetch_loop.run());
-        })
-        .expect("the system has a thread to spare at start");
-    ended
+/// How a lane is told things, and what it says.
+pub(crate) struct LaneHandle {
+    pub(crate) commands: mpsc::UnboundedSender<LaneCommand>,
+    pub(crate) fault: watch::Receiver<Option<String>>,
 }
 
 /// Passes the group's changes on to the lanes, and faults to whoever asks.
-struct Conductor<F> {
-    lanes: Vec<LaneHandle>,
-    lane_of: F,
-    brokers: Brokers,
-    status: watch::Sender<Status>,
-    soft: CancellationToken,
+pub(crate) struct Conductor<F> {
+    pub(crate) lanes: Vec<LaneHandle>,
+    pub(crate) lane_of: F,
+    pub(crate) brokers: Brokers,
+    pub(crate) status: watch::Sender<Status>,
+    pub(crate) soft: CancellationToken,
+    pub(crate) settings: Settings,
 }
 
 impl<F: Fn(Partition) -> usize> Conductor<F> {
     /// Until one of the parts ends.
-    async fn run(
+    pub(crate) async fn run(
         self,
         mut group_events: mpsc::UnboundedReceiver<GroupEvent>,
         mut fetch_end: oneshot::Receiver<Result<(), FetchLoopError>>,
@@ -188,13 +49,16 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
                     Some(Ok(Ok(()))) => {}
                     Some(Ok(Err(error))) => return Err(ProjectionError::Sink(error)),
                     Some(Err(error)) => return Err(ProjectionError::Sink(error.to_string())),
-                    None => return Ok(()),
+                    // Without a reader lanes end, too: what it says comes after that.
+                    None => {
+                        let ended = fetch_end.await;
+                        return self.reading_ended(ended);
+                    }
                 },
-                ended = &mut fetch_end => return match ended {
-                    Ok(Err(error)) => Err(ProjectionError::Reading(error.to_string())),
-                    Ok(Ok(())) => drain(tasks).await,
-                    Err(_) => Err(ProjectionError::Reading("the fetch thread panicked".to_owned())),
-                },
+                ended = &mut fetch_end => {
+                    self.reading_ended(ended)?;
+                    return drain(tasks).await;
+                }
                 event = group_events.recv(), if !leaving => match event {
                     Some(event) => self.pass_on(event)?,
                     // It leaves the group when the lanes have ended, and they end by themselves only when told to.
@@ -207,6 +71,25 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
                 _ = ticks.tick() => self.publish_faults(),
             }
         }
+    }
+
+    fn reading_ended(
+        &self,
+        ended: Result<Result<(), FetchLoopError>, oneshot::error::RecvError>,
+    ) -> Result<(), ProjectionError> {
+        let reason = match ended {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) if error.is_of_deleted_records() => {
+                let remedy = self.settings.if_deleted;
+                format!("{error}: records were deleted unread. {remedy}")
+            }
+            Ok(Err(error)) => match error.gone_back() {
+                Some(gone_back) => self.settings.gone_back(&[gone_back]),
+                None => error.to_string(),
+            },
+            Err(_) => "the fetch thread panicked".to_owned(),
+        };
+        Err(ProjectionError::Reading(reason))
     }
 
     fn pass_on(&self, event: GroupEvent) -> Result<(), ProjectionError> {
@@ -271,29 +154,63 @@ async fn drain(mut tasks: JoinSet<Result<(), String>>) -> Result<(), ProjectionE
 
 #[cfg(test)]
 mod tests {
+    use event_log::FetchError;
+
     use super::*;
 
-    /// A conductor of no lanes, one task that goes on for ever, and a membership that ends at once.
-    async fn without_membership(soft: CancellationToken) -> Result<(), ProjectionError> {
+    fn of_no_lanes(soft: CancellationToken) -> Conductor<impl Fn(Partition) -> usize> {
         let (status, _) = watch::channel(Status::default());
-        let conductor = Conductor {
+        Conductor {
             lanes: Vec::new(),
             lane_of: |_| 0,
             brokers: Brokers::default(),
             status,
-            soft: soft.clone(),
-        };
+            soft,
+            settings: Settings {
+                group: String::new(),
+                max_pending: 1,
+                interval: Duration::ZERO,
+                verify_every: Duration::ZERO,
+                max_queued_bytes: 1,
+                if_deleted: "",
+                if_gone_back: |_| String::new(),
+            },
+        }
+    }
+
+    /// A conductor of no lanes, one task that goes on until it is told, and a membership that ends at once.
+    async fn without_membership(soft: CancellationToken) -> Result<(), ProjectionError> {
+        let conductor = of_no_lanes(soft.clone());
         let (_, group_events) = mpsc::unbounded_channel();
-        let (_end, fetch_end) = oneshot::channel();
+        let (end, fetch_end) = oneshot::channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             soft.cancelled().await;
+            let _ = end.send(Ok(()));
             Ok(())
         });
         let run = conductor.run(group_events, fetch_end, tasks);
         tokio::time::timeout(Duration::from_secs(20), run)
             .await
             .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_reader_is_heard_that_ends_after_its_lanes() {
+        let (_group, group_events) = mpsc::unbounded_channel();
+        let (end, fetch_end) = oneshot::channel();
+        let mut tasks = JoinSet::new();
+        let lanes_end = tasks.spawn(async { Ok(()) });
+        tokio::spawn(async move {
+            while !lanes_end.is_finished() {
+                tokio::task::yield_now().await;
+            }
+            let why = FetchError::Fatal("why".to_owned());
+            end.send(Err(why.into())).unwrap();
+        });
+        let conductor = of_no_lanes(CancellationToken::new());
+        let ended = conductor.run(group_events, fetch_end, tasks).await;
+        assert!(matches!(ended, Err(ProjectionError::Reading(why)) if why == "why"));
     }
 
     #[tokio::test]

@@ -1,17 +1,16 @@
 use std::time::Duration;
 
 use event_log::{
-    AppendRecord, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, ProducerSettings, Record,
+    AppendRecord, Appender, DeliveryFailure, KafkaConfig, KafkaFault, ProducerSettings, Record,
 };
 use schemas::{dead_letter, event::PassedOver, topics::Topic};
-use tokio::sync::oneshot;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 /// Puts records of `chat.events` that are no events where people find them.
 pub(crate) struct DeadLetters {
-    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    appender: Appender,
     topic: String,
     source: String,
     stage: String,
@@ -34,7 +33,7 @@ impl DeadLetters {
             gapless: false,
         };
         Ok(Self {
-            producer: LogProducer::new(config, &settings)?,
+            appender: Appender::new(config, &settings)?,
             topic: config.topic(Topic::DeadLetters),
             source: config.topic(Topic::Events),
             stage: stage.to_owned(),
@@ -58,7 +57,6 @@ impl DeadLetters {
     }
 
     async fn append(&self, poison: &Poison) -> Result<(), DeliveryFailure> {
-        let (fate, outcome) = oneshot::channel();
         let Poison { record, why } = poison;
         let origin = dead_letter::Origin {
             topic: &self.source,
@@ -80,12 +78,7 @@ impl DeadLetters {
             timestamp: None,
             headers: &letter.headers,
         };
-        self.producer
-            .append(append, fate)
-            .map_err(|full| DeliveryFailure::Unknown(full.to_string()))?;
-        outcome
-            .await
-            .expect("a producer answers every append it took")
-            .map(|_| ())
+        self.appender.append(append).await?;
+        Ok(())
     }
 }

@@ -14,7 +14,14 @@ use event_log::{FetchError, Fetched, Fetcher, KafkaFault, Record};
 use schemas::Partition;
 use tokio::sync::mpsc;
 
-use crate::{Position, Slice, brokers::Brokers, dead_letters::Poison, reading::Reading};
+use crate::{
+    Position, Slice,
+    brokers::Brokers,
+    dead_letters::Poison,
+    lane::LaneCommand,
+    look_back::{Found, GoneBack},
+    reading::Reading,
+};
 
 /// How long a poll waits when nothing is half done; commands wait no longer than this.
 const IDLE_POLL: Duration = Duration::from_millis(10);
@@ -27,6 +34,8 @@ pub(crate) enum Command {
         partition: Partition,
         at: Position,
         run: Run,
+        /// That of the newest record when the position was compared with the log.
+        leader_epoch: Option<i32>,
     },
     Stop {
         partition: Partition,
@@ -45,6 +54,7 @@ pub(crate) struct Feed {
 /// The fetch thread's end of a lane.
 pub(crate) struct LaneFeed {
     pub(crate) sender: mpsc::UnboundedSender<Feed>,
+    pub(crate) commands: mpsc::UnboundedSender<LaneCommand>,
     /// Bytes that were read and not yet taken, those of open slices too; the pauses bound it.
     pub(crate) queued: Arc<AtomicUsize>,
     pub(crate) paused: bool,
@@ -69,6 +79,31 @@ pub(crate) enum FetchLoopError {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Kafka(#[from] KafkaFault),
+}
+
+impl FetchLoopError {
+    /// Whether what comes next was on the log once, and is no longer.
+    pub(crate) fn is_of_deleted_records(&self) -> bool {
+        matches!(self, Self::Fetch(FetchError::OutOfRange { position, start, .. })
+            if position.get() < *start)
+    }
+
+    /// Where the log ends before what comes next.
+    pub(crate) fn gone_back(&self) -> Option<GoneBack> {
+        match self {
+            Self::Fetch(FetchError::OutOfRange {
+                partition,
+                position,
+                end,
+                ..
+            }) if position.get() > *end => Some(GoneBack {
+                partition: *partition,
+                next: position.get(),
+                found: Found::End(*end),
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl<F: Fn(Partition) -> usize> FetchLoop<F> {
@@ -109,20 +144,41 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
 
     fn obey(&mut self, command: Command) -> Result<(), FetchLoopError> {
         match command {
-            Command::Start { partition, at, run } => {
+            Command::Start {
+                partition,
+                at,
+                run,
+                leader_epoch,
+            } => {
                 let lane = (self.lane_of)(partition);
                 self.fetcher.start(partition, at.next)?;
                 if self.lanes[lane].paused {
                     self.fetcher.pause(partition)?;
                 }
                 self.forget(partition);
-                self.reading.insert(partition, Reading::new(lane, run, at));
+                let reading = Reading::new(lane, run, at, leader_epoch);
+                self.reading.insert(partition, reading);
             }
-            Command::Stop { partition } => {
-                self.fetcher.stop(partition)?;
-                self.forget(partition);
-            }
+            Command::Stop { partition } => self.stop(partition)?,
         }
+        Ok(())
+    }
+
+    fn stop(&mut self, partition: Partition) -> Result<(), KafkaFault> {
+        self.fetcher.stop(partition)?;
+        self.forget(partition);
+        Ok(())
+    }
+
+    /// Reads no further in a partition until its lane has looked whether the log below is still what was read.
+    fn doubt(&mut self, partition: Partition, leader_epoch: Option<i32>) -> Result<(), KafkaFault> {
+        let lane = (self.lane_of)(partition);
+        self.stop(partition)?;
+        // A lane that is gone takes the whole projection with it.
+        let _ = self.lanes[lane].commands.send(LaneCommand::LookBack {
+            partition,
+            leader_epoch,
+        });
         Ok(())
     }
 
@@ -151,26 +207,32 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
             self.brokers.answered(Instant::now());
         }
         match fetched {
-            Some(Fetched::Record(record)) => self.take(record),
+            Some(Fetched::Record(record)) => self.take(record)?,
             Some(Fetched::Drained(partition)) => self.hand_over(partition),
-            // Reading goes on by itself; what is read again has no higher mark.
-            Some(Fetched::Resumed(_)) => {}
+            Some(Fetched::Resumed(partition)) => {
+                let reading = self.reading.get(&partition);
+                self.doubt(partition, reading.and_then(Reading::leader_epoch))?;
+            }
             None => self.hand_over_all(),
         }
         Ok(())
     }
 
-    fn take(&mut self, record: Record) {
+    fn take(&mut self, record: Record) -> Result<(), KafkaFault> {
         let partition = record.partition;
         let Some(reading) = self.reading.get_mut(&partition) else {
-            return;
+            return Ok(());
         };
+        if reading.doubts(&record) {
+            return self.doubt(partition, Some(record.leader_epoch));
+        }
         let lane = &self.lanes[reading.lane];
         let grown = reading.take(record);
         lane.queued.fetch_add(grown, Ordering::Relaxed);
         if reading.is_full() || lane.paused {
             self.hand_over(partition);
         }
+        Ok(())
     }
 
     fn hand_over_all(&mut self) {
@@ -257,8 +319,10 @@ mod tests {
         let fetcher = Fetcher::new(&kafka, Topic::Events).unwrap();
         let (_, commands) = sync_mpsc::channel();
         let (sender, feeds) = mpsc::unbounded_channel();
+        let (lane_commands, _) = mpsc::unbounded_channel();
         let lane = LaneFeed {
             sender,
+            commands: lane_commands,
             queued: Arc::default(),
             paused: false,
         };
@@ -272,6 +336,7 @@ mod tests {
                     partition,
                     at,
                     run: 1,
+                    leader_epoch: None,
                 })
                 .unwrap();
         }
@@ -289,7 +354,8 @@ mod tests {
         let mut taken = 0;
         'filling: for offset in 0..100 {
             for partition in 0..64 {
-                fetch.take(value(partition, offset, vec![0xff; 16 << 10]));
+                let record = value(partition, offset, vec![0xff; 16 << 10]);
+                fetch.take(record).unwrap();
                 fetch.balance().unwrap();
                 taken += 16 << 10;
                 if fetch.lanes[0].paused {
@@ -316,7 +382,7 @@ mod tests {
     fn what_is_dropped_with_its_partition_is_no_longer_queued() {
         let (mut fetch, _feeds) = fetch_loop();
         let partition = 3_i64.try_into().unwrap();
-        fetch.take(record(3, 0, 100));
+        fetch.take(record(3, 0, 100)).unwrap();
         assert!(queued(&fetch) > 100);
         fetch.obey(Command::Stop { partition }).unwrap();
         assert_eq!(queued(&fetch), 0);

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{GroupMember, KafkaConfig, KafkaFault, LogReader, NextOffset};
+use event_log::{GroupMember, KafkaConfig, LogReader, NextOffset};
 use schemas::{Partition, topics::Topic};
 use tokio::{sync::watch, time::timeout};
 
@@ -22,13 +22,12 @@ pub(crate) type Done = BTreeMap<Partition, NextOffset>;
 
 /// Commits what is done, and sets the lag gauges; leaves the group when the last lane has ended.
 pub(crate) async fn report(
-    kafka: KafkaConfig,
+    (reader, kafka): (Arc<LogReader>, KafkaConfig),
     group: String,
     member: GroupMember,
     brokers: Brokers,
     mut done: watch::Receiver<Done>,
-) -> Result<(), KafkaFault> {
-    let reader = Arc::new(LogReader::new(&kafka)?);
+) {
     let mut more = true;
     while more {
         more = still_running(&mut done).await;
@@ -43,7 +42,6 @@ pub(crate) async fn report(
         }
     }
     member.leave().await;
-    Ok(())
 }
 
 /// Where the log ends, if the brokers answer; that they do not is noted.

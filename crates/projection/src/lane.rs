@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use event_log::{NextOffset, Released};
+use event_log::{LogReader, NextOffset, Released};
 use schemas::Partition;
 use tokio::{
     sync::{mpsc, watch},
@@ -25,6 +25,7 @@ use crate::{
     dead_letters::DeadLetters,
     fetch::{self, Feed, Run},
     lag::Done,
+    witness::Witness,
 };
 
 /// How long a last flush may take before partitions are let go.
@@ -36,6 +37,12 @@ pub(crate) enum LaneCommand {
     Assign(Vec<Partition>),
     /// The barrier opens when every lane has dropped its share of it.
     Revoke(Vec<Partition>, Arc<Released>),
+    /// The log of a partition may have gone back below what was read. The lane is to read on from where its store stands, once that
+    /// agrees with the log; leaders up to this epoch are known to have been elected by now.
+    LookBack {
+        partition: Partition,
+        leader_epoch: Option<i32>,
+    },
 }
 
 /// What a lane asks of its sink.
@@ -54,6 +61,7 @@ pub(crate) struct Connections {
     pub(crate) fetch: sync_mpsc::Sender<fetch::Command>,
     pub(crate) done: watch::Sender<Done>,
     pub(crate) dead_letters: Arc<DeadLetters>,
+    pub(crate) log: Arc<LogReader>,
     /// Why this lane stands still, where it does.
     pub(crate) fault: watch::Sender<Option<String>>,
 }
@@ -67,6 +75,7 @@ pub(crate) struct Lane<S> {
     /// The partitions that are this lane's, with their current run; `None` until they have resumed.
     owned: BTreeMap<Partition, Option<Run>>,
     last_run: Run,
+    witness: Witness,
     /// What was absorbed since the last flush, and since when.
     absorbed: BTreeMap<Partition, NextOffset>,
     oldest_absorbed: Instant,
@@ -83,12 +92,14 @@ pub(crate) struct Lane<S> {
 impl<S: Sink> Lane<S> {
     pub(crate) fn new(sink: S, settings: Settings, wires: Connections) -> Self {
         let now = Instant::now();
+        let witness = Witness::new(Arc::clone(&wires.log));
         Self {
             sink,
             settings,
             wires,
             owned: BTreeMap::new(),
             last_run: 0,
+            witness,
             absorbed: BTreeMap::new(),
             oldest_absorbed: now,
             burying: None,
@@ -185,6 +196,19 @@ impl<S: Sink> Lane<S> {
                 drop(released);
                 flushed
             }
+            LaneCommand::LookBack {
+                partition,
+                leader_epoch,
+            } => {
+                if let Some(run) = self.owned.get_mut(&partition) {
+                    *run = None;
+                    self.absorbed.remove(&partition);
+                    if let Some(epoch) = leader_epoch {
+                        self.witness.note_leader(partition, epoch);
+                    }
+                }
+                Ok(())
+            }
         }
     }
 
@@ -193,6 +217,7 @@ impl<S: Sink> Lane<S> {
         for partition in partitions {
             self.owned.remove(partition);
             self.absorbed.remove(partition);
+            self.witness.forget(*partition);
             self.command(fetch::Command::Stop {
                 partition: *partition,
             });
@@ -202,7 +227,7 @@ impl<S: Sink> Lane<S> {
             .send_modify(|done| done.retain(|p, _| !partitions.contains(p)));
     }
 
-    /// Asks the store where the partitions that wait for it go on, and starts them there.
+    /// Asks the store where the partitions that wait for it go on, and starts them there if the log below is what was read.
     async fn resume(&mut self) -> Result<(), SinkError> {
         let waiting: Vec<_> = self
             .owned
@@ -211,14 +236,23 @@ impl<S: Sink> Lane<S> {
             .map(|(p, _)| *p)
             .collect();
         let positions = self.sink.resume(&waiting).await?;
+        let kept_of = |partition: &Partition| {
+            let mut kept = self.sink.positions(*partition);
+            kept.insert(positions.get(partition).copied().unwrap_or_default());
+            (*partition, kept)
+        };
+        let kept = waiting.iter().map(kept_of).collect();
+        self.witness.confirm(kept, &self.settings).await?;
         for partition in waiting {
             let at = positions.get(&partition).copied().unwrap_or_default();
+            let leader_epoch = self.witness.leader_epoch(partition);
             self.last_run += 1;
             self.owned.insert(partition, Some(self.last_run));
             self.command(fetch::Command::Start {
                 partition,
                 at,
                 run: self.last_run,
+                leader_epoch,
             });
             self.wires.done.send_modify(|done| {
                 done.insert(partition, at.next);

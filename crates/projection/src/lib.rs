@@ -6,8 +6,13 @@ mod dead_letters;
 mod fetch;
 mod lag;
 mod lane;
+mod look_back;
+mod projection;
 mod reading;
+mod replay;
 mod sink;
+mod witness;
 
-pub use conductor::{ProjectionError, Settings, Status, run};
+pub use projection::{ProjectionError, Settings, Status, run};
+pub use replay::{Replay, ReplayError};
 pub use sink::{Coverage, LogEvent, Position, Sink, SinkError, Slice};

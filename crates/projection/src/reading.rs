@@ -20,6 +20,9 @@ const RECORD_BYTES: usize = 128;
 pub(crate) struct Reading {
     pub(crate) lane: usize,
     run: Run,
+    /// The highest leader epoch of records that were there when the position was compared with the log; the first record's where
+    /// there were none.
+    leader_epoch: Option<i32>,
     marks: RisingMarks,
     next: NextOffset,
     events: Vec<LogEvent>,
@@ -29,10 +32,11 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(lane: usize, run: Run, at: Position) -> Self {
+    pub(crate) fn new(lane: usize, run: Run, at: Position, leader_epoch: Option<i32>) -> Self {
         Self {
             lane,
             run,
+            leader_epoch,
             marks: RisingMarks::above(at.mark),
             next: at.next,
             events: Vec::new(),
@@ -40,6 +44,16 @@ impl Reading {
             bytes: 0,
             moved: false,
         }
+    }
+
+    /// Whether a record is of a leader that was elected since: what was read before it need not be on the log any more.
+    pub(crate) fn doubts(&mut self, record: &Record) -> bool {
+        record.leader_epoch > *self.leader_epoch.get_or_insert(record.leader_epoch)
+    }
+
+    /// The leaders up to this epoch had been elected.
+    pub(crate) fn leader_epoch(&self) -> Option<i32> {
+        self.leader_epoch
     }
 
     /// Takes the next record; how many bytes the slice has grown by. Repeats and progress are not kept.
@@ -156,7 +170,7 @@ pub(crate) mod tests {
     }
 
     fn reading() -> Reading {
-        Reading::new(0, 1, Position::default())
+        Reading::new(0, 1, Position::default(), None)
     }
 
     /// How many records a slice takes.
@@ -193,6 +207,20 @@ pub(crate) mod tests {
         let feed = reading.cut(3_i64.try_into().unwrap());
         assert_eq!((feed.bytes, feed.slice.behind.next.get()), (grown, 8));
         assert_eq!((reading.bytes(), reading.has_moved()), (0, false));
+    }
+
+    #[test]
+    fn a_later_leader_raises_doubts() {
+        let of_leader = |leader_epoch| Record {
+            leader_epoch,
+            ..record(3, 0, 1)
+        };
+        let doubts = |known: Option<i32>, epochs: [i32; 3]| {
+            let mut reading = Reading::new(0, 1, Position::default(), known);
+            epochs.map(|epoch| reading.doubts(&of_leader(epoch)))
+        };
+        assert_eq!(doubts(Some(4), [3, 4, 5]), [false, false, true]);
+        assert_eq!(doubts(None, [3, 3, 4]), [false, false, true]);
     }
 
     #[test]

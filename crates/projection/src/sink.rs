@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, future::Future};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+};
 
 use event_log::NextOffset;
 use schemas::{
@@ -7,7 +10,7 @@ use schemas::{
 };
 
 /// How far a partition of `chat.events` is taken in: what a sink keeps with its data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Where reading goes on.
     pub next: NextOffset,
@@ -69,6 +72,12 @@ pub trait Sink: Send + 'static {
         &mut self,
         partitions: &[Partition],
     ) -> impl Future<Output = Result<BTreeMap<Partition, Position>, SinkError>> + Send;
+
+    /// Every position that parts of the store keep of a partition, as [`Self::resume`] found them, where there is more than the one that
+    /// it answered: the log has to agree with each.
+    fn positions(&self, _partition: Partition) -> BTreeSet<Position> {
+        BTreeSet::new()
+    }
 
     /// Takes a slice into memory. Slices of a partition come gapless and in order, from where it resumed.
     fn absorb(&mut self, slice: Slice);

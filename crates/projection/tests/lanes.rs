@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use event_log::{
-    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
+    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, NextOffset,
+    ProducerSettings,
 };
 use native_stack::TestServers;
 use projection::{Coverage, Position, Settings, Sink, SinkError, Slice, Status};
@@ -26,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 struct Kept {
     offsets: BTreeMap<Partition, Vec<i64>>,
     positions: BTreeMap<Partition, Position>,
+    /// Where another part of the store stands, further than those.
+    ahead: BTreeMap<Partition, Position>,
     /// What the next flushes answer.
     faults: VecDeque<SinkError>,
     /// How many slices with events were taken into memory.
@@ -48,6 +51,11 @@ impl Sink for MemorySink {
             .iter()
             .filter_map(|p| Some((*p, *kept.positions.get(p)?)))
             .collect())
+    }
+
+    fn positions(&self, partition: Partition) -> BTreeSet<Position> {
+        let kept = self.kept.lock().unwrap();
+        kept.ahead.get(&partition).copied().into_iter().collect()
     }
 
     fn absorb(&mut self, slice: Slice) {
@@ -180,6 +188,8 @@ impl World {
             interval,
             verify_every: interval * 5 / 2,
             max_queued_bytes: 4096,
+            if_deleted: "",
+            if_gone_back: |partitions| format!("build {} anew", partitions[0]),
         };
         let (kafka, soft) = (self.kafka.clone(), soft.clone());
         let (status, _) = watch::channel(Status::default());
@@ -307,6 +317,66 @@ async fn a_sink_that_cannot_go_on_ends_the_projection() {
     let running = world.project(&kept, &CancellationToken::new());
     let error = running.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("another world"), "{error}");
+}
+
+fn position(next: i64, src: i64) -> Position {
+    let mark = event(src, Body::Progress).src.mark;
+    let next = NextOffset::new(next);
+    Position { next, mark }
+}
+
+/// What a projection says that finds its store at `at`, and a part of it at `ahead`, on a log with the sources 0, 2, 4 … 10.
+async fn refused(at: Position, ahead: Option<Position>) -> String {
+    let world = World::new().await;
+    for src in [0, 2, 4, 6, 8, 10] {
+        world.message(src).await;
+    }
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    kept.lock().unwrap().positions.insert(partition(), at);
+    let part = ahead.map(|ahead| (partition(), ahead));
+    kept.lock().unwrap().ahead.extend(part);
+    let running = world.project(&kept, &CancellationToken::new());
+    let error = running.await.unwrap().unwrap_err().to_string();
+    assert!(kept.lock().unwrap().offsets.is_empty());
+    assert!(error.contains("build 3 anew"), "{error}");
+    error
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_is_refused_whose_log_is_another_by_now() {
+    for (at, ahead, why) in [
+        (position(4, 5), None, "was 0:5, and is 0:6 now"),
+        (position(4, 7), None, "was 0:7, and is 0:6 now"),
+        (position(7, 12), None, "offset 7, and ends at 6 now"),
+        (position(2, 2), Some(position(5, 7)), "offset 5, where"),
+        (position(2, 2), Some(position(9, 7)), "ends at 6 now"),
+    ] {
+        let error = refused(at, ahead).await;
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeats_and_junk_below_a_position_do_not_speak_against_it() {
+    /// More than anybody looks at for good measure.
+    const REPEATS: i64 = 70_000;
+    let world = World::new().await;
+    for src in [0, 2, 4] {
+        world.message(src).await;
+    }
+    futures::future::join_all((0..REPEATS).map(|_| world.message(2))).await;
+    world.append(b"no event").await;
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let at = BTreeMap::from([(partition(), position(REPEATS + 4, 4))]);
+    kept.lock().unwrap().positions.extend(at.clone());
+    kept.lock().unwrap().ahead.extend(at);
+    let soft = CancellationToken::new();
+    let running = world.project(&kept, &soft);
+    let next = world.message(5).await;
+    until("it is kept", || !kept.lock().unwrap().offsets.is_empty()).await;
+    assert_eq!(kept.lock().unwrap().offsets[&partition()], [next]);
+    soft.cancel();
+    running.await.unwrap().unwrap();
 }
 
 /// Two members, of which the first holds events of all partitions, nothing flushed, when the second takes its share.

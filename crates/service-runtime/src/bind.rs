@@ -6,11 +6,14 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
+use crate::Door;
+use crate::tls::{ServerTls, TlsConfig, TlsError};
+
 /// Section `http`: what holds for every listener of a process.
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpConfig {
-    /// Lets a listener bind an address that other machines can reach. There is no authentication yet.
+    /// Lets a listener without calls of its own (probes and metrics only) bind an address that other machines can reach.
     #[garde(skip)]
     pub allow_non_loopback: bool,
     /// How long a connection may take to send the headers of its next request; an idle one is closed after this time, too.
@@ -19,9 +22,15 @@ pub struct HttpConfig {
     /// The most that request line and headers may take together; more is answered 431.
     #[garde(range(min = 8_192, max = 1_048_576))]
     pub max_header_bytes: usize,
-    /// Connections served at a time; more wait in the system's queue.
+    /// The most headers of a request; more are answered 431.
+    #[garde(range(min = 16, max = 500))]
+    pub max_headers: usize,
+    /// Connections served at a time, at each listener; more are answered 503 and closed.
     #[garde(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
+    /// The certificate that listeners show. Without it they speak plain HTTP.
+    #[garde(dive)]
+    pub tls: Option<TlsConfig>,
 }
 
 impl Default for HttpConfig {
@@ -30,7 +39,9 @@ impl Default for HttpConfig {
             allow_non_loopback: false,
             header_read_timeout_ms: 30_000,
             max_header_bytes: 32 * 1024,
+            max_headers: 100,
             max_connections: 4_096,
+            tls: None,
         }
     }
 }
@@ -42,13 +53,15 @@ pub enum BindError {
     /// Other machines could reach it, and nothing says that they may.
     #[error(
         "{setting}: {addr} can be reached from other machines, and there is no authentication; must be a loopback address (127.0.0.1:{port}), \
-         or set http.allow_non_loopback = true", port = addr.port()
+         or {remedy}", port = addr.port()
     )]
     NotLoopback {
         /// The setting that names the address.
         setting: String,
         /// The address.
         addr: SocketAddr,
+        /// What else can be done about it.
+        remedy: &'static str,
     },
     /// Another process listens there.
     #[error(
@@ -71,22 +84,43 @@ pub enum BindError {
         /// What the system said.
         reason: io::Error,
     },
+    /// The certificate cannot be served.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
-/// Listens on `addr`; `setting` (such as `ingest.bind`) is where the operator can change it. Port 0 takes a free one.
+/// A socket that takes connections, with the certificate that it shows.
+#[derive(Debug)]
+pub struct Listener {
+    pub(crate) tcp: TcpListener,
+    pub(crate) tls: Option<ServerTls>,
+}
+
+impl Listener {
+    /// The address in use.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
+/// Listens on `addr`, where `door` allows it; `setting` (such as `ingest.listen`) is where the operator can change it. Port 0 takes a free
+/// one.
 ///
 /// # Errors
 /// See [`BindError`].
 pub async fn bind_listener(
     setting: &str,
     addr: SocketAddr,
+    door: &impl Door,
     http: &HttpConfig,
-) -> Result<TcpListener, BindError> {
+) -> Result<Listener, BindError> {
+    door.may_listen(setting, addr)?;
     let setting = setting.to_owned();
-    if !addr.ip().is_loopback() && !http.allow_non_loopback {
-        return Err(BindError::NotLoopback { setting, addr });
-    }
-    TcpListener::bind(addr)
+    let tls = http.tls.as_ref().map(ServerTls::load).transpose()?;
+    let tcp = TcpListener::bind(addr)
         .await
         .map_err(|reason| match reason.kind() {
             io::ErrorKind::AddrInUse => BindError::PortTaken { setting, addr },
@@ -95,5 +129,6 @@ pub async fn bind_listener(
                 addr,
                 reason,
             },
-        })
+        })?;
+    Ok(Listener { tcp, tls })
 }

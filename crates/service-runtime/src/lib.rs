@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 mod bind;
+mod causes;
 pub mod config;
+mod door;
 mod follow;
 mod health;
 mod metrics;
@@ -9,19 +11,24 @@ mod middleware;
 mod openapi;
 mod probes;
 mod process;
+mod refusal;
 mod serve;
 mod shutdown;
 mod supervisor;
 pub mod telemetry;
+mod tls;
 
-pub use bind::{BindError, HttpConfig, bind_listener};
+pub use bind::{BindError, HttpConfig, Listener, bind_listener};
+pub use causes::with_causes;
 pub use config::{ConfigArgs, ConfigError, ConfigSource, Secret, ValueError};
+pub use door::Door;
 pub use health::{Gate, GateStatus, Health, Readiness};
 pub use metrics::MetricsHandle;
 pub use middleware::middleware;
 pub use openapi::{described, without_calls};
-pub use probes::health_router;
+pub use probes::{health_router, metrics_router};
 pub use process::{Process, RuntimeConfig, exit_code, main_with, report, run_service};
 pub use serve::serve;
 pub use shutdown::{Shutdown, Signals};
 pub use supervisor::{Supervisor, WorkerFailed};
+pub use tls::{TlsConfig, TlsError, install_crypto_provider};

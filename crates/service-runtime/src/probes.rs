@@ -5,17 +5,23 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use problem::Problem;
 
 use crate::{Health, MetricsHandle, Readiness};
 
-/// The three calls that every process answers, for whoever runs and watches it.
-pub fn health_router(health: Health, metrics: MetricsHandle) -> Router {
+/// The two calls that tell whether a process is well, for whoever runs it.
+pub fn health_router(health: Health) -> Router {
     Router::new()
-        .route("/metrics", get(render))
-        .with_state(metrics)
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .with_state(health)
+}
+
+/// The call that shows its metrics, for whoever watches it.
+pub fn metrics_router(metrics: MetricsHandle) -> Router {
+    Router::new()
+        .route("/metrics", get(render))
+        .with_state(metrics)
 }
 
 /// Say whether the process is to be restarted
@@ -54,7 +60,11 @@ pub(crate) async fn readyz(State(health): State<Health>) -> Response {
 /// Show the metrics, in Prometheus' text format
 #[utoipa::path(
     get, path = "/metrics", tag = "probes",
-    responses((status = 200, description = "All of them.", body = String)),
+    responses(
+        (status = 200, description = "All of them.", body = String),
+        (status = 401, description = "Where callers are authenticated: nothing valid says who calls.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Where callers are authenticated: it takes a service key with `admin`.", body = Problem, content_type = "application/problem+json"),
+    ),
 )]
 pub(crate) async fn render(State(metrics): State<MetricsHandle>) -> impl IntoResponse {
     let content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use crate::{
-    BindError, ConfigArgs, ConfigError, ConfigSource, Gate, Health, HttpConfig, MetricsHandle,
-    Shutdown, Signals, Supervisor, WorkerFailed, bind_listener, health_router, middleware, serve,
-    telemetry,
+    BindError, ConfigArgs, ConfigError, ConfigSource, Door, Gate, Health, HttpConfig,
+    MetricsHandle, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener, health_router,
+    metrics_router, middleware, serve, telemetry, with_causes,
 };
 
 const EXIT_FAILURE: u8 = 1;
@@ -81,7 +81,7 @@ impl Process {
         &self.health
     }
 
-    /// All that a service in a process of its own takes: configures it, starts it, and serves its calls where `listen` says; `setting`
+    /// All that a service without calls of its own takes: configures it, starts it, and serves its calls where `listen` says; `setting`
     /// names that key.
     ///
     /// # Errors
@@ -110,14 +110,26 @@ impl Process {
         addr: SocketAddr,
         api: Router,
     ) -> Result<SocketAddr, BindError> {
-        let listener = bind_listener(setting, addr, &self.http).await?;
+        self.listen_behind(&self.http, setting, addr, api).await
+    }
+
+    /// As [`Process::listen`], behind `door`. What guards `api` itself is in there already.
+    ///
+    /// # Errors
+    /// As [`bind_listener`].
+    pub async fn listen_behind(
+        &self,
+        door: &impl Door,
+        setting: &str,
+        addr: SocketAddr,
+        api: Router,
+    ) -> Result<SocketAddr, BindError> {
+        let listener = bind_listener(setting, addr, door, &self.http).await?;
         let addr = listener.local_addr().unwrap_or(addr);
-        let router = assemble(
-            api,
-            health_router(self.health.clone(), self.metrics.clone()),
-        );
+        let metrics = door.guard_metrics(metrics_router(self.metrics.clone()));
+        let router = assemble(api, health_router(self.health.clone()).merge(metrics));
         let (http, shutdown) = (self.http.clone(), self.supervisor.shutdown());
-        info!(%addr, "listening");
+        info!(%addr, tls = http.tls.is_some(), "listening");
         self.supervisor.spawn(format!("http {addr}"), async move {
             serve(listener, router, &http, shutdown).await
         });
@@ -232,7 +244,7 @@ async fn upkeep(metrics: MetricsHandle, wired: Gate, shutdown: Shutdown) -> anyh
 /// Says on standard error why a process ends, in one line unless the log has said it, and gives the exit code for it.
 pub fn report(name: &str, error: &anyhow::Error) -> ExitCode {
     if !error.is::<WorkerFailed>() {
-        eprintln!("{name}: {error:#}");
+        eprintln!("{name}: {}", with_causes(error));
     }
     ExitCode::from(exit_code(error))
 }

@@ -16,15 +16,21 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use problem::Problem;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use crate::{HttpConfig, Shutdown};
+use crate::tls::ServerTls;
+use crate::{HttpConfig, Listener, Shutdown, refusal};
 
 /// After an error of `accept` that is not one connection's own, most often too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How many that are one too many are told so at a time; the others are only hung up on.
+const REFUSALS: usize = 64;
 
 /// Serves `router` until the soft stage; then takes no new connections, finishes the requests in progress, and drops what is left at the
 /// hard stage.
@@ -32,73 +38,136 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// # Errors
 /// None at present: what goes wrong with one connection ends that connection.
 pub async fn serve(
-    listener: TcpListener,
+    listener: Listener,
     router: Router,
     http: &HttpConfig,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let builder = connection_builder(http);
-    let router = router.layer(from_fn_with_state(http.max_header_bytes, limit_headers));
-    let slots = Arc::new(Semaphore::new(http.max_connections));
+    let Listener { tcp, tls } = listener;
+    let server = Arc::new(Server {
+        builder: connection_builder(http),
+        router: router.layer(from_fn_with_state(HeaderLimits::of(http), limit_headers)),
+        shutdown: shutdown.clone(),
+        too_many: refusal::too_many_connections(http.max_connections).await,
+        tls: tls.clone(),
+    });
     let connections = TaskTracker::new();
-    loop {
-        let (stream, slot) = tokio::select! {
-            () = shutdown.soft().cancelled() => break,
-            accepted = accept(&listener, &slots) => accepted,
-        };
-        let connection = converse(stream, router.clone(), builder.clone(), shutdown.clone());
-        connections.spawn(async move {
-            connection.await;
-            drop(slot);
-        });
+    tokio::select! {
+        () = server.accept_all(&tcp, http.max_connections, &connections) => {}
+        () = follow_files(tls.as_ref()) => {}
+        () = shutdown.soft().cancelled() => {}
     }
-    drop(listener);
+    drop(tcp);
     connections.close();
     // Each connection watches the hard stage itself, so this ends with it.
     connections.wait().await;
     Ok(())
 }
 
-fn connection_builder(http: &HttpConfig) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(http.header_read_timeout_ms))
-        // Beyond this hyper stops reading, and answers without a word. It reads bodies in pieces of this size, too.
-        .max_buf_size(2 * http.max_header_bytes);
-    builder
-}
-
-/// hyper's own limit is on what it holds in one piece: headers that come quickly are let through at several times that.
-async fn limit_headers(State(limit): State<usize>, request: Request, next: Next) -> Response {
-    let of_headers = request.headers().iter();
-    // As on the wire: `name: value` and the end of a line.
-    let headers: usize = of_headers
-        .map(|(name, value)| name.as_str().len() + value.len() + 4)
-        .sum();
-    let uri = request.uri();
-    let bytes = headers + uri.path().len() + uri.query().map_or(0, str::len);
-    if bytes > limit {
-        return Problem::headers_too_large(bytes, limit).into_response();
+async fn follow_files(tls: Option<&ServerTls>) {
+    match tls {
+        Some(tls) => tls.follow_files().await,
+        None => std::future::pending().await,
     }
-    next.run(request).await
 }
 
-/// The next connection, once there is a slot for it.
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
-    let slot = Arc::clone(slots)
-        .acquire_owned()
-        .await
-        .expect("the semaphore is never closed");
+/// What every connection of one listener is served with.
+struct Server {
+    builder: http1::Builder,
+    router: Router,
+    shutdown: Shutdown,
+    tls: Option<ServerTls>,
+    /// The answer to a connection that is one too many.
+    too_many: Vec<u8>,
+}
+
+impl Server {
+    async fn accept_all(
+        self: &Arc<Self>,
+        tcp: &TcpListener,
+        max_connections: usize,
+        connections: &TaskTracker,
+    ) {
+        let slots = Arc::new(Semaphore::new(max_connections));
+        let refusals = Arc::new(Semaphore::new(REFUSALS));
+        loop {
+            let stream = accept(tcp).await;
+            let server = Arc::clone(self);
+            if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+                connections.spawn(async move {
+                    server.serve(stream).await;
+                    drop(slot);
+                });
+            } else if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+                connections.spawn(async move {
+                    server.turn_away(stream).await;
+                    drop(turn);
+                });
+            }
+        }
+    }
+
+    /// One connection from its handshake to its end.
+    async fn serve(&self, stream: TcpStream) {
+        let Some(tls) = &self.tls else {
+            return self.converse(stream).await;
+        };
+        let shaken = tokio::select! {
+            shaken = timeout(tls.handshake_timeout, tls.acceptor.accept(stream)) => shaken,
+            () = self.shutdown.soft().cancelled() => return,
+        };
+        match shaken {
+            Ok(Ok(stream)) => self.converse(stream).await,
+            Ok(Err(error)) => debug!(%error, "no handshake"),
+            Err(_elapsed) => debug!("no handshake in time"),
+        }
+    }
+
+    async fn turn_away(&self, stream: TcpStream) {
+        debug!("a connection too many");
+        match &self.tls {
+            None => refusal::turn_away(stream, &self.too_many).await,
+            Some(tls) => {
+                let shaken = timeout(refusal::PATIENCE, tls.acceptor.accept(stream)).await;
+                if let Ok(Ok(stream)) = shaken {
+                    refusal::turn_away(stream, &self.too_many).await;
+                }
+            }
+        }
+    }
+
+    /// One connection from its first request to its end.
+    async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
+        let service = TowerToHyperService::new(self.router.clone());
+        let connection = self
+            .builder
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.shutdown.soft().cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = self.shutdown.hard().cancelled() => return,
+                }
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%error, "connection ended");
+        }
+    }
+}
+
+/// The next connection.
+async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => {
                 // Answers are small; waiting to fill a packet would only delay them.
                 let _ = stream.set_nodelay(true);
-                return (stream, slot);
+                return stream;
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -118,23 +187,57 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// One connection from its first request to its end.
-async fn converse(stream: TcpStream, router: Router, builder: http1::Builder, shutdown: Shutdown) {
-    let connection = builder
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .with_upgrades();
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.soft().cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = shutdown.hard().cancelled() => return,
-            }
+fn connection_builder(http: &HttpConfig) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // Who sends no more may still wait for the answer.
+        .half_close(true)
+        .header_read_timeout(Duration::from_millis(http.header_read_timeout_ms))
+        // Beyond this hyper stops reading, and answers without a word. It reads bodies in pieces of this size, too.
+        .max_buf_size(2 * http.max_header_bytes)
+        // As above: more than these hyper turns down without a word.
+        .max_headers(PARSED_HEADERS);
+    builder
+}
+
+/// How many headers are parsed; each takes a few dozen bytes before it is known whether it is one too many.
+const PARSED_HEADERS: usize = 1_000;
+
+#[derive(Clone, Copy)]
+struct HeaderLimits {
+    bytes: usize,
+    count: usize,
+}
+
+impl HeaderLimits {
+    fn of(http: &HttpConfig) -> Self {
+        Self {
+            bytes: http.max_header_bytes,
+            count: http.max_headers,
         }
-    };
-    if let Err(error) = ended {
-        debug!(%error, "connection ended");
     }
+}
+
+/// hyper's own limit is on what it holds in one piece: headers that come quickly are let through at several times that.
+async fn limit_headers(
+    State(limits): State<HeaderLimits>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let count = request.headers().len();
+    if count > limits.count {
+        return Problem::too_many_headers(count, limits.count).into_response();
+    }
+    let of_headers = request.headers().iter();
+    // As on the wire: `name: value` and the end of a line.
+    let headers: usize = of_headers
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let uri = request.uri();
+    let bytes = headers + uri.path().len() + uri.query().map_or(0, str::len);
+    if bytes > limits.bytes {
+        return Problem::headers_too_large(bytes, limits.bytes).into_response();
+    }
+    next.run(request).await
 }

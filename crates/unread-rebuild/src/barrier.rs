@@ -7,7 +7,7 @@ use event_log::LogReader;
 use message_store::{ContactRow, MessageStore, Resume, Shard, Sink};
 use schemas::{Partition, UserId, topics::Topic};
 
-use crate::{RebuildError, patience::Patience};
+use crate::{UnreadRebuildError, patience::Patience};
 
 /// The ends of all 64 partitions of `chat.events` at one moment.
 pub(crate) type Ends = BTreeMap<Partition, i64>;
@@ -20,7 +20,7 @@ pub(crate) struct Barrier {
     pub(crate) topic: String,
     pub(crate) shard: Shard,
     /// Why it stands still, where it does: for those whose own deadline comes first.
-    fault: Mutex<Option<RebuildError>>,
+    fault: Mutex<Option<UnreadRebuildError>>,
 }
 
 impl Barrier {
@@ -39,18 +39,18 @@ impl Barrier {
         }
     }
 
-    /// What keeps the rows from being read at present; [`RebuildError::TimedOut`] where it is only that they lag.
-    pub(crate) fn why_late(&self) -> RebuildError {
+    /// What keeps the rows from being read at present; [`UnreadRebuildError::TimedOut`] where it is only that they lag.
+    pub(crate) fn why_late(&self) -> UnreadRebuildError {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.clone().unwrap_or(RebuildError::TimedOut)
+        fault.clone().unwrap_or(UnreadRebuildError::TimedOut)
     }
 
     /// Where the log ends now. To be asked once the users are begun, never before.
-    pub(crate) async fn ends(&self, patience: &mut Patience) -> Result<Ends, RebuildError> {
+    pub(crate) async fn ends(&self, patience: &mut Patience) -> Result<Ends, UnreadRebuildError> {
         loop {
             match self.log.ends(Topic::Events).await {
                 Ok(ends) if ends.len() == Partition::all().len() => return Ok(ends),
-                Ok(ends) => self.note(RebuildError::Transient(format!(
+                Ok(ends) => self.note(UnreadRebuildError::Transient(format!(
                     "Kafka tells the ends of {} partitions of {} only",
                     ends.len(),
                     self.topic
@@ -67,7 +67,7 @@ impl Barrier {
         ends: &Ends,
         uids: &[UserId],
         patience: &mut Patience,
-    ) -> Result<Vec<ContactRow>, RebuildError> {
+    ) -> Result<Vec<ContactRow>, UnreadRebuildError> {
         loop {
             match self.contacts_if_reached(ends, uids).await {
                 Ok(Some(rows)) => {
@@ -75,7 +75,7 @@ impl Barrier {
                     return Ok(rows);
                 }
                 Ok(None) => self.clear(),
-                Err(fatal @ RebuildError::Fatal(_)) => return Err(fatal),
+                Err(fatal @ UnreadRebuildError::Fatal(_)) => return Err(fatal),
                 Err(error) => self.note(error),
             }
             patience.pause().await.map_err(|_| self.why_late())?;
@@ -87,7 +87,7 @@ impl Barrier {
         &self,
         ends: &Ends,
         uids: &[UserId],
-    ) -> Result<Option<Vec<ContactRow>>, RebuildError> {
+    ) -> Result<Option<Vec<ContactRow>>, UnreadRebuildError> {
         let partitions: Vec<Partition> = ends.keys().copied().collect();
         let mut snapshot = self.store.snapshot(self.shard).await?;
         let reached = snapshot
@@ -99,7 +99,7 @@ impl Barrier {
         Ok(Some(snapshot.contacts_of(uids).await?))
     }
 
-    fn note(&self, fault: RebuildError) {
+    fn note(&self, fault: UnreadRebuildError) {
         tracing::debug!(%fault, database = self.shard.get(), "rebuilds wait");
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
     }

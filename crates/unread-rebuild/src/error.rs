@@ -4,7 +4,7 @@ use unread_store::UnreadError;
 
 /// Why a user's counts cannot be told. One error may go to many who wait, so it is text inside.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RebuildError {
+pub enum UnreadRebuildError {
     /// The contact rows did not come far enough in time, or another process is at it for too long. Ask again later.
     #[error("the contact rows did not reach the end of the log in time")]
     TimedOut,
@@ -16,13 +16,13 @@ pub enum RebuildError {
     Fatal(String),
 }
 
-impl From<KafkaFault> for RebuildError {
+impl From<KafkaFault> for UnreadRebuildError {
     fn from(fault: KafkaFault) -> Self {
         Self::Transient(fault.to_string())
     }
 }
 
-impl From<StoreError> for RebuildError {
+impl From<StoreError> for UnreadRebuildError {
     fn from(error: StoreError) -> Self {
         if error.is_transient() {
             Self::Transient(error.to_string())
@@ -32,15 +32,16 @@ impl From<StoreError> for RebuildError {
     }
 }
 
-impl From<UnreadError> for RebuildError {
+impl From<UnreadError> for UnreadRebuildError {
     fn from(error: UnreadError) -> Self {
         match error {
             UnreadError::Transient(_) | UnreadError::Broken | UnreadError::NotReady => {
                 Self::Transient(error.to_string())
             }
-            UnreadError::MarksMoved | UnreadError::Malformed { .. } | UnreadError::Url(_) => {
-                Self::Fatal(error.to_string())
-            }
+            UnreadError::MarksMoved
+            | UnreadError::Malformed { .. }
+            | UnreadError::Url(_)
+            | UnreadError::Tls(_) => Self::Fatal(error.to_string()),
         }
     }
 }

@@ -8,9 +8,9 @@ use std::{
 use schemas::UserId;
 use tokio::{sync::watch, time::Instant};
 
-use crate::RebuildError;
+use crate::UnreadRebuildError;
 
-pub(crate) type Outcome = Result<(), RebuildError>;
+pub(crate) type Outcome = Result<(), UnreadRebuildError>;
 
 /// The rebuilds that are under way.
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ impl Landing {
     pub(crate) async fn outcome(mut self) -> Outcome {
         match self.0.wait_for(Option::is_some).await {
             Ok(outcome) => outcome.clone().unwrap_or(Ok(())),
-            Err(_gone) => Err(RebuildError::Transient(
+            Err(_gone) => Err(UnreadRebuildError::Transient(
                 "the rebuild was given up".to_owned(),
             )),
         }
@@ -111,9 +111,9 @@ mod tests {
         let (first, ticket) = flights.join(user());
         let (second, none) = flights.join(user());
         assert!(none.is_none());
-        ticket.unwrap().land(Err(RebuildError::TimedOut));
-        assert_eq!(first.outcome().await, Err(RebuildError::TimedOut));
-        assert_eq!(second.outcome().await, Err(RebuildError::TimedOut));
+        ticket.unwrap().land(Err(UnreadRebuildError::TimedOut));
+        assert_eq!(first.outcome().await, Err(UnreadRebuildError::TimedOut));
+        assert_eq!(second.outcome().await, Err(UnreadRebuildError::TimedOut));
         assert!(flights.join(user()).1.is_some());
     }
 
@@ -124,7 +124,7 @@ mod tests {
         drop(ticket);
         assert!(matches!(
             waiting.outcome().await,
-            Err(RebuildError::Transient(_))
+            Err(UnreadRebuildError::Transient(_))
         ));
         assert!(flights.join(user()).1.is_some());
     }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod anew;
 mod barrier;
 mod config;
 mod counts;
@@ -11,8 +12,9 @@ mod rebuilder;
 mod round;
 mod worker;
 
+pub use anew::{Anew, AnewRows};
 pub use config::RebuildConfig;
 pub use counts::ContactCounts;
-pub use error::RebuildError;
+pub use error::UnreadRebuildError;
 pub use queue::RebuildQueue;
 pub use rebuilder::Rebuilder;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::RebuildError;
+use crate::UnreadRebuildError;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
@@ -25,10 +25,10 @@ impl Patience {
     /// Waits before the next attempt.
     ///
     /// # Errors
-    /// [`RebuildError::TimedOut`] where there is to be none.
-    pub(crate) async fn pause(&mut self) -> Result<(), RebuildError> {
+    /// [`UnreadRebuildError::TimedOut`] where there is to be none.
+    pub(crate) async fn pause(&mut self) -> Result<(), UnreadRebuildError> {
         if Instant::now() + self.pause > self.give_up {
-            return Err(RebuildError::TimedOut);
+            return Err(UnreadRebuildError::TimedOut);
         }
         sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);

@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use unread_store::{Node, SharedConnection, UnreadError};
 
-use crate::{RebuildError, Rebuilder};
+use crate::{Rebuilder, UnreadRebuildError};
 
 /// The most uids that the list holds; the others are in Redis's set until there is room.
 const CAPACITY: usize = 100_000;
@@ -94,7 +94,7 @@ struct Worker {
     rebuilder: Rebuilder,
     redis: SharedConnection,
     under_way: BTreeSet<UserId>,
-    batches: JoinSet<(Vec<UserId>, Result<(), RebuildError>)>,
+    batches: JoinSet<(Vec<UserId>, Result<(), UnreadRebuildError>)>,
     read_after: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Worker {
         }
     }
 
-    fn note(&mut self, uids: &[UserId], outcome: Result<(), RebuildError>) {
+    fn note(&mut self, uids: &[UserId], outcome: Result<(), UnreadRebuildError>) {
         for uid in uids {
             self.under_way.remove(uid);
         }

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use event_log::LogReader;
 use message_store::{Layout, MessageStore, Shard};
@@ -10,7 +10,7 @@ use tokio::{
 use unread_store::{Node, SharedConnection};
 
 use crate::{
-    ContactCounts, RebuildConfig, RebuildError,
+    Anew, ContactCounts, RebuildConfig, UnreadRebuildError,
     barrier::Barrier,
     flights::Flights,
     worker::{self, Request, Tools},
@@ -21,6 +21,7 @@ use crate::{
 pub struct Rebuilder {
     layout: Layout,
     flights: Arc<Flights>,
+    redis: Arc<SharedConnection>,
     desks: Arc<BTreeMap<Shard, Desk>>,
 }
 
@@ -52,6 +53,7 @@ impl Rebuilder {
             layout: store.layout(),
             flights: Arc::default(),
             desks: Arc::new(store.layout().shards().map(open).collect()),
+            redis: Arc::clone(&redis),
         }
     }
 
@@ -59,8 +61,12 @@ impl Rebuilder {
     /// dropped again. What is not done at the deadline goes on, and whoever asks again joins in.
     ///
     /// # Errors
-    /// That of the first user that failed, [`RebuildError::TimedOut`] at the deadline.
-    pub async fn rebuild(&self, uids: &[UserId], deadline: Instant) -> Result<(), RebuildError> {
+    /// That of the first user that failed, [`UnreadRebuildError::TimedOut`] at the deadline.
+    pub async fn rebuild(
+        &self,
+        uids: &[UserId],
+        deadline: Instant,
+    ) -> Result<(), UnreadRebuildError> {
         let mut landings = Vec::with_capacity(uids.len());
         for uid in uids {
             let (landing, ticket) = self.flights.join(*uid);
@@ -81,20 +87,36 @@ impl Rebuilder {
     /// be reached.
     ///
     /// # Errors
-    /// [`RebuildError::TimedOut`] at the deadline, otherwise that of MySQL or Kafka.
+    /// [`UnreadRebuildError::TimedOut`] at the deadline, otherwise that of MySQL or Kafka.
     pub async fn contact_counts(
         &self,
         uid: UserId,
         deadline: Instant,
-    ) -> Result<ContactCounts, RebuildError> {
+    ) -> Result<ContactCounts, UnreadRebuildError> {
         let desk = self.desk(uid);
         let (answer, counts) = oneshot::channel();
         desk.ask(Request::Count(uid, answer));
         match timeout_at(deadline, counts).await {
             Ok(Ok(counts)) => counts,
-            Ok(Err(_dropped)) => Err(RebuildError::Transient("nobody counts".to_owned())),
+            Ok(Err(_dropped)) => Err(UnreadRebuildError::Transient("nobody counts".to_owned())),
             Err(_elapsed) => Err(desk.barrier.why_late()),
         }
+    }
+
+    /// Begins to make users anew, those too whom Redis has: see [`Anew`]. They are of the table `n`. Whoever is not complete after
+    /// `lease_ms` is left to others, or stays as they were.
+    ///
+    /// # Errors
+    /// [`UnreadRebuildError`]; what was begun is left to its lease.
+    pub async fn begin_anew(
+        &self,
+        n: Partition,
+        uids: &[UserId],
+        lease_ms: u64,
+    ) -> Result<Anew, UnreadRebuildError> {
+        let barrier = Arc::clone(&self.desks[&self.layout.shard_of(n)].barrier);
+        let give_up = Instant::now() + Duration::from_millis(lease_ms);
+        Anew::begin(Arc::clone(&self.redis), barrier, uids, lease_ms, give_up).await
     }
 
     fn desk(&self, uid: UserId) -> &Desk {

@@ -10,7 +10,7 @@ use tokio::{
 use unread_store::{Begin, PeerOrdinals, Rebuild, UnreadError};
 
 use crate::{
-    ContactCounts, RebuildError,
+    ContactCounts, UnreadRebuildError,
     barrier::Ends,
     counts,
     flights::{Outcome, Ticket},
@@ -23,7 +23,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How many users' rows are in memory at a time; some have 100,000.
 const USERS_PER_READ: usize = 100;
 
-type Asker = (UserId, oneshot::Sender<Result<ContactCounts, RebuildError>>);
+type Asker = (
+    UserId,
+    oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
+);
 
 pub(crate) struct Round {
     tools: Arc<Tools>,
@@ -91,7 +94,7 @@ impl Round {
                 }
             }
             Err(error) => {
-                let error = RebuildError::from(error);
+                let error = UnreadRebuildError::from(error);
                 for ticket in tickets {
                     land(ticket, Err(error.clone()));
                 }
@@ -212,7 +215,7 @@ impl Round {
     /// Puts a user into a later round, unless it has taken too long already.
     fn again(&self, ticket: Ticket, after: Duration) {
         if ticket.since().elapsed() > self.tools.config.give_up() {
-            return land(ticket, Err(RebuildError::TimedOut));
+            return land(ticket, Err(UnreadRebuildError::TimedOut));
         }
         let again = self.tools.again.clone();
         tokio::spawn(async move {
@@ -228,9 +231,9 @@ impl Round {
 fn land(ticket: Ticket, outcome: Outcome) {
     let label = match &outcome {
         Ok(()) => "complete",
-        Err(RebuildError::TimedOut) => "timed_out",
-        Err(RebuildError::Transient(_)) => "transient",
-        Err(RebuildError::Fatal(_)) => "fatal",
+        Err(UnreadRebuildError::TimedOut) => "timed_out",
+        Err(UnreadRebuildError::Transient(_)) => "transient",
+        Err(UnreadRebuildError::Fatal(_)) => "fatal",
     };
     metrics::counter!("unread_rebuilds_total", "outcome" => label).increment(1);
     metrics::histogram!("unread_rebuild_seconds").record(ticket.since().elapsed());

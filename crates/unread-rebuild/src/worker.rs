@@ -11,7 +11,8 @@ use tokio::{
 use unread_store::SharedConnection;
 
 use crate::{
-    ContactCounts, RebuildConfig, RebuildError, barrier::Barrier, flights::Ticket, round::Round,
+    ContactCounts, RebuildConfig, UnreadRebuildError, barrier::Barrier, flights::Ticket,
+    round::Round,
 };
 
 /// What can be asked for.
@@ -19,7 +20,10 @@ pub(crate) enum Request {
     /// That a user is complete in Redis.
     Rebuild(Ticket),
     /// A user's counts, from the rows alone.
-    Count(UserId, oneshot::Sender<Result<ContactCounts, RebuildError>>),
+    Count(
+        UserId,
+        oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
+    ),
 }
 
 /// What the rounds of one database work with.

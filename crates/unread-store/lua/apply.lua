@@ -11,10 +11,16 @@ return on_sound_keys(function()
   local rebuilding = head[2]
   if head[1] ~= ARGV[1] or ARGV[4] == '1' then return absent() end
 
+  local beside = redis.call('EXISTS', BESIDE) == 1
   for i = 6, #ARGV, 4 do
     local peer = merge(redis.call('HGET', STATE, ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
     if not peer then return absent() end
     redis.call('HSET', STATE, ARGV[i], table.concat(peer, ','))
+    if beside then
+      local built = merge(redis.call('HGET', BESIDE, ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
+      beside = built ~= nil
+      if beside then redis.call('HSET', BESIDE, ARGV[i], table.concat(built, ',')) else redis.call('DEL', BESIDE) end
+    end
     if not rebuilding then
       for class, view in ipairs(VIEWS) do
         local unread = shown(peer, class)

@@ -1,7 +1,7 @@
--- In front of every script that changes a user's keys: state, pc view, mobile view, set of wanted uids.
+-- In front of every script that changes a user's keys: state, pc view, mobile view, set of wanted uids, state built beside.
 -- A peer in the state is the text "n,pc_n,mobile_n": ordinals of the newest message and of the last one read per class,
 -- '?' where what was read is unknown. uids and ordinals stay text; ordinals are below 2^53, so tonumber keeps them exact.
-local STATE, WANTED = KEYS[1], KEYS[4]
+local STATE, WANTED, BESIDE = KEYS[1], KEYS[4], KEYS[5]
 local VIEWS = { KEYS[2], KEYS[3] }
 
 local function now_ms()
@@ -10,7 +10,7 @@ local function now_ms()
 end
 
 local function drop()
-  redis.call('DEL', STATE, VIEWS[1], VIEWS[2])
+  redis.call('DEL', STATE, VIEWS[1], VIEWS[2], BESIDE)
 end
 
 -- The larger of what is held and what is told ('' = not told). Between an unknown and a number there is no larger: nil.
@@ -46,6 +46,49 @@ local function align_expiry(expiry_ms, renew)
   for _, key in ipairs({ STATE, VIEWS[1], VIEWS[2] }) do
     if redis.call('PEXPIRETIME', key) ~= at then redis.call('PEXPIREAT', key, at) end
   end
+end
+
+-- One command for many fields: some users have 100,000 peers. Lua passes at most some 8,000 arguments.
+local function write(key, fields)
+  for i = 1, #fields, 4000 do
+    redis.call('HSET', key, unpack(fields, i, math.min(i + 3999, #fields)))
+  end
+end
+
+-- The peers of a state that is being built, with the rows in ARGV from `first` on merged in; nil where they cannot be compared.
+local function merge_rows(key, first)
+  local packed, held = {}, redis.call('HGETALL', key)
+  for i = 1, #held, 2 do packed[held[i]] = held[i + 1] end
+  packed['gen'], packed['rebuilding'] = nil, nil
+
+  for i = first, #ARGV, 4 do
+    local peer = merge(packed[ARGV[i]], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
+    if not peer then return nil end
+    packed[ARGV[i]] = table.concat(peer, ',')
+  end
+  return packed
+end
+
+-- Writes packed peers into the state, and makes the views that follow from them.
+local function show(packed)
+  local state, views = {}, { {}, {} }
+  for uid, text in pairs(packed) do
+    table.insert(state, uid)
+    table.insert(state, text)
+    local peer = merge(text, '', '', '')
+    for class, view in ipairs(views) do
+      local unread = shown(peer, class)
+      if unread then
+        table.insert(view, uid)
+        table.insert(view, unread)
+      end
+    end
+  end
+
+  redis.call('DEL', VIEWS[1], VIEWS[2])
+  write(STATE, state)
+  write(VIEWS[1], views[1])
+  write(VIEWS[2], views[2])
 end
 
 -- The nonce of a rebuild and when its lease ends, out of the field `rebuilding`.

@@ -1,9 +1,12 @@
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use garde::Validate;
-use redis::{ConnectionInfo, IntoConnectionInfo as _};
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
+    TlsCertificates,
+};
 use serde::{Deserialize, Serialize};
-use service_runtime::Secret;
+use service_runtime::{Secret, install_crypto_provider};
 
 use crate::{KeyNames, UnreadError};
 
@@ -11,11 +14,20 @@ use crate::{KeyNames, UnreadError};
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedisConfig {
-    /// `redis://host:port`, without credentials.
+    /// `redis://host:port`, or `rediss://host:port` for TLS; without credentials.
     #[garde(custom(is_plain_url))]
     pub url: String,
+    /// PEM file with the authorities that may sign the server's certificate; absent: those of the system.
+    #[garde(custom(is_readable), custom(needs_tls(&self.url)))]
+    pub tls_ca: Option<PathBuf>,
+    /// PEM file with this client's own certificate, for a server that asks for one.
+    #[garde(custom(is_readable), custom(needs_tls(&self.url)), custom(comes_with("redis.tls_key", self.tls_key.is_some())))]
+    pub tls_cert: Option<PathBuf>,
+    /// PEM file with the key of that certificate, not encrypted.
+    #[garde(custom(is_readable), custom(needs_tls(&self.url)), custom(comes_with("redis.tls_cert", self.tls_cert.is_some())))]
+    pub tls_key: Option<PathBuf>,
     /// The user of Redis's access lists; without one, Redis's `default`.
-    #[garde(skip)]
+    #[garde(inner(length(min = 1)), custom(comes_with("redis.password", self.password.is_some())))]
     pub username: Option<String>,
     /// The user's password.
     #[garde(skip)]
@@ -44,6 +56,9 @@ impl Default for RedisConfig {
     fn default() -> Self {
         Self {
             url: "redis://127.0.0.1:7379".to_owned(),
+            tls_ca: None,
+            tls_cert: None,
+            tls_key: None,
             username: None,
             password: None,
             key_prefix: String::new(),
@@ -63,7 +78,31 @@ impl RedisConfig {
         }
     }
 
-    pub(crate) fn connection_info(&self) -> Result<ConnectionInfo, UnreadError> {
+    /// A client that has connected to nothing yet.
+    pub(crate) fn client(&self) -> Result<Client, UnreadError> {
+        let info = self.connection_info()?;
+        if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            return Client::open(info).map_err(UnreadError::Transient);
+        }
+        install_crypto_provider();
+        let certificates = TlsCertificates {
+            root_cert: read("tls_ca", self.tls_ca.as_ref())?,
+            client_tls: read("tls_cert", self.tls_cert.as_ref())?
+                .zip(read("tls_key", self.tls_key.as_ref())?)
+                .map(|(client_cert, client_key)| ClientTlsConfig {
+                    client_cert,
+                    client_key,
+                }),
+        };
+        Client::build_with_tls(info, certificates).map_err(|error| {
+            let files = "must be PEM files, a key not encrypted";
+            UnreadError::Tls(format!(
+                "tls_ca, redis.tls_cert or redis.tls_key cannot be used: {error}; {files}"
+            ))
+        })
+    }
+
+    fn connection_info(&self) -> Result<ConnectionInfo, UnreadError> {
         let info = parse_url(&self.url).map_err(UnreadError::Url)?;
         let mut settings = info.redis_settings().clone();
         if let Some(username) = &self.username {
@@ -83,9 +122,15 @@ impl RedisConfig {
 }
 
 fn parse_url(url: &str) -> Result<ConnectionInfo, String> {
-    let info = url
-        .into_connection_info()
-        .map_err(|_| "is not a URL of Redis; write redis://host:port".to_owned())?;
+    let info = url.into_connection_info().map_err(|_| {
+        "is not a URL of Redis; write redis://host:port or rediss://host:port".to_owned()
+    })?;
+    if let ConnectionAddr::TcpTls { insecure: true, .. } = info.addr() {
+        return Err(
+            "turns verification off; leave #insecure out, and name the authority in redis.tls_ca"
+                .to_owned(),
+        );
+    }
     let settings = info.redis_settings();
     if settings.username().is_some() || settings.password().is_some() {
         return Err(
@@ -98,6 +143,54 @@ fn parse_url(url: &str) -> Result<ConnectionInfo, String> {
 
 fn is_plain_url(url: &str, _: &()) -> garde::Result {
     parse_url(url).map(drop).map_err(garde::Error::new)
+}
+
+/// A certificate for a connection without TLS would be lost in silence.
+fn needs_tls(url: &str) -> impl FnOnce(&Option<PathBuf>, &()) -> garde::Result {
+    let encrypted = url.starts_with("rediss://");
+    move |file, ()| match file {
+        Some(_) if !encrypted => Err(garde::Error::new(
+            "needs a redis.url that begins with rediss://",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn comes_with<T>(name: &'static str, other: bool) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
+    move |value, ()| match value {
+        Some(_) if !other => Err(garde::Error::new(format!("needs {name} beside it"))),
+        _ => Ok(()),
+    }
+}
+
+fn is_readable(file: &Option<PathBuf>, (): &()) -> garde::Result {
+    let Some(file) = file else { return Ok(()) };
+    match std::fs::read(file) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(garde::Error::new(unreadable(file, &error))),
+    }
+}
+
+fn unreadable(file: &std::path::Path, error: &std::io::Error) -> String {
+    let file = file.display();
+    format!("names {file}, which cannot be read: {error}; must be a readable PEM file")
+}
+
+const PEM: &[u8] = b"-----BEGIN ";
+
+fn read(setting: &str, file: Option<&PathBuf>) -> Result<Option<Vec<u8>>, UnreadError> {
+    let Some(file) = file else { return Ok(None) };
+    match std::fs::read(file) {
+        // A bundle without any is taken, and then trusts nobody.
+        Ok(content) if !content.windows(PEM.len()).any(|at| at == PEM) => Err(UnreadError::Tls(
+            format!("{setting} names {}, which is no PEM file", file.display()),
+        )),
+        Ok(content) => Ok(Some(content)),
+        Err(error) => Err(UnreadError::Tls(format!(
+            "{setting} {}",
+            unreadable(file, &error)
+        ))),
+    }
 }
 
 fn has_no_braces(prefix: &str, _: &()) -> garde::Result {
@@ -128,6 +221,32 @@ mod tests {
         let report = config.validate().unwrap_err().to_string();
         assert!(report.contains("credentials"), "{report}");
         assert!(!report.contains("secret@"), "{report}");
+    }
+
+    #[test]
+    fn what_would_be_lost_in_silence_is_refused() {
+        let refused = |change: fn(&mut RedisConfig)| {
+            let mut config = RedisConfig::default();
+            change(&mut config);
+            config.validate().unwrap_err().to_string()
+        };
+        let said = refused(|config| config.tls_ca = Some("/dev/null".into()));
+        assert!(
+            said.contains("tls_ca: needs a redis.url that begins with rediss://"),
+            "{said}"
+        );
+        let said = refused(|config| config.username = Some("me".to_owned()));
+        assert!(
+            said.contains("username: needs redis.password beside it"),
+            "{said}"
+        );
+        let said = refused(|config| config.url = "rediss://h:1/#insecure".to_owned());
+        assert!(said.contains("leave #insecure out"), "{said}");
+        let said = refused(|config| {
+            config.url = "rediss://h:1".to_owned();
+            config.tls_ca = Some("/no/such/ca.pem".into());
+        });
+        assert!(said.contains("tls_ca: names /no/such/ca.pem"), "{said}");
     }
 
     #[test]

@@ -30,12 +30,10 @@ impl Node {
     /// The node of a configuration. Nothing is connected yet.
     ///
     /// # Errors
-    /// [`UnreadError::Url`].
+    /// [`UnreadError::Url`], [`UnreadError::Tls`].
     pub fn new(config: &RedisConfig) -> Result<Self, UnreadError> {
-        let client =
-            redis::Client::open(config.connection_info()?).map_err(UnreadError::Transient)?;
         let settings = Settings {
-            client,
+            client: config.client()?,
             timeouts: config.timeouts(),
             keys: config.key_names(),
             expiry_ms: config.expiry_ms,

@@ -3,7 +3,7 @@
 pub enum UnreadError {
     /// Redis could not be reached, did not answer in time, or refused (loading, read-only, out of memory).
     /// The connection is of no more use; what was sent may or may not have been done.
-    #[error("redis: {0}")]
+    #[error("redis: {0}{hint}", hint = hint(.0))]
     Transient(#[source] redis::RedisError),
     /// The connection failed earlier: take a new one.
     #[error("this connection to redis failed earlier; a new one is needed")]
@@ -25,6 +25,29 @@ pub enum UnreadError {
     /// The URL cannot be used.
     #[error("redis.url {0}")]
     Url(String),
+    /// The files for TLS cannot be used.
+    #[error("redis.{0}")]
+    Tls(String),
+}
+
+/// Which setting may be wrong, where the error tells.
+fn hint(error: &redis::RedisError) -> String {
+    let setting = match error.code() {
+        Some("NOPERM") => {
+            "the user of redis.username may not do this; docs/SECURITY.md has the rules that each service needs"
+        }
+        Some("WRONGPASS" | "NOAUTH") => {
+            "redis.username and redis.password are not what the server knows"
+        }
+        _ if error.kind() == redis::ErrorKind::AuthenticationFailed => {
+            "redis.username and redis.password are not what the server knows"
+        }
+        _ if error.to_string().contains("certificate") => {
+            "no authority of redis.tls_ca has signed the server's certificate, or it is for another name than that in redis.url"
+        }
+        _ => return String::new(),
+    };
+    format!(" ({setting})")
 }
 
 impl UnreadError {

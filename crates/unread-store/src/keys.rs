@@ -34,6 +34,12 @@ impl KeyNames {
         format!("{}tidemark:wanted", self.prefix)
     }
 
+    /// The hash of how far a rebuild of everybody has come, by table.
+    #[must_use]
+    pub fn rebuilt(&self) -> String {
+        format!("{}tidemark:rebuilt", self.prefix)
+    }
+
     /// Whose key this is, of the three that a user has; `None` for any other key.
     #[must_use]
     pub fn user_of(&self, key: &str) -> Option<UserId> {
@@ -50,12 +56,13 @@ impl KeyNames {
     }
 
     /// What the scripts that change a user take as KEYS.
-    pub(crate) fn of_scripts(&self, uid: UserId) -> [String; 4] {
+    pub(crate) fn of_scripts(&self, uid: UserId) -> [String; 5] {
         [
             self.state(uid),
             self.view(DeviceClass::Pc, uid),
             self.view(DeviceClass::Mobile, uid),
             self.wanted(),
+            self.of_user("new", uid),
         ]
     }
 

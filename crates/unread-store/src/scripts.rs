@@ -29,6 +29,8 @@ scripts! {
     BEGIN_REBUILD = on_a_user!("../lua/begin_rebuild.lua");
     RENEW_REBUILD = on_a_user!("../lua/renew_rebuild.lua");
     COMPLETE_REBUILD = on_a_user!("../lua/complete_rebuild.lua");
+    BEGIN_BESIDE = on_a_user!("../lua/begin_beside.lua");
+    COMPLETE_BESIDE = on_a_user!("../lua/complete_beside.lua");
     READ = on_a_user!("../lua/read.lua");
     INITIALISE_MARKS = include_str!("../lua/initialise_marks.lua");
     REPAIR_MARKS = include_str!("../lua/repair_marks.lua");

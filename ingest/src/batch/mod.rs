@@ -7,6 +7,7 @@ mod answer;
 mod delivery;
 mod encoding;
 mod framer;
+pub mod fuzzing;
 mod intake;
 mod items;
 mod lines;
@@ -16,6 +17,7 @@ mod state;
 
 use std::sync::Arc;
 
+use access::Caller;
 use axum::{extract::Request, http::header, response::IntoResponse as _, response::Response};
 use problem::Problem;
 
@@ -26,12 +28,16 @@ use self::{intake::Intake, results::Results};
 use crate::{accepted::no_room, body, media::BatchEncoding, service::Ingest};
 
 /// Starts the reading of a batch and answers with the stream of its results.
-pub(crate) fn answer(ingest: &Arc<Ingest>, request: Request) -> Result<Response, Problem> {
+pub(crate) fn answer(
+    ingest: &Arc<Ingest>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let declared_bytes = body::declared_bytes(&body);
     let body = body.into_data_stream();
     let intake = BatchEncoding::of(&parts.headers)
-        .and_then(|encoding| take_on(ingest, encoding, declared_bytes));
+        .and_then(|encoding| take_on(ingest, caller, encoding, declared_bytes));
     match intake {
         Ok(intake) => {
             let (encoding, results) = (intake.encoding(), intake.results());
@@ -49,6 +55,7 @@ pub(crate) fn answer(ingest: &Arc<Ingest>, request: Request) -> Result<Response,
 
 fn take_on(
     ingest: &Arc<Ingest>,
+    caller: Caller,
     encoding: BatchEncoding,
     declared_bytes: Option<u64>,
 ) -> Result<Intake, Problem> {
@@ -56,9 +63,13 @@ fn take_on(
     if declared_bytes.is_some_and(|declared| declared > limit) {
         return Err(Problem::payload_too_large(limit));
     }
-    let slot = Arc::clone(&ingest.batch_slots)
-        .try_acquire_owned()
-        .map_err(|_none_left| no_room())?;
+    let place = ingest.places.take(&caller, 1).ok_or_else(no_room)?;
     let results = Results::new(&ingest.batches, Arc::clone(&ingest.metrics));
-    Ok(Intake::new(Arc::clone(ingest), encoding, results, slot))
+    Ok(Intake::new(
+        Arc::clone(ingest),
+        caller,
+        encoding,
+        results,
+        place,
+    ))
 }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use access::Caller;
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -10,8 +11,8 @@ use crate::{batch, json::EventBody, media::ProtobufBody, service::Ingest};
 
 /// Post many events
 ///
-/// Every line is answered in order, while the body is still being read; a bad line does not stop the rest. The last line is
-/// `{"accepted":n,"rejected":m}`.
+/// Every line is answered in order, while the body is still being read; a bad line, or one in another's name (403), does not stop the
+/// rest. One that is above the caller's rate is answered 429, and none behind it is taken. The last line is `{"accepted":n,"rejected":m}`.
 #[utoipa::path(
     post,
     path = "/v1/events",
@@ -30,12 +31,13 @@ use crate::{batch, json::EventBody, media::ProtobufBody, service::Ingest};
         )),
         (status = 413, description = "The body's declared length is too large.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "The media type is none of the two.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many batches are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many batches are under way, or the caller sends too many requests.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn post_events(
     State(ingest): State<Arc<Ingest>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    batch::answer(&ingest, request)
+    batch::answer(&ingest, caller, request)
 }

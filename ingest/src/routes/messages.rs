@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use access::Caller;
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -41,10 +42,11 @@ use crate::{
 )]
 pub(crate) async fn post_message(
     State(ingest): State<Arc<Ingest>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let max_msg_bytes = ingest.config.max_msg_bytes;
-    single::answer(&ingest, request, |encoding, body| match encoding {
+    single::answer(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::message(body, max_msg_bytes),
         SingleEncoding::Protobuf => protobuf::message(body, max_msg_bytes),
     })

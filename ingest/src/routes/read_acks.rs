@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use access::Caller;
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -41,9 +42,10 @@ use crate::{
 )]
 pub(crate) async fn post_read_ack(
     State(ingest): State<Arc<Ingest>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    single::answer(&ingest, request, |encoding, body| match encoding {
+    single::answer(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::read_ack(body),
         SingleEncoding::Protobuf => protobuf::read_ack(body),
     })

@@ -6,6 +6,7 @@
 )]
 
 mod batches;
+mod callers;
 mod kafka_away;
 mod limits;
 mod log;

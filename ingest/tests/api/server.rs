@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
+use access::Access;
 use service_runtime::{ConfigSource, Shutdown, run_service};
 
 use crate::log;
@@ -40,8 +41,12 @@ impl Server {
             let ended = runtime.block_on(run_service("ingest", "test", source, async |process| {
                 let config = process.configure(ingest::Config::load)?;
                 let listen = config.ingest.listen;
-                let api = ingest::start(config, process.supervisor(), process.health()).await?;
-                let addr = process.listen("ingest.listen", listen, api).await?;
+                let (supervisor, health) = (process.supervisor(), process.health());
+                let access = Access::start(&config.auth, supervisor)?;
+                let api = ingest::start(config, &access, supervisor, health).await?;
+                let addr = process
+                    .listen_behind(&access, "ingest.listen", listen, api)
+                    .await?;
                 started.send((addr, process.supervisor().shutdown()))?;
                 Ok(())
             }));

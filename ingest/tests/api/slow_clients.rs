@@ -121,6 +121,38 @@ async fn a_client_that_stops_writing_gets_its_results_and_a_problem() {
     assert_eq!(lines[4], json!({"accepted": 3, "rejected": 1}));
 }
 
+/// A slow loris: each byte comes in time, and no line ever ends.
+#[tokio::test]
+async fn a_line_that_trickles_in_does_not_gain_time() {
+    trickle(b" ").await;
+}
+
+/// They cost nothing, so they must not keep a place.
+#[tokio::test]
+async fn blank_lines_do_not_gain_time() {
+    trickle(b"\n").await;
+}
+
+async fn trickle(bytes: &'static [u8]) {
+    let server = Server::start(&[SMALL, IMPATIENT]);
+    let addr = server.addr();
+    let lines = spawn_blocking(move || {
+        let mut request = RawRequest::batch(addr);
+        request.send(&acks(1));
+        for _ in 0..60 {
+            if request.try_send(bytes).is_err() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        request.answer().lines()
+    });
+    let lines = lines.await.unwrap();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines[1]["status"], 408, "{lines:?}");
+    assert_eq!(lines[2], json!({"accepted": 1, "rejected": 1}));
+}
+
 #[tokio::test]
 async fn clients_that_hang_up_give_their_room_back() {
     let server = Server::start(&[SMALL, PATIENT]);

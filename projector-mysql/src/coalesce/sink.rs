@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use message_store::Resume;
@@ -137,10 +137,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         partition: Partition,
         offset: i64,
     ) -> Option<&mut Target<R>> {
-        let has_row = |database: &&mut Database<R>| {
-            let Place { store, shard, .. } = &database.place;
-            store.layout().shard_of(row.table()) == *shard
-        };
+        let has_row = |database: &&mut Database<R>| database.place.holds(row.table());
         let target = self.databases.iter_mut().find(has_row)?.target_mut()?;
         target.lacks(partition, offset).then_some(target)
     }
@@ -218,6 +215,13 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
             .collect())
     }
 
+    fn positions(&self, partition: Partition) -> BTreeSet<Position> {
+        let of_each = self
+            .targets()
+            .filter_map(|target| target.ledger.stands_at(partition));
+        of_each.map(position_of).collect()
+    }
+
     fn absorb(&mut self, slice: Slice) {
         for event in &slice.events {
             self.absorb_event(slice.partition, event);
@@ -262,6 +266,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
 #[cfg(test)]
 mod tests {
     use message_store::{MessageStore, MySqlConfig, ServerConfig, Sink as StoreSink};
+    use schemas::event::SrcMark;
 
     use super::*;
     use crate::coalesce::Contact;
@@ -283,6 +288,7 @@ mod tests {
             shard,
             sink: StoreSink::Contacts,
             topic: "chat.events".to_owned(),
+            tables: None,
         };
         let places = store.layout().shards().map(place).collect();
         let mut sink = CoalescingSink::new(places);
@@ -313,6 +319,20 @@ mod tests {
         assert!(sink.databases[1].is_back());
         assert!(sink.resume(&partitions()).await.is_err());
         assert!(sink.databases[1].target().is_some());
+    }
+
+    #[tokio::test]
+    async fn reading_goes_on_where_the_lowest_stands_with_the_mark_that_it_has_itself() {
+        let mut sink = sink().await;
+        sink.databases[1].readmit();
+        let [partition, _] = partitions();
+        let at = |next_offset, offset| Resume {
+            next_offset,
+            mark: SrcMark { epoch: 0, offset },
+        };
+        sink.take_over(0, BTreeMap::from([(partition, at(9, 90))]));
+        sink.take_over(1, BTreeMap::from([(partition, at(4, 40))]));
+        assert_eq!(resume_of(sink.lowest(partition)), at(4, 40));
     }
 
     #[tokio::test]

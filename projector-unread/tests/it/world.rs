@@ -117,11 +117,7 @@ impl World {
 
     /// Sends a plain command to Redis.
     pub async fn command<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
-        let client = redis::Client::open(self.redis.url()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        let mut command = redis::cmd(words[0]);
-        command.arg(&words[1..]);
-        command.query_async(&mut connection).await.unwrap()
+        self.redis.command(words).await
     }
 
     /// A view as `redis-cli` shows it.

@@ -3,11 +3,7 @@
 use std::ops::ControlFlow;
 
 use event_log::{LogReader, Record};
-use schemas::{
-    InboundPosition, TimestampMs,
-    dead_letter::{HEADER_MESSAGE, HEADER_OFFSET, HEADER_PARTITION, HEADER_REASON, HEADER_TOPIC},
-    topics::Topic,
-};
+use schemas::{InboundPosition, TimestampMs, dead_letter::Told, topics::Topic};
 
 use super::{
     outcome::Outcome,
@@ -15,7 +11,7 @@ use super::{
 };
 
 /// Dead letters are written after their originals, but another broker's clock may have set their time.
-const CLOCK_SKEW_MS: i64 = 60_000;
+const CLOCK_SKEW_MS: i64 = 24 * 3_600_000;
 
 /// The dead letter of the record of `topic` at `position`, which was appended at `appended`, if it has one.
 pub(super) fn find(
@@ -37,8 +33,8 @@ pub(super) fn find(
         Topic::DeadLetters,
         &[(partition, *start..bounds.end)],
         |record| {
-            if is_of(&record, topic, position) {
-                found = Some(refused(&record));
+            found = told(&record, topic, position);
+            if found.is_some() {
                 return ControlFlow::Break(());
             }
             budget.spend()
@@ -50,18 +46,15 @@ pub(super) fn find(
     Ok(found)
 }
 
-fn is_of(record: &Record, topic: &str, position: InboundPosition) -> bool {
-    record.header(HEADER_TOPIC) == Some(topic)
-        && record.header(HEADER_PARTITION) == Some(position.partition.to_string().as_str())
-        && record.header(HEADER_OFFSET) == Some(position.offset.to_string().as_str())
-}
-
-fn refused(record: &Record) -> Outcome {
-    let header = |name| record.header(name).unwrap_or_default().to_owned();
-    Outcome::Refused {
-        reason: header(HEADER_REASON),
-        detail: header(HEADER_MESSAGE),
-    }
+/// What a dead letter says, if it is that of this record.
+fn told(letter: &Record, topic: &str, position: InboundPosition) -> Option<Outcome> {
+    let told = Told::read(|name| letter.header(name))?;
+    let InboundPosition { partition, offset } = position;
+    let is_its = told.topic == topic && told.partition == partition && told.offset == offset;
+    is_its.then(|| Outcome::Refused {
+        reason: told.reason.to_string(),
+        detail: told.message,
+    })
 }
 
 #[cfg(test)]
@@ -94,15 +87,13 @@ mod tests {
             value: None,
             headers: letter.headers,
         };
-        assert!(is_of(&record, "chat.inbound", position("3:7")));
-        assert!(!is_of(&record, "chat.events", position("3:7")));
-        assert!(!is_of(&record, "chat.inbound", position("3:8")));
-        let Outcome::Refused { reason, detail } = refused(&record) else {
-            panic!("not refused");
+        let refused = Outcome::Refused {
+            reason: "conflict".to_owned(),
+            detail: "another msg".to_owned(),
         };
-        assert_eq!(
-            (reason.as_str(), detail.as_str()),
-            ("conflict", "another msg")
-        );
+        let of = |topic, at| told(&record, topic, position(at));
+        assert_eq!(of("chat.inbound", "3:7"), Some(refused));
+        assert_eq!(of("chat.events", "3:7"), None);
+        assert_eq!(of("chat.inbound", "3:8"), None);
     }
 }

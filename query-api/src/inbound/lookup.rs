@@ -1,8 +1,9 @@
+use access::Caller;
 use event_log::LogReader;
 use message_store::MessageStore;
 use problem::Problem;
 use schemas::{
-    InboundPosition, Partition,
+    InboundPosition, Partition, UserId,
     command::{Command, SendMessage},
     dead_letter::Reason,
     topics::Topic,
@@ -29,18 +30,20 @@ enum Told {
     },
 }
 
-/// Says what became of the inbound record at `position`.
+/// Says what became of the inbound record at `position`, to whom it concerns.
 ///
 /// # Errors
-/// 404 where there is none yet; [`QueryError`] where the log or MySQL do not tell in time.
+/// 404 where there is none yet, or none that concerns `caller`, in the same words; [`QueryError`] where the log or MySQL do not tell in time.
 pub(crate) async fn lookup(
     api: &QueryApi,
+    caller: &Caller,
     position: InboundPosition,
     deadline: Deadline,
 ) -> Result<Outcome, QueryError> {
     let (topic, epoch) = (api.inbound_topic.clone(), api.epoch.get());
+    let caller = caller.clone();
     let look = move |reader: &LogReader, budget: &mut Budget| {
-        ask_log(reader, &topic, position, epoch, budget)
+        ask_log(reader, &caller, &topic, position, epoch, budget)
     };
     match api.readers.with_reader(deadline, look).await? {
         Told::Outcome(outcome) => Ok(outcome),
@@ -54,6 +57,7 @@ pub(crate) async fn lookup(
 
 fn ask_log(
     reader: &LogReader,
+    caller: &Caller,
     topic: &str,
     position: InboundPosition,
     epoch: u32,
@@ -71,6 +75,9 @@ fn ask_log(
     let Some(record) = reader.record(Topic::Inbound, partition, offset)? else {
         return Ok(Told::Outcome(Outcome::Expired));
     };
+    if !caller.is_one_of(&concerned(record.bytes())) {
+        return Ok(Told::NotThere);
+    }
     let fate = fate::find(reader, position, record.timestamp, epoch, budget)?;
     let before = match fate {
         Fate::Pending => return Ok(Told::Outcome(Outcome::Pending)),
@@ -83,6 +90,15 @@ fn ask_log(
         Some(refused) => Told::Outcome(refused),
         None => without_trace(record.bytes(), before),
     })
+}
+
+/// Whom a record concerns. How far somebody has read is nobody else's business, and what is no command is nobody's.
+fn concerned(value: &[u8]) -> Vec<UserId> {
+    match Command::parse(value) {
+        Ok(Command::Send(send)) => vec![send.srcid, send.destid],
+        Ok(Command::ReadAck(ack)) => vec![ack.uid],
+        Ok(Command::Control(_)) | Err(_) => vec![],
+    }
 }
 
 /// What a record meant that left neither an event nor a dead letter that is still retained.

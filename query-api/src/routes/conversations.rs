@@ -3,6 +3,7 @@ use std::{
     sync::Arc,
 };
 
+use access::Caller;
 use axum::extract::State;
 use message_store::{ContactCursor, ContactRow, MessageRow, ReadUpTo, Shard, Sink};
 use problem::{Json, Path, Problem, Query};
@@ -92,16 +93,18 @@ type Place = (ConversationId, Mid);
     responses(
         (status = 200, description = "The conversations; none is not an error.", body = ConversationsPage),
         (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
         (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_conversations(
     State(api): State<Arc<QueryApi>>,
+    caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<ConversationsQuery>,
 ) -> Result<Json<ConversationsPage>, QueryError> {
+    caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
     let limit = query.limit.unwrap_or_default();
     let needed = Needed::parse(&query.after, api.epoch.get())?;
@@ -109,7 +112,7 @@ pub(crate) async fn get_conversations(
     let begin = cursor.map(|text| cursor::decode(uid, text)).transpose()?;
 
     let ask = || contacts(&api, uid, begin, limit, &needed);
-    let (contacts, marks) = deadline.poll(ask).await?;
+    let (contacts, marks) = api.poll(deadline, ask).await?;
     let next = next_cursor(uid, &contacts, limit);
     let shown: Vec<ContactRow> = contacts
         .into_iter()
@@ -161,8 +164,8 @@ async fn last_messages(
     let mut found = BTreeMap::new();
     let mut as_of = AsOf::from(contact_marks);
     for (shard, places) in by_shard {
-        let (messages, marks) = deadline
-            .poll(|| messages_of(api, shard, &places, needed))
+        let (messages, marks) = api
+            .poll(deadline, || messages_of(api, shard, &places, needed))
             .await?;
         found.extend(messages);
         as_of = as_of.and(marks);

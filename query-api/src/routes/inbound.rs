@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use access::Caller;
 use axum::extract::State;
 use problem::{Json, Path, Problem, Query};
 use schemas::InboundPosition;
@@ -40,7 +41,8 @@ pub(crate) struct InboundQuery {
 
 /// Say what became of a send
 ///
-/// Or of a read-ack: whatever ingest answered with 202.
+/// Or of a read-ack: whatever ingest answered with 202. To users whom it does not concern (of a message its two sides, of a read-ack its
+/// reader) it is not there.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{partition}/{offset}",
@@ -54,14 +56,15 @@ pub(crate) struct InboundQuery {
             ("refused" = (summary = "Changed nothing", value = json!({"partition": 17, "offset": 44, "state": "refused", "reason": "conflict", "detail": "client_msg_id: used before with another msg"}))),
         )),
         (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such record yet.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such record yet, or it does not concern the user who asks.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Kafka or MySQL do not answer.", body = Problem, content_type = "application/problem+json"),
         (status = 504, description = "The log could not be read far enough in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_inbound(
     State(api): State<Arc<QueryApi>>,
+    caller: Caller,
     Path(path): Path<PositionPath>,
     Query(query): Query<InboundQuery>,
 ) -> Result<Json<InboundOutcome>, QueryError> {
@@ -70,6 +73,6 @@ pub(crate) async fn get_inbound(
         partition: path.partition.0,
         offset: path.offset.0,
     };
-    let outcome = lookup(&api, position, deadline).await?;
+    let outcome = lookup(&api, &caller, position, deadline).await?;
     Ok(Json(InboundOutcome::new(position, outcome)))
 }

@@ -1,19 +1,17 @@
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::SystemTime};
 
+use access::Caller;
 use axum::extract::State;
 use message_store::{MessageRow, ReadMids, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Json, Path, Problem, Query};
-use schemas::{ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId};
+use schemas::{ConversationId, DeviceClass, Mid, Partition, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, Marks, Needed},
     deadline::Deadline,
-    error::QueryError,
+    error::{LaggingStore, QueryError},
     message_item::MessageItem,
     parameters::{Device, Limit, MidBound, TimeoutMs},
     service::QueryApi,
@@ -25,10 +23,10 @@ use crate::{
 #[into_params(parameter_in = Path)]
 pub(crate) struct ConversationPath {
     /// The user who asks.
-    #[param(value_type = String, example = "1000")]
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
     uid: UserId,
     /// The other side; the same in a note to oneself.
-    #[param(value_type = String, example = "1001")]
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
     peer: UserId,
 }
 
@@ -38,7 +36,7 @@ pub(crate) struct ConversationPath {
 #[into_params(parameter_in = Query)]
 pub(crate) struct MessagesQuery {
     /// Those above the user's read position on this class, newest first, at most a month old: `pc` or `mobile`.
-    #[param(value_type = Option<String>, example = "pc")]
+    #[param(value_type = Option<String>, pattern = "^(pc|mobile)$", example = "pc")]
     device: Option<Device>,
     /// Those below this number, newest first.
     #[param(value_type = Option<i64>, minimum = 0)]
@@ -83,16 +81,18 @@ pub(crate) struct MessagesPage {
     responses(
         (status = 200, description = "The messages; none is not an error.", body = MessagesPage),
         (status = 400, description = "A parameter is not as it should be, or does not go with another.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
         (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_messages(
     State(api): State<Arc<QueryApi>>,
+    caller: Caller,
     Path(path): Path<ConversationPath>,
     Query(query): Query<MessagesQuery>,
 ) -> Result<Json<MessagesPage>, QueryError> {
+    caller.may_read(path.uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
     let conversation = ConversationId::direct(path.uid, path.peer);
     // Every event of a conversation is in its partition: the others have no bearing on it.
@@ -101,11 +101,11 @@ pub(crate) async fn get_messages(
     let page = match Selection::of(&query)? {
         Selection::Unread(device, limit) => {
             let ask = || unread(&api, &path, conversation, device, limit, &needed);
-            deadline.poll(ask).await?
+            api.poll(deadline, ask).await?
         }
         Selection::History(bound, limit) => {
             let ask = || history(&api, conversation, bound, limit, &needed);
-            deadline.poll(ask).await?
+            api.poll(deadline, ask).await?
         }
     };
     Ok(Json(page))
@@ -164,11 +164,12 @@ async fn unread(
     let read_marks = sink_marks::read(&mut tx, Sink::Reads, topic, needed).await?;
     // The position is the larger of the two, so it reflects what either of them does.
     let position_marks = contact_marks.or(read_marks);
-    sink_marks::expect_reached("MySQL (read positions)", needed, &position_marks)?;
+    sink_marks::expect_reached(LaggingStore::ReadPositions, needed, &position_marks)?;
 
     let by_reads = tx.read_mids(conversation, path.uid).await?;
     let read_mid = by_contact.max(by_reads).on(device);
-    let mut rows = tx.unread_messages(conversation, read_mid, now()).await?;
+    let now = SystemTime::now().into();
+    let mut rows = tx.unread_messages(conversation, read_mid, now).await?;
     // The store never returns more than its limit, so at that many there may be more.
     let more = rows.len() > limit.get() || rows.len() == UNREAD_LIMIT;
     rows.truncate(limit.get());
@@ -235,13 +236,6 @@ fn next_before(rows: &[MessageRow]) -> Option<String> {
 
 fn last_mid(rows: &[MessageRow]) -> Option<Mid> {
     rows.last().map(|row| row.message.mid)
-}
-
-fn now() -> TimestampMs {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    TimestampMs(since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    }))
 }
 
 #[cfg(test)]

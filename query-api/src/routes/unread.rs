@@ -1,5 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use access::Caller;
 use axum::extract::State;
 use message_store::Sink;
 use problem::{Json, Path, Problem, Query};
@@ -12,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     after::{AsOf, Marks, Needed},
     deadline::Deadline,
-    error::QueryError,
+    error::{LaggingStore, QueryError},
     parameters::{Device, TimeoutMs, UserPath},
     service::QueryApi,
     sink_marks,
@@ -24,7 +25,7 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(crate) struct UnreadQuery {
     /// `pc` or `mobile`.
-    #[param(value_type = String, example = "pc")]
+    #[param(value_type = String, pattern = "^(pc|mobile)$", example = "pc")]
     device: Device,
     /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
     #[serde(default)]
@@ -90,16 +91,18 @@ const REDIS_PATIENCE: Duration = Duration::from_secs(1);
     responses(
         (status = 200, description = "The counts. Reading them renews the user's expiry.", body = UnreadAnswer),
         (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "The counts are being rebuilt, or the stores are down.", body = Problem, content_type = "application/problem+json"),
         (status = 504, description = "The event of `after=` was not counted in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_unread(
     State(api): State<Arc<QueryApi>>,
+    caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<UnreadQuery>,
 ) -> Result<Json<UnreadAnswer>, QueryError> {
+    caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
     let needed = Needed::parse(&query.after, api.epoch.get())?;
     let Device(device) = query.device;
@@ -123,7 +126,7 @@ async fn count(
 ) -> Result<(Counts, Marks), QueryError> {
     loop {
         let ask = || from_redis(api, uid, device, needed);
-        match deadline.poll(ask).await? {
+        match api.poll(deadline, ask).await? {
             FromRedis::Whole(counts, marks) => {
                 api.without_redis.end();
                 return Ok((counts, marks));
@@ -160,7 +163,7 @@ async fn from_redis(
         .into_iter()
         .map(|(partition, mark)| (partition, mark.src))
         .collect();
-    sink_marks::expect_reached("Redis", needed, &marks)?;
+    sink_marks::expect_reached(LaggingStore::Redis, needed, &marks)?;
     Ok(Counts::of(read.view).map_or(FromRedis::Absent, |counts| FromRedis::Whole(counts, marks)))
 }
 
@@ -173,7 +176,9 @@ async fn from_contacts(
     needed: &Needed,
     deadline: Deadline,
 ) -> Result<(Counts, Marks), QueryError> {
-    let marks = deadline.poll(|| contact_marks(api, uid, needed)).await?;
+    let marks = api
+        .poll(deadline, || contact_marks(api, uid, needed))
+        .await?;
     let counts = api.rebuilder.contact_counts(uid, deadline.at()).await?;
     Counts::of(counts.unread(device))
         .map(|counts| (counts, marks))

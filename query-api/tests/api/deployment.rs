@@ -1,6 +1,6 @@
 //! Topics, databases and keys of a test's own, and what projectors would write there.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use event_log::{Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
 use message_store::{
@@ -191,8 +191,7 @@ impl Deployment {
 }
 
 pub fn now() -> TimestampMs {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    TimestampMs(since.as_millis().try_into().unwrap())
+    SystemTime::now().into()
 }
 
 pub fn user(uid: i64) -> UserId {

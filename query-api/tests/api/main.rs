@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod callers;
 mod chat;
 mod conversations;
 mod deployment;

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures::future::join_all;
 use message_store::{ReadMids, ReadRow, Sink};
 use schemas::ConversationId;
 use serde_json::json;
@@ -241,6 +242,29 @@ async fn history_waits_for_the_messages_of_its_partition() {
         (mids(&answer), &answer["as_of"]),
         (vec![1], &json!(["11:9"]))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_looks_for_all_that_wait_may_leave() {
+    let (deployment, service) = world().await;
+    let p = partition(17);
+    let shard = deployment.shard_of(p);
+    let chat = Chat::in_partition(p);
+    let path = |offset: i64| format!("{}?after=17:{offset}", chat.path());
+
+    let impatient: Vec<String> = (0..20).map(|at| path(at) + "&timeout_ms=200").collect();
+    let patient: Vec<String> = (1..=50).map(path).collect();
+    let late = join_all(impatient.iter().map(|path| service.get(path)));
+    let answers = join_all(patient.iter().map(|path| service.ok(path)));
+    let late = async {
+        assert!(late.await.iter().all(|answer| answer.status == 504));
+        for offset in [10, 49, 50] {
+            deployment.advance(Sink::Messages, shard, p, offset).await;
+        }
+    };
+    let ((), answers) = tokio::join!(late, answers);
+    assert_eq!(answers.len(), 50);
+    assert_eq!(answers[49]["as_of"], json!(["17:50"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use access::Access;
 use query_api::Config;
 use reqwest::{Client, Response};
 use serde_json::Value;
@@ -21,7 +22,8 @@ impl Service {
     pub async fn start(config: &Config) -> Self {
         let supervisor = Supervisor::new("test", Duration::from_secs(1));
         let health = Health::new();
-        let api = query_api::start(config.clone(), &supervisor, &health);
+        let access = Access::start(&config.auth, &supervisor).unwrap();
+        let api = query_api::start(config.clone(), &access, &supervisor, &health);
         let router = api
             .await
             .unwrap()
@@ -43,6 +45,13 @@ impl Service {
         Answer::of(self.client.get(url).send().await.unwrap()).await
     }
 
+    /// With a token or a service key.
+    pub async fn get_as(&self, token: &str, path: &str) -> Answer {
+        let url = format!("http://{}{path}", self.addr);
+        let request = self.client.get(url).bearer_auth(token);
+        Answer::of(request.send().await.unwrap()).await
+    }
+
     pub async fn post(&self, path: &str) -> Answer {
         let url = format!("http://{}{path}", self.addr);
         Answer::of(self.client.post(url).send().await.unwrap()).await
@@ -57,9 +66,27 @@ impl Service {
 
     /// Asks until the answer is right.
     pub async fn until(&self, path: &str, is_right: impl Fn(&Answer) -> bool) -> Answer {
+        Self::asked_until(path, async || self.get(path).await, is_right).await
+    }
+
+    /// The same with a token or a service key.
+    pub async fn until_as(
+        &self,
+        token: &str,
+        path: &str,
+        is_right: impl Fn(&Answer) -> bool,
+    ) -> Answer {
+        Self::asked_until(path, async || self.get_as(token, path).await, is_right).await
+    }
+
+    async fn asked_until(
+        path: &str,
+        ask: impl AsyncFn() -> Answer,
+        is_right: impl Fn(&Answer) -> bool,
+    ) -> Answer {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let answer = self.get(path).await;
+            let answer = ask().await;
             if is_right(&answer) {
                 return answer;
             }

@@ -18,7 +18,7 @@ const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 /// Rules of a version that this binary lacks; it must stop before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "rule version {version} is in force from here on and this program knows versions up to {KNOWN_RULE_VERSION}: run a newer one"
+    "rule version {version} is in force from here on, and this program knows versions up to {KNOWN_RULE_VERSION}: run a newer one"
 )]
 pub struct UnknownRules {
     /// The version asked for.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use event_log::{Bounds, KafkaConfig, KafkaFault, LogReader, Record};
-use schemas::{Partition, topics::Topic};
+use schemas::{Partition, TimestampMs, event::Source, topics::Topic};
 
 use super::effects::Run;
 use crate::shell::{Assembler, EventRecord, LoadError, Loaded, Loader, LogRange, Need};
@@ -21,14 +21,44 @@ pub(super) struct LoadReport {
     pub(super) outcome: Result<BTreeMap<Partition, Loaded>, LoadFault>,
 }
 
+/// Why a partition's past could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LoadFault {
+pub enum LoadFault {
     /// Worth another try.
     #[error(transparent)]
     Kafka(#[from] KafkaFault),
     /// Not worth one.
     #[error(transparent)]
     Refused(#[from] LoadError),
+}
+
+/// How far a partition is sequenced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequenced {
+    /// The highest source on `chat.events`; [`SrcMark::START`](schemas::event::SrcMark::START) where there is none.
+    pub last: Source,
+    /// What the partition's clock shows.
+    pub clock: TimestampMs,
+}
+
+/// How far `partition` is sequenced, as an owner finds it at its start (PROTOCOL S9): whatever lies at the end of `chat.events`,
+/// repeats of a former owner or no events at all, is read past. Blocks.
+///
+/// # Errors
+/// [`LoadFault`]: also where the log begins above 0 and no snapshot replaces what is gone, so that it cannot be known.
+pub fn sequenced(reader: &LogReader, partition: Partition) -> Result<Sequenced, LoadFault> {
+    let events = reader.bounds(Topic::Events, &[partition])?;
+    let mut snapshots = read_snapshots(reader, &[partition])?;
+    let snapshots = snapshots.remove(&partition).unwrap_or_default().finish();
+    let loader = Loader::of_events(partition, range(events[&partition]), snapshots)?;
+    let mut loaded = run(reader, BTreeMap::from([(partition, loader)]), &events)?;
+    let Loaded { state, last, .. } = loaded
+        .remove(&partition)
+        .expect("a run has every partition that it was begun for");
+    Ok(Sequenced {
+        last,
+        clock: state.clock(),
+    })
 }
 
 /// The starts under way.
@@ -103,7 +133,16 @@ fn load(
         )?;
         loaders.insert(partition, loader);
     }
-    while serve(reader, &mut loaders, &events)? {}
+    run(reader, loaders, &events)
+}
+
+/// Gives the loaders what they need until all of them are done.
+fn run(
+    reader: &LogReader,
+    mut loaders: BTreeMap<Partition, Loader>,
+    events: &BTreeMap<Partition, Bounds>,
+) -> Result<BTreeMap<Partition, Loaded>, LoadFault> {
+    while serve(reader, &mut loaders, events)? {}
     Ok(loaders
         .into_iter()
         .map(|(partition, loader)| {
@@ -191,7 +230,7 @@ fn fold(
 /// What a loader hears of a record that is gone: it agrees with no snapshot.
 const MISSING: EventRecord<'static> = EventRecord {
     offset: -1,
-    ts: schemas::TimestampMs(0),
+    ts: TimestampMs(0),
     value: &[],
 };
 

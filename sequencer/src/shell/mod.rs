@@ -136,8 +136,16 @@ pub enum HaltReason {
         offset: i64,
     },
     /// The rules ask for a newer program (PROTOCOL S5).
-    #[error(transparent)]
-    UnknownRules(#[from] UnknownRules),
+    #[error(
+        "chat.inbound at offset {offset}: {unknown}. Where that record was never meant: stop every sequencer, delete the \
+         partition's records up to it, and run `tidemark epoch raise`"
+    )]
+    UnknownRules {
+        /// Of the control record.
+        offset: i64,
+        /// What it asks for.
+        unknown: UnknownRules,
+    },
 }
 
 /// Bounds and intervals of a shell.

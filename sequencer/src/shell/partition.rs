@@ -245,7 +245,10 @@ impl PartitionShell {
                 self.outbox.push_dead_letter(DeadLetter { record, refusal });
             }
             Decision::Silent(silent) => self.count_silent(silent),
-            Decision::Stop(unknown) => return Err(unknown.into()),
+            Decision::Stop(unknown) => {
+                let offset = src.mark.offset;
+                return Err(HaltReason::UnknownRules { offset, unknown });
+            }
         }
         self.stepped = src;
         Ok(())

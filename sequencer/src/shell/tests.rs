@@ -315,7 +315,10 @@ fn unknown_rules_halt() {
     let control = record(0, Command::Control(control).encode());
     assert_eq!(
         shell.on_inbound(vec![control], 0, &mut io),
-        Flow::Halt(HaltReason::UnknownRules(UnknownRules { version: 9 }))
+        Flow::Halt(HaltReason::UnknownRules {
+            offset: 0,
+            unknown: UnknownRules { version: 9 },
+        })
     );
 }
 

@@ -1,15 +1,21 @@
 //! `make chaos`: faults drawn from a seed, and the table of what became of them.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    env,
+    os::unix::process::CommandExt as _,
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+    time::Duration,
+};
 
 use clap::Parser;
-use system_tests::chaos::{self, Fault, Options};
+use system_tests::chaos::{self, FAULTS, Fault, Options};
 
 /// Strike a cluster with faults while clients write and read, and judge what they then see
 #[derive(Debug, Parser)]
 struct Args {
     /// For how long faults begin, minutes
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
     /// Repeats a run's order of faults; drawn if absent
     #[arg(long, env = "CHAOS_SEED")]
@@ -17,19 +23,63 @@ struct Args {
     /// Which faults, with commas between them; all if absent
     #[arg(long, value_delimiter = ',')]
     faults: Vec<Fault>,
+    /// Another version of `tidemark`, which the second process of every service runs: an upgrade is a fault, too
+    #[arg(long, value_name = "PROGRAM")]
+    other_program: Option<PathBuf>,
+    /// Say what faults there are, and end
+    #[arg(long)]
+    list: bool,
+}
+
+/// Set once this process has mounts of its own.
+const ENV_MOUNTS: &str = "CHAOS_OWN_MOUNTS";
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.list {
+        for fault in FAULTS {
+            println!("{:22} {}", fault.name, fault.what);
+        }
+        return ExitCode::SUCCESS;
+    }
+    get_mounts_of_its_own();
+    torment(args)
+}
+
+/// Runs this program again in a mount namespace, where that is possible: full file systems need mounts, and those are gone
+/// with the last process of the namespace, whatever ends it. Returns where that was done before, or cannot be.
+fn get_mounts_of_its_own() {
+    if env::var_os(ENV_MOUNTS).is_some() {
+        return;
+    }
+    let unshare = || {
+        let mut unshare = Command::new("unshare");
+        unshare.arg("--mount");
+        if !rustix::process::geteuid().is_root() {
+            unshare.arg("--map-root-user");
+        }
+        unshare
+    };
+    let tried = unshare().arg("true").stderr(Stdio::null()).status();
+    if tried.is_ok_and(|status| status.success()) {
+        let mut again = unshare();
+        // The first argument is this program.
+        again.args(env::args_os()).env(ENV_MOUNTS, "1");
+        eprintln!("chaos: no mounts of its own: {}", again.exec());
+    }
 }
 
 #[tokio::main]
-async fn main() -> ExitCode {
-    let args = Args::parse();
+async fn torment(args: Args) -> ExitCode {
     let options = Options {
         seed: args.seed.unwrap_or_else(rand::random),
         length: Duration::from_secs(args.minutes * 60),
         faults: if args.faults.is_empty() {
-            Fault::ALL.to_vec()
+            FAULTS.to_vec()
         } else {
             args.faults
         },
+        other_program: args.other_program,
     };
     println!("CHAOS_SEED={}", options.seed);
     match chaos::run(&options, |line| println!("{line}")).await {

@@ -31,20 +31,19 @@ impl Deck {
 mod tests {
     use rand::SeedableRng as _;
 
-    use super::*;
+    use super::{super::FAULTS, *};
 
     #[test]
     fn a_seed_decides_the_order_and_each_fault_comes_once_a_round() {
         let drawn = |seed| {
-            let (mut deck, mut rng) = (Deck::new(&Fault::ALL), StdRng::seed_from_u64(seed));
-            (0..2 * Fault::ALL.len())
+            let (mut deck, mut rng) = (Deck::new(FAULTS), StdRng::seed_from_u64(seed));
+            (0..2 * FAULTS.len())
                 .map(|_| deck.draw(&mut rng))
                 .collect::<Vec<_>>()
         };
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1), drawn(2));
-        let mut first_round = drawn(1)[..Fault::ALL.len()].to_vec();
-        first_round.sort_unstable();
-        assert_eq!(first_round, Fault::ALL);
+        let first_round = &drawn(1)[..FAULTS.len()];
+        assert!(FAULTS.iter().all(|fault| first_round.contains(fault)));
     }
 }

@@ -1,154 +1,136 @@
-//! What can be done to a cluster, and undone.
+//! What can be done to a cluster, and undone: one row a fault.
 
-use std::{str::FromStr, time::Duration};
+use std::{fmt, str::FromStr};
 
 use anyhow::Result;
-use rand::{Rng as _, rngs::StdRng, seq::IndexedRandom as _};
-use rustix::process::Signal;
-use tokio::time::sleep;
+use futures::future::LocalBoxFuture;
 
-use crate::{Load, World};
+use super::{
+    clocks, disks, kafka, mariadb, network, offsets, poison, redis, services, snapshots,
+    victim::Victim,
+};
 
-/// Accepted posts while something is away.
-const MEANWHILE: u64 = 50;
-/// Longer than sessions of consumer groups (10 s) and of brokers (9 s): others take over.
-const ASLEEP: Duration = Duration::from_secs(12);
-/// How long sends find nobody.
-const NOBODY: Duration = Duration::from_secs(3);
-const BROKERS: [&str; 3] = ["kafka", "kafka-2", "kafka-3"];
-/// Services that share out partitions.
-const SHARED_OUT: [&str; 3] = ["sequencer", "projector-unread", "projector-mysql"];
+/// How many times it was injected.
+pub(super) type Strike<'a> = LocalBoxFuture<'a, Result<u64>>;
 
 /// A fault, from its beginning until it is healed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    /// kill -9 of one of two processes of a service.
-    KillSequencer,
-    /// As above.
-    KillProjectorUnread,
-    /// As above.
-    KillProjectorMysql,
-    /// kill -9 of the only ingest that clients call.
-    KillIngest,
-    /// kill -9 of the only query-api that clients call.
-    KillQueryApi,
-    /// SIGSTOP until the other process has taken over, then SIGCONT: two owners at once.
-    PauseSequencer,
-    /// As above.
-    PauseProjectorUnread,
-    /// As above.
-    PauseProjectorMysql,
-    /// Processes leave in good order and come back, one after the other.
-    RebalanceStorm,
-    /// kill -9 of one of three brokers, the controller's leader among them.
-    KillBroker,
-    /// SIGSTOP of a broker until the others have given it up, then SIGCONT.
-    PauseBroker,
-    /// kill -9 of two brokers: sends are refused until one is back.
-    KillTwoBrokers,
-    /// kill -9; it comes back empty.
-    KillRedis,
-    /// FLUSHALL.
-    FlushRedis,
-    /// kill -9; its last second of commits may be gone.
-    KillMariadb,
-    /// SIGSTOP: connections hang instead of closing.
-    PauseMariadb,
+#[derive(Clone, Copy)]
+pub struct Fault {
+    /// Its name on the command line and in tables.
+    pub name: &'static str,
+    /// What is done.
+    pub what: &'static str,
+    /// What it cannot do without.
+    pub(super) needs: Need,
+    pub(super) strike: for<'a> fn(&'a mut Victim<'_>) -> Strike<'a>,
 }
 
-impl Fault {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::KillSequencer,
-        Self::KillProjectorUnread,
-        Self::KillProjectorMysql,
-        Self::KillIngest,
-        Self::KillQueryApi,
-        Self::PauseSequencer,
-        Self::PauseProjectorUnread,
-        Self::PauseProjectorMysql,
-        Self::RebalanceStorm,
-        Self::KillBroker,
-        Self::PauseBroker,
-        Self::KillTwoBrokers,
-        Self::KillRedis,
-        Self::FlushRedis,
-        Self::KillMariadb,
-        Self::PauseMariadb,
-    ];
+/// What not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    /// libfaketime.
+    Clocks,
+    /// The right to mount a small file system.
+    Disks,
+}
 
-    /// Its name on the command line and in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::KillSequencer => "kill-sequencer",
-            Self::KillProjectorUnread => "kill-projector-unread",
-            Self::KillProjectorMysql => "kill-projector-mysql",
-            Self::KillIngest => "kill-ingest",
-            Self::KillQueryApi => "kill-query-api",
-            Self::PauseSequencer => "pause-sequencer",
-            Self::PauseProjectorUnread => "pause-projector-unread",
-            Self::PauseProjectorMysql => "pause-projector-mysql",
-            Self::RebalanceStorm => "rebalance-storm",
-            Self::KillBroker => "kill-broker",
-            Self::PauseBroker => "pause-broker",
-            Self::KillTwoBrokers => "kill-two-brokers",
-            Self::KillRedis => "kill-redis",
-            Self::FlushRedis => "flush-redis",
-            Self::KillMariadb => "kill-mariadb",
-            Self::PauseMariadb => "pause-mariadb",
-        }
+macro_rules! faults {
+    ($($name:literal, $what:literal, $need:ident, $strike:expr;)*) => {
+        /// All of them.
+        pub const FAULTS: &[Fault] = &[$(Fault {
+            name: $name,
+            what: $what,
+            needs: Need::$need,
+            strike: |victim| Box::pin($strike(victim)),
+        },)*];
+    };
+}
+
+faults! {
+    "kill-sequencer", "kill -9 of either process, three times in a row", Nothing,
+        |victim| services::kill(victim, "sequencer");
+    "kill-projector-unread", "the same", Nothing,
+        |victim| services::kill(victim, "projector-unread");
+    "kill-projector-mysql", "the same", Nothing,
+        |victim| services::kill(victim, "projector-mysql");
+    "kill-ingest", "kill -9 of either, while posts go to both", Nothing,
+        |victim| services::kill(victim, "ingest");
+    "kill-query-api", "the same", Nothing,
+        |victim| services::kill(victim, "query-api");
+    "kill-every-service", "kill -9 of all ten processes at once", Nothing,
+        services::kill_all;
+    "pause-sequencer", "SIGSTOP until the other process has taken over, then SIGCONT: two owners at once", Nothing,
+        |victim| services::pause(victim, "sequencer");
+    "pause-projector-unread", "the same", Nothing,
+        |victim| services::pause(victim, "projector-unread");
+    "pause-projector-mysql", "the same", Nothing,
+        |victim| services::pause(victim, "projector-mysql");
+    "rebalance-storm", "instances leave in good order and come back, one after the other", Nothing,
+        services::storm;
+    "rolling-upgrade", "every process ends in good order and is started by the other program, where there are two", Nothing,
+        services::upgrade;
+    "late-batch", "a sequencer's connections to Kafka hang, it is killed, another one takes over, then its last batches land", Nothing,
+        network::late_batch;
+    "kill-broker", "kill -9 of one of three, the controller's leader among them", Nothing,
+        kafka::kill;
+    "restart-brokers", "SIGTERM and start of one broker after the other", Nothing,
+        kafka::restart_all;
+    "pause-broker", "SIGSTOP until the others have given it up, then SIGCONT", Nothing,
+        kafka::pause;
+    "kill-two-brokers", "kill -9 of two of three: sends are refused until they are back", Nothing,
+        kafka::kill_two;
+    "hang-broker", "all clients' connections to a broker hang, in both directions", Nothing,
+        network::hang_broker;
+    "full-disk-kafka", "a broker's file system is full", Disks,
+        disks::fill_kafka;
+    "kill-redis", "kill -9; what it had not written for a second is gone", Nothing,
+        redis::kill;
+    "flush-redis", "FLUSHALL", Nothing,
+        redis::flush;
+    "fail-over-redis", "kill -9, and a replica that lags takes its place", Nothing,
+        redis::fail_over;
+    "hang-redis", "all connections hang, in both directions", Nothing,
+        network::hang_redis;
+    "kill-mariadb", "kill -9 of one of two; its last second of commits may be gone", Nothing,
+        mariadb::kill;
+    "pause-mariadb", "SIGSTOP of one of two", Nothing,
+        mariadb::pause;
+    "hang-mariadb", "all connections to one of two hang, in both directions", Nothing,
+        network::hang_mariadb;
+    "read-only-mariadb", "one of two takes no writes", Nothing,
+        mariadb::read_only;
+    "lock-mariadb", "somebody holds the locks of resume offsets longer than anybody waits", Nothing,
+        mariadb::lock;
+    "full-disk-mariadb", "a server's file system is full", Disks,
+        disks::fill_mariadb;
+    "jump-clocks", "the wall clocks of all processes, servers too, jump apart by hours, forward and back", Clocks,
+        clocks::jump;
+    "poison", "records that no service would write, of many kinds, on every topic", Nothing,
+        poison::strike;
+    "offsets-to-earliest", "all group offsets are reset while the services are down", Nothing,
+        |victim| offsets::reset(victim, offsets::EARLIEST);
+    "offsets-to-latest", "the same", Nothing,
+        |victim| offsets::reset(victim, offsets::LATEST);
+    "delete-groups", "the groups themselves are deleted", Nothing,
+        |victim| offsets::reset(victim, offsets::DELETED);
+    "delete-snapshots", "the sequencers are killed and all their snapshots deleted", Nothing,
+        snapshots::delete;
+    "spoil-snapshots", "the same, and broken ones take their place: junk, halves, another version", Nothing,
+        snapshots::spoil;
+}
+
+impl PartialEq for Fault {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
+}
 
-    /// Inflicts it on a system at work and heals it.
-    pub(super) async fn strike(
-        self,
-        world: &World,
-        load: &mut Load,
-        rng: &mut StdRng,
-    ) -> Result<()> {
-        let mut either = |service: &str| match rng.random() {
-            true => service.to_owned(),
-            false => format!("{service}-2"),
-        };
-        match self {
-            Self::KillSequencer => kill_service(world, load, &either("sequencer")).await,
-            Self::KillProjectorUnread => {
-                kill_service(world, load, &either("projector-unread")).await
-            }
-            Self::KillProjectorMysql => kill_service(world, load, &either("projector-mysql")).await,
-            Self::KillQueryApi => kill_service(world, load, "query-api").await,
-            Self::KillIngest => {
-                world.end("ingest", Signal::KILL).await?;
-                world.start_services(&["ingest"]).await
-            }
-            Self::PauseSequencer => pause(world, load, &either("sequencer")).await,
-            Self::PauseProjectorUnread => pause(world, load, &either("projector-unread")).await,
-            Self::PauseProjectorMysql => pause(world, load, &either("projector-mysql")).await,
-            Self::RebalanceStorm => storm(world, load).await,
-            Self::KillBroker => {
-                let broker = BROKERS.choose(rng).unwrap_or(&BROKERS[0]);
-                kill_server(world, load, broker).await
-            }
-            Self::PauseBroker => {
-                let broker = BROKERS.choose(rng).unwrap_or(&BROKERS[0]);
-                pause(world, load, broker).await
-            }
-            Self::KillTwoBrokers => {
-                let spared = rng.random_range(0..BROKERS.len());
-                for (index, broker) in BROKERS.iter().enumerate() {
-                    if index != spared {
-                        world.end(broker, Signal::KILL).await?;
-                    }
-                }
-                sleep(NOBODY).await;
-                world.start_servers().await
-            }
-            Self::KillRedis => kill_server(world, load, "redis").await,
-            Self::FlushRedis => world.redis.flush_all().await,
-            Self::KillMariadb => kill_server(world, load, "mariadb").await,
-            Self::PauseMariadb => pause(world, load, "mariadb").await,
-        }
+impl Eq for Fault {}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
@@ -156,43 +138,12 @@ impl FromStr for Fault {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|fault| fault.name() == name);
-        found.ok_or_else(|| {
-            let all: Vec<&str> = Self::ALL.iter().map(|fault| fault.name()).collect();
+        let found = FAULTS.iter().find(|fault| fault.name == name);
+        found.copied().ok_or_else(|| {
+            let all: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
             format!("{name:?} is no fault; these are: {}", all.join(", "))
         })
     }
-}
-
-async fn kill_service(world: &World, load: &mut Load, name: &str) -> Result<()> {
-    world.end(name, Signal::KILL).await?;
-    load.grows_by(MEANWHILE).await?;
-    world.start_services(&[name]).await
-}
-
-async fn kill_server(world: &World, load: &mut Load, name: &str) -> Result<()> {
-    world.end(name, Signal::KILL).await?;
-    load.grows_by(MEANWHILE).await?;
-    world.start_servers().await
-}
-
-async fn pause(world: &World, load: &mut Load, name: &str) -> Result<()> {
-    world.signal(name, Signal::STOP)?;
-    sleep(ASLEEP).await;
-    let going_on = load.grows_by(MEANWHILE).await;
-    world.signal(name, Signal::CONT)?;
-    going_on
-}
-
-async fn storm(world: &World, load: &mut Load) -> Result<()> {
-    for service in SHARED_OUT {
-        for name in [service.to_owned(), format!("{service}-2")] {
-            world.end(&name, Signal::TERM).await?;
-            load.grows_by(MEANWHILE).await?;
-            world.start_services(&[&name]).await?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -201,8 +152,8 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for fault in Fault::ALL {
-            assert_eq!(fault.name().parse(), Ok(fault));
+        for fault in FAULTS {
+            assert_eq!(fault.name.parse(), Ok(*fault));
         }
         let refused = "kill-me".parse::<Fault>().unwrap_err();
         assert!(refused.contains("kill-sequencer"), "{refused}");

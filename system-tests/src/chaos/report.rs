@@ -6,28 +6,37 @@ use super::Fault;
 
 /// A fault that was healed and recovered from.
 #[derive(Clone, Copy, Debug)]
-pub struct Strike {
-    /// Posts that were accepted from its beginning until everything passed again.
+pub struct Recovery {
+    /// What was done in this strike: processes killed or restarted one after the other, say.
+    pub injected: u64,
+    /// Events that were accepted from its beginning until everything passed again.
     pub accepted: u64,
     /// How long after it was healed a message through every partition was counted and readable.
     pub recovered_in: Duration,
 }
 
-/// A run without a difference: one that has any ends with an error instead.
+/// What happened so far. The first loss, double, gap or difference ends a run with an error, so that what was judged has none.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    strikes: BTreeMap<Option<Fault>, Vec<Strike>>,
+    /// By name; `(none)` for no fault at all, which the others are compared with.
+    recoveries: BTreeMap<&'static str, Vec<Recovery>>,
+    /// Those that are not judged yet.
+    pending: Vec<(&'static str, Recovery)>,
     judgements: u64,
     messages: usize,
 }
 
 impl Report {
-    /// `None` for no fault at all, which the others are compared with.
-    pub(super) fn struck(&mut self, fault: Option<Fault>, strike: Strike) {
-        self.strikes.entry(fault).or_default().push(strike);
+    pub(super) fn recovered(&mut self, fault: Option<&Fault>, recovery: Recovery) {
+        let name = fault.map_or("(none)", |fault| fault.name);
+        self.pending.push((name, recovery));
     }
 
+    /// Everything until now was in order.
     pub(super) fn judged(&mut self, messages: usize) {
+        for (name, recovery) in self.pending.drain(..) {
+            self.recoveries.entry(name).or_default().push(recovery);
+        }
         self.judgements += 1;
         self.messages += messages;
     }
@@ -37,33 +46,42 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| fault | times | accepted meanwhile | recovered in, median | worst |"
+            "| fault | strikes | injected | accepted meanwhile | lost | doubled | gaps | audit | recovered in, median | worst |"
         )?;
-        writeln!(f, "|---|---:|---:|---:|---:|")?;
-        for (fault, strikes) in &self.strikes {
-            let accepted: u64 = strikes.iter().map(|strike| strike.accepted).sum();
-            let mut times: Vec<f64> = strikes
+        writeln!(f, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
+        for (name, recoveries) in &self.recoveries {
+            let strikes = recoveries.len();
+            let injected: u64 = recoveries.iter().map(|one| one.injected).sum();
+            let accepted: u64 = recoveries.iter().map(|one| one.accepted).sum();
+            let mut times: Vec<f64> = recoveries
                 .iter()
-                .map(|strike| strike.recovered_in.as_secs_f64())
+                .map(|one| one.recovered_in.as_secs_f64())
                 .collect();
             times.sort_by(f64::total_cmp);
             let median = times[times.len() / 2];
             let worst = times.last().copied().unwrap_or_default();
-            let name = fault.map_or("(none)", Fault::name);
-            let number = strikes.len();
             writeln!(
                 f,
-                "| {name} | {number} | {accepted} | {median:.1} s | {worst:.1} s |"
+                "| {name} | {strikes} | {injected} | {accepted} | 0 | 0 | 0 | 0 | {median:.1} s | {worst:.1} s |"
             )?;
         }
         let Self {
             messages,
             judgements,
+            pending,
             ..
         } = self;
         write!(
             f,
             "\n{messages} acknowledged messages in {judgements} judgements: 0 lost, 0 doubled, 0 gaps, 0 differences in the audit"
-        )
+        )?;
+        if !pending.is_empty() {
+            write!(
+                f,
+                "; since the last of them {} recoveries, not judged",
+                pending.len()
+            )?;
+        }
+        Ok(())
     }
 }

@@ -163,12 +163,19 @@ fn secrets_are_not_printed() {
             .await?;
         let printed = printed.expect(0)?.stdout;
         ensure!(!printed.contains("hush-hush"), "{printed}");
-        ensure!(printed.matches("[redacted]").count() == 2, "{printed}");
+        ensure!(printed.matches("[redacted]").count() == 3, "{printed}");
         ensure!(printed.contains("reads_interval_ms = 300"), "{printed}");
         world.tidemark(&["config", "check"]).await?.expect(0)?;
+        let url = "client.ingest_url=http://me:hush-hush@here";
+        let refused = world.tidemark(&["config", "print", "--set", url]).await?;
+        let words = refused.expect(3)?.stderr;
+        ensure!(!words.contains("hush-hush"), "{words}");
         Ok(())
     });
 }
+
+const NO_CERTIFICATE: &str = r#"http.tls={cert_file="/dev/null",key_file="/dev/null"}"#;
+const NO_PROPERTY: &str = r#"kafka.properties={"no.such.property"="1"}"#;
 
 #[test]
 fn exit_codes_say_what_went_wrong() {
@@ -181,7 +188,7 @@ fn exit_codes_say_what_went_wrong() {
         let redis = format!("redis.url=redis://{nobody}");
         let ingest = format!("ingest.listen={nobody}");
         let ingest_url = format!("client.ingest_url=http://{nobody}");
-        let cases: [(&[&str], i32); 14] = [
+        let cases: [(&[&str], i32); 18] = [
             (&["version"], 0),
             (&["completions", "bash"], 0),
             (&["status"], 0),
@@ -191,6 +198,10 @@ fn exit_codes_say_what_went_wrong() {
             (&["config", "check", "--set", "ingest.no_such_key=1"], 3),
             (&["config", "check", "--set", "ingest.max_msg_bytes=0"], 3),
             (&["sequencer", "--set", "nothing.at=all"], 3),
+            (&["config", "check", "--set", NO_CERTIFICATE], 3),
+            (&["config", "check", "--set", "client.tls_ca=/dev/null"], 3),
+            (&["config", "check", "--set", NO_PROPERTY], 3),
+            (&["partitions", "drop", "--before", "9999-01"], 1),
             (&["config", "check", "--set", "client.query_url=here"], 3),
             (&["send", "1", "2", "text", "--set", &ingest], 4),
             (&["send", "1", "2", "text", "--set", &ingest_url], 4),

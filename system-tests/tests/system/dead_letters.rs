@@ -2,12 +2,13 @@
 
 use anyhow::{Context as _, Result, ensure};
 use schemas::{
-    ConversationId, InboundPosition, Partition, UserId,
-    command::{Command, SendMessage},
+    ConversationId, DeviceClass, InboundPosition, Mid, Partition, UserId,
+    command::{Command, ReadAck, SendMessage},
     dead_letter,
+    topics::Topic,
 };
 use serde_json::Value;
-use system_tests::{Servers, World, new_users, run, until};
+use system_tests::{Device, Servers, Settings, World, new_users, run, until};
 
 #[test]
 fn a_redrive_mends_what_it_can_and_doubles_nothing() {
@@ -54,6 +55,66 @@ fn a_redrive_mends_what_it_can_and_doubles_nothing() {
     });
 }
 
+/// Where the beginning of `chat.events` is gone, so is what would tell whether a letter's message is sequenced.
+#[test]
+fn what_the_log_cannot_speak_of_is_left() {
+    run(Servers::Own(Settings::default()), async |world| {
+        let [from, to] = new_users();
+        let first = world.client.send(from, to, "first", "first").await?;
+        world.client.history(from, to, &[first]).await?;
+        let stray = world
+            .events
+            .append_inbound(wrong_partition(from, to)?, &message(from, to)?, &[])
+            .await?;
+        is_listed(world, stray, "wrong-partition").await?;
+        world
+            .events
+            .delete_all_of(Topic::Events, first.partition)
+            .await?;
+        let left = redrive(world, stray, &[]).await?;
+        let why = left["redrive"]["why"].as_str().unwrap_or_default();
+        ensure!(left["redrive"]["fate"] == "left", "{left}");
+        ensure!(why.contains("may be sequenced already"), "{left}");
+        Ok(())
+    });
+}
+
+/// Above the last message, a read position means that one: the last of its own time, not of the time when it is posted again.
+#[test]
+fn a_redriven_read_position_takes_in_no_message_since() {
+    run(Servers::Shared, async |world| {
+        let [from, to] = new_users();
+        let send = async |id: &str| world.client.send(from, to, id, id).await;
+        let first = send("1").await?;
+        world.client.history(from, to, &[first]).await?;
+        let elsewhere = wrong_partition(from, to)?;
+        let stray = async |mid| {
+            let ack = read_ack(to, from, mid)?;
+            let at = world.events.append_inbound(elsewhere, &ack, &[]).await?;
+            is_listed(world, at, "wrong-partition").await?;
+            anyhow::Ok(at)
+        };
+        let (right, beyond) = (stray(1).await?, stray(3).await?);
+        send("2").await?;
+        let third = send("3").await?;
+        world.client.history(from, to, &[third]).await?;
+
+        let moved = redrive(world, right, &[]).await?;
+        let outcome = &moved["redrive"]["outcome"];
+        ensure!(outcome["state"] == "read_position_moved", "{moved}");
+        let left = redrive(world, beyond, &[]).await?;
+        ensure!(left["redrive"]["fate"] == "left", "{left}");
+        let fourth = send("4").await?;
+        let unread = world.client.unread(to, Device::Pc, &[fourth]).await?;
+        ensure!(
+            unread.get(&from) == Some(&3),
+            "{unread:?}: the last three came later"
+        );
+        world.audit([from, to]).await?;
+        Ok(())
+    });
+}
+
 #[test]
 fn what_is_not_there_is_said() {
     run(Servers::Shared, async |world| {
@@ -92,6 +153,16 @@ fn message(from: i64, to: i64) -> Result<Vec<u8>> {
         msg: "stray".to_owned(),
     };
     Ok(Command::Send(send).encode())
+}
+
+fn read_ack(uid: i64, peer: i64, mid: i64) -> Result<Vec<u8>> {
+    let ack = ReadAck {
+        uid: user(uid)?,
+        peer: user(peer)?,
+        device: DeviceClass::Pc,
+        mid: Some(Mid::try_from(mid)?),
+    };
+    Ok(Command::ReadAck(ack).encode())
 }
 
 /// Headers that say what only a dead letter may say.

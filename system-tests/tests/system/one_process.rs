@@ -9,14 +9,9 @@ use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use system_tests::{Device, Servers, Settings, World, new_users, program, run, until};
 
-const SERVERS_ONLY: Settings = Settings {
-    without_services: true,
-    ..Settings::USUAL
-};
-
 #[test]
 fn all_services_work_in_one_process_that_stops_when_told_to() {
-    run(Servers::Own(SERVERS_ONLY), async |world| {
+    run(Servers::Own(Settings::WITHOUT_SERVICES), async |world| {
         let mut up = Up::start(world)?;
         let path = "/readyz";
         until("tidemark up", async || match world.client.get(path).await {

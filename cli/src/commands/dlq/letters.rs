@@ -41,6 +41,14 @@ impl DeadLetter {
         } = &self.told;
         format!("{topic} {partition}:{offset}")
     }
+
+    /// Without the original itself: a list of many is to fit into memory.
+    pub(super) fn without_original(mut self) -> Self {
+        self.record.key = None;
+        self.record.value = None;
+        self.record.headers = Vec::new();
+        self
+    }
 }
 
 /// What a command asks for, checked.
@@ -75,8 +83,12 @@ impl Filter {
     }
 }
 
-/// All dead letters that the filter admits, by partition and offset. Of the letters of one original, the first.
-pub(super) fn read(reader: &LogReader, filter: &Filter) -> Result<Vec<DeadLetter>, KafkaFault> {
+/// All dead letters that the filter admits, by partition and offset, each as `keep` keeps it. Of the letters of one original, the first.
+pub(super) fn read(
+    reader: &LogReader,
+    filter: &Filter,
+    keep: impl Fn(DeadLetter) -> DeadLetter,
+) -> Result<Vec<DeadLetter>, KafkaFault> {
     // A dead letter keeps its original's partition.
     let partitions: Vec<Partition> = match filter.partition {
         Some(partition) => vec![partition],
@@ -96,7 +108,10 @@ pub(super) fn read(reader: &LogReader, filter: &Filter) -> Result<Vec<DeadLetter
         if let Scanned::Record(record) = scanned {
             let admitted = DeadLetter::of(record).filter(|letter| filter.admits(letter));
             if let Some(letter) = admitted {
-                letters.insert((letter.record.partition, letter.record.offset), letter);
+                letters.insert(
+                    (letter.record.partition, letter.record.offset),
+                    keep(letter),
+                );
             }
         }
         ControlFlow::Continue(())

@@ -1,10 +1,11 @@
 //! The dead letters: listed, shown, and what can be mended posted once more.
 
+mod history;
 mod letters;
 mod prospect;
 mod redrive;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{convert::identity, process::ExitCode, sync::Arc};
 
 use event_log::{KafkaConfig, KafkaFault, LogReader};
 use schemas::{InboundPosition, topics::Topic};
@@ -57,13 +58,18 @@ impl Queue {
         Ok(tokio::task::spawn_blocking(move || call(&reader)).await??)
     }
 
-    async fn letters(&self, filter: &DlqFilter) -> anyhow::Result<Vec<DeadLetter>> {
+    async fn letters(
+        &self,
+        filter: &DlqFilter,
+        keep: fn(DeadLetter) -> DeadLetter,
+    ) -> anyhow::Result<Vec<DeadLetter>> {
         let filter = Filter::new(filter, |topic| self.kafka.topic(topic))?;
-        self.ask(move |reader| letters::read(reader, &filter)).await
+        self.ask(move |reader| letters::read(reader, &filter, keep))
+            .await
     }
 
     async fn list(&self, filter: &DlqFilter, json: bool) -> anyhow::Result<ExitCode> {
-        let letters = self.letters(filter).await?;
+        let letters = self.letters(filter, DeadLetter::without_original).await?;
         if json {
             for letter in &letters {
                 println!("{}", told(letter));
@@ -128,7 +134,7 @@ impl Queue {
         args: &RedriveArgs,
         json: bool,
     ) -> anyhow::Result<ExitCode> {
-        let letters = self.letters(&args.filter).await?;
+        let letters = self.letters(&args.filter, identity).await?;
         let inbound = self.kafka.topic(Topic::Inbound);
         let (letters, mut fates) = self
             .ask(move |reader| {

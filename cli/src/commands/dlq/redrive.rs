@@ -1,27 +1,23 @@
 //! Posts originals once more, through the door that all producers use.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::ControlFlow,
-    time::Duration,
-};
+use std::time::Duration;
 
-use event_log::{KafkaFault, LogReader, Scanned};
-use schemas::{InboundPosition, Partition, TimestampMs, event::Body, topics::Topic};
+use event_log::{KafkaFault, LogReader};
+use schemas::{InboundPosition, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
+use service_runtime::with_causes;
 use tokio::time::Instant;
 
 use super::{
+    history::History,
     letters::DeadLetter,
-    prospect::{Prospect, SendKey},
+    prospect::{ABOVE_THE_LAST, ID_TAKEN, Prospect},
 };
 use crate::{client::Client, posting};
 
-/// How much earlier than its dead letter, by the brokers' clocks, what was sent once more may seem to be.
-const CLOCK_SKEW_MS: i64 = 24 * 3_600_000;
 /// How many originals are posted in one request.
 const BATCH: usize = 500;
-/// How long the sequencer may take to say what became of a record.
+/// How long the sequencer may take to say what became of the records.
 const PATIENCE: Duration = Duration::from_secs(30);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -30,7 +26,7 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 pub(super) enum Fate {
     /// Nothing: it is of no use.
     Left(&'static str),
-    /// Nothing: it was sequenced since, at this offset of its conversation's partition of `chat.events`.
+    /// Nothing: it is sequenced, at this offset of its conversation's partition of `chat.events`.
     AlreadySequenced(InboundPosition),
     /// A dry run would post this line.
     WouldPost(Value),
@@ -45,7 +41,9 @@ impl Fate {
     pub(super) fn has_failed(&self) -> bool {
         match self {
             Self::Rejected(_) => true,
-            Self::Posted(_, outcome) => outcome["state"] == "refused",
+            Self::Posted(_, outcome) => {
+                outcome["state"] == "refused" || outcome["state"] == "unknown"
+            }
             _ => false,
         }
     }
@@ -53,7 +51,7 @@ impl Fate {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Left(why) => format!("left: {why}"),
-            Self::AlreadySequenced(at) => format!("left: sequenced since, chat.events {at}"),
+            Self::AlreadySequenced(at) => format!("left: already sequenced, chat.events {at}"),
             Self::WouldPost(_) => "would be posted".to_owned(),
             Self::Rejected(problem) => format!("rejected by ingest: {}", problem["detail"]),
             Self::Posted(at, outcome) => {
@@ -82,8 +80,12 @@ impl Fate {
     }
 }
 
-/// What a redrive would do, letter by letter: the log says which messages were sequenced since. Beyond the dedup window
-/// nothing else would keep one from being sequenced twice.
+const BEHEADED: &str = "its message may be sequenced already: the beginning of its partition of chat.events is gone, where that \
+                        would be said";
+
+/// What a redrive would do, letter by letter. The log says which messages are sequenced: beyond the dedup window nothing else would keep
+/// one from being sequenced twice, so that none is posted that the log cannot speak of. It says as well how far a conversation had
+/// come when a read position came.
 pub(super) fn plan(
     reader: &LogReader,
     inbound: &str,
@@ -91,60 +93,32 @@ pub(super) fn plan(
 ) -> Result<Vec<Fate>, KafkaFault> {
     let prospects: Vec<Prospect> = letters
         .iter()
-        .map(|letter| Prospect::of(letter, inbound))
-        .collect();
-    let sequenced = sequenced_since(reader, letters, &prospects)?;
+        .map(|letter| Prospect::of(letter, inbound, || came(reader, letter)))
+        .collect::<Result<_, _>>()?;
+    let history = History::read(reader, &prospects)?;
     let fate = |prospect| match prospect {
         Prospect::Hopeless(why) => Fate::Left(why),
-        Prospect::ReadAck { line } => Fate::WouldPost(line),
-        Prospect::Message { key, line } => match sequenced.get(&key) {
-            Some(at) => Fate::AlreadySequenced(*at),
+        Prospect::ReadAck { moment, mid, .. } if mid > history.last_mid(moment) => {
+            Fate::Left(ABOVE_THE_LAST)
+        }
+        Prospect::ReadAck { line, .. } => Fate::WouldPost(line),
+        Prospect::Message { key, msg, line } => match history.sequenced(&key) {
+            Some(sequenced) if sequenced.msg != msg => Fate::Left(ID_TAKEN),
+            Some(sequenced) => Fate::AlreadySequenced(sequenced.at),
+            None if history.is_beheaded(&key) => Fate::Left(BEHEADED),
             None => Fate::WouldPost(line),
         },
     };
     Ok(prospects.into_iter().map(fate).collect())
 }
 
-/// Which of the messages are on `chat.events` behind their dead letters, and where.
-fn sequenced_since(
-    reader: &LogReader,
-    letters: &[DeadLetter],
-    prospects: &[Prospect],
-) -> Result<HashMap<SendKey, InboundPosition>, KafkaFault> {
-    let mut wanted: HashMap<Partition, (TimestampMs, HashSet<SendKey>)> = HashMap::new();
-    for (letter, prospect) in letters.iter().zip(prospects) {
-        if let Prospect::Message { key, .. } = prospect {
-            let since = TimestampMs(letter.record.timestamp.0.saturating_sub(CLOCK_SKEW_MS));
-            let (first, keys) = wanted
-                .entry(Partition::of(key.conversation))
-                .or_insert_with(|| (since, HashSet::new()));
-            *first = since.min(*first);
-            keys.insert(key.clone());
-        }
-    }
-    let mut found = HashMap::new();
-    for (partition, (since, keys)) in wanted {
-        let start = reader.offsets_at(Topic::Events, &[partition], since)?[&partition];
-        let end = reader.bounds(Topic::Events, &[partition])?[&partition].end;
-        reader.scan_remaining(Topic::Events, &[(partition, start..end)], |scanned| {
-            if let Scanned::Record(record) = scanned
-                && let Ok(event) = record.event()
-                && let Body::Message(message) = event.body
-            {
-                let key = SendKey {
-                    conversation: message.conversation(),
-                    srcid: message.srcid,
-                    client_msg_id: message.client_msg_id,
-                };
-                if keys.contains(&key) {
-                    let offset = record.offset;
-                    found.insert(key, InboundPosition { partition, offset });
-                }
-            }
-            ControlFlow::Continue(())
-        })?;
-    }
-    Ok(found)
+/// When a letter's original came to `chat.inbound`, if that still has it. The letter itself may be much younger: the sequencer may have
+/// been away.
+fn came(reader: &LogReader, letter: &DeadLetter) -> Result<Option<TimestampMs>, KafkaFault> {
+    let original = reader.record(Topic::Inbound, letter.told.partition, letter.told.offset)?;
+    // Where the topic was made anew, something else lies there, or the same again.
+    let original = original.filter(|original| original.value == letter.record.value);
+    Ok(original.map(|original| original.timestamp.min(letter.record.timestamp)))
 }
 
 /// Posts what the plan says, and waits for what becomes of it.
@@ -160,22 +134,27 @@ pub(super) async fn carry_out(client: &Client, plan: Vec<Fate>) -> anyhow::Resul
     for one in posted.rejected {
         fates[of_line[one.line - 1]] = Fate::Rejected(one.problem);
     }
+    let deadline = Instant::now() + PATIENCE;
     for one in posted.accepted {
-        let outcome = outcome(client, one.position).await?;
+        let outcome = outcome(client, one.position, deadline).await;
         fates[of_line[one.line - 1]] = Fate::Posted(one.position, outcome);
     }
     Ok(fates)
 }
 
-/// What became of a record of `chat.inbound`; pending if the sequencer takes too long.
-async fn outcome(client: &Client, at: InboundPosition) -> anyhow::Result<Value> {
+/// What became of a record of `chat.inbound`; pending if the sequencer takes too long, and unknown if nobody says: it was posted all
+/// the same.
+async fn outcome(client: &Client, at: InboundPosition, deadline: Instant) -> Value {
     let path = format!("/v1/inbound/{}/{}", at.partition, at.offset);
-    let deadline = Instant::now() + PATIENCE;
     loop {
-        let outcome = client.get(&path, &[]).await?;
-        if outcome["state"] != "pending" || Instant::now() >= deadline {
-            return Ok(outcome);
+        match client.get(&path, &[]).await {
+            Ok(outcome) if outcome["state"] != "pending" || Instant::now() >= deadline => {
+                return outcome;
+            }
+            Err(error) if Instant::now() >= deadline => {
+                return json!({ "state": "unknown", "detail": with_causes(&error) });
+            }
+            Ok(_) | Err(_) => tokio::time::sleep(ASK_EVERY).await,
         }
-        tokio::time::sleep(ASK_EVERY).await;
     }
 }

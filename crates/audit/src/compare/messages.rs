@@ -1,7 +1,7 @@
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use event_log::{Bounds, LogReader};
-use message_store::{MessageRow, ReadTx, Sink, StoreError};
+use message_store::{MessageRow, Month, ReadTx, Sink, StoreError};
 use schemas::{
     Partition,
     event::{Body, Event},
@@ -24,12 +24,38 @@ pub(crate) struct MessageTable<'a> {
     pub(crate) partition: Partition,
     /// Offset and digest of every message within `bounds`, ascending.
     pub(crate) messages: &'a [(i64, u64)],
+    /// The offset of the first message of each month.
+    pub(crate) months: &'a BTreeMap<Month, i64>,
     pub(crate) bounds: Bounds,
+    /// The first offset whose row is looked at.
+    pub(crate) from: i64,
 }
 
-/// Compares the table with the log, both below the fixed end and below the resume offset of the same snapshot (PROTOCOL M5).
+/// Compares the table with the log, both below the fixed end and below the resume offset of the same snapshot (PROTOCOL M5). Gives
+/// the first month that is kept: what was dropped is not missing.
 pub(crate) async fn compare_messages(
     table: &MessageTable<'_>,
+    check: &mut Check,
+) -> Result<Option<Month>, AuditError> {
+    let store = &table.sources.messages;
+    let shard = store.layout().shard_of(table.partition);
+    let mut floor = store.kept_from(shard).await?;
+    loop {
+        let mut compared = check.anew();
+        compare_above(table, floor, &mut compared).await?;
+        // A month that is dropped meanwhile is gone for every snapshot.
+        let now = store.kept_from(shard).await?;
+        if now == floor {
+            check.merge(compared);
+            return Ok(floor);
+        }
+        floor = now;
+    }
+}
+
+async fn compare_above(
+    table: &MessageTable<'_>,
+    floor: Option<Month>,
     check: &mut Check,
 ) -> Result<(), AuditError> {
     let store = &table.sources.messages;
@@ -47,6 +73,8 @@ pub(crate) async fn compare_messages(
         topic,
         wanted: &table.messages[..below],
         next,
+        floor,
+        dropped_below: dropped_below(table.months, floor),
         check,
     };
     match walk.rows(&mut snapshot).await {
@@ -60,6 +88,14 @@ pub(crate) async fn compare_messages(
     }
 }
 
+/// The offset of the first message of a month that is kept. Time never goes back within a partition (PROTOCOL S2).
+fn dropped_below(months: &BTreeMap<Month, i64>, floor: Option<Month>) -> i64 {
+    floor.map_or(0, |floor| {
+        let kept = months.range(floor..).next();
+        kept.map_or(i64::MAX, |(_, first)| *first)
+    })
+}
+
 /// Rows and messages side by side, both ascending by offset.
 struct Walk<'a> {
     table: &'a MessageTable<'a>,
@@ -68,12 +104,15 @@ struct Walk<'a> {
     wanted: &'a [(i64, u64)],
     /// The resume offset of the snapshot.
     next: i64,
+    /// The first month that is kept, and the offset of its first message.
+    floor: Option<Month>,
+    dropped_below: i64,
     check: &'a mut Check,
 }
 
 impl Walk<'_> {
     async fn rows(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
-        let mut after = -1;
+        let mut after = self.table.from - 1;
         loop {
             let page = snapshot
                 .scan_messages(self.table.partition, after, PAGE)
@@ -107,6 +146,8 @@ impl Walk<'_> {
             }
             // Of events that retention took from the log, or that came after its end was fixed.
             _ if row.id < self.table.bounds.start => {}
+            // To be dropped, or being dropped.
+            _ if Month::of(row.ts).ok() < self.floor => {}
             _ if (self.table.bounds.end..self.next).contains(&row.id) => {}
             _ => self.note(Kind::Extra, row.id, "no such message".to_owned()),
         }
@@ -118,6 +159,9 @@ impl Walk<'_> {
             && *missing < id
         {
             self.wanted = rest;
+            if *missing < self.dropped_below {
+                continue;
+            }
             self.check.compared += 1;
             self.note(Kind::Missing, *missing, "no row".to_owned());
         }
@@ -166,5 +210,21 @@ impl Walk<'_> {
             .map(|(name, _)| *name)
             .collect();
         Ok(names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_before_the_first_month_that_is_kept_was_dropped() {
+        let month = |text: &str| text.parse::<Month>().unwrap();
+        let months = BTreeMap::from([(month("2026-10"), 3), (month("2026-12"), 70)]);
+        let below = |floor: Option<&str>| dropped_below(&months, floor.map(month));
+        assert_eq!(below(None), 0);
+        assert_eq!(below(Some("2026-10")), 3);
+        assert_eq!(below(Some("2026-11")), 70);
+        assert_eq!(below(Some("2027-01")), i64::MAX);
     }
 }

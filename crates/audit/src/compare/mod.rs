@@ -6,5 +6,9 @@ mod look;
 mod messages;
 mod values;
 
+pub(crate) use judge::{Observed, Subject};
+pub(crate) use look::again;
 pub(crate) use messages::{MessageTable, compare_messages};
-pub(crate) use values::{Values, compare_values, look_again};
+pub(crate) use values::{
+    Suspect, Values, compare_values, contacts_of, look_again, reads_of, sides_by, view,
+};

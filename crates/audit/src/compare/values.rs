@@ -66,7 +66,7 @@ impl Values {
         }
     }
 
-    fn first_look(&mut self, known: &Known, subject: Subject, seen: Observed) {
+    pub(crate) fn first_look(&mut self, known: &Known, subject: Subject, seen: Observed) {
         let low = view(known, subject);
         self.count(subject, &seen);
         if !judge(subject, &seen, &low, &low).is_empty() {
@@ -187,10 +187,10 @@ pub(crate) async fn look_again(
     Ok(again)
 }
 
-type Sides = HashSet<(UserId, UserId)>;
+pub(crate) type Sides = HashSet<(UserId, UserId)>;
 
 /// What the log knows, by the table that it is kept in.
-fn sides_by(
+pub(crate) fn sides_by(
     known: &Known,
     table: impl Fn(UserId, UserId) -> Partition,
 ) -> BTreeMap<Partition, Sides> {
@@ -211,7 +211,7 @@ fn contact_tables(scope: Scope) -> BTreeSet<Partition> {
     }
 }
 
-async fn reads_of(
+pub(crate) async fn reads_of(
     sources: &Sources,
     known: &Known,
     partition: Partition,
@@ -264,7 +264,7 @@ fn other(conversation: ConversationId, uid: UserId) -> UserId {
     }
 }
 
-async fn contacts_of(
+pub(crate) async fn contacts_of(
     sources: &Sources,
     known: &Known,
     partition: Partition,

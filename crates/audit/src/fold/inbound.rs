@@ -2,8 +2,8 @@
 
 use schemas::{
     ConversationId,
-    command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Message, ReadPosition, Rules},
+    command::{Command, ReadAck, SendMessage},
+    event::{Body, Message, Rules},
 };
 
 use super::{
@@ -88,75 +88,15 @@ fn clamped(ack: &ReadAck, conversation: &Conversation) -> i64 {
     ack.mid.map_or(last, |mid| mid.get().min(last))
 }
 
-/// What of the command the event does not carry; `None` where it is its answer.
-pub(crate) fn mismatch(
+/// Whether a position is where its ack puts it: at or below the newest message.
+pub(crate) fn is_clamped(
     command: &Command,
     body: &Body,
     conversation: Option<&Conversation>,
-) -> Option<&'static str> {
-    match (command, body) {
-        (Command::Send(send), Body::Message(message)) => send_mismatch(send, message),
-        (Command::ReadAck(ack), Body::ReadPosition(position)) => {
-            ack_mismatch(ack, position, conversation)
-        }
-        (Command::Control(control), Body::Control(rules)) => control_mismatch(control, rules),
-        _ => Some("the kind"),
-    }
-}
-
-fn send_mismatch(send: &SendMessage, message: &Message) -> Option<&'static str> {
-    let pairs = [
-        ("srcid", send.srcid == message.srcid),
-        ("destid", send.destid == message.destid),
-        ("client_msg_id", send.client_msg_id == message.client_msg_id),
-        ("msg", send.msg == message.msg),
-    ];
-    first_unequal(pairs)
-}
-
-fn ack_mismatch(
-    ack: &ReadAck,
-    position: &ReadPosition,
-    conversation: Option<&Conversation>,
-) -> Option<&'static str> {
+) -> bool {
+    let (Command::ReadAck(ack), Body::ReadPosition(position)) = (command, body) else {
+        return true;
+    };
     let wanted = conversation.map_or(0, |conversation| clamped(ack, conversation));
-    let pairs = [
-        ("uid", ack.uid == position.uid),
-        ("peer", ack.peer == position.peer),
-        ("device", ack.device == position.device),
-        ("mid", wanted == position.mid.get()),
-    ];
-    first_unequal(pairs)
-}
-
-fn control_mismatch(control: &Control, rules: &Rules) -> Option<&'static str> {
-    fn kept<T: PartialEq>(asked: Option<T>, got: T) -> bool {
-        asked.is_none_or(|asked| asked == got)
-    }
-    let pairs = [
-        (
-            "rule_version",
-            kept(control.rule_version, rules.rule_version),
-        ),
-        (
-            "dedup_window_ms",
-            kept(control.dedup_window_ms, rules.dedup_window_ms),
-        ),
-        (
-            "dedup_max_entries",
-            kept(control.dedup_max_entries, rules.dedup_max_entries),
-        ),
-        (
-            "max_msg_bytes",
-            kept(control.max_msg_bytes, rules.max_msg_bytes),
-        ),
-    ];
-    first_unequal(pairs)
-}
-
-fn first_unequal<const N: usize>(pairs: [(&'static str, bool); N]) -> Option<&'static str> {
-    pairs
-        .into_iter()
-        .find(|(_, equal)| !equal)
-        .map(|(name, _)| name)
+    wanted == position.mid.get()
 }

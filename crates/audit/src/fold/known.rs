@@ -1,7 +1,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use event_log::{Bounds, Record, RisingMarks};
-use schemas::{ConversationId, Partition, UserId, event::Body};
+use schemas::{
+    ConversationId, Partition, UserId,
+    event::{Body, Event, SrcMark},
+};
 
 use super::{contact::Contact, conversation::Conversation};
 use crate::Scope;
@@ -11,6 +14,14 @@ use crate::Scope;
 struct Tail {
     next: i64,
     marks: RisingMarks,
+    /// Whether everything before it was folded here, so that its numbers can be judged.
+    whole: bool,
+}
+
+/// An event that counts, and what is wrong with its numbers.
+pub(crate) struct Taken {
+    pub(crate) event: Event,
+    pub(crate) wrong: Option<String>,
 }
 
 /// All conversations that were folded, as of the ends so far.
@@ -35,6 +46,20 @@ impl Known {
         }
     }
 
+    /// Nothing yet; each of these partitions is folded from its beginning on.
+    pub(crate) fn from_start(partitions: &[Partition]) -> Self {
+        let tail = Tail {
+            next: 0,
+            marks: RisingMarks::above(SrcMark::START),
+            whole: true,
+        };
+        let tails = partitions.iter().map(|partition| (*partition, tail));
+        Self {
+            tails: tails.collect(),
+            ..Self::new(Scope::All)
+        }
+    }
+
     /// Takes over the conversations of a partition that was folded within `bounds`.
     pub(crate) fn add(
         &mut self,
@@ -44,7 +69,8 @@ impl Known {
         conversations: HashMap<ConversationId, Conversation>,
     ) {
         let next = bounds.end;
-        self.tails.insert(partition, Tail { next, marks });
+        let whole = false;
+        self.tails.insert(partition, Tail { next, marks, whole });
         if bounds.start > 0 {
             self.beheaded.insert(partition);
         }
@@ -69,32 +95,30 @@ impl Known {
             .collect()
     }
 
-    /// Goes on over a later record. What may be wrong with it is for the next audit to say.
-    pub(crate) fn extend(&mut self, record: &Record) {
-        let Some(tail) = self.tails.get_mut(&record.partition) else {
-            return;
-        };
+    /// Goes on over a later record; what it says, if it counts. In partitions that were taken over, what may be wrong with it is for
+    /// the next audit to say.
+    pub(crate) fn extend(&mut self, record: &Record) -> Option<Taken> {
+        let tail = self.tails.get_mut(&record.partition)?;
         tail.next = record.offset + 1;
-        let Ok(event) = record.event() else {
-            return;
-        };
+        let event = record.event().ok()?;
         if !tail.marks.admit(event.src.mark) {
-            return;
+            return None;
         }
+        let is_whole = tail.whole;
         let Some(id) = event.conversation() else {
-            return;
+            return Some(Taken { event, wrong: None });
         };
         if !self.conversations.contains_key(&id) {
             self.introduce(id);
         }
         let conversation = self.conversations.entry(id).or_default();
         let at = record.offset;
-        // Answers what is wrong, which is not asked here.
-        let _ = match &event.body {
-            Body::Message(message) => conversation.message(id, message, event.ts, at, false),
-            Body::ReadPosition(position) => conversation.read(id, position, at, false),
+        let wrong = match &event.body {
+            Body::Message(message) => conversation.message(id, message, event.ts, at, is_whole),
+            Body::ReadPosition(position) => conversation.read(id, position, at, is_whole),
             Body::Control(_) | Body::Progress => None,
         };
+        Some(Taken { event, wrong })
     }
 
     /// Whether what `uid` sees of `peer` is asked for and can be told.

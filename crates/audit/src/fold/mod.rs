@@ -1,5 +1,6 @@
 //! The log as values: pure code, no I/O.
 
+mod answers;
 mod contact;
 mod conversation;
 mod digest;
@@ -11,5 +12,5 @@ mod senders;
 
 pub(crate) use contact::{Contact, Read};
 pub(crate) use digest::{message_digest, preview_digest};
-pub(crate) use known::Known;
+pub(crate) use known::{Known, Taken};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};

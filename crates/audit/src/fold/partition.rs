@@ -1,10 +1,11 @@
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     iter::Peekable,
     ops::Range,
 };
 
 use event_log::{KafkaFault, Record, RisingMarks};
+use message_store::Month;
 use schemas::{
     ConversationId, Partition, TimestampMs,
     command::Command,
@@ -12,8 +13,9 @@ use schemas::{
 };
 
 use super::{
+    answers::{Answer, Answers},
     conversation::Conversation,
-    inbound::{self, Before, Silence, conversation_of, message_key, mismatch},
+    inbound::{self, Before, Silence, conversation_of, is_clamped, message_key},
     memory::{Memory, Remembered},
     message_digest,
 };
@@ -44,6 +46,8 @@ pub(crate) struct FoldedPartition {
     pub(crate) conversations: HashMap<ConversationId, Conversation>,
     /// Offset and digest of every message in scope, ascending.
     pub(crate) messages: Vec<(i64, u64)>,
+    /// The offset of the first message of each month.
+    pub(crate) months: BTreeMap<Month, i64>,
     pub(crate) marks: RisingMarks,
     pub(crate) events: Check,
     pub(crate) inbound: Check,
@@ -62,6 +66,7 @@ pub(crate) struct PartitionFold<'a> {
     clock: i64,
     rules: Rules,
     memory: Memory,
+    answers: Answers,
     folded: FoldedPartition,
 }
 
@@ -75,9 +80,11 @@ impl<'a> PartitionFold<'a> {
             clock: 0,
             rules: Rules::VERSION_1,
             memory: Memory::default(),
+            answers: Answers::new(input.examples),
             folded: FoldedPartition {
                 conversations: HashMap::new(),
                 messages: Vec::new(),
+                months: BTreeMap::new(),
                 marks: if input.events_start == 0 {
                     RisingMarks::above(SrcMark::START)
                 } else {
@@ -99,8 +106,15 @@ impl<'a> PartitionFold<'a> {
         for record in events {
             self.event(&record?)?;
         }
-        self.count_pending();
-        Ok(self.folded)
+        let Self {
+            answers,
+            mut folded,
+            input,
+            ..
+        } = self;
+        answers.sum(&mut folded.inbound, &mut folded.account);
+        count_pending(&mut folded, input);
+        Ok(folded)
     }
 
     fn is_whole(&self) -> bool {
@@ -126,7 +140,7 @@ impl<'a> PartitionFold<'a> {
             return Ok(());
         }
         if epoch_before.is_some_and(|before| mark.epoch > before) {
-            self.begin_epoch(mark.offset);
+            self.begin_epoch(mark.offset)?;
         }
         self.account_below(mark.offset)?;
         self.account_at(mark.offset, record.offset, &event)?;
@@ -134,16 +148,20 @@ impl<'a> PartitionFold<'a> {
         Ok(())
     }
 
-    /// An operator said that sequencing goes on behind `offset`. If more of `chat.inbound` was looked at already, then it
-    /// began anew, and what is retained of it belongs to this epoch only.
-    fn begin_epoch(&mut self, offset: i64) {
+    /// An operator said that sequencing goes on behind `offset`. If more of `chat.inbound` was looked at already, then it lost its
+    /// end there or began anew, and what is retained above belongs to this epoch only.
+    fn begin_epoch(&mut self, offset: i64) -> Result<(), KafkaFault> {
         if self.next_inbound <= offset + 1 {
-            return;
+            return Ok(());
         }
-        self.next_inbound = 0;
+        self.answers.take_back_above(offset);
         self.records = (self.open_inbound)().peekable();
-        self.folded.inbound = Check::new(Area::Inbound, self.input.examples);
-        self.folded.account = InboundAccount::default();
+        while self
+            .take_inbound(|record| record.offset <= offset)?
+            .is_some()
+        {}
+        self.next_inbound = offset + 1;
+        Ok(())
     }
 
     /// Every inbound record below `offset` that was not looked at has no event.
@@ -163,35 +181,56 @@ impl<'a> PartitionFold<'a> {
             self.account_silent(&record);
             return Ok(());
         }
-        self.folded.inbound.compared += 1;
-        self.folded.account.sequenced += 1;
-        let wrong = match Command::parse(record.bytes()) {
-            Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
-            Ok(command) => {
-                let conversation =
-                    conversation_of(&command).and_then(|id| self.folded.conversations.get(&id));
-                let unequal = mismatch(&command, &event.body, conversation);
-                // Without the log's beginning it is not known where a position was to be clamped.
-                unequal
-                    .filter(|name| self.is_whole() || *name != "mid")
-                    .map(|name| {
-                        format!(
-                            "{name} is not that of its event, {}:{at}",
-                            self.input.partition
-                        )
-                    })
-            }
-        };
-        if let Some(what) = wrong {
-            self.note_inbound(offset, Kind::Different, what);
-        } else if self.input.refused.contains(&offset) {
-            self.note_inbound(
-                offset,
-                Kind::Different,
-                "sequenced, and in the dead letters",
-            );
-        }
+        let wrong = self
+            .content_mismatch(&record, at, event)
+            .or_else(|| self.second_answer(&record, event));
+        let wrong = wrong.map(|(kind, what)| self.inbound_finding(offset, kind, what));
+        self.answers.take(offset, Answer::Sequenced, wrong);
         Ok(())
+    }
+
+    fn content_mismatch(&self, record: &Record, at: i64, event: &Event) -> Option<(Kind, String)> {
+        let what = match Command::parse(record.bytes()) {
+            Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
+            Ok(command) => self.unanswered_field(&command, &event.body).map(|name| {
+                format!(
+                    "{name} is not that of its event, {}:{at}",
+                    self.input.partition
+                )
+            }),
+        };
+        // An event is no older than its cause: a younger record of the same content came in its place.
+        let is_younger = || {
+            (record.timestamp > event.ts)
+                .then(|| format!("younger than its event, {}:{at}", self.input.partition))
+        };
+        Some((Kind::Different, what.or_else(is_younger)?))
+    }
+
+    fn unanswered_field(&self, command: &Command, body: &Body) -> Option<&'static str> {
+        command.mismatch(body).or_else(|| {
+            let conversation =
+                conversation_of(command).and_then(|id| self.folded.conversations.get(&id));
+            // Without the log's beginning it is not known where a position was to be clamped.
+            let is_right = !self.is_whole() || is_clamped(command, body, conversation);
+            (!is_right).then_some("mid")
+        })
+    }
+
+    /// What else says that it was answered for, beside this event.
+    fn second_answer(&self, record: &Record, event: &Event) -> Option<(Kind, String)> {
+        if self.input.refused.contains(&record.offset) {
+            let what = "sequenced, and in the dead letters".to_owned();
+            return Some((Kind::Different, what));
+        }
+        if self.answers.was_sequenced_before(record.offset) {
+            let what = format!(
+                "sequenced in epoch {}, and in an earlier one",
+                event.src.mark.epoch
+            );
+            return Some((Kind::Extra, what));
+        }
+        None
     }
 
     fn take_inbound(
@@ -211,23 +250,28 @@ impl<'a> PartitionFold<'a> {
 
     /// A record without event: a dead letter, a repeat, an ack without effect, or a difference.
     fn account_silent(&mut self, record: &Record) {
-        self.folded.inbound.compared += 1;
+        let offset = record.offset;
+        let answer = self.silent_answer(record);
+        let wrong = (answer == Answer::Nothing).then(|| {
+            let what = "unanswered: no event, no dead letter, no repeat, no ack without effect";
+            self.inbound_finding(offset, Kind::Missing, what)
+        });
+        self.answers.take(offset, answer, wrong);
+    }
+
+    fn silent_answer(&self, record: &Record) -> Answer {
         if self.input.refused.contains(&record.offset) {
-            self.folded.account.dead_letters += 1;
-            return;
+            return Answer::DeadLetter;
         }
         let silence = match Command::parse(record.bytes()) {
             Ok(command) => self.silence_of(&command, record.timestamp),
             Err(_) => Silence::Unanswered,
         };
         match silence {
-            Silence::Repeat => self.folded.account.repeats += 1,
-            Silence::WithoutEffect => self.folded.account.without_effect += 1,
-            Silence::Unanswered if !self.is_whole() => self.folded.account.unverifiable += 1,
-            Silence::Unanswered => {
-                let what = "unanswered: no event, no dead letter, no repeat, no ack without effect";
-                self.note_inbound(record.offset, Kind::Missing, what);
-            }
+            Silence::Repeat => Answer::Repeat,
+            Silence::WithoutEffect => Answer::WithoutEffect,
+            Silence::Unanswered if !self.is_whole() => Answer::Unverifiable,
+            Silence::Unanswered => Answer::Nothing,
         }
     }
 
@@ -278,23 +322,9 @@ impl<'a> PartitionFold<'a> {
         self.note_wrong(at, wrong);
         if self.input.scope.has_conversation(id) {
             self.folded.messages.push((at, message_digest(ts, message)));
-        }
-    }
-
-    fn count_pending(&mut self) {
-        let Range { start, end } = self.input.inbound;
-        let answered = self
-            .folded
-            .marks
-            .highest()
-            .map_or(0, |highest| highest.offset + 1);
-        self.folded.account.pending += u64::try_from(end - answered.max(start)).unwrap_or(0);
-        if answered < start {
-            let what = format!(
-                "{} records went with retention before they were sequenced",
-                start - answered
-            );
-            self.note_inbound(answered, Kind::Missing, what);
+            if let Ok(month) = Month::of(ts) {
+                self.folded.months.entry(month).or_insert(at);
+            }
         }
     }
 
@@ -315,173 +345,35 @@ impl<'a> PartitionFold<'a> {
             .note(Finding::new(kind, what).at(events_topic, *partition, at));
     }
 
-    fn note_inbound(&mut self, at: i64, kind: Kind, what: impl Into<String>) {
+    fn inbound_finding(&self, at: i64, kind: Kind, what: impl Into<String>) -> Finding {
         let PartitionInput {
             partition,
             inbound_topic,
             ..
         } = self.input;
-        self.folded
+        Finding::new(kind, what).at(inbound_topic, *partition, at)
+    }
+}
+
+/// What of `chat.inbound` no event answers for yet, and what of it never will be.
+fn count_pending(folded: &mut FoldedPartition, input: &PartitionInput) {
+    let Range { start, end } = input.inbound;
+    let answered = folded
+        .marks
+        .highest()
+        .map_or(0, |highest| highest.offset + 1);
+    folded.account.pending += u64::try_from(end - answered.max(start)).unwrap_or(0);
+    if answered < start {
+        let what = format!(
+            "{} records went with retention before they were sequenced",
+            start - answered
+        );
+        let finding = Finding::new(Kind::Missing, what);
+        folded
             .inbound
-            .note(Finding::new(kind, what).at(inbound_topic, *partition, at));
+            .note(finding.at(&input.inbound_topic, input.partition, answered));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use schemas::{
-        Mid, Ordinal,
-        command::{Control, SendMessage},
-        event::{Source, SrcMark},
-    };
-
-    use super::*;
-
-    fn record(offset: i64, value: Vec<u8>) -> Record {
-        Record {
-            partition: Partition::try_from(3).unwrap(),
-            offset,
-            timestamp: TimestampMs(1_000),
-            leader_epoch: 0,
-            key: None,
-            value: Some(value),
-            headers: Vec::new(),
-        }
-    }
-
-    fn send(id: &str) -> SendMessage {
-        SendMessage {
-            srcid: 1.try_into().unwrap(),
-            destid: 2.try_into().unwrap(),
-            client_msg_id: id.to_owned().try_into().unwrap(),
-            msg: "hello".to_owned(),
-        }
-    }
-
-    fn message(id: &str, mid: Mid) -> Body {
-        let send = send(id);
-        Body::Message(Message {
-            srcid: send.srcid,
-            destid: send.destid,
-            client_msg_id: send.client_msg_id,
-            msg: send.msg,
-            mid,
-            n: Ordinal::try_from(mid.get()).unwrap(),
-        })
-    }
-
-    fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
-        let src = Source {
-            mark: SrcMark { epoch, offset },
-            leader_epoch: 0,
-        };
-        let ts = TimestampMs(1_000);
-        record(at, Event { src, ts, body }.encode())
-    }
-
-    fn fold(events: Vec<Record>, inbound: Vec<Record>, buried: BTreeSet<i64>) -> FoldedPartition {
-        let input = PartitionInput {
-            partition: Partition::try_from(3).unwrap(),
-            scope: Scope::All,
-            events_topic: "chat.events".to_owned(),
-            inbound_topic: "chat.inbound".to_owned(),
-            events_start: 0,
-            inbound: 0..i64::try_from(inbound.len()).unwrap(),
-            refused: BTreeSet::new(),
-            buried,
-            examples: 10,
-        };
-        let open = move || Box::new(inbound.clone().into_iter().map(Ok)) as Records;
-        PartitionFold::new(&input, &open)
-            .run(events.into_iter().map(Ok))
-            .unwrap()
-    }
-
-    #[test]
-    fn inbound_that_began_anew_answers_to_the_new_epoch_only() {
-        let (one, two) = (Mid::ZERO.next(), Mid::ZERO.next().next());
-        let events = vec![
-            event(0, (0, 5), message("a", one)),
-            event(1, (1, -1), Body::Progress),
-            event(2, (1, 0), message("b", two)),
-            // A former owner of the old epoch wakes up.
-            event(3, (0, 6), message("c", two.next())),
-        ];
-        let inbound = vec![record(0, Command::Send(send("b")).encode())];
-        let folded = fold(events, inbound, BTreeSet::new());
-        assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
-        assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
-        assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
-        assert_eq!((folded.repeated, folded.messages.len()), (1, 2));
-    }
-
-    #[test]
-    fn what_is_no_event_has_to_be_in_the_dead_letters() {
-        let junk = || vec![record(0, b"junk".to_vec())];
-        let found = fold(junk(), Vec::new(), BTreeSet::new());
-        assert_eq!(found.events.different, 1);
-        let buried = fold(junk(), Vec::new(), BTreeSet::from([0]));
-        assert_eq!(buried.events.differences(), 0);
-    }
-
-    #[test]
-    fn an_epoch_that_goes_on_with_the_same_log_keeps_what_was_matched() {
-        let one = Mid::ZERO.next();
-        let events = vec![
-            event(0, (0, 0), Body::Control(Rules::VERSION_1)),
-            event(1, (0, 1), message("a", one)),
-            event(2, (1, 1), Body::Progress),
-            event(3, (2, 1), Body::Progress),
-            event(4, (2, 2), message("b", one.next())),
-        ];
-        let inbound = vec![
-            record(
-                0,
-                Command::Control(Control {
-                    rule_version: None,
-                    dedup_window_ms: None,
-                    dedup_max_entries: None,
-                    max_msg_bytes: None,
-                })
-                .encode(),
-            ),
-            record(1, Command::Send(send("a")).encode()),
-            record(2, Command::Send(send("b")).encode()),
-        ];
-        let folded = fold(events, inbound, BTreeSet::new());
-        assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
-        assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
-        assert_eq!((folded.account.sequenced, folded.account.repeats), (3, 0));
-    }
-
-    /// A message in the partition of another conversation.
-    fn misplaced() -> Body {
-        let Body::Message(mut message) = message("m", Mid::ZERO.next()) else {
-            unreachable!("it is a message");
-        };
-        message.destid = 3.try_into().unwrap();
-        Body::Message(message)
-    }
-
-    #[test]
-    fn an_event_in_another_partition_is_found_and_passed_over() {
-        let events = || {
-            vec![
-                event(0, (0, 9), misplaced()),
-                event(1, (0, 0), message("a", Mid::ZERO.next())),
-            ]
-        };
-        let inbound = || vec![record(0, Command::Send(send("a")).encode())];
-        let folded = fold(events(), inbound(), BTreeSet::new());
-        assert_eq!(
-            (folded.events.different, folded.events.differences()),
-            (1, 1)
-        );
-        assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
-        assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
-        assert_eq!((folded.repeated, folded.messages.len()), (0, 1));
-        // Projections put it into the dead letters, as they do with what is no event.
-        let buried = fold(events(), inbound(), BTreeSet::from([0]));
-        assert_eq!(buried.events.differences(), 0, "{:?}", buried.events);
-    }
-}
+mod tests;

@@ -117,13 +117,15 @@ async fn a_send_that_is_sequenced_twice_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn time_that_falls_is_found() {
     let mut world = World::with_story().await;
-    let ts = TimestampMs(world.story.events[0].event.ts.0 - 60_000);
-    let send = world
-        .story
-        .command(40, 7, "later, by a clock that was turned back");
+    let ahead = TimestampMs(world.story.events[0].event.ts.0 + 3_600_000);
+    let send = world.story.command(40, 7, "by a clock that is ahead");
     let cause = world.story.post(Command::Send(send.clone())).await;
     let message = world.story.number(&send);
-    world.story.tell_at(cause, ts, Body::Message(message)).await;
+    world
+        .story
+        .tell_at(cause, ahead, Body::Message(message))
+        .await;
+    world.story.send(40, 7, "by one that is right again").await;
     world.catch_up().await;
     world
         .assert_finds(Area::Events, Kind::Different, "time falls")

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use audit::{Area, AuditError, Scope};
+use audit::{Area, AuditError, Kind, Report, Scope};
 use event_log::Admin;
-use schemas::{Partition, command::Command, topics::Topic};
+use message_store::Month;
+use schemas::{Partition, TimestampMs, command::Command, event::Body, topics::Topic};
 
-use crate::world::World;
+use crate::{story::now, world::World};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consistent_world_has_no_difference_and_everything_was_compared() {
@@ -104,4 +105,37 @@ async fn what_retention_took_is_named() {
     );
     // What caused the three events that are gone.
     assert_eq!(report.inbound.unverifiable, 3, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn months_that_were_dropped_are_named_and_no_difference() {
+    let mut world = World::with_story().await;
+    let later = TimestampMs(now().0 + 40 * 24 * 3_600_000);
+    let send = world.story.command(1001, 1000, "some weeks later");
+    let cause = world.story.post(Command::Send(send.clone())).await;
+    let message = world.story.number(&send);
+    world
+        .story
+        .tell_at(cause, later, Body::Message(message))
+        .await;
+    world.catch_up().await;
+    let before = world.assert_sound().await;
+
+    let store = &world.sources.messages;
+    let month = Month::of(later).unwrap();
+    assert!(store.drop_months(month, later).await.unwrap() > 0);
+    let after = world.assert_sound().await;
+    let compared = |report: &Report| report.check(Area::Messages).unwrap().compared;
+    assert!(compared(&before) > 1, "{before}");
+    assert_eq!(compared(&after), 1, "{after}");
+    let said = format!("messages before {month} of partition 17, which were dropped");
+    assert!(after.to_string().contains(&said), "{after}");
+
+    // A row above them that is gone is missed as ever.
+    let name = month.to_string().replace('-', "");
+    let sql = format!("ALTER TABLE {{p}}0.chat_msg_17 TRUNCATE PARTITION p{name}");
+    world.sql(&sql).await;
+    world
+        .assert_finds(Area::Messages, Kind::Missing, "chat_msg_17")
+        .await;
 }

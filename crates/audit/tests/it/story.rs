@@ -1,9 +1,6 @@
 //! What was said: appended to `chat.inbound` and `chat.events` as a sequencer would, and kept for the stores.
 
-use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, time::SystemTime};
 
 use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
 use schemas::{
@@ -40,8 +37,7 @@ pub fn user(uid: i64) -> UserId {
 }
 
 pub fn now() -> TimestampMs {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    TimestampMs(since.as_millis().try_into().unwrap())
+    SystemTime::now().into()
 }
 
 impl Story {

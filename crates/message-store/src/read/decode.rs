@@ -1,12 +1,35 @@
 //! Rows as types. A value that its type refuses is not the log's: someone else wrote it.
 
-use schemas::{ConversationId, Mid, Ordinal, UserId, event::Message};
+use std::collections::BTreeMap;
+
+use schemas::{
+    ConversationId, Mid, Ordinal, Partition, UserId,
+    event::{Message, SrcMark},
+};
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
 use crate::{
-    ContactDelta, ContactRow, LastMessage, MessageRow, ReadMids, ReadRow, ReadUpTo, StoreError,
-    StoredRead, datetime,
+    ContactDelta, ContactRow, LastMessage, MessageRow, ReadMids, ReadRow, ReadUpTo, Resume,
+    StoreError, StoredRead, datetime,
 };
+
+/// Rows of `resume_offset`, by partition.
+pub(crate) fn resumes(rows: &[MySqlRow]) -> Result<BTreeMap<Partition, Resume>, StoreError> {
+    rows.iter()
+        .map(|row| {
+            let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
+            let resume = Resume {
+                next_offset: row.try_get("next_offset")?,
+                mark: SrcMark {
+                    epoch: row.try_get("src_epoch")?,
+                    offset: row.try_get("src_offset")?,
+                },
+            };
+            let partition = Partition::try_from(partition).map_err(StoreError::fatal)?;
+            Ok((partition, resume))
+        })
+        .collect()
+}
 
 pub(super) fn message(row: &MySqlRow) -> Result<MessageRow, StoreError> {
     let id: i64 = row.try_get("id")?;

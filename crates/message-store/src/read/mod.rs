@@ -1,7 +1,7 @@
 //! The read side: snapshots.
 
 mod contacts;
-mod decode;
+pub(crate) mod decode;
 mod messages;
 mod positions;
 mod resume;

@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
 
-use schemas::{Partition, event::SrcMark};
-use sqlx::Row as _;
+use schemas::Partition;
 
-use super::ReadTx;
+use super::{ReadTx, decode};
 use crate::{Resume, Sink, StoreError, arguments::Arguments, resume};
 
 impl ReadTx {
@@ -18,19 +17,9 @@ impl ReadTx {
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, Resume>, StoreError> {
         let table = self.names.resume_offset(self.shard);
-        let arguments = Arguments::default().with(sink.name()).with(topic);
+        let arguments = Arguments::default().with(self.names.feed(sink)).with(topic);
         let sql = include_str!("../../sql/read/resume.sql");
-        let mut found = BTreeMap::new();
-        for row in self.fetch(sql, &table, arguments).await? {
-            let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
-            let mark = SrcMark {
-                epoch: row.try_get("src_epoch")?,
-                offset: row.try_get("src_offset")?,
-            };
-            let next_offset = row.try_get("next_offset")?;
-            let partition = Partition::try_from(partition).map_err(StoreError::fatal)?;
-            found.insert(partition, Resume { next_offset, mark });
-        }
-        Ok(resume::with_missing(partitions, &found))
+        let rows = self.fetch(sql, &table, arguments).await?;
+        Ok(resume::with_missing(partitions, &decode::resumes(&rows)?))
     }
 }

@@ -1,15 +1,19 @@
 use std::fmt;
 
-use schemas::TimestampMs;
+use schemas::{Partition, TimestampMs};
 use sqlx::{Row as _, mysql::MySqlArguments};
 
 use super::{
-    MONTHS_AHEAD, Month,
+    MONTHS_AHEAD, Month, kept_from,
     lock::SchemaLock,
     migrations::{MIGRATIONS, Migration, SCHEMA_VERSION},
-    months,
+    months, orphans,
 };
-use crate::{MessageStore, Shard, StoreError, session::Session};
+use crate::{
+    MessageStore, Shard, StoreError,
+    names::{SHADOW, Table},
+    session::Session,
+};
 
 /// What an `apply_schema` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +69,82 @@ pub(crate) async fn apply(
     Ok(report)
 }
 
+/// Makes a database that is not there, without the tables that exist 64 times: those are being built elsewhere, and a writer must not
+/// find them before they are whole.
+pub(crate) async fn ensure_database(
+    store: &MessageStore,
+    shard: Shard,
+    session: &mut Session,
+) -> Result<(), StoreError> {
+    let database = store.names().database(shard);
+    let present = create_database(session, &database).await?;
+    if present == MIGRATIONS.len() as u32 {
+        return Ok(());
+    }
+    if present > 0 {
+        return Err(StoreError::fatal(format!(
+            "database {database} has schema version {present}: `tidemark db apply` brings it up to date"
+        )));
+    }
+    for migration in MIGRATIONS {
+        for sql in migration.once {
+            session.execute(fill_database(sql, &database)).await?;
+        }
+        note(session, migration, &database).await?;
+    }
+    Ok(())
+}
+
+/// Makes the table that is to take the place of a live one, or gives one that is there the months up to [`MONTHS_AHEAD`] after that
+/// of `now`. Older ones are made when a row asks for them.
+pub(crate) async fn create_shadow(
+    store: &MessageStore,
+    kind: Table,
+    n: Partition,
+    session: &mut Session,
+    now: TimestampMs,
+) -> Result<(), StoreError> {
+    let shard = store.layout().shard_of(n);
+    let database = store.names().database(shard);
+    let floor = kept_from(store, shard, session).await?;
+    let first = Month::of(now)?.max(floor.unwrap_or(Month::FIRST));
+    let shadow = OneTable {
+        kind,
+        database: &database,
+        number: format!("{n}_{SHADOW}"),
+        name: store.names().within(n, &kind.shadow(n)),
+    };
+    let steps = MIGRATIONS.iter().flat_map(|one| one.per_table);
+    for (_, sql) in steps.filter(|(of, _)| *of == kind) {
+        shadow.execute(session, sql, first).await?;
+    }
+    if kind == Table::ChatMsg {
+        let last = first.and_ahead(MONTHS_AHEAD).last().unwrap_or(first);
+        months::extend_shadow(store, n, session, last).await?;
+    }
+    Ok(())
+}
+
+/// Makes the database and the table of its versions, where they are not there; the newest version that was applied, 0 for none.
+async fn create_database(session: &mut Session, database: &str) -> Result<u32, StoreError> {
+    session
+        .execute(format!(
+            "CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+        ))
+        .await?;
+    session
+        .execute(fill_database(SCHEMA_VERSION, database))
+        .await?;
+    let present = present_version(session, database).await?;
+    let known = MIGRATIONS.len() as u32;
+    if present > known {
+        return Err(StoreError::fatal(format!(
+            "database {database} has schema version {present}, this program knows {known}: use a newer one"
+        )));
+    }
+    Ok(present)
+}
+
 /// Applies the versions that a database does not have; how many those were.
 async fn migrate(
     store: &MessageStore,
@@ -73,37 +153,32 @@ async fn migrate(
     first: Month,
 ) -> Result<usize, StoreError> {
     let database = store.names().database(shard);
-    session
-        .execute(format!(
-            "CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-        ))
-        .await?;
-    session
-        .execute(fill_database(SCHEMA_VERSION, &database))
-        .await?;
-    let present = present_version(session, &database).await?;
-    let known = MIGRATIONS.len() as u32;
-    if present > known {
-        return Err(StoreError::fatal(format!(
-            "database {database} has schema version {present}, this program knows {known}: use a newer one"
-        )));
-    }
+    let present = create_database(session, &database).await?;
     let pending = MIGRATIONS
         .iter()
         .filter(|migration| migration.version > present);
     let mut applied = 0;
     for migration in pending {
         run(store, shard, session, migration, first).await?;
-        let Migration { version, name, .. } = migration;
-        session
-            .execute(format!(
-                "INSERT INTO {database}.schema_version (version, name) VALUES ({version}, '{name}')"
-            ))
-            .await?;
-        tracing::info!(database, version, name, "schema version applied");
+        note(session, migration, &database).await?;
         applied += 1;
     }
     Ok(applied)
+}
+
+async fn note(
+    session: &mut Session,
+    migration: &Migration,
+    database: &str,
+) -> Result<(), StoreError> {
+    let Migration { version, name, .. } = migration;
+    session
+        .execute(format!(
+            "INSERT INTO {database}.schema_version (version, name) VALUES ({version}, '{name}')"
+        ))
+        .await?;
+    tracing::info!(database, version, name, "schema version applied");
+    Ok(())
 }
 
 async fn present_version(session: &mut Session, database: &str) -> Result<u32, StoreError> {
@@ -123,23 +198,50 @@ async fn run(
     first: Month,
 ) -> Result<(), StoreError> {
     let database = store.names().database(shard);
-    let months: Vec<String> = first
-        .and_ahead(MONTHS_AHEAD)
-        .map(Month::partition)
-        .collect();
-    let months = months.join(", ");
     for sql in migration.once {
         session.execute(fill_database(sql, &database)).await?;
     }
     for n in store.layout().partitions_of(shard) {
-        for sql in migration.per_table {
-            let sql = fill_database(sql, &database)
-                .replace("{n}", &n.to_string())
-                .replace("{months}", &months);
-            session.execute(sql).await?;
+        for (kind, sql) in migration.per_table {
+            let table = OneTable {
+                kind: *kind,
+                database: &database,
+                number: n.to_string(),
+                name: store.names().table(*kind, n),
+            };
+            table.execute(session, sql, first).await?;
         }
     }
     Ok(())
+}
+
+/// What a step of a migration is for.
+struct OneTable<'a> {
+    kind: Table,
+    database: &'a str,
+    /// What stands for `{n}`.
+    number: String,
+    /// With its database.
+    name: String,
+}
+
+impl OneTable<'_> {
+    /// Where the step has months, they begin with `first`.
+    async fn execute(
+        &self,
+        session: &mut Session,
+        sql: &str,
+        first: Month,
+    ) -> Result<(), StoreError> {
+        let months = first.and_ahead(MONTHS_AHEAD).map(Month::partition);
+        let sql = fill_database(sql, self.database)
+            .replace("{n}", &self.number)
+            .replace("{months}", &months.collect::<Vec<_>>().join(", "));
+        match self.kind {
+            Table::ChatMsg => orphans::create_table(session, sql, &self.name, first).await,
+            Table::ReadChatMid | Table::Contact => session.execute(sql).await.map(drop),
+        }
+    }
 }
 
 fn fill_database(sql: &str, database: &str) -> String {

@@ -14,13 +14,14 @@ const LOCK_TIMEOUT_S: u32 = 120;
 
 /// A session that holds the schema lock of one database. Dropping it without [`release`](Self::release) closes the
 /// connection, which frees the lock too.
-pub(super) struct SchemaLock {
-    pub(super) session: Session,
+#[derive(Debug)]
+pub(crate) struct SchemaLock {
+    pub(crate) session: Session,
     name: String,
 }
 
 impl SchemaLock {
-    pub(super) async fn take(store: &MessageStore, shard: Shard) -> Result<Self, StoreError> {
+    pub(crate) async fn take(store: &MessageStore, shard: Shard) -> Result<Self, StoreError> {
         let mut session = Session::acquire(store.pool(shard), DDL_TIMEOUT).await?;
         let name = format!("tidemark.schema.{}", store.names().database(shard));
         let sql = format!("SELECT GET_LOCK('{name}', {LOCK_TIMEOUT_S}) = 1 AS taken");
@@ -36,7 +37,7 @@ impl SchemaLock {
         Ok(Self { session, name })
     }
 
-    pub(super) async fn release(mut self) -> Result<(), StoreError> {
+    pub(crate) async fn release(mut self) -> Result<(), StoreError> {
         self.session
             .execute(format!("DO RELEASE_LOCK('{}')", self.name))
             .await?;

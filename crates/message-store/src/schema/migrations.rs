@@ -1,29 +1,45 @@
 //! The versions of a database's schema. One that was released is never changed; a change is a new version.
 
+use crate::names::Table;
+
 /// The steps from one version to the next. Each statement must bear being run again, since MySQL cannot roll back DDL.
 pub(super) struct Migration {
     pub(super) version: u32,
     pub(super) name: &'static str,
     /// Once in a database; `{database}` stands for its name.
     pub(super) once: &'static [&'static str],
-    /// For every table number in a database; `{n}` stands for it, `{months}` for the first range partitions.
-    pub(super) per_table: &'static [&'static str],
+    /// For every table of a kind in a database; `{n}` stands for its number, `{months}` for the first range partitions.
+    pub(super) per_table: &'static [(Table, &'static str)],
 }
 
 /// Where the versions are noted; older than all of them.
 pub(super) const SCHEMA_VERSION: &str = include_str!("../../sql/schema/schema_version.sql");
 
 /// Ascending, from 1 without a gap.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "messages, read positions, contacts, resume offsets",
-    once: &[include_str!("../../sql/schema/resume_offset.sql")],
-    per_table: &[
-        include_str!("../../sql/schema/chat_msg.sql"),
-        include_str!("../../sql/schema/read_chat_mid.sql"),
-        include_str!("../../sql/schema/contact.sql"),
-    ],
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "messages, read positions, contacts, resume offsets",
+        once: &[include_str!("../../sql/schema/resume_offset.sql")],
+        per_table: &[
+            (
+                Table::ChatMsg,
+                include_str!("../../sql/schema/chat_msg.sql"),
+            ),
+            (
+                Table::ReadChatMid,
+                include_str!("../../sql/schema/read_chat_mid.sql"),
+            ),
+            (Table::Contact, include_str!("../../sql/schema/contact.sql")),
+        ],
+    },
+    Migration {
+        version: 2,
+        name: "retention of messages",
+        once: &[include_str!("../../sql/schema/retention.sql")],
+        per_table: &[],
+    },
+];
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,9 @@ pub struct Month {
 }
 
 impl Month {
+    /// The first that a column can hold.
+    pub(crate) const FIRST: Self = Self { year: 1, month: 1 };
+
     /// The month of a time.
     ///
     /// # Errors
@@ -45,13 +48,29 @@ impl Month {
         std::iter::successors(Some(self), |month| Some(month.next())).take(usize::from(ahead) + 1)
     }
 
+    /// `p202611`.
+    pub(crate) fn name(self) -> String {
+        format!("p{:04}{:02}", self.year, self.month)
+    }
+
+    /// The month so many months before it; the first there is where the calendar does not reach.
+    #[must_use]
+    pub fn minus(self, months: u16) -> Self {
+        let number = self.year * 12 + i32::from(self.month) - 1 - i32::from(months);
+        let (year, month) = (number.div_euclid(12), number.rem_euclid(12) + 1);
+        if year < Self::FIRST.year {
+            return Self::FIRST;
+        }
+        Self {
+            year,
+            month: u8::try_from(month).unwrap_or(1),
+        }
+    }
+
     /// `PARTITION p202611 VALUES LESS THAN ('2026-12-01')`.
     pub(crate) fn partition(self) -> String {
         let end = self.next();
-        format!(
-            "PARTITION p{:04}{:02} VALUES LESS THAN ('{:04}-{:02}-01')",
-            self.year, self.month, end.year, end.month
-        )
+        format!("PARTITION {} VALUES LESS THAN ('{end}-01')", self.name())
     }
 }
 
@@ -61,14 +80,21 @@ impl fmt::Display for Month {
     }
 }
 
-/// Reads a partition's name, as `p202611`.
+/// Reads `2026-11`, or a partition's name, `p202611`.
 impl FromStr for Month {
     type Err = StoreError;
 
     fn from_str(name: &str) -> Result<Self, StoreError> {
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let parts = || {
-            let digits = name.strip_prefix('p').filter(|digits| digits.len() == 6)?;
-            let (year, month) = digits.split_at_checked(4)?;
+            let (year, month) = match name.strip_prefix('p') {
+                Some(digits) => digits.split_at_checked(4)?,
+                None => name.split_once('-')?,
+            };
+            let is_plain = year.len() == 4 && month.len() == 2 && digits(year) && digits(month);
+            if !is_plain {
+                return None;
+            }
             let month: u8 = month
                 .parse()
                 .ok()
@@ -79,7 +105,9 @@ impl FromStr for Month {
             })
         };
         parts().ok_or_else(|| {
-            StoreError::fatal(format!("the partition {name:?} is not named as p202611 is"))
+            StoreError::fatal(format!(
+                "{name:?} is no month, written as 2026-11 or p202611 is"
+            ))
         })
     }
 }
@@ -113,9 +141,20 @@ mod tests {
     }
 
     #[test]
+    fn months_are_counted_back_over_a_year() {
+        let january: Month = "2027-01".parse().unwrap();
+        assert_eq!(january.name(), "p202701");
+        assert_eq!(january.minus(0), january);
+        assert_eq!(january.minus(1).to_string(), "2026-12");
+        assert_eq!(january.minus(13).to_string(), "2025-12");
+        assert_eq!(january.minus(u16::MAX), Month::FIRST);
+    }
+
+    #[test]
     fn other_partition_names_are_refused() {
         for name in [
-            "", "p", "p2026", "p202613", "p202600", "x202611", "p2026111", "pmax",
+            "2026-1", "2026-13", "+026-11", "26-11", "", "p", "p2026", "p202613", "p202600",
+            "x202611", "p2026111", "pmax",
         ] {
             assert!(name.parse::<Month>().is_err(), "{name}");
         }

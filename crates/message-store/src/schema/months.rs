@@ -1,13 +1,16 @@
 //! The janitor's part: every `chat_msg_<n>` has its months ahead of time. There is no catch-all partition: a row whose
-//! month is missing is refused and waits, where a catch-all would have to be split while in use.
+//! month is missing is refused and waits, where a catch-all would have to be split while in use. The first range takes what lies
+//! before it, too; but a writer names the month of every row, and the server refuses a row that would go elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemas::{Partition, TimestampMs};
-use sqlx::{Arguments as _, Row as _, mysql::MySqlArguments};
+use sqlx::Row as _;
 
-use super::{Month, lock::SchemaLock};
-use crate::{MessageStore, Shard, StoreError, names::Table, session::Session};
+use super::{Month, lock::SchemaLock, retention::MonthSize};
+use crate::{
+    MessageStore, Shard, StoreError, arguments::Arguments, names::Table, session::Session,
+};
 
 /// Adds what is missing in every database; how many months were added over all tables.
 pub(crate) async fn ensure_months(
@@ -32,18 +35,24 @@ pub(crate) async fn missing_months(
     ahead: u8,
 ) -> Result<BTreeMap<Partition, Vec<Month>>, StoreError> {
     let first = Month::of(now)?;
-    let mut missing = BTreeMap::new();
+    let mut lacking = BTreeMap::new();
     for shard in store.layout().shards() {
         let mut session = store.session(shard).await?;
-        let newest = newest_months(store, shard, &mut session).await?;
+        let tables = months_of_tables(store, shard, &mut session).await?;
         for partition in store.layout().partitions_of(shard) {
-            let months = lacking(newest.get(&partition).copied(), first, ahead);
+            let months = missing(tables.get(&Table::ChatMsg.name(partition)), first, ahead);
             if !months.is_empty() {
-                missing.insert(partition, months);
+                lacking.insert(partition, months);
             }
         }
     }
-    Ok(missing)
+    Ok(lacking)
+}
+
+/// Which of the months up to `ahead` after `first` a table does not have; all, where there is no table.
+fn missing(present: Option<&TableMonths>, first: Month, ahead: u8) -> Vec<Month> {
+    let is_missing = |month: &Month| present.is_none_or(|present| !present.contains_key(month));
+    first.and_ahead(ahead).filter(is_missing).collect()
 }
 
 pub(super) async fn add_missing(
@@ -54,18 +63,17 @@ pub(super) async fn add_missing(
     ahead: u8,
 ) -> Result<usize, StoreError> {
     let mut added = 0;
-    for (partition, newest) in newest_months(store, shard, session).await? {
-        let months = lacking(Some(newest), first, ahead);
-        if months.is_empty() {
+    let tables = months_of_tables(store, shard, session).await?;
+    for partition in store.layout().partitions_of(shard) {
+        let Some(present) = tables.get(&Table::ChatMsg.name(partition)) else {
             continue;
-        }
+        };
         let table = store.names().table(Table::ChatMsg, partition);
-        let clauses: Vec<String> = months.iter().map(|month| month.partition()).collect();
-        let clauses = clauses.join(", ");
-        session
-            .execute(format!("ALTER TABLE {table} ADD PARTITION ({clauses})"))
-            .await?;
-        added += months.len();
+        let newest = present.keys().next_back().copied();
+        let behind = lacking(newest, first, ahead);
+        add_behind(session, &table, &behind).await?;
+        let between = missing(Some(present), first, ahead);
+        added += behind.len() + split_off(session, &table, present, between).await?;
     }
     Ok(added)
 }
@@ -82,32 +90,95 @@ fn lacking(newest: Option<Month>, first: Month, ahead: u8) -> Vec<Month> {
         .collect()
 }
 
-/// The newest month of every `chat_msg_<n>` that exists.
-async fn newest_months(
+/// Adds the months behind its newest one that a shadow lacks, up to `last` and to what the live table has.
+pub(crate) async fn extend_shadow(
+    store: &MessageStore,
+    n: Partition,
+    session: &mut Session,
+    last: Month,
+) -> Result<(), StoreError> {
+    let months = months_of_tables(store, store.layout().shard_of(n), session).await?;
+    let newest = |table: &str| months.get(table)?.keys().next_back().copied();
+    let last = newest(&Table::ChatMsg.name(n)).map_or(last, |live| live.max(last));
+    let shadow = Table::ChatMsg.shadow(n);
+    let Some(newest) = newest(&shadow) else {
+        return Ok(());
+    };
+    let table = store.names().within(n, &shadow);
+    add_behind(session, &table, &lacking(Some(newest), last, 0)).await
+}
+
+async fn add_behind(
+    session: &mut Session,
+    table: &str,
+    months: &[Month],
+) -> Result<(), StoreError> {
+    if months.is_empty() {
+        return Ok(());
+    }
+    let clauses: Vec<String> = months.iter().map(|month| month.partition()).collect();
+    let clauses = clauses.join(", ");
+    session
+        .execute(format!("ALTER TABLE {table} ADD PARTITION ({clauses})"))
+        .await?;
+    Ok(())
+}
+
+/// The months of a table.
+pub(super) type TableMonths = BTreeMap<Month, MonthSize>;
+
+/// The months of every table in a database that has months, by its name.
+pub(super) async fn months_of_tables(
     store: &MessageStore,
     shard: Shard,
     session: &mut Session,
-) -> Result<BTreeMap<Partition, Month>, StoreError> {
-    let tables: BTreeMap<String, Partition> = store
-        .layout()
-        .partitions_of(shard)
-        .map(|partition| (Table::ChatMsg.name(partition), partition))
-        .collect();
-    let mut arguments = MySqlArguments::default();
-    arguments
-        .add(store.names().database(shard))
-        .map_err(StoreError::fatal)?;
+) -> Result<BTreeMap<String, TableMonths>, StoreError> {
+    let database = Arguments::default().with(store.names().database(shard));
     let sql = include_str!("../../sql/schema/list_months.sql").to_owned();
-    let mut newest = BTreeMap::new();
-    for row in session.fetch(sql, arguments).await? {
+    let mut tables: BTreeMap<String, TableMonths> = BTreeMap::new();
+    for row in session.fetch(sql, database.finish()?).await? {
         let (table, month): (String, String) = (row.try_get("table_name")?, row.try_get("month")?);
-        if let Some(partition) = tables.get(&table) {
-            let month: Month = month.parse()?;
-            let newest = newest.entry(*partition).or_insert(month);
-            *newest = month.max(*newest);
-        }
+        let size = MonthSize {
+            rows: row.try_get::<Option<i64>, _>("rows_about")?.unwrap_or(0),
+            bytes: row.try_get::<Option<i64>, _>("bytes")?.unwrap_or(0),
+        };
+        let months = tables.entry(table).or_default();
+        months.insert(month.parse()?, size);
     }
-    Ok(newest)
+    Ok(tables)
+}
+
+/// Splits the months that lie between others, or before all, off the month behind each: that one holds no row of theirs, since
+/// every row names its month. Months behind the newest are not made here.
+pub(super) async fn split_off(
+    session: &mut Session,
+    table: &str,
+    present: &TableMonths,
+    wanted: impl IntoIterator<Item = Month>,
+) -> Result<usize, StoreError> {
+    let mut present: BTreeSet<Month> = present.keys().copied().collect();
+    let mut added = 0;
+    for month in wanted {
+        let Some(behind) = present.range(month..).next().copied() else {
+            continue;
+        };
+        if behind == month {
+            continue;
+        }
+        let (month_clause, behind_clause) = (month.partition(), behind.partition());
+        let sql = format!(
+            "ALTER TABLE {table} REORGANIZE PARTITION {} INTO ({month_clause}, {behind_clause})",
+            behind.name()
+        );
+        session
+            .execute(sql)
+            .await
+            .map_err(|error| error.of(table))?;
+        tracing::info!(table, %month, "a month was made between others");
+        present.insert(month);
+        added += 1;
+    }
+    Ok(added)
 }
 
 #[cfg(test)]

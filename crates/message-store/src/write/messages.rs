@@ -1,3 +1,5 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use schemas::Partition;
 
 use super::{
@@ -5,11 +7,12 @@ use super::{
     transaction::{Removal, RowCheck, Transaction},
 };
 use crate::{
-    MessageRow, MessageStore, ResumeMove, Shard, Sink, StoreError,
+    MessageRow, MessageStore, Month, ResumeMove, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
     multi_row::{Insert, Sizes},
     names::Table,
+    schema,
 };
 
 pub(crate) async fn messages(
@@ -21,11 +24,49 @@ pub(crate) async fn messages(
 ) -> Result<(), StoreError> {
     let partition_of = |row: &MessageRow| Partition::of(row.message.conversation());
     let sorted = by_table(store, shard, rows, partition_of, |row| (row.id, 0))?;
+    let rows: Vec<Dated<'_>> = sorted
+        .into_iter()
+        .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
+        .collect::<Result<_, StoreError>>()?;
+    let feed = (Sink::Messages, topic);
+    let outcome = transaction(store, shard, feed, &rows, moves)?.commit(store);
+    match outcome.await {
+        Err(error) if error.lacks_month() => {
+            if !schema::make_room(store, shard, &months_of(&rows)).await? {
+                return Err(error);
+            }
+            let again = transaction(store, shard, feed, &rows, moves)?;
+            again.commit(store).await
+        }
+        outcome => outcome,
+    }
+}
+
+/// A row with its table's number and its month.
+type Dated<'a> = (Partition, Month, &'a MessageRow);
+
+/// The rows of months that are kept, and the moves.
+fn transaction(
+    store: &MessageStore,
+    shard: Shard,
+    feed: (Sink, &str),
+    rows: &[Dated<'_>],
+    moves: &[ResumeMove],
+) -> Result<Transaction, StoreError> {
+    let floor = store.known_floor(shard);
+    let kept: Vec<Dated<'_>> = rows
+        .iter()
+        .filter(|(_, month, _)| Some(*month) >= floor)
+        .copied()
+        .collect();
     let (mut statements, mut removals) = (Vec::new(), Vec::new());
-    for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-        let table = store.names().table(Table::ChatMsg, rows[0].0);
+    for rows in kept.chunk_by(|(a, month, _), (b, other, _)| (a, month) == (b, other)) {
+        let (n, month, _) = rows[0];
+        let table = store.names().table(Table::ChatMsg, n);
+        // The first range would take any older row in silence.
+        let place = format!("{table} PARTITION ({})", month.name());
         let insert = Insert {
-            table: &table,
+            table: &place,
             columns: "id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n",
             tail: "",
             sizes: Sizes::Kept,
@@ -33,32 +74,30 @@ pub(crate) async fn messages(
         statements.extend(insert.statements(rows, bind_row)?);
         removals.extend(removal(table, rows, moves));
     }
-    let feed = (Sink::Messages, topic);
-    Transaction::new(store, shard, feed, moves, statements, RowCheck::All)?
-        .replacing(removals)
-        .commit(store)
-        .await
+    let transaction = Transaction::new(store, shard, feed, moves, statements, RowCheck::All)?;
+    Ok(transaction.replacing(removals))
+}
+
+fn months_of(rows: &[Dated<'_>]) -> BTreeMap<Partition, BTreeSet<Month>> {
+    let mut months: BTreeMap<Partition, BTreeSet<Month>> = BTreeMap::new();
+    for (n, month, _) in rows {
+        months.entry(*n).or_default().insert(*month);
+    }
+    months
 }
 
 /// What is in the place of these rows is not the database's own truth, since rows come together with the offset: that was
 /// lost or set back. The log's rows are these (ADR 0006). `None` where no move goes over their partition.
-fn removal(
-    table: String,
-    rows: &[(Partition, &MessageRow)],
-    moves: &[ResumeMove],
-) -> Option<Removal> {
+fn removal(table: String, rows: &[Dated<'_>], moves: &[ResumeMove]) -> Option<Removal> {
     let step = moves.iter().find(|step| step.partition == rows[0].0)?;
     Some(Removal {
         table,
         span: step.from.next_offset..step.to.next_offset,
-        ids: rows.iter().map(|(_, row)| row.id).collect(),
+        ids: rows.iter().map(|(_, _, row)| row.id).collect(),
     })
 }
 
-fn bind_row(
-    arguments: Arguments,
-    (n, row): &(Partition, &MessageRow),
-) -> Result<Arguments, StoreError> {
+fn bind_row(arguments: Arguments, (n, _, row): &Dated<'_>) -> Result<Arguments, StoreError> {
     let message = &row.message;
     Ok(arguments
         .with(row.id)

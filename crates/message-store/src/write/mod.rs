@@ -13,7 +13,28 @@ pub(crate) use messages::messages;
 pub(crate) use probe::probe;
 pub(crate) use reads::reads;
 
-use crate::{MessageStore, Shard, StoreError};
+use self::transaction::{RowCheck, Transaction};
+use crate::{MessageStore, ResumeMove, Shard, Sink, StoreError};
+
+/// Offsets alone.
+pub(crate) async fn resume(
+    store: &MessageStore,
+    shard: Shard,
+    sink: Sink,
+    topic: &str,
+    moves: &[ResumeMove],
+) -> Result<(), StoreError> {
+    Transaction::new(
+        store,
+        shard,
+        (sink, topic),
+        moves,
+        Vec::new(),
+        RowCheck::All,
+    )?
+    .commit(store)
+    .await
+}
 
 /// Rows with the number of their table, in the order in which every writer locks them.
 fn by_table<'a, R>(

@@ -65,7 +65,7 @@ impl Transaction {
         Ok(Self {
             sink,
             shard,
-            moves: Moves::new(&table, sink, topic, moves)?,
+            moves: Moves::new(&table, &store.names().feed(sink), topic, moves)?,
             statements,
             rows,
             removals: Vec::new(),

@@ -53,7 +53,7 @@ async fn a_server_that_is_not_there_is_a_reason_to_wait() {
 #[tokio::test]
 async fn a_wrong_password_is_fatal() {
     let mut config = Fixture::shared().await.config;
-    config.servers[0].password = "wrong".into();
+    config.servers[0].password = Some("wrong".into());
     let refused = MessageStore::connect(&config).ping().await.unwrap_err();
     assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
 }

@@ -12,3 +12,4 @@ mod reads;
 mod schema;
 mod snapshots;
 mod support;
+mod switch;

@@ -61,8 +61,8 @@ impl Fixture {
         let options = MySqlConnectOptions::new()
             .host(&server.host)
             .port(server.port)
-            .username(&server.user)
-            .password(server.password.expose());
+            .username(server.user.as_deref().unwrap())
+            .password(server.password.as_ref().unwrap().expose());
         MySqlConnection::connect_with(&options).await.unwrap()
     }
 

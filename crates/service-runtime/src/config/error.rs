@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use figment::Figment;
-use figment::error::Kind;
+use figment::error::{Actual, Kind};
 
 use super::SECTIONS;
 
@@ -37,6 +37,12 @@ pub enum ConfigError {
         origin: String,
         /// What it is called there.
         section: String,
+    },
+    /// A variable of the environment whose value is no text.
+    #[error("environment variable {name}: is not valid UTF-8; must be text")]
+    UnreadableVariable {
+        /// The variable.
+        name: String,
     },
     /// A variable of the environment that begins like a setting and names no section.
     #[error("environment variable {name}: is not a setting; must be TIDEMARK_<SECTION>__<KEY>")]
@@ -149,7 +155,9 @@ fn lines(values: &[ValueError]) -> String {
     lines.join("\n")
 }
 
+/// A list is always said as a whole, so what is wrong in it was said where the list was.
 fn origin_of(layers: &Figment, path: &str) -> String {
+    let path = path.split('[').next().unwrap_or_default();
     match layers.find_metadata(path) {
         Some(metadata) => metadata.name.to_string(),
         None => "built-in default".to_owned(),
@@ -172,9 +180,23 @@ fn problem_of(kind: &Kind) -> (Option<String>, String) {
             format!("is {value:?}; must be one of {}", known.join(", ")),
         ),
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
-            (None, format!("is {actual}; must be {}", in_words(expected)))
+            let problem = format!("is {}; must be {}", outline(actual), in_words(expected));
+            (None, problem)
         }
         other => (None, other.to_string()),
+    }
+}
+
+/// What was given, without its text, which may hold a secret.
+fn outline(actual: &Actual) -> String {
+    match actual {
+        Actual::Str(_) => "text".to_owned(),
+        Actual::Bytes(_) => "bytes".to_owned(),
+        Actual::Seq => "a list".to_owned(),
+        Actual::Map => "a table".to_owned(),
+        Actual::Unsigned(number) => number.to_string(),
+        Actual::Signed(number) => number.to_string(),
+        other => other.to_string(),
     }
 }
 
@@ -182,9 +204,12 @@ fn in_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
-        "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, 0 or more",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "a boolean" => "true or false",
+        "a sequence" => "a list",
+        structure if structure.starts_with("struct ") => "a table",
         other => other,
     }
 }

@@ -24,8 +24,9 @@ pub use secret::Secret;
 use setting::Setting;
 
 /// The sections that a file, the environment or `--set` may name.
-pub const SECTIONS: [&str; 13] = [
+pub const SECTIONS: [&str; 14] = [
     "http",
+    "auth",
     "runtime",
     "telemetry",
     "kafka",
@@ -43,6 +44,9 @@ pub const SECTIONS: [&str; 13] = [
 /// The file to read when `--config` is not given, so that one variable serves every program.
 pub const FILE_VARIABLE: &str = "TIDEMARK_CONFIG";
 
+/// The token or service key with which commands call services.
+pub const TOKEN_VARIABLE: &str = "TIDEMARK_TOKEN";
+
 /// Everything that was said about the configuration, by section, in rising order of precedence.
 ///
 /// [`ConfigSource::default`] says nothing: every section then has its built-in defaults, whatever the environment holds.
@@ -55,9 +59,9 @@ impl ConfigSource {
     /// Reads the file, if there is one, and takes the environment of this process; `overrides` are pairs of `section.key` and value.
     ///
     /// # Errors
-    /// A file that cannot be read or is not TOML, and a section that does not exist.
+    /// A file that cannot be read or is not TOML, a variable that is no text, and a section that does not exist.
     pub fn load(file: Option<&Path>, overrides: &[(String, String)]) -> Result<Self, ConfigError> {
-        Self::from_parts(file, process_environment(), overrides)
+        Self::from_parts(file, process_environment()?, overrides)
     }
 
     /// As [`ConfigSource::load`], with the given environment in place of the process's.
@@ -186,9 +190,17 @@ fn settings_of_environment(
         .collect()
 }
 
-fn process_environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+/// Variables of other programs may hold what they like.
+fn process_environment() -> Result<Vec<(String, String)>, ConfigError> {
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| Setting::is_variable(name));
+    variables
+        .map(|(name, value)| match value.into_string() {
+            Ok(value) => Ok((name, value)),
+            Err(_) => Err(ConfigError::UnreadableVariable { name }),
+        })
+        .collect()
 }
 
 fn refuse_unknown_section(setting: &Setting) -> Result<(), ConfigError> {

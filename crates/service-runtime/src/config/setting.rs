@@ -67,6 +67,11 @@ impl Setting {
         })
     }
 
+    /// Whether a variable of this name is meant to be a setting.
+    pub(super) fn is_variable(name: &str) -> bool {
+        name.starts_with(VARIABLE_PREFIX) && !is_known(name)
+    }
+
     /// Whether this is the value of `key`.
     pub(super) fn is_of(&self, key: &str) -> bool {
         self.keys == [key]
@@ -113,8 +118,12 @@ impl Setting {
 
 /// Variables of ours that are no settings.
 fn is_known(name: &str) -> bool {
-    name == super::FILE_VARIABLE
-        || name == "TIDEMARK_CACHE"
+    [
+        super::FILE_VARIABLE,
+        super::TOKEN_VARIABLE,
+        "TIDEMARK_CACHE",
+    ]
+    .contains(&name)
         || ["TIDEMARK_TEST_", "TIDEMARK_SIM_"]
             .iter()
             .any(|prefix| name.starts_with(prefix))

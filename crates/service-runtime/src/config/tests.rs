@@ -25,6 +25,8 @@ struct Ingest {
     spill_file: Option<String>,
     #[garde(dive)]
     retry: Retry,
+    #[garde(dive)]
+    others: Vec<Retry>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize, Validate)]
@@ -45,6 +47,7 @@ impl Default for Ingest {
             token: None,
             spill_file: None,
             retry: Retry::default(),
+            others: Vec::new(),
         }
     }
 }
@@ -217,9 +220,34 @@ fn a_wrong_type_says_where_what_and_what_is_right() {
         ..Layers::default()
     }
     .refused(&[
-        "environment variable TIDEMARK_INGEST__MAX_MSG_BYTES: ingest.max_msg_bytes is string \"many\"",
+        "environment variable TIDEMARK_INGEST__MAX_MSG_BYTES: ingest.max_msg_bytes is text",
         "must be a whole number, 0 or more",
     ]);
+}
+
+#[test]
+fn what_was_given_is_not_repeated() {
+    let leaky = [
+        ("ingest.others", "[{password=hush"),
+        ("ingest.brokers", "hush"),
+    ];
+    for one in leaky {
+        let layers = Layers {
+            overrides: &[one],
+            ..Layers::default()
+        };
+        let message = layers.ingest().unwrap_err().to_string();
+        assert!(message.ends_with("is text; must be a list"), "{message}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_list_was_said_where_the_list_was() {
+    Layers {
+        file: "[ingest]\nothers = [{ attempts = 1 }, { attempts = 11 }]",
+        ..Layers::default()
+    }
+    .refused(&[".toml: ingest.others[1].attempts is refused: greater than 10"]);
 }
 
 #[test]
@@ -342,6 +370,7 @@ fn a_variable_that_names_no_section_is_refused_unless_it_is_known() {
     for known in [
         "TIDEMARK_CONFIG",
         "TIDEMARK_CACHE",
+        "TIDEMARK_TOKEN",
         "TIDEMARK_TEST_KAFKA",
         "PATH",
     ] {

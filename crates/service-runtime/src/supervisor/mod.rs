@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, JoinError};
 use tokio::time::timeout;
 use tracing::{Instrument as _, error, error_span, info, warn};
 
-use crate::Shutdown;
+use crate::{Shutdown, with_causes};
 
 /// How long workers have to return once the hard stage has begun.
 const HARD_GRACE: Duration = Duration::from_secs(2);
@@ -59,7 +59,7 @@ pub enum WorkerFailed {
         worker: String,
     },
     /// A worker returned an error.
-    #[error("worker {worker} failed: {error:#}")]
+    #[error("worker {worker} failed: {}", with_causes(error))]
     Failed {
         /// Its name.
         worker: String,

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemas::DeviceClass;
 use tokio::time::Instant;
-use unread_rebuild::RebuildError;
+use unread_rebuild::UnreadRebuildError;
 use unread_store::UnreadView;
 
 use crate::world::{World, row, soon, users};
@@ -20,7 +20,7 @@ async fn counts_come_from_the_rows_when_redis_is_away() {
     let hasty = Instant::now() + Duration::from_millis(200);
     assert_eq!(
         rebuilder.contact_counts(alice, hasty).await,
-        Err(RebuildError::TimedOut)
+        Err(UnreadRebuildError::TimedOut)
     );
     let waiting = tokio::spawn({
         let rebuilder = rebuilder.clone();
@@ -46,7 +46,7 @@ async fn counts_come_from_the_rows_when_redis_is_away() {
 
     let outcome = rebuilder.rebuild(&[alice], soon()).await;
     assert!(
-        matches!(outcome, Err(RebuildError::Transient(_))),
+        matches!(outcome, Err(UnreadRebuildError::Transient(_))),
         "{outcome:?}"
     );
 }

@@ -1,8 +1,8 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use message_store::{MessageStore, MySqlConfig, ServerConfig};
 use tokio::time::Instant;
-use unread_rebuild::{RebuildConfig, RebuildError};
+use unread_rebuild::{RebuildConfig, UnreadRebuildError};
 use unread_store::{Begin, UserUpdate, UserView};
 
 use crate::world::{World, row, soon, users};
@@ -44,6 +44,32 @@ async fn nothing_is_read_before_the_rows_reach_the_log() {
     assert_eq!(mobile, BTreeMap::from([(bob, 2)]));
 }
 
+/// What is applied to Redis before the state is begun misses the user, so it has to lie before the ends that the rows reach.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ends_are_those_behind_the_beginning() {
+    let world = World::new().await;
+    let [alice, bob] = users(2)[..] else {
+        unreachable!()
+    };
+    let rebuilder = Arc::new(world.rebuilder());
+    world.hold_writes().await;
+    let held = Arc::clone(&rebuilder);
+    let waiting = tokio::spawn(async move { held.rebuild(&[alice], soon()).await });
+    world.write_is_held().await;
+    world.append(alice, bob).await;
+    world.release_writes().await;
+    world.begun(alice).await;
+
+    let hasty = Instant::now() + Duration::from_millis(200);
+    let early = rebuilder.rebuild(&[alice], hasty).await;
+    assert_eq!(early, Err(UnreadRebuildError::TimedOut));
+    world
+        .contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
+        .await;
+    waiting.await.unwrap().unwrap();
+    assert_eq!(world.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_ends_the_wait_and_not_the_rebuild() {
     let world = World::new().await;
@@ -56,7 +82,7 @@ async fn a_deadline_ends_the_wait_and_not_the_rebuild() {
     let hasty = Instant::now() + Duration::from_millis(200);
     assert_eq!(
         rebuilder.rebuild(&[alice], hasty).await,
-        Err(RebuildError::TimedOut)
+        Err(UnreadRebuildError::TimedOut)
     );
     assert_eq!(world.view(alice).await, UserView::Rebuilding);
 
@@ -179,7 +205,7 @@ async fn without_mysql_there_is_no_partial_map() {
         .rebuild(&[alice], Instant::now() + Duration::from_secs(2))
         .await;
     assert!(
-        matches!(outcome, Err(RebuildError::Transient(_))),
+        matches!(outcome, Err(UnreadRebuildError::Transient(_))),
         "{outcome:?}"
     );
     assert_eq!(world.view(alice).await, UserView::Rebuilding);
@@ -198,7 +224,7 @@ async fn without_marks_a_rebuild_waits_for_them() {
     let hasty = Instant::now() + Duration::from_millis(300);
     assert_eq!(
         rebuilder.rebuild(&[alice], hasty).await,
-        Err(RebuildError::TimedOut)
+        Err(UnreadRebuildError::TimedOut)
     );
 
     world.initialise_marks().await;

@@ -176,6 +176,35 @@ impl World {
         (counts(DeviceClass::Pc), counts(DeviceClass::Mobile))
     }
 
+    /// Redis lets every write wait at its door, for as long as a test may take.
+    pub async fn hold_writes(&self) {
+        let held: String = self
+            .redis
+            .command(&["CLIENT", "PAUSE", "60000", "WRITE"])
+            .await;
+        assert_eq!(held, "OK");
+    }
+
+    pub async fn release_writes(&self) {
+        let released: String = self.redis.command(&["CLIENT", "UNPAUSE"]).await;
+        assert_eq!(released, "OK");
+    }
+
+    /// Waits until a script stands at that door.
+    pub async fn write_is_held(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let clients: String = self.redis.command(&["CLIENT", "LIST"]).await;
+            let is_held =
+                |client: &str| client.contains(" flags=b") && client.contains(" cmd=evalsha");
+            if clients.lines().any(is_held) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "nobody writes: {clients}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Waits until a state has been begun.
     pub async fn begun(&self, uid: UserId) {
         let deadline = Instant::now() + PATIENCE;

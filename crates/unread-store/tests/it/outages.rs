@@ -78,3 +78,20 @@ async fn what_redis_refuses_is_transient_and_ends_the_connection() {
     assert!(matches!(refused, Err(UnreadError::Transient(_))));
     assert!(world.conn.has_failed());
 }
+
+#[tokio::test]
+async fn a_batch_that_is_refused_leaves_its_marks() {
+    let mut world = World::new().await;
+    world.load(ME, &[]).await;
+    // Marks may be written, and nobody's counts.
+    world
+        .redis::<String>("ACL SETUSER default resetkeys ~tidemark:mark:*")
+        .await;
+    let step = world.step(17, 0, 43);
+    let refused = world.batch(&[messages(ME, BOSS, 1)], &[step]).await;
+    assert!(matches!(refused, Err(UnreadError::Transient(_))));
+    world.redis::<String>("ACL SETUSER default ~*").await;
+    world.reconnect().await;
+    let marks = world.conn.read_marks().await.unwrap();
+    assert_eq!(marks.get(step.partition), Some(step.from));
+}

@@ -80,6 +80,30 @@ async fn a_read_says_whether_the_marks_have_reached_what_was_needed() {
     assert!(!reached(&[(partition(17), src(42)), (partition(0), src(0))]).await);
 }
 
+/// The other way round, a batch in between would be in the marks and not in the counts.
+#[tokio::test]
+async fn marks_are_read_before_the_counts() {
+    let world = World::new().await;
+    world.load(ME, &[]).await;
+    world
+        .redis::<String>("CONFIG SET slowlog-log-slower-than 0")
+        .await;
+    world.redis::<String>("SLOWLOG RESET").await;
+    let needed = [(partition(17), src(0))];
+    let read = world
+        .conn
+        .read_unread_after(user(ME), Pc, Expiry::Keep, &needed);
+    read.await.unwrap();
+    let log: Vec<(i64, i64, i64, Vec<String>, String, String)> =
+        world.redis("SLOWLOG GET -1").await;
+    let oldest_first = log.into_iter().rev().map(|(.., words, _, _)| words);
+    let commands = oldest_first.map(|words| words[0].to_uppercase());
+    let reads: Vec<String> = commands
+        .filter(|command| command == "HMGET" || command == "EVALSHA")
+        .collect();
+    assert_eq!(reads, ["HMGET", "HMGET", "EVALSHA"]);
+}
+
 #[tokio::test]
 async fn every_user_with_a_key_is_scanned() {
     let world = World::new().await;

@@ -150,3 +150,60 @@ async fn a_user_with_a_hundred_thousand_peers_is_rebuilt() {
     assert_eq!(raw.pc.unwrap().value, state.counts(Pc));
     assert_eq!(raw.mobile.unwrap().value, state.counts(Mobile));
 }
+
+#[tokio::test]
+async fn one_built_beside_takes_the_place_of_one_that_is_wrong() {
+    let mut world = World::new().await;
+    let wrong = world.begin(ME).await;
+    let rows = [(BOSS, "9,0,0"), (1003, "4,0,0")];
+    assert!(world.complete(&wrong, &rows).await);
+    let before = world.raw(ME).await.state.unwrap();
+
+    let beside = world
+        .conn
+        .begin_beside(&[user(ME)], LEASE_MS)
+        .await
+        .unwrap();
+    assert!(!world.apply(messages(ME, 1002, 1)).await);
+    let seen = complete(&[(BOSS, 9), (1002, 1), (1003, 4)]);
+    assert_eq!(world.unread(ME, Pc).await, seen);
+
+    assert!(world.complete(&beside[0], &[(BOSS, "5,2,5")]).await);
+    assert_eq!(
+        world.unread(ME, Pc).await,
+        complete(&[(BOSS, 3), (1002, 1)])
+    );
+    assert_eq!(world.unread(ME, Mobile).await, complete(&[(1002, 1)]));
+    let raw = world.raw(ME).await;
+    let state = raw.state.unwrap();
+    assert_eq!(state.expires_at_ms, before.expires_at_ms);
+    assert_eq!(raw.pc.unwrap().value, state.value.counts(Pc));
+    assert_eq!(raw.mobile.unwrap().value, state.value.counts(Mobile));
+    assert!(!world.complete(&beside[0], &[(BOSS, "5,0,0")]).await);
+}
+
+#[tokio::test]
+async fn nothing_is_built_beside_what_is_not_complete_or_has_gone() {
+    let world = World::new().await;
+    let none = world.conn.begin_beside(&[user(ME)], LEASE_MS).await;
+    assert!(none.unwrap().is_empty());
+    let rebuild = world.begin(ME).await;
+    let none = world.conn.begin_beside(&[user(ME)], LEASE_MS).await;
+    assert!(none.unwrap().is_empty());
+    assert!(world.complete(&rebuild, &[(BOSS, "1,0,0")]).await);
+
+    let first = world
+        .conn
+        .begin_beside(&[user(ME)], LEASE_MS)
+        .await
+        .unwrap();
+    let second = world
+        .conn
+        .begin_beside(&[user(ME)], LEASE_MS)
+        .await
+        .unwrap();
+    assert!(!world.complete(&first[0], &[(BOSS, "7,0,0")]).await);
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
+    assert!(world.complete(&second[0], &[(BOSS, "2,0,0")]).await);
+    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 2)]));
+}

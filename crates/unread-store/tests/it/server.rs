@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use redis::FromRedisValue;
 use tempfile::TempDir;
 
 /// A Redis server on a free port, with an append-only file as in production; it ends with the value.
@@ -33,6 +34,15 @@ impl RedisServer {
 
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Sends a command of a test's own, on a connection of its own.
+    pub async fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        let client = redis::Client::open(self.url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async(&mut connection).await.unwrap()
     }
 
     /// SIGKILL, as a crash would be.

@@ -88,14 +88,8 @@ impl World {
 
     /// Sends a command of one's own.
     pub async fn redis<T: FromRedisValue>(&self, command: &str) -> T {
-        let client = redis::Client::open(self.config.url.as_str()).unwrap();
-        let mut redis = client.get_multiplexed_async_connection().await.unwrap();
-        let mut words = command.split_whitespace();
-        let mut cmd = redis::cmd(words.next().unwrap());
-        for word in words {
-            cmd.arg(word);
-        }
-        cmd.query_async(&mut redis).await.unwrap()
+        let words: Vec<&str> = command.split_whitespace().collect();
+        self.server.command(&words).await
     }
 
     pub async fn batch(

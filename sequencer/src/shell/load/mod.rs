@@ -72,7 +72,8 @@ pub struct Loaded {
 pub struct Loader {
     partition: Partition,
     events: LogRange,
-    inbound: LogRange,
+    /// `None` where it is not compared with what was sequenced.
+    inbound: Option<LogRange>,
     candidates: VecDeque<SequencerSnapshot>,
     phase: Phase,
 }
@@ -113,6 +114,27 @@ impl Loader {
         partition: Partition,
         events: LogRange,
         inbound: LogRange,
+        snapshots: Vec<SequencerSnapshot>,
+    ) -> Result<Self, LoadError> {
+        Self::begin(partition, events, Some(inbound), snapshots)
+    }
+
+    /// Begins a fold of `chat.events` that does not ask whether `chat.inbound` is still what was sequenced.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_events(
+        partition: Partition,
+        events: LogRange,
+        snapshots: Vec<SequencerSnapshot>,
+    ) -> Result<Self, LoadError> {
+        Self::begin(partition, events, None, snapshots)
+    }
+
+    fn begin(
+        partition: Partition,
+        events: LogRange,
+        inbound: Option<LogRange>,
         snapshots: Vec<SequencerSnapshot>,
     ) -> Result<Self, LoadError> {
         let mut loader = Self {
@@ -256,21 +278,25 @@ impl Loader {
     /// PROTOCOL S13: what was sequenced must still be what `chat.inbound` holds.
     fn check_inbound(&mut self, fold: Fold) -> Result<(), LoadError> {
         let (partition, sequenced) = (self.partition, fold.last.mark.offset);
-        if self.inbound.end <= sequenced {
+        let Some(LogRange { start, end }) = self.inbound else {
+            self.phase = Phase::Done(fold);
+            return Ok(());
+        };
+        if end <= sequenced {
             return Err(LoadError::InboundWentBack {
                 partition,
-                end: self.inbound.end,
+                end,
                 sequenced,
             });
         }
-        if self.inbound.start > sequenced + 1 {
+        if start > sequenced + 1 {
             return Err(LoadError::InboundLost {
                 partition,
-                start: self.inbound.start,
+                start,
                 next: sequenced + 1,
             });
         }
-        let retained = sequenced >= self.inbound.start;
+        let retained = sequenced >= start;
         self.phase = if retained && fold.last.leader_epoch >= 0 {
             Phase::CheckInbound(fold)
         } else {

@@ -104,6 +104,24 @@ fn a_snapshot_and_the_rest_are_the_whole() {
 }
 
 #[test]
+fn a_fold_of_events_alone_does_not_ask_for_the_inbound_log() {
+    let log = log(9);
+    let mut loader = Loader::of_events(partition(), range(0, 9), vec![]).unwrap();
+    assert_eq!(loader.need(), Need::Events(0));
+    let encoded: Vec<_> = log.iter().map(|event| event.clone().encode()).collect();
+    let record = |offset: i64| EventRecord {
+        offset,
+        ts: log[offset as usize].ts,
+        value: &encoded[offset as usize],
+    };
+    loader.on_events((0..9).map(record)).unwrap();
+    assert_eq!(loader.need(), Need::Nothing);
+    assert_eq!(loader.finish().unwrap().last, log[8].src);
+    let beheaded = Loader::of_events(partition(), range(1, 9), vec![]).unwrap_err();
+    assert!(matches!(beheaded, LoadError::NoSnapshot { start: 1, .. }));
+}
+
+#[test]
 fn a_snapshot_that_the_log_does_not_agree_with_gives_way_to_the_next() {
     let log = log(9);
     let mut other = log.clone();

@@ -1,0 +1,109 @@
+//! Builds anew what projections keep.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use message_store::{MessageStore, MySqlConfig, Sink};
+use rebuild::{Progress, Rebuilt, Tools};
+use serde_json::json;
+
+use crate::{
+    args::{RebuildArgs, RebuildCommand},
+    handles::Handles,
+    output::grouped,
+    stages::per_second,
+};
+
+/// A rebuild holds locks on connections of their own.
+const FEWEST_CONNECTIONS: u32 = 24;
+
+pub(super) async fn run(
+    handles: &Handles,
+    command: &RebuildCommand,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let mut mysql: MySqlConfig = handles.source.section("mysql")?;
+    mysql.connections_per_server = mysql.connections_per_server.max(FEWEST_CONNECTIONS);
+    let store = MessageStore::connect(&mysql);
+    let tools = Tools::new(&handles.kafka()?, store, handles.unread()?)?;
+    let began = Instant::now();
+    let bar = bar()?;
+    let show = |progress| show(&bar, progress);
+    let tables = |sink, args: &RebuildArgs| rebuild::tables(&tools, sink, args.partition, &show);
+    let rebuilt = match command {
+        RebuildCommand::Unread(args) => rebuild::unread(&tools, args.partition, &show).await,
+        RebuildCommand::Reads(args) => tables(Sink::Reads, args).await,
+        RebuildCommand::Messages(args) => tables(Sink::Messages, args).await,
+        RebuildCommand::Contacts(args) => tables(Sink::Contacts, args).await,
+    };
+    let read = bar.position();
+    bar.finish_and_clear();
+    report(&rebuilt?, read, began.elapsed(), as_json);
+    Ok(())
+}
+
+/// Shown on a terminal only.
+fn bar() -> anyhow::Result<ProgressBar> {
+    let style =
+        ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} {per_sec} {eta}  {msg}")?;
+    let bar = ProgressBar::no_length().with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Ok(bar)
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    match progress {
+        Progress::Begun {
+            wanted,
+            left_over,
+            steps,
+        } => {
+            bar.set_length(steps);
+            if left_over.is_some() {
+                let said = format!("going on with a rebuild that broke off: {wanted} are left");
+                bar.suspend(|| eprintln!("{said}"));
+            }
+        }
+        Progress::Advanced(steps) => {
+            bar.inc(steps);
+            if bar.length().is_some_and(|length| bar.position() > length) {
+                bar.set_length(bar.position());
+            }
+        }
+        Progress::At(what) => bar.set_message(what),
+    }
+}
+
+fn report(rebuilt: &Rebuilt, read: u64, took: Duration, as_json: bool) {
+    let rate = per_second(usize::try_from(read).unwrap_or(usize::MAX), took);
+    let Rebuilt {
+        replaced,
+        compared,
+        held,
+        longest_hold,
+    } = rebuilt;
+    if as_json {
+        let report = json!({
+            "replaced": replaced,
+            "read": read,
+            "compared": compared,
+            "seconds": took.as_secs_f64(),
+            "per_second": rate,
+            "held_ms": held.as_millis(),
+            "longest_hold_ms": longest_hold.as_millis(),
+        });
+        println!("{report}");
+        return;
+    }
+    println!(
+        "{} replaced; {} read in {:.1} s, {} a second; {} compared with the log\n\
+         the live projection was held for {:.1} s in all, {:.1} s at most",
+        grouped(*replaced as u64),
+        grouped(read),
+        took.as_secs_f64(),
+        grouped(rate as u64),
+        grouped(*compared),
+        held.as_secs_f64(),
+        longest_hold.as_secs_f64()
+    );
+}

@@ -1,0 +1,37 @@
+//! The arguments of `tidemark key`.
+
+use std::path::PathBuf;
+
+use access::Scope;
+use clap::Subcommand;
+use schemas::TimestampMs;
+
+use crate::args::time;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key and print it, this once
+    New(NewKeyArgs),
+    /// List the keys of a file
+    List {
+        /// The file; that of auth.keys_file if absent
+        #[arg(long)]
+        file: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewKeyArgs {
+    /// Who holds it, for people
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) name: String,
+    /// What its holder may do: send:any, read:any, admin; may be repeated
+    #[arg(long, required = true)]
+    pub(crate) scope: Vec<Scope>,
+    /// From when on it is no longer taken (RFC 3339)
+    #[arg(long, value_parser = time)]
+    pub(crate) expires: Option<TimestampMs>,
+    /// Append the entry to this file, which is made if it is not there, instead of printing it
+    #[arg(long)]
+    pub(crate) file: Option<PathBuf>,
+}

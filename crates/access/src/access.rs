@@ -1,0 +1,199 @@
+//! What stands before a service with calls of its own.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    http::{HeaderMap, header},
+};
+use problem::Problem;
+use service_runtime::{BindError, ConfigError, Door, Shutdown, Supervisor};
+use time::OffsetDateTime;
+use tokio::time::{Instant, interval};
+
+use crate::{
+    caller::Caller,
+    config::AuthConfig,
+    guard,
+    limits::{Limits, Unit},
+    metrics,
+    refusal::Refusal,
+    verifier::Verifier,
+};
+
+/// Between two looks at the files of keys.
+const FILES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Tells who calls, and counts how much they do. One for all services of a process.
+#[derive(Clone, Debug)]
+pub struct Access(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// `None` where there is no authentication.
+    verifier: Option<Arc<Verifier>>,
+    allow_anyone: bool,
+    limits: Limits,
+}
+
+impl Access {
+    /// Reads the keys that `config` names, and starts the workers that keep them up to date.
+    ///
+    /// # Errors
+    /// As [`Verifier::open`].
+    pub fn start(config: &AuthConfig, supervisor: &Supervisor) -> Result<Self, ConfigError> {
+        metrics::describe();
+        let verifier = if config.is_configured() {
+            let verifier = Arc::new(Verifier::open(config)?);
+            let shutdown = supervisor.shutdown();
+            for (iss, fetcher) in verifier.fetchers(&shutdown) {
+                supervisor.spawn(format!("keys of {iss}"), async move {
+                    fetcher.await;
+                    Ok(())
+                });
+            }
+            supervisor.spawn(
+                "files of keys",
+                watch_files(Arc::clone(&verifier), shutdown),
+            );
+            Some(verifier)
+        } else {
+            None
+        };
+        Ok(Self(Arc::new(Inner {
+            verifier,
+            allow_anyone: config.allow_anyone,
+            limits: Limits::new(config.user_limits, config.max_callers),
+        })))
+    }
+
+    /// Who sent a request with these headers, if it may be let in now.
+    pub(crate) async fn admit(
+        &self,
+        headers: &HeaderMap,
+        now: OffsetDateTime,
+    ) -> Result<Caller, Refusal> {
+        let Some(verifier) = &self.0.verifier else {
+            return Ok(Caller::Anyone);
+        };
+        verifier.verify(bearer(headers)?, now).await
+    }
+
+    /// Counts one request.
+    ///
+    /// # Errors
+    /// 429, which says when to try again.
+    pub(crate) fn charge_request(&self, caller: &Caller) -> Result<(), Problem> {
+        self.charge(caller, Unit::Requests, "requests")
+    }
+
+    /// Counts one event that the caller sends.
+    ///
+    /// # Errors
+    /// 429, which says when to try again.
+    pub fn charge_event(&self, caller: &Caller) -> Result<(), Problem> {
+        self.charge(caller, Unit::Events, "events")
+    }
+
+    fn charge(&self, caller: &Caller, unit: Unit, of: &'static str) -> Result<(), Problem> {
+        let charged = self.0.limits.charge(caller, unit, Instant::now());
+        charged.map_err(|wait| {
+            metrics::limited(of);
+            // A whole second at least, and never too early.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            Problem::rate_limited(of, seconds.max(1))
+        })
+    }
+}
+
+/// Without authentication only this machine may reach the calls.
+impl Door for Access {
+    fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError> {
+        let is_loopback = addr.ip().is_loopback();
+        if self.0.verifier.is_some() {
+            return Ok(());
+        }
+        if is_loopback {
+            tracing::info!(%addr, "no authentication is configured: open to loopback only, and to anyone there");
+            return Ok(());
+        }
+        if self.0.allow_anyone {
+            tracing::warn!(
+                %addr,
+                "auth.allow_anyone: WHOEVER REACHES THIS ADDRESS MAY READ AND SEND EVERYTHING; publish the port on loopback only"
+            );
+            return Ok(());
+        }
+        Err(BindError::NotLoopback {
+            setting: setting.to_owned(),
+            addr,
+            remedy: "say in [auth] who may call (issuers, keys_file); a container whose port is published on loopback only may set \
+                auth.allow_anyone = true",
+        })
+    }
+
+    fn guard_metrics(&self, metrics: Router) -> Router {
+        guard::for_operators(self.clone(), metrics)
+    }
+}
+
+async fn watch_files(verifier: Arc<Verifier>, shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut ticks = interval(FILES_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shutdown.soft().cancelled() => return Ok(()),
+        }
+        let verifier = Arc::clone(&verifier);
+        tokio::task::spawn_blocking(move || verifier.refresh_files()).await?;
+    }
+}
+
+/// The one bearer token of a request.
+fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Err(Refusal::Missing),
+        (Some(value), None) => value.to_str().map_err(|_| Refusal::Scheme)?,
+        (Some(_), Some(_)) => return Err(Refusal::Scheme),
+    };
+    let (scheme, token) = value.split_once(' ').ok_or(Refusal::Scheme)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Refusal::Scheme);
+    }
+    match token.trim() {
+        "" => Err(Refusal::Scheme),
+        token => Ok(token),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn bearer_of(values: &[&'static str]) -> Result<String, Refusal> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::AUTHORIZATION, HeaderValue::from_static(value));
+        }
+        bearer(&headers).map(str::to_owned)
+    }
+
+    #[test]
+    fn one_bearer_token_is_taken_and_nothing_else() {
+        assert_eq!(bearer_of(&["Bearer abc"]), Ok("abc".to_owned()));
+        assert_eq!(bearer_of(&["bearer  abc "]), Ok("abc".to_owned()));
+        assert_eq!(bearer_of(&[]), Err(Refusal::Missing));
+        for values in [
+            &["Basic abc"][..],
+            &["abc"],
+            &["Bearer"],
+            &["Bearer "],
+            &["Bearer a", "Bearer b"],
+        ] {
+            assert_eq!(bearer_of(values), Err(Refusal::Scheme), "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Asks who calls before anything of a request but its headers is looked at.
+
+use std::time::Duration;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse as _, Response},
+};
+use futures::StreamExt as _;
+use time::OffsetDateTime;
+use tokio::time::{Instant, timeout_at};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{access::Access, caller::Caller, description, metrics};
+
+/// How much of a refused request is still read once it is answered, and how long. A client that is still writing would see its connection
+/// reset instead of the answer; a stranger is not listened to for longer.
+const DRAIN_BYTES: usize = 1024 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+impl Access {
+    /// Lets only callers who say who they are to `calls`, each with a [`Caller`] for its handler, and says so in the description.
+    pub fn guard<S: Clone + Send + Sync + 'static>(
+        &self,
+        calls: OpenApiRouter<S>,
+    ) -> OpenApiRouter<S> {
+        let mut calls = calls.route_layer(from_fn_with_state(self.clone(), let_in));
+        description::add_access(calls.get_openapi_mut());
+        calls
+    }
+}
+
+/// Lets only operators to `router`.
+pub(crate) fn for_operators(access: Access, router: Router) -> Router {
+    router
+        .route_layer(axum::middleware::from_fn(let_operators_in))
+        .route_layer(from_fn_with_state(access, let_in))
+}
+
+async fn let_in(State(access): State<Access>, mut request: Request, next: Next) -> Response {
+    let refused = match access
+        .admit(request.headers(), OffsetDateTime::now_utc())
+        .await
+    {
+        Ok(caller) => match access.charge_request(&caller) {
+            Ok(()) => {
+                request.extensions_mut().insert(caller);
+                return next.run(request).await;
+            }
+            Err(problem) => problem.into_response(),
+        },
+        Err(refusal) => {
+            metrics::refused(refusal);
+            tracing::debug!(reason = refusal.label(), "a request was not let in");
+            refusal.into_response()
+        }
+    };
+    tokio::spawn(drain(request.into_body()));
+    refused
+}
+
+async fn let_operators_in(caller: Caller, request: Request, next: Next) -> Response {
+    match caller.may_administer() {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn drain(body: Body) {
+    let deadline = Instant::now() + DRAIN_TIME;
+    let mut chunks = body.into_data_stream();
+    let mut seen = 0;
+    while let Ok(Some(Ok(chunk))) = timeout_at(deadline, chunks.next()).await {
+        seen += chunk.len();
+        if seen > DRAIN_BYTES {
+            return;
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! How much each caller may do, by the generic cell rate algorithm: of a caller it is only known from when on it would be as if it had
+//! never called.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use schemas::UserId;
+use tokio::time::Instant;
+
+use crate::{caller::Caller, config::LimitConfig};
+
+/// Between two looks for callers that can be forgotten, while the table is full.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What all callers did lately.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    users: LimitConfig,
+    max_callers: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    spent: HashMap<Subject, Spent>,
+    swept: Instant,
+}
+
+/// Whose limits they are. Never an address: many share one, and headers that name one can be made up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Subject {
+    User(UserId),
+    Service(String),
+}
+
+/// When everything will be as before, of either.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    requests: Instant,
+    events: Instant,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Requests,
+    Events,
+}
+
+/// So many in so long, and so many at once.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    per_s: u32,
+    burst: u32,
+}
+
+impl Limits {
+    pub(crate) fn new(users: LimitConfig, max_callers: usize) -> Self {
+        Self {
+            users,
+            max_callers,
+            table: Mutex::new(Table {
+                spent: HashMap::new(),
+                swept: Instant::now(),
+            }),
+        }
+    }
+
+    /// Counts one; where that is too much, nothing is counted, and the answer is how long to wait.
+    pub(crate) fn charge(&self, caller: &Caller, unit: Unit, now: Instant) -> Result<(), Duration> {
+        let (subject, limits) = match caller {
+            Caller::Anyone => return Ok(()),
+            Caller::User(uid) => (Subject::User(*uid), self.users),
+            Caller::Service(service) => match service.limits {
+                None => return Ok(()),
+                Some(limits) => (Subject::Service(service.id.clone()), limits),
+            },
+        };
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.make_space(&subject, self.max_callers, now)?;
+        let spent = table.spent.entry(subject).or_insert(Spent {
+            requests: now,
+            events: now,
+        });
+        match unit {
+            Unit::Requests => Rate::requests(limits).charge(&mut spent.requests, now),
+            Unit::Events => Rate::events(limits).charge(&mut spent.events, now),
+        }
+    }
+}
+
+impl Table {
+    /// Forgets callers that are as if they had never called, where the table is full; where it stays full, a new caller has to wait.
+    fn make_space(&mut self, subject: &Subject, max: usize, now: Instant) -> Result<(), Duration> {
+        if self.spent.len() < max || self.spent.contains_key(subject) {
+            return Ok(());
+        }
+        if now.duration_since(self.swept) >= SWEEP_INTERVAL {
+            self.spent
+                .retain(|_, spent| spent.requests.max(spent.events) > now);
+            self.swept = now;
+        }
+        if self.spent.len() < max {
+            Ok(())
+        } else {
+            Err(SWEEP_INTERVAL)
+        }
+    }
+}
+
+impl Rate {
+    fn requests(limits: LimitConfig) -> Self {
+        Self {
+            per_s: limits.requests_per_s,
+            burst: limits.requests_burst,
+        }
+    }
+
+    fn events(limits: LimitConfig) -> Self {
+        Self {
+            per_s: limits.events_per_s,
+            burst: limits.events_burst,
+        }
+    }
+
+    fn charge(self, spent: &mut Instant, now: Instant) -> Result<(), Duration> {
+        let each = Duration::from_secs(1) / self.per_s;
+        let then = (*spent).max(now) + each;
+        let latest = now + each * self.burst;
+        if then <= latest {
+            *spent = then;
+            return Ok(());
+        }
+        Err(then - latest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::caller::Service;
+
+    const RATE: LimitConfig = LimitConfig {
+        requests_per_s: 2,
+        requests_burst: 3,
+        events_per_s: 10,
+        events_burst: 5,
+    };
+
+    fn user(uid: i64) -> Caller {
+        Caller::User(uid.try_into().unwrap())
+    }
+
+    fn passed(limits: &Limits, caller: &Caller, unit: Unit, now: Instant) -> usize {
+        (0..100)
+            .take_while(|_| limits.charge(caller, unit, now).is_ok())
+            .count()
+    }
+
+    #[test]
+    fn a_burst_and_then_so_many_a_second_each_for_itself() {
+        let (limits, now) = (Limits::new(RATE, 100), Instant::now());
+        assert_eq!(passed(&limits, &user(1), Unit::Requests, now), 3);
+        assert_eq!(passed(&limits, &user(1), Unit::Events, now), 5);
+        assert_eq!(passed(&limits, &user(2), Unit::Requests, now), 3);
+        let wait = limits.charge(&user(1), Unit::Requests, now).unwrap_err();
+        assert_eq!(wait, Duration::from_millis(500));
+        let later = now + wait;
+        assert_eq!(passed(&limits, &user(1), Unit::Requests, later), 1);
+        let much_later = later + Duration::from_secs(60);
+        assert_eq!(passed(&limits, &user(1), Unit::Requests, much_later), 3);
+    }
+
+    #[test]
+    fn services_have_the_limits_of_their_entry_or_none() {
+        let service = |limits| {
+            Caller::Service(Arc::new(Service {
+                id: "a1".to_owned(),
+                name: "mailer".to_owned(),
+                scopes: [].into(),
+                limits,
+            }))
+        };
+        let (limits, now) = (Limits::new(RATE, 100), Instant::now());
+        assert_eq!(passed(&limits, &service(None), Unit::Requests, now), 100);
+        assert_eq!(
+            passed(&limits, &service(Some(RATE)), Unit::Requests, now),
+            3
+        );
+        assert_eq!(passed(&limits, &Caller::Anyone, Unit::Events, now), 100);
+    }
+
+    #[test]
+    fn the_table_stays_small_and_lets_new_callers_in_once_others_rest() {
+        let (limits, start) = (Limits::new(RATE, 10), Instant::now());
+        let len = || limits.table.lock().unwrap().spent.len();
+        for uid in 1..=10 {
+            assert!(limits.charge(&user(uid), Unit::Requests, start).is_ok());
+        }
+        assert!(limits.charge(&user(11), Unit::Requests, start).is_err());
+        assert!(limits.charge(&user(10), Unit::Requests, start).is_ok());
+        let later = start + Duration::from_secs(2);
+        assert!(limits.charge(&user(11), Unit::Requests, later).is_ok());
+        assert_eq!(len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_burst_and_rate_allow(
+            per_s in 1..50_u32,
+            burst in 1..50_u32,
+            pauses_ms in proptest::collection::vec(0..300_u64, 1..200),
+        ) {
+            let (rate, start) = (Rate { per_s, burst }, Instant::now());
+            let (mut spent, mut now, mut passed) = (start, start, 0);
+            for pause in pauses_ms {
+                now += Duration::from_millis(pause);
+                match rate.charge(&mut spent, now) {
+                    Ok(()) => passed += 1,
+                    // Whoever waits as long as it is told is let through.
+                    Err(wait) => prop_assert!(rate.charge(&mut spent.clone(), now + wait).is_ok()),
+                }
+            }
+            let allowed = f64::from(burst) + (now - start).as_secs_f64() * f64::from(per_s);
+            prop_assert!(f64::from(passed) <= allowed + 1e-6);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A JWKS behind a URL: cached, fetched again from time to time and when a token names a key that is not in it.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::StreamExt as _;
+use jsonwebtoken::DecodingKey;
+use reqwest::{Client, StatusCode, redirect::Policy};
+use service_runtime::Shutdown;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    config::{Algorithm, AuthConfig},
+    key_set::KeySet,
+    refusal::Refusal,
+    source_state::SourceState,
+};
+
+/// How long a fetch may take; a request with an unknown key waits for it.
+const FETCH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// More than this many bytes is no key set.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// The keys of one issuer.
+#[derive(Debug)]
+pub(crate) struct RemoteKeys {
+    url: String,
+    http: Client,
+    refresh: Duration,
+    retry: Duration,
+    current: Mutex<Current>,
+    /// When the last fetch began. Whoever fetches holds it, so there is one at a time.
+    fetched: tokio::sync::Mutex<Option<Instant>>,
+}
+
+#[derive(Debug)]
+struct Current {
+    /// `None` before the first fetch that succeeded.
+    keys: Option<KeySet>,
+    state: SourceState,
+}
+
+impl RemoteKeys {
+    /// Nothing is fetched yet; `iss` is the source's name in log and metrics.
+    pub(crate) fn new(iss: &str, url: &str, config: &AuthConfig) -> Result<Self, reqwest::Error> {
+        // Keys are what everything hangs on: they come from where the operator said, not from a proxy or another place.
+        let http = Client::builder()
+            .no_proxy()
+            .redirect(Policy::none())
+            .timeout(FETCH_PATIENCE)
+            .build()?;
+        Ok(Self {
+            url: url.to_owned(),
+            http,
+            refresh: config.jwks_refresh(),
+            retry: config.jwks_retry(),
+            current: Mutex::new(Current {
+                keys: None,
+                state: SourceState::new(iss),
+            }),
+            fetched: tokio::sync::Mutex::new(None),
+        })
+    }
+
+    /// The key of that name. One that is not known makes the set be fetched again, unless that was done just now.
+    pub(crate) async fn get(
+        self: &Arc<Self>,
+        kid: &str,
+        algorithm: Algorithm,
+    ) -> Result<DecodingKey, Refusal> {
+        if let Some(key) = self.known(kid, algorithm) {
+            return Ok(key);
+        }
+        let (keys, kid_there) = (Arc::clone(self), kid.to_owned());
+        // On a task of its own: a caller that goes away must not take the fetch with it.
+        let fetching = tokio::spawn(async move {
+            let mut fetched = keys.fetched.lock().await;
+            let is_due = fetched.is_none_or(|at| at.elapsed() >= keys.retry);
+            if is_due && keys.known(&kid_there, algorithm).is_none() {
+                *fetched = Some(Instant::now());
+                keys.fetch().await;
+            }
+        });
+        fetching.await.map_err(|_panicked| Refusal::KeysAway)?;
+        self.known(kid, algorithm).ok_or_else(|| self.absence())
+    }
+
+    /// Fetches the set at once and then whenever it is time.
+    pub(crate) async fn keep_fresh(&self, shutdown: Shutdown) {
+        loop {
+            tokio::select! {
+                () = self.fetch_now() => {}
+                () = shutdown.soft().cancelled() => return,
+            }
+            let pause = if self.lock().state.is_good() {
+                self.refresh
+            } else {
+                self.retry
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = shutdown.soft().cancelled() => return,
+            }
+        }
+    }
+
+    async fn fetch_now(&self) {
+        let mut fetched = self.fetched.lock().await;
+        *fetched = Some(Instant::now());
+        self.fetch().await;
+    }
+
+    fn known(&self, kid: &str, algorithm: Algorithm) -> Option<DecodingKey> {
+        self.lock().keys.as_ref()?.get(kid, algorithm)
+    }
+
+    /// A key that is not in the set as it is now does not exist; while the set cannot be fetched, nobody can tell.
+    fn absence(&self) -> Refusal {
+        let current = self.lock();
+        if current.keys.is_some() && current.state.is_good() {
+            Refusal::UnknownKey
+        } else {
+            Refusal::KeysAway
+        }
+    }
+
+    /// What leaves the set is gone with it; a set that cannot be had leaves the last one in place.
+    async fn fetch(&self) {
+        let fetched = self.download().await;
+        let parsed = fetched.and_then(|text| KeySet::parse(&text));
+        let mut current = self.lock();
+        match parsed {
+            Ok(keys) => {
+                current.keys = Some(keys);
+                current.state.good();
+            }
+            Err(problem) => current.state.bad(&problem),
+        }
+    }
+
+    async fn download(&self) -> Result<String, String> {
+        let failed =
+            |error: reqwest::Error| format!("cannot be fetched: {}", cause(&error.without_url()));
+        let response = self.http.get(&self.url).send().await.map_err(failed)?;
+        if response.status() != StatusCode::OK {
+            return Err(format!("was answered {}; must be 200", response.status()));
+        }
+        let mut text = Vec::new();
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            text.extend_from_slice(&chunk.map_err(failed)?);
+            if text.len() > MAX_BYTES {
+                return Err(format!(
+                    "has more than {MAX_BYTES} bytes; must be a key set"
+                ));
+            }
+        }
+        String::from_utf8(text).map_err(|_| "is not UTF-8; must be a JWKS".to_owned())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

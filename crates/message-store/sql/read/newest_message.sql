@@ -1,0 +1,1 @@
+SELECT ts FROM {table} ORDER BY id DESC LIMIT 1

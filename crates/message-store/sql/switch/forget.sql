@@ -1,0 +1,1 @@
+DELETE FROM {table} WHERE sink = '{built}' AND topic = '{topic}' AND partition_no IN ({partitions})

@@ -1,0 +1,173 @@
+//! Months that are dropped, and stay dropped: a row of such a month is not written again, whoever reads the log once more.
+
+use std::collections::BTreeMap;
+
+use schemas::{Partition, TimestampMs};
+use sqlx::Row as _;
+
+use super::{
+    Month, SchemaLock,
+    months::{TableMonths, months_of_tables},
+};
+use crate::{
+    MessageStore, Shard, StoreError, arguments::Arguments, datetime, names::Table, session::Session,
+};
+
+/// One month of one `chat_msg_<n>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonthSize {
+    /// How many rows, as the server guesses.
+    pub rows: i64,
+    /// How many bytes rows and indexes take.
+    pub bytes: i64,
+}
+
+/// The first month that is kept in a database; `None` where nothing was ever dropped.
+pub(crate) async fn kept_from(
+    store: &MessageStore,
+    shard: Shard,
+    session: &mut Session,
+) -> Result<Option<Month>, StoreError> {
+    let table = store.names().retention(shard);
+    let sql = include_str!("../../sql/read/kept_from.sql").replace("{table}", &table);
+    let rows = session.fetch_text(sql).await?;
+    let month = |row: &sqlx::mysql::MySqlRow| row.try_get::<String, _>("month")?.parse();
+    rows.first().map(month).transpose()
+}
+
+/// Every month of every `chat_msg_<n>`.
+pub(crate) async fn list_months(
+    store: &MessageStore,
+) -> Result<BTreeMap<Partition, BTreeMap<Month, MonthSize>>, StoreError> {
+    let mut all = BTreeMap::new();
+    for shard in store.layout().shards() {
+        let mut session = store.session(shard).await?;
+        let mut tables = months_of_tables(store, shard, &mut session).await?;
+        for n in store.layout().partitions_of(shard) {
+            if let Some(months) = tables.remove(&Table::ChatMsg.name(n)) {
+                all.insert(n, months);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The month of the newest message there is, `now`'s at most: one wrong clock, the machine's or the log's, ends no month by itself.
+/// `None` without messages.
+async fn present_month(
+    store: &MessageStore,
+    now: TimestampMs,
+) -> Result<Option<Month>, StoreError> {
+    let mut newest = None;
+    for shard in store.layout().shards() {
+        let mut session = store.session(shard).await?;
+        for n in store.layout().partitions_of(shard) {
+            let table = store.names().table(Table::ChatMsg, n);
+            let sql = include_str!("../../sql/read/newest_message.sql").replace("{table}", &table);
+            let rows = session.fetch(sql, Arguments::default().finish()?).await?;
+            if let Some(row) = rows.first() {
+                newest = newest.max(Some(datetime::from_column(row.try_get("ts")?)));
+            }
+        }
+    }
+    newest.map(|ts| Month::of(ts.min(now))).transpose()
+}
+
+/// Checks what [`drop_months`] would refuse.
+pub(crate) async fn expect_past(
+    store: &MessageStore,
+    before: Month,
+    now: TimestampMs,
+) -> Result<(), StoreError> {
+    match present_month(store, now).await? {
+        Some(present) if before <= present => Ok(()),
+        Some(present) => Err(StoreError::fatal(format!(
+            "{before} has not begun: {present}, the month of the newest message, is kept at least"
+        ))),
+        None => Err(StoreError::fatal(
+            "there are no messages, so no month is past",
+        )),
+    }
+}
+
+/// Drops the months before `before`; how many over all tables.
+pub(crate) async fn drop_months(
+    store: &MessageStore,
+    before: Month,
+    now: TimestampMs,
+) -> Result<usize, StoreError> {
+    expect_past(store, before, now).await?;
+    drop_before(store, before).await
+}
+
+/// Drops the months before the `kept` ones that precede that of the newest message; how many over all tables.
+pub(crate) async fn keep_months(
+    store: &MessageStore,
+    kept: u16,
+    now: TimestampMs,
+) -> Result<usize, StoreError> {
+    match present_month(store, now).await? {
+        Some(present) => drop_before(store, present.minus(kept)).await,
+        None => Ok(0),
+    }
+}
+
+async fn drop_before(store: &MessageStore, before: Month) -> Result<usize, StoreError> {
+    let mut dropped = 0;
+    for shard in store.layout().shards() {
+        let mut lock = SchemaLock::take(store, shard).await?;
+        dropped += drop_in(store, shard, before, &mut lock.session).await?;
+        lock.release().await?;
+    }
+    Ok(dropped)
+}
+
+async fn drop_in(
+    store: &MessageStore,
+    shard: Shard,
+    before: Month,
+    session: &mut Session,
+) -> Result<usize, StoreError> {
+    let tables = months_of_tables(store, shard, session).await?;
+    // Said first: a writer that finds no such month must not make it anew.
+    let keep = include_str!("../../sql/schema/keep_from.sql")
+        .replace("{table}", &store.names().retention(shard))
+        .replace("{month}", &before.to_string());
+    session.execute(keep).await?;
+    let mut dropped = 0;
+    for n in store.layout().partitions_of(shard) {
+        for name in [Table::ChatMsg.name(n), Table::ChatMsg.shadow(n)] {
+            let Some(months) = tables.get(&name) else {
+                continue;
+            };
+            let table = store.names().within(n, &name);
+            dropped += drop_of(&table, months, before, session).await?;
+        }
+    }
+    Ok(dropped)
+}
+
+async fn drop_of(
+    table: &str,
+    months: &TableMonths,
+    before: Month,
+    session: &mut Session,
+) -> Result<usize, StoreError> {
+    let old: Vec<String> = months.range(..before).map(|(m, _)| m.name()).collect();
+    if old.is_empty() {
+        return Ok(0);
+    }
+    if old.len() == months.len() {
+        return Err(StoreError::transient(format!(
+            "{table} has no month that is kept: the janitor of projector-mysql adds the present one"
+        )));
+    }
+    let names = old.join(", ");
+    let sql = format!("ALTER TABLE {table} DROP PARTITION {names}");
+    session
+        .execute(sql)
+        .await
+        .map_err(|error| error.of(table))?;
+    tracing::info!(table, months = names, "months dropped");
+    Ok(old.len())
+}

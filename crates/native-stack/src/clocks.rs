@@ -1,0 +1,133 @@
+//! Wall clocks that can be set, of every process of a throw-away stack. Monotonic clocks are left alone, as a clock that
+//! somebody sets leaves them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::StackError;
+use crate::managed::run;
+use crate::run_dir::{RunDir, write_with_parents};
+
+const LIBFAKETIME: &str = "faketime/libfaketimeMT.so.1";
+/// Debian has a directory of libraries for every architecture.
+const LIBRARY_ROOTS: [&str; 2] = ["/usr/lib", "/usr/local/lib"];
+const PLAIN: &str = include_str!("wall_clock.c");
+
+/// How a process comes by its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClockKind {
+    /// By libfaketime, which knows that threads wait until a wall clock's time.
+    Waits,
+    /// By a few functions of ours, for a program that never does and does not bear libfaketime: a virtual machine of Java
+    /// becomes ten times slower, and an allocator such as jemalloc asks for the time before that library can tell it.
+    Plain,
+}
+
+/// The clocks of a stack.
+#[derive(Debug, Clone)]
+pub(crate) struct Clocks {
+    libfaketime: Option<PathBuf>,
+    plain: PathBuf,
+    run_dir: RunDir,
+}
+
+impl Clocks {
+    /// Where libfaketime is, if it is installed (Debian: `apt-get install faketime`).
+    pub(crate) fn libfaketime() -> Option<PathBuf> {
+        let roots = LIBRARY_ROOTS.iter().flat_map(fs::read_dir);
+        let dirs = roots.flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        dirs.chain(LIBRARY_ROOTS.map(PathBuf::from))
+            .map(|dir| dir.join(LIBFAKETIME))
+            .find(|library| library.is_file())
+    }
+
+    pub(crate) fn new(run_dir: &RunDir) -> Result<Self, StackError> {
+        let plain = run_dir.clock_file("plain.so");
+        compile(&plain)?;
+        Ok(Self {
+            libfaketime: Self::libfaketime(),
+            plain,
+            run_dir: run_dir.clone(),
+        })
+    }
+
+    /// Gives a process that is to be started a clock of its own.
+    pub(crate) fn apply(
+        &self,
+        kind: ClockKind,
+        name: &str,
+        command: &mut Command,
+    ) -> Result<(), StackError> {
+        let (text, number) = self.files(name);
+        if !text.exists() {
+            self.set(name, 0)?;
+        }
+        match kind {
+            ClockKind::Plain => command
+                .env("LD_PRELOAD", &self.plain)
+                .env("WALL_CLOCK_OFFSET", number),
+            ClockKind::Waits => {
+                let library = self.libfaketime.as_ref();
+                command
+                    .env("LD_PRELOAD", library.ok_or(StackError::NoSettableClocks)?)
+                    .env("FAKETIME_TIMESTAMP_FILE", text)
+                    .env("FAKETIME_CACHE_DURATION", "1")
+                    .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            }
+        };
+        Ok(())
+    }
+
+    /// Sets the clock of a process so many seconds off; it notices within a second.
+    pub(crate) fn set(&self, name: &str, offset_s: i64) -> Result<(), StackError> {
+        let (text, number) = self.files(name);
+        // Renamed into place: a reader never finds half a number.
+        let written = text.with_extension("new");
+        write_with_parents(&written, &format!("{offset_s:+}\n"))?;
+        fs::rename(&written, &text)
+            // In place: the process has it mapped.
+            .and_then(|()| fs::write(&number, offset_s.to_ne_bytes()))
+            .map_err(StackError::io(format!("set the clock of {name}")))
+    }
+
+    /// What libfaketime reads, and what our own functions do.
+    fn files(&self, name: &str) -> (PathBuf, PathBuf) {
+        let file = |extension| self.run_dir.clock_file(&format!("{name}.{extension}"));
+        (file("text"), file("number"))
+    }
+}
+
+fn compile(library: &Path) -> Result<(), StackError> {
+    let source = library.with_extension("c");
+    write_with_parents(&source, PLAIN)?;
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-shared", "-fPIC", "-o"]);
+    run("compile a wall clock", compiler.arg(library).arg(source))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_the_time_that_was_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let clocks = Clocks::new(&RunDir::new(dir.path()).unwrap()).unwrap();
+        let waits = Clocks::libfaketime().map(|_| ClockKind::Waits);
+        for kind in waits.into_iter().chain([ClockKind::Plain]) {
+            clocks.set("date", -86_400).unwrap();
+            let mut date = Command::new("date");
+            clocks.apply(kind, "date", &mut date).unwrap();
+            let told = date.arg("+%s").output().unwrap();
+            let told: u64 = String::from_utf8(told.stdout)
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap();
+            let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+            assert!((now - 86_460..now - 86_340).contains(&told), "{kind:?}");
+        }
+    }
+}

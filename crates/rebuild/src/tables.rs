@@ -1,0 +1,134 @@
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use message_store::{Shadows, Shard, Sink};
+use projector_mysql::{Place, contacts_into, messages_into, reads_into};
+use schemas::Partition;
+use tokio::sync::{Mutex, RwLock};
+
+use crate::{
+    Progress, RebuildError, Rebuilt, Tools,
+    build::{Build, Company, Outcome},
+    plan::Plan,
+};
+
+/// How many databases are worked on at a time.
+const DATABASES_AT_ONCE: usize = 4;
+
+/// How much is written at a time: bytes of messages, rows of anything else.
+const MESSAGES_AT_ONCE: usize = 4 << 20;
+const ROWS_AT_ONCE: usize = 20_000;
+
+/// Builds the tables that `sink` writes anew from the log, beside the live ones, compares them with a fold of the log, and lets them
+/// take the live ones' place, one switch after the other. `only` is the number of the one table that is wanted.
+///
+/// It may be ended at any moment: the next run goes on from there.
+///
+/// # Errors
+/// [`RebuildError`].
+pub async fn tables(
+    tools: &Tools,
+    sink: Sink,
+    only: Option<Partition>,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<Rebuilt, RebuildError> {
+    // Before anything is touched: without a whole log there is nothing to be done.
+    tools.whole_log(&feeds(sink, only)).await?;
+    let plan = Plan::make(tools, sink, only).await?;
+    progress(Progress::Begun {
+        wanted: plan.tables(),
+        left_over: plan.left_over,
+        steps: to_read(tools, &plan).await?,
+    });
+    let company = Company {
+        locks: Mutex::new(plan.locks),
+        snapshots: RwLock::default(),
+    };
+    let mut databases: BTreeMap<Shard, Vec<Shadows>> = BTreeMap::new();
+    for shadows in plan.steps {
+        databases.entry(shadows.shard).or_default().push(shadows);
+    }
+    let rebuilt = stream::iter(databases.into_values())
+        .map(|steps| of_database(tools, steps, &company, progress))
+        .buffer_unordered(DATABASES_AT_ONCE)
+        .try_fold(Rebuilt::default(), async |sum, one| Ok(sum.and(&one)))
+        .await?;
+    if only.is_none() {
+        let Tools { store, topic, .. } = tools;
+        store.end_rebuild_of_all(sink, topic).await?;
+    }
+    Ok(rebuilt)
+}
+
+/// The partitions of the log that say what is in the wanted tables.
+fn feeds(sink: Sink, only: Option<Partition>) -> Vec<Partition> {
+    match (sink, only) {
+        (Sink::Messages | Sink::Reads, Some(only)) => vec![only],
+        _ => Partition::all().collect(),
+    }
+}
+
+async fn of_database(
+    tools: &Tools,
+    steps: Vec<Shadows>,
+    company: &Company,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<Rebuilt, RebuildError> {
+    // A reader reads one range at a time.
+    let tools = tools.with_reader_of_its_own()?;
+    let mut rebuilt = Rebuilt::default();
+    for shadows in steps {
+        let Outcome { compared, held } = switch(&tools, &shadows, company, progress).await?;
+        rebuilt.add(shadows.tables.len(), compared, held);
+    }
+    Ok(rebuilt)
+}
+
+async fn switch(
+    tools: &Tools,
+    shadows: &Shadows,
+    company: &Company,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<Outcome, RebuildError> {
+    let place = Place {
+        store: tools.store.shadow(shadows.sink),
+        shard: shadows.shard,
+        sink: shadows.sink,
+        topic: tools.topic.clone(),
+        tables: Some(shadows.tables.iter().copied().collect()),
+    };
+    match shadows.sink {
+        Sink::Messages => {
+            let (sink, most) = (messages_into(place), MESSAGES_AT_ONCE);
+            let build = Build::begin(tools, shadows, sink, most, progress).await?;
+            build.run(company).await
+        }
+        Sink::Reads => {
+            let (sink, most) = (reads_into(place), ROWS_AT_ONCE);
+            let build = Build::begin(tools, shadows, sink, most, progress).await?;
+            build.run(company).await
+        }
+        Sink::Contacts => {
+            let (sink, most) = (contacts_into(place), ROWS_AT_ONCE);
+            let build = Build::begin(tools, shadows, sink, most, progress).await?;
+            build.run(company).await
+        }
+    }
+}
+
+/// How many records lie between where the shadows are and the end of the log.
+async fn to_read(tools: &Tools, plan: &Plan) -> Result<u64, RebuildError> {
+    let ends = tools.whole_log(&plan.feeds()).await?;
+    let mut records = 0;
+    for shadows in &plan.steps {
+        let store = tools.store.shadow(shadows.sink);
+        let at = store
+            .read_resume(shadows.shard, shadows.sink, &tools.topic, &shadows.feeds)
+            .await?;
+        let left = at
+            .iter()
+            .map(|(partition, at)| ends[partition] - at.next_offset);
+        records += left.filter(|left| *left > 0).sum::<i64>();
+    }
+    Ok(records.cast_unsigned())
+}

@@ -1,0 +1,170 @@
+//! The counts of everybody in Redis.
+
+use std::time::{Duration, Instant};
+
+use audit::Proof;
+use message_store::{RebuildLock, Shard};
+use schemas::{Partition, UserId};
+use unread_rebuild::{RebuildConfig, Rebuilder, UnreadRebuildError};
+use unread_store::Connection;
+
+use crate::{Progress, RebuildError, Rebuilt, Tools};
+
+/// How many rows are looked at for users, and how many users' rows are in memory at a time.
+const PAGE: u32 = 2_000;
+const USERS_AT_ONCE: usize = 100;
+
+/// How long users may take that are begun at once; after that they stay as they were.
+const LEASE_MS: u64 = 60_000;
+
+/// How long Redis, MySQL or the contacts' projection may be away or behind.
+const PATIENCE: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Everybody of a table is done.
+const ALL: i64 = i64::MAX;
+
+/// Makes the keys of every user who has contacts anew, or only of those with uid mod 64 = `only`: from contact rows that a fold of the
+/// log has found right, each user at one moment.
+///
+/// It may be ended at any moment: the next run within the hour goes on from there.
+///
+/// # Errors
+/// [`RebuildError`].
+pub async fn unread(
+    tools: &Tools,
+    only: Option<Partition>,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<Rebuilt, RebuildError> {
+    let all: Vec<Partition> = Partition::all().collect();
+    let ends = tools.whole_log(&all).await?;
+    let first = tools.store.layout().shards().next();
+    let _lock = lock(tools, first).await?;
+    let config = RebuildConfig::default();
+    let Tools {
+        store,
+        reader,
+        unread,
+        topic,
+        ..
+    } = tools;
+    let mut users = Users {
+        tools,
+        redis: unread.connect().await?,
+        rebuilder: Rebuilder::new(store, reader, unread, topic, &config),
+        proof: Proof::new(tools.live_sources(), &all)?,
+        rebuilt: Rebuilt::default(),
+    };
+    let tables = only.map_or(all, |only| vec![only]);
+    users.begin(&tables, progress).await?;
+    progress(Progress::At("reading the log".to_owned()));
+    users.proof.fold_to(&ends).await?;
+    for n in tables {
+        progress(Progress::At(format!("users of contact_{n}")));
+        users.of_table(n).await?;
+        progress(Progress::Advanced(1));
+    }
+    users.redis.forget_rebuilt().await?;
+    Ok(users.rebuilt)
+}
+
+async fn lock(tools: &Tools, shard: Option<Shard>) -> Result<Option<RebuildLock>, RebuildError> {
+    let Some(shard) = shard else { return Ok(None) };
+    let lock = RebuildLock::take(&tools.store, shard, "unread").await?;
+    Ok(Some(lock.ok_or(RebuildError::Busy { what: "unread" })?))
+}
+
+struct Users<'a> {
+    tools: &'a Tools,
+    redis: Connection,
+    rebuilder: Rebuilder,
+    proof: Proof,
+    rebuilt: Rebuilt,
+}
+
+impl Users<'_> {
+    async fn begin(
+        &self,
+        tables: &[Partition],
+        progress: &(impl Fn(Progress) + Sync),
+    ) -> Result<(), RebuildError> {
+        let mut done = 0;
+        for n in tables {
+            done += usize::from(self.redis.rebuilt_up_to(*n).await? == Some(ALL));
+        }
+        progress(Progress::Begun {
+            wanted: tables.len() - done,
+            left_over: (done > 0).then_some(tables.len() - done),
+            steps: tables.len() as u64,
+        });
+        Ok(())
+    }
+
+    async fn of_table(&mut self, n: Partition) -> Result<(), RebuildError> {
+        let mut after = self.redis.rebuilt_up_to(n).await?.unwrap_or(0);
+        while after < ALL {
+            let uids = self.users_behind(n, after).await?;
+            after = uids.last().map_or(ALL, |uid| uid.get());
+            self.make_anew(n, uids).await?;
+            self.redis.note_rebuilt(n, after).await?;
+        }
+        Ok(())
+    }
+
+    /// The next users who have contacts, ascending; none after the last.
+    async fn users_behind(&self, n: Partition, uid: i64) -> Result<Vec<UserId>, RebuildError> {
+        let store = &self.tools.store;
+        let last_peer = UserId::try_from(i64::MAX).ok();
+        let after = UserId::try_from(uid).ok().zip(last_peer);
+        let mut snapshot = store.snapshot(store.layout().shard_of(n)).await?;
+        let rows = snapshot.scan_contacts(n, after, PAGE).await?;
+        let mut uids: Vec<UserId> = rows.iter().map(|row| row.contact.uid).collect();
+        uids.dedup();
+        Ok(uids)
+    }
+
+    /// Again for those who were dropped or taken over meanwhile, and as long as somebody is away.
+    async fn make_anew(&mut self, n: Partition, mut uids: Vec<UserId>) -> Result<(), RebuildError> {
+        let deadline = Instant::now() + PATIENCE;
+        while !uids.is_empty() {
+            match self.try_anew(n, &uids).await {
+                Ok(again) => uids = again,
+                Err(RebuildError::Unread(UnreadRebuildError::Transient(why)))
+                    if Instant::now() < deadline =>
+                {
+                    tracing::debug!(why, "trying again");
+                }
+                Err(error) => return Err(error),
+            }
+            if !uids.is_empty() {
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Who is to be made anew once more.
+    async fn try_anew(
+        &mut self,
+        n: Partition,
+        uids: &[UserId],
+    ) -> Result<Vec<UserId>, RebuildError> {
+        let mut anew = self.rebuilder.begin_anew(n, uids, LEASE_MS).await?;
+        self.proof.fold_to(anew.ends()).await?;
+        let mut again = Vec::new();
+        while let Some(users) = anew.next(USERS_AT_ONCE).await? {
+            let all: Vec<Partition> = Partition::all().collect();
+            let ends = self.tools.whole_log(&all).await?;
+            let check = self.proof.rows(&users.uids, &users.rows, &ends).await?;
+            if check.differences() > 0 {
+                return Err(RebuildError::Contacts(check));
+            }
+            let wanted = users.uids.len();
+            let left = anew.complete(users).await?;
+            self.rebuilt.replaced += wanted - left.len();
+            self.rebuilt.compared += check.compared;
+            again.extend(left);
+        }
+        Ok(again)
+    }
+}

@@ -1,0 +1,267 @@
+//! TLS for the listeners of a process.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+use tokio_rustls::TlsAcceptor;
+use tracing::{info, warn};
+
+/// How often the files are looked at: a certificate is renewed days before it ends.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Table `http.tls`: every listener of the process speaks TLS, and nothing else.
+#[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// PEM file with the certificate, and behind it those of the authorities in between.
+    #[garde(skip)]
+    pub cert_file: PathBuf,
+    /// PEM file with the certificate's key, not encrypted.
+    #[garde(skip)]
+    pub key_file: PathBuf,
+    /// How long a connection may take for its handshake.
+    #[garde(range(min = 100, max = 600_000))]
+    #[serde(default = "default_handshake_timeout_ms")]
+    pub handshake_timeout_ms: u64,
+}
+
+impl TlsConfig {
+    /// Reads the files, as a listener would.
+    ///
+    /// # Errors
+    /// A file that cannot be read or used.
+    pub fn check(&self) -> Result<(), TlsError> {
+        ServerTls::load(self).map(drop)
+    }
+}
+
+fn default_handshake_timeout_ms() -> u64 {
+    10_000
+}
+
+/// A certificate that cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file is not there or not readable.
+    #[error("{setting}: {} cannot be read: {reason}; must be a readable PEM file", path.display())]
+    Unreadable {
+        /// The setting that names the file.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{setting}: {} {problem}", path.display())]
+    Unusable {
+        /// The setting that names the file.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what is right.
+        problem: String,
+    },
+}
+
+/// Makes aws-lc-rs the provider of cryptography for whatever in this process does not name one. It can be called often.
+pub fn install_crypto_provider() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Somebody else's choice, such as a test's, stays.
+        let _ = aws_lc_rs::default_provider().install_default();
+    });
+}
+
+/// The certificate that listeners show. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ServerTls {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) handshake_timeout: Duration,
+    certificate: Arc<Certificate>,
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerTls {
+    /// Reads the files.
+    pub(crate) fn load(config: &TlsConfig) -> Result<Self, TlsError> {
+        install_crypto_provider();
+        let certificate = Arc::new(Certificate::load(config)?);
+        let mut server = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&certificate) as Arc<dyn ResolvesServerCert>);
+        server.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(server)),
+            handshake_timeout: Duration::from_millis(config.handshake_timeout_ms),
+            certificate,
+        })
+    }
+
+    /// Shows new connections what is in the files whenever that changes. What cannot be used is reported, and the last good
+    /// certificate stays.
+    pub(crate) async fn follow_files(&self) {
+        let mut complained = String::new();
+        loop {
+            sleep(LOOK_EVERY).await;
+            match self.certificate.reload() {
+                Ok(true) => info!("the certificate of http.tls.cert_file was read again"),
+                Ok(false) => complained.clear(),
+                Err(error) => {
+                    let words = error.to_string();
+                    if words != complained {
+                        warn!(%error, "the certificate is not renewed");
+                        complained = words;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Certificate {
+    files: Files,
+    shown: RwLock<Shown>,
+}
+
+#[derive(Debug)]
+struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+}
+
+/// What was read, and what became of it.
+#[derive(Debug)]
+struct Shown {
+    content: Content,
+    key: Arc<CertifiedKey>,
+}
+
+/// The bytes of both files. Comparing them is simpler than time stamps, and right for links that are switched.
+#[derive(PartialEq, Eq)]
+struct Content {
+    cert: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+impl Certificate {
+    fn load(config: &TlsConfig) -> Result<Self, TlsError> {
+        let files = Files {
+            cert: config.cert_file.clone(),
+            key: config.key_file.clone(),
+        };
+        let content = files.read()?;
+        let key = files.certified(&content)?;
+        let shown = RwLock::new(Shown { content, key });
+        Ok(Self { files, shown })
+    }
+
+    /// Whether something new is shown from now on.
+    fn reload(&self) -> Result<bool, TlsError> {
+        let content = self.files.read()?;
+        let is_known = {
+            let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+            shown.content == content
+        };
+        if is_known {
+            return Ok(false);
+        }
+        let key = self.files.certified(&content)?;
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown { content, key };
+        Ok(true)
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&shown.key))
+    }
+}
+
+const CERT_SETTING: &str = "http.tls.cert_file";
+const KEY_SETTING: &str = "http.tls.key_file";
+
+impl Files {
+    fn read(&self) -> Result<Content, TlsError> {
+        Ok(Content {
+            cert: read(CERT_SETTING, &self.cert)?,
+            key: read(KEY_SETTING, &self.key)?,
+        })
+    }
+
+    fn certified(&self, content: &Content) -> Result<Arc<CertifiedKey>, TlsError> {
+        let bad_cert = |problem: String| unusable(CERT_SETTING, &self.cert, problem);
+        let bad_key = |problem: String| unusable(KEY_SETTING, &self.key, problem);
+        let chain = CertificateDer::pem_slice_iter(&content.cert)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| bad_cert(format!("is no PEM file: {error}")))?;
+        if chain.is_empty() {
+            return Err(bad_cert("has no BEGIN CERTIFICATE in it".to_owned()));
+        }
+        if is_encrypted(&content.key) {
+            let right = "is encrypted; must be a key without a passphrase (openssl pkey -in … -out …), readable by this user only";
+            return Err(bad_key(right.to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(&content.key)
+            .map_err(|error| bad_key(format!("has no private key in PEM: {error}")))?;
+        CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
+            .map(Arc::new)
+            .map_err(|error| match error {
+                rustls::Error::InconsistentKeys(_) => bad_key(format!(
+                    "is not the key of the certificate in {}; must belong to it",
+                    self.cert.display()
+                )),
+                error => bad_key(format!("and {CERT_SETTING} cannot be used: {error}")),
+            })
+    }
+}
+
+fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|reason| TlsError::Unreadable {
+        setting,
+        path: path.to_owned(),
+        reason,
+    })
+}
+
+fn unusable(setting: &'static str, path: &Path, problem: String) -> TlsError {
+    TlsError::Unusable {
+        setting,
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+/// PKCS #8 says so in its label, older forms in a header.
+fn is_encrypted(pem: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(pem);
+    text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED")
+}

@@ -1,0 +1,216 @@
+//! Clients that are slow, large or many, over raw connections.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use reqwest::{Client, StatusCode};
+use service_runtime::HttpConfig;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::held;
+use crate::server::{PATIENCE, Server, rest_of};
+
+fn impatient() -> HttpConfig {
+    HttpConfig {
+        header_read_timeout_ms: 300,
+        ..HttpConfig::default()
+    }
+}
+
+fn hello() -> Router {
+    Router::new().route("/", get(async || "hello"))
+}
+
+#[tokio::test]
+async fn headers_that_do_not_come_in_time_end_the_connection() {
+    let server = Server::start(hello(), impatient()).await;
+    assert_eq!(server.tell(b"GET / HTTP/1.1\r\nhost:").await, "");
+}
+
+#[tokio::test]
+async fn headers_that_trickle_do_not_gain_time() {
+    let server = Server::start(hello(), impatient()).await;
+    let mut stream = TcpStream::connect(server.addr).await.unwrap();
+    let begun = Instant::now();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nx-slow: ")
+        .await
+        .unwrap();
+    while stream.write_all(b"x").await.is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "the connection stays open");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_closed() {
+    let server = Server::start(hello(), impatient()).await;
+    assert_eq!(server.tell(b"").await, "");
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_idle_is_closed() {
+    let server = Server::start(hello(), impatient()).await;
+    let answer = server.tell(b"GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"),
+        "{answer}"
+    );
+}
+
+/// Nobody reads this body: neither may it keep the connection.
+#[tokio::test]
+async fn a_body_that_nobody_reads_does_not_hold_a_connection() {
+    let server = Server::start(Router::new().route("/", post(async || "done")), impatient()).await;
+    let request = b"POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 1000000\r\n\r\nx";
+    let answer = server.tell(request).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
+async fn headers_above_the_limit_are_named() {
+    let server = Server::start(Router::new(), HttpConfig::default()).await;
+    let url = format!("http://{}/", server.addr);
+    let ask = async |bytes: usize| {
+        let value = "x".repeat(bytes);
+        let asked = Client::new().get(&url).header("x-long", value).send();
+        asked.await.unwrap()
+    };
+    assert_eq!(ask(30 * 1024).await.status(), StatusCode::NOT_FOUND);
+    let answer = ask(32 * 1024).await;
+    assert_eq!(answer.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let problem: serde_json::Value = answer.json().await.unwrap();
+    assert_eq!(problem["type"], "/problems/headers-too-large");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.ends_with("must be 32768 at most"), "{detail}");
+}
+
+#[tokio::test]
+async fn too_many_headers_are_counted() {
+    let server = Server::start(hello(), HttpConfig::default()).await;
+    let with = |count: usize| {
+        let headers: String = (0..count).map(|n| format!("x-{n}: 1\r\n")).collect();
+        format!("GET / HTTP/1.1\r\nconnection: close\r\n{headers}\r\n")
+    };
+    let answer = server.tell(with(99).as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for count in [100, 900] {
+        let answer = server.tell(with(count).as_bytes()).await;
+        let expected = format!(
+            "the request has {} headers; must have 100 at most",
+            count + 1
+        );
+        assert!(
+            answer.starts_with("HTTP/1.1 431") && answer.contains(&expected),
+            "{answer}"
+        );
+    }
+    // hyper's own words from here on, which are none.
+    let answer = server.tell(with(1_500).as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+}
+
+#[tokio::test]
+async fn headers_and_uris_may_not_be_endless() {
+    let server = Server::start(hello(), HttpConfig::default()).await;
+    let long = "x".repeat(1024 * 1024);
+    for request in [
+        format!("GET / HTTP/1.1\r\nx-long: {long}\r\n\r\n"),
+        format!("GET /{long} HTTP/1.1\r\n\r\n"),
+        format!("GET /?{long} HTTP/1.1\r\n\r\n"),
+        long.clone(),
+    ] {
+        let answer = server.tell(request.as_bytes()).await;
+        // What was not read resets the connection, which can take the answer with it.
+        let refused = ["HTTP/1.1 431", "HTTP/1.1 414", "HTTP/1.1 400"];
+        assert!(
+            answer.is_empty() || refused.iter().any(|status| answer.starts_with(status)),
+            "{answer}"
+        );
+    }
+    let uri = "x".repeat(40_000);
+    let answer = server
+        .tell(format!("GET /?{uri} HTTP/1.1\r\nconnection: close\r\n\r\n").as_bytes())
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 431") && answer.contains("must be 32768 at most"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_refused() {
+    let server = Server::start(hello(), HttpConfig::default()).await;
+    let strange: [&[u8]; 6] = [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a hello of TLS\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\nx: a\0b\r\n\r\n",
+        b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab",
+        b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\nab",
+    ];
+    for request in strange {
+        let answer = server.tell(request).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{request:?}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn who_sends_no_more_is_still_answered() {
+    let (router, mut arrived) = held();
+    let server = Server::start(router, HttpConfig::default()).await;
+    let mut stream = TcpStream::connect(server.addr).await.unwrap();
+    let request = b"GET /held HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    stream.shutdown().await.unwrap();
+    arrived.recv().await.unwrap().send(()).unwrap();
+    let answer = rest_of(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Two requests in one where proxies before us may see one: the length is not believed beside the chunks.
+#[tokio::test]
+async fn a_smuggled_request_is_not_answered() {
+    let server = Server::start(
+        Router::new().route("/", post(async |body: String| body)),
+        impatient(),
+    )
+    .await;
+    let request = b"POST / HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n";
+    let answer = server.tell(request).await;
+    assert!(!answer.contains("HTTP/1.1 404"), "{answer}");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_told_so() {
+    let http = HttpConfig {
+        max_connections: 1,
+        ..HttpConfig::default()
+    };
+    let server = Server::start(hello(), http).await;
+    let request = b"GET / HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
+    let first = TcpStream::connect(server.addr).await.unwrap();
+    let mut second = TcpStream::connect(server.addr).await.unwrap();
+    second.write_all(request).await.unwrap();
+    let answer = rest_of(&mut second).await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    for part in [
+        "application/problem+json",
+        "retry-after: 1",
+        "1 connections open",
+    ] {
+        assert!(answer.contains(part), "{part} is not in {answer}");
+    }
+    drop(first);
+    let served = async {
+        while !server.tell(request).await.starts_with("HTTP/1.1 200") {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, served)
+        .await
+        .expect("the slot is free again");
+}

@@ -1,0 +1,215 @@
+//! Who may read what: real tokens and service keys at the real doors.
+
+use access::{Scope, test_issuer::Parties};
+use problem::ProblemKind;
+use query_api::Config;
+use schemas::{
+    ClientMsgId, DeviceClass, InboundPosition, Partition, UserId,
+    command::{Command, ReadAck, SendMessage},
+};
+use tempfile::TempDir;
+
+use crate::{
+    chat::{Chat, fresh_user},
+    deployment::Deployment,
+    service::{Answer, Service},
+};
+
+/// A query API whose doors are closed, and who may pass them.
+struct Closed {
+    service: Service,
+    parties: Parties,
+    deployment: &'static Deployment,
+    _dir: TempDir,
+}
+
+impl Closed {
+    async fn start() -> Self {
+        Self::start_with(|_config| ()).await
+    }
+
+    async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        let (deployment, dir) = (Deployment::shared().await, tempfile::tempdir().unwrap());
+        let parties = Parties::new(dir.path());
+        let mut config = deployment.config.clone();
+        config.auth = parties.config();
+        change(&mut config);
+        Self {
+            service: Service::start(&config).await,
+            parties,
+            deployment,
+            _dir: dir,
+        }
+    }
+
+    async fn ask(&self, token: &str, path: &str) -> Answer {
+        self.service.get_as(token, path).await
+    }
+}
+
+/// What only `uid` may read.
+fn calls(uid: UserId, peer: UserId) -> [String; 3] {
+    [
+        format!("/v1/users/{uid}/unread?device=pc"),
+        format!("/v1/users/{uid}/conversations"),
+        format!("/v1/users/{uid}/conversations/{peer}/messages"),
+    ]
+}
+
+fn expect(answer: &Answer, kind: ProblemKind) {
+    assert_eq!(answer.body["type"], kind.uri(), "{}", answer.body);
+    assert_eq!(answer.status, kind.status().as_u16());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_reads_without_a_token_or_with_a_forged_one() {
+    let closed = Closed::start().await;
+    let (me, peer) = (fresh_user(), fresh_user());
+    let mut paths = calls(me, peer).to_vec();
+    paths.push("/v1/inbound/0/0".to_owned());
+    for path in &paths {
+        expect(
+            &closed.service.get(path).await,
+            ProblemKind::Unauthenticated,
+        );
+        for (reason, token) in closed.parties.forgeries(me) {
+            let refused = closed.ask(&token, path).await;
+            expect(&refused, ProblemKind::Unauthenticated);
+            assert!(
+                refused.detail().contains(reason),
+                "{reason}: {}",
+                refused.detail()
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_reads_what_is_theirs_only() {
+    let closed = Closed::start().await;
+    let mut chat = Chat::new();
+    chat.talk(3);
+    closed.deployment.write_messages(&chat.rows).await;
+    closed
+        .deployment
+        .write_contacts(&[chat.contact(0, 0)])
+        .await;
+    let mine = closed.parties.token(chat.me);
+    for path in calls(chat.me, chat.peer) {
+        assert_eq!(closed.ask(&mine, &path).await.status, 200, "{path}");
+        // The other side of the conversation reads it under its own name.
+        for other in [chat.peer, fresh_user()] {
+            let refused = closed.ask(&closed.parties.token(other), &path).await;
+            expect(&refused, ProblemKind::Forbidden);
+            assert_eq!(refused.body["errors"][0]["field"], "uid");
+            assert!(!refused.body.to_string().contains("message 0"));
+        }
+    }
+    let [.., theirs] = calls(chat.peer, chat.me);
+    let theirs = closed.ask(&closed.parties.token(chat.peer), &theirs).await;
+    assert_eq!(theirs.body["items"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_read_with_the_scope_for_it_until_their_keys_are_taken_away() {
+    let closed = Closed::start().await;
+    let reader = closed.parties.service(&[Scope::ReadAny]);
+    let sender = closed.parties.service(&[Scope::SendAny]);
+    let admin = closed.parties.service(&[Scope::Admin]);
+    let [_, list, _] = calls(fresh_user(), fresh_user());
+    let (service, parties) = (&closed.service, &closed.parties);
+    service
+        .until_as(&reader, &list, |answer| answer.status == 200)
+        .await;
+    assert_eq!(closed.ask(&admin, &list).await.status, 200);
+    let refused = closed.ask(&sender, &list).await;
+    expect(&refused, ProblemKind::Forbidden);
+    assert!(
+        refused.detail().contains("scope read:any"),
+        "{}",
+        refused.detail()
+    );
+    parties.revoke_services();
+    service
+        .until_as(&reader, &list, |answer| answer.status == 401)
+        .await;
+    expect(
+        &closed.ask(&admin, &list).await,
+        ProblemKind::Unauthenticated,
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_became_of_a_send_is_told_to_whom_it_concerns() {
+    let closed = Closed::start().await;
+    let (me, peer, stranger) = (fresh_user(), fresh_user(), fresh_user());
+    let send = SendMessage {
+        srcid: me,
+        destid: peer,
+        client_msg_id: ClientMsgId::try_from("a-1".to_owned()).unwrap(),
+        msg: "hello".to_owned(),
+    };
+    let read = ReadAck {
+        uid: me,
+        peer,
+        device: DeviceClass::Pc,
+        mid: None,
+    };
+    let partition = Partition::of(send.conversation());
+    let post = async |command| closed.deployment.post(partition, command).await;
+    let (sent, acked) = (
+        post(Command::Send(send)).await,
+        post(Command::ReadAck(read)).await,
+    );
+    let path = |at: InboundPosition| format!("/v1/inbound/{}/{}", at.partition, at.offset);
+    let nowhere = format!("/v1/inbound/{partition}/999999999");
+    let ask = async |uid: UserId, at: &str| closed.ask(&closed.parties.token(uid), at).await;
+    for uid in [me, peer] {
+        assert_eq!(ask(uid, &path(sent)).await.body["state"], "pending");
+    }
+    assert_eq!(ask(me, &path(acked)).await.body["state"], "pending");
+    for (uid, at) in [(stranger, sent), (stranger, acked), (peer, acked)] {
+        let hidden = ask(uid, &path(at)).await;
+        expect(&hidden, ProblemKind::NotFound);
+        // The words are those for a record that is not there at all.
+        let absent = ask(uid, &nowhere).await;
+        let of_place = |words: &str, place: &str| words.replace(place, "there");
+        assert_eq!(
+            of_place(hidden.detail(), &at.to_string()),
+            of_place(absent.detail(), &format!("{partition}:999999999")),
+        );
+    }
+}
+
+/// Calls that wait keep their places for long: few of them, well within a rate, would take all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_waits_for_what_never_comes_leaves_places_to_others() {
+    let closed = Closed::start_with(|config| {
+        config.query_api.max_requests = 3;
+        config.query_api.max_requests_of_user = 2;
+    })
+    .await;
+    let [waiting, other] = [fresh_user(), fresh_user()];
+    let [of_waiting, of_other] = [waiting, other].map(|uid| closed.parties.token(uid));
+    let list = |uid: UserId| format!("/v1/users/{uid}/conversations");
+    let never = format!("{}?after=0:9000000000&timeout_ms=30000", list(waiting));
+    // A call that is turned away, because the question whether it is so was there first, is on its way again.
+    let wait = || {
+        let is_over = |answer: &Answer| answer.status == 504;
+        closed.service.until_as(&of_waiting, &never, is_over)
+    };
+    let others_read = async {
+        let is_turned_away =
+            |answer: &Answer| answer.body["type"] == ProblemKind::TooManyRequests.uri();
+        let own = list(waiting);
+        let service = &closed.service;
+        let turned_away = service.until_as(&of_waiting, &own, is_turned_away).await;
+        assert_eq!(turned_away.retry_after.as_deref(), Some("1"));
+        let answer = closed.ask(&of_other, &list(other)).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    };
+    tokio::select! {
+        _ = async { tokio::join!(wait(), wait(), wait()) } => panic!("nothing was waited for"),
+        () = others_read => {}
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether an event answers a command, by what both carry.
+
+use crate::{
+    command::{Command, Control, ReadAck, SendMessage},
+    event::{Body, Message, ReadPosition, Rules},
+};
+
+impl Command {
+    /// What of this command an event of this content does not carry, by its name in the `.proto` file; `None` where it may be the answer.
+    /// A read position may be below what was asked for, never above (PROTOCOL S4).
+    #[must_use]
+    pub fn mismatch(&self, body: &Body) -> Option<&'static str> {
+        match (self, body) {
+            (Self::Send(send), Body::Message(message)) => of_send(send, message),
+            (Self::ReadAck(ack), Body::ReadPosition(position)) => of_ack(ack, position),
+            (Self::Control(control), Body::Control(rules)) => of_control(control, rules),
+            _ => Some("the kind"),
+        }
+    }
+}
+
+fn of_send(send: &SendMessage, message: &Message) -> Option<&'static str> {
+    first_unequal([
+        ("srcid", send.srcid == message.srcid),
+        ("destid", send.destid == message.destid),
+        ("client_msg_id", send.client_msg_id == message.client_msg_id),
+        ("msg", send.msg == message.msg),
+    ])
+}
+
+fn of_ack(ack: &ReadAck, position: &ReadPosition) -> Option<&'static str> {
+    first_unequal([
+        ("uid", ack.uid == position.uid),
+        ("peer", ack.peer == position.peer),
+        ("device", ack.device == position.device),
+        ("mid", ack.mid.is_none_or(|mid| position.mid <= mid)),
+    ])
+}
+
+fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
+    fn kept<T: PartialEq>(asked: Option<T>, got: T) -> bool {
+        asked.is_none_or(|asked| asked == got)
+    }
+    first_unequal([
+        (
+            "rule_version",
+            kept(control.rule_version, rules.rule_version),
+        ),
+        (
+            "dedup_window_ms",
+            kept(control.dedup_window_ms, rules.dedup_window_ms),
+        ),
+        (
+            "dedup_max_entries",
+            kept(control.dedup_max_entries, rules.dedup_max_entries),
+        ),
+        (
+            "max_msg_bytes",
+            kept(control.max_msg_bytes, rules.max_msg_bytes),
+        ),
+    ])
+}
+
+fn first_unequal<const N: usize>(pairs: [(&'static str, bool); N]) -> Option<&'static str> {
+    pairs
+        .into_iter()
+        .find(|(_, equal)| !equal)
+        .map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceClass, Mid};
+
+    fn mid(mid: i64) -> Mid {
+        mid.try_into().unwrap()
+    }
+
+    fn ack(mid: Option<Mid>) -> Command {
+        Command::ReadAck(ReadAck {
+            uid: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
+            device: DeviceClass::Pc,
+            mid,
+        })
+    }
+
+    fn position(device: DeviceClass) -> Body {
+        Body::ReadPosition(ReadPosition {
+            uid: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
+            device,
+            mid: mid(5),
+            n: None,
+        })
+    }
+
+    #[test]
+    fn a_position_is_at_or_below_what_was_asked_for() {
+        let found = position(DeviceClass::Pc);
+        for fits in [None, Some(mid(5)), Some(mid(9))] {
+            assert_eq!(ack(fits).mismatch(&found), None, "{fits:?}");
+        }
+        assert_eq!(ack(Some(mid(4))).mismatch(&found), Some("mid"));
+        let other = position(DeviceClass::Mobile);
+        assert_eq!(ack(None).mismatch(&other), Some("device"));
+        assert_eq!(ack(None).mismatch(&Body::Progress), Some("the kind"));
+    }
+
+    #[test]
+    fn rules_are_those_that_were_asked_for() {
+        let asking = |max_msg_bytes| {
+            Command::Control(Control {
+                max_msg_bytes,
+                ..Control::default()
+            })
+        };
+        let rules = Rules::VERSION_1;
+        let body = Body::Control(rules);
+        assert_eq!(asking(None).mismatch(&body), None);
+        let same = asking(Some(rules.max_msg_bytes));
+        assert_eq!(same.mismatch(&body), None);
+        let other = asking(Some(rules.max_msg_bytes + 1));
+        assert_eq!(other.mismatch(&body), Some("max_msg_bytes"));
+    }
+}

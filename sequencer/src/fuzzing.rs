@@ -1,0 +1,203 @@
+//! What the fuzz target in `fuzz/` runs, and `tests/fuzzed.rs` over what it found. No part of the API.
+
+use std::collections::BTreeMap;
+
+use schemas::{
+    ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
+    command::{Command, Control, ReadAck, SendMessage},
+    event::{Body, Event, Source, SrcMark},
+};
+
+use crate::core::{Decision, Inbound, Silent, State, snapshot, step};
+
+/// Pairs of one partition, 4: two conversations that share a user, and one to oneself.
+const PAIRS: [(i64, i64); 5] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2)];
+const PARTITION: i64 = 4;
+
+/// A log of inbound records, each a few bytes of the input, stepped from an empty state.
+///
+/// # Panics
+/// A rule of the protocol does not hold.
+pub fn log(mut data: &[u8]) {
+    let mut log = Log::default();
+    while let Some(record) = next_record(&mut data) {
+        if !log.take(&record) {
+            return;
+        }
+    }
+    log.survives_a_snapshot();
+}
+
+struct Record {
+    passed_ms: i64,
+    value: Vec<u8>,
+}
+
+/// What the sequencer knows, and what must hold of it.
+struct Log {
+    state: State,
+    ts: i64,
+    offset: i64,
+    last_mids: BTreeMap<ConversationId, i64>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            state: State::default(),
+            ts: 1_000_000,
+            offset: 0,
+            last_mids: BTreeMap::new(),
+        }
+    }
+}
+
+impl Log {
+    /// Whether the sequencer goes on behind the record.
+    fn take(&mut self, record: &Record) -> bool {
+        self.ts = (self.ts + record.passed_ms).max(0);
+        let decision = self.decide(&record.value);
+        assert_eq!(
+            decision,
+            self.decide(&record.value),
+            "a step depends on more than the state"
+        );
+        self.offset += 1;
+        match decision {
+            Decision::Emit(event) => self.emit(event, &record.value),
+            Decision::DeadLetter(refusal) => assert!(!refusal.detail.is_empty()),
+            Decision::Silent(_) => {}
+            Decision::Stop(_) => return false,
+        }
+        true
+    }
+
+    fn decide(&self, value: &[u8]) -> Decision {
+        let inbound = Inbound {
+            src: self.source(self.offset),
+            ts: TimestampMs(self.ts),
+            value,
+        };
+        step(&self.state, partition(), &inbound)
+    }
+
+    fn source(&self, offset: i64) -> Source {
+        Source {
+            mark: SrcMark { epoch: 0, offset },
+            leader_epoch: 7,
+        }
+    }
+
+    fn emit(&mut self, event: Event, value: &[u8]) {
+        assert!(event.ts >= self.state.clock(), "the log's clock goes back");
+        let ts = event.ts;
+        let read = Event::read(partition(), &event.clone().encode(), ts);
+        assert_eq!(read.as_ref(), Ok(&event), "readers see another event");
+        if let Body::Message(message) = &event.body {
+            let id = ConversationId::direct(message.srcid, message.destid);
+            let last = self.last_mids.entry(id).or_default();
+            *last += 1;
+            assert_eq!(message.mid.get(), *last, "mids are dense");
+        }
+        self.state.apply(&event);
+        let is_remembered = self.state.dedup_entries() > 0;
+        if matches!(event.body, Body::Message(_)) && is_remembered {
+            let again = self.decide(value);
+            assert!(
+                matches!(again, Decision::Silent(Silent::Repeat { .. })),
+                "a repeat is {again:?}"
+            );
+        }
+    }
+
+    fn survives_a_snapshot(&self) {
+        let src = self.source(self.offset);
+        let read = snapshot::read(&snapshot::write(&self.state, src)).expect("a snapshot is valid");
+        assert_eq!(
+            snapshot::write(&read, src),
+            snapshot::write(&self.state, src)
+        );
+    }
+}
+
+fn partition() -> Partition {
+    Partition::try_from(PARTITION).expect("a partition")
+}
+
+fn byte(data: &mut &[u8]) -> Option<u8> {
+    let (first, rest) = data.split_first()?;
+    *data = rest;
+    Some(*first)
+}
+
+fn bytes<'a>(data: &mut &'a [u8], count: u8) -> &'a [u8] {
+    let (taken, rest) = data.split_at(usize::from(count).min(data.len()));
+    *data = rest;
+    taken
+}
+
+fn number(data: &mut &[u8]) -> i64 {
+    let mut whole = [0; 8];
+    let taken = bytes(data, 8);
+    whole[..taken.len()].copy_from_slice(taken);
+    i64::from_le_bytes(whole)
+}
+
+fn next_record(data: &mut &[u8]) -> Option<Record> {
+    let kind = byte(data)?;
+    // Append times go forth and back.
+    let passed_ms = i64::from(byte(data)?.cast_signed()) * i64::from(byte(data)?);
+    let value = match kind % 8 {
+        0..=3 => send(data)?.encode(),
+        4..=5 => read_ack(data)?.encode(),
+        6 => control(data)?.encode(),
+        _ => {
+            let count = byte(data)?;
+            bytes(data, count).to_vec()
+        }
+    };
+    Some(Record { passed_ms, value })
+}
+
+fn pair(data: &mut &[u8]) -> Option<(UserId, UserId)> {
+    let (one, other) = PAIRS[usize::from(byte(data)?) % PAIRS.len()];
+    Some((one.try_into().ok()?, other.try_into().ok()?))
+}
+
+fn send(data: &mut &[u8]) -> Option<Command> {
+    let (srcid, destid) = pair(data)?;
+    let id = byte(data)? % 16;
+    let msg = byte(data)? % 4;
+    Some(Command::Send(SendMessage {
+        srcid,
+        destid,
+        client_msg_id: id.to_string().try_into().ok()?,
+        msg: "x".repeat(1 + usize::from(msg)),
+    }))
+}
+
+fn read_ack(data: &mut &[u8]) -> Option<Command> {
+    let (uid, peer) = pair(data)?;
+    let choice = byte(data)?;
+    Some(Command::ReadAck(ReadAck {
+        uid,
+        peer,
+        device: DeviceClass::ALL[usize::from(choice & 1)],
+        mid: match choice >> 1 {
+            0 => None,
+            1 => Mid::try_from(number(data)).ok(),
+            mid => Mid::try_from(i64::from(mid)).ok(),
+        },
+    }))
+}
+
+fn control(data: &mut &[u8]) -> Option<Command> {
+    let which = byte(data)?;
+    let mut given = |bit: u8| (which & bit != 0).then(|| number(data));
+    Some(Command::Control(Control {
+        rule_version: given(1).map(|version| (version & 3) as u32),
+        dedup_window_ms: given(2),
+        dedup_max_entries: given(4),
+        max_msg_bytes: given(8),
+    }))
+}

@@ -1,0 +1,76 @@
+//! What a broker that is down has of a partition, for tests in which a disk did not keep all of it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+
+/// Which topic and partition a directory is of, whatever becomes of its records.
+const IDENTITY: &str = "partition.metadata";
+
+/// The files in which the only broker keeps a partition.
+#[derive(Debug)]
+pub struct PartitionFiles {
+    directory: PathBuf,
+}
+
+impl PartitionFiles {
+    pub(crate) fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// A copy of them as they are; the broker may run.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn copy(&self) -> Result<TempDir> {
+        let copy = tempfile::tempdir()?;
+        copy_files(&self.directory, copy.path())?;
+        Ok(copy)
+    }
+
+    /// Takes the records away, and what the broker knows of them.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn empty(&self) -> Result<()> {
+        for path in files(&self.directory)? {
+            if !path.ends_with(IDENTITY) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a former state in the place of the present one.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn put_back(&self, copy: &TempDir) -> Result<()> {
+        self.empty()?;
+        copy_files(copy.path(), &self.directory)
+    }
+}
+
+/// Copies the files of a directory, and none of its directories.
+pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    for path in files(from)? {
+        let name = path.file_name().context("a file has no name")?;
+        fs::copy(&path, to.join(name))?;
+    }
+    Ok(())
+}
+
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}

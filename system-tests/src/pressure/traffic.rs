@@ -1,0 +1,162 @@
+//! Messages at a fixed rate, whether or not earlier ones are answered.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::Percentiles;
+use crate::{Client, new_users};
+
+/// Batches a second.
+const BATCHES: u64 = 20;
+const USERS: usize = 2_000;
+/// To how many others each of them writes.
+const PEERS: usize = 10;
+const TEXT: &str = "a text of about as many bytes as people write to each other, which is not that many; say a hundred";
+
+/// What the traffic is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Messages a second.
+    pub(super) rate: u64,
+    /// Of a hundred messages, how many are of one conversation.
+    pub(super) hot_percent: u32,
+}
+
+/// Running traffic.
+pub(super) struct Traffic {
+    stop: watch::Sender<bool>,
+    counts: Arc<Counts>,
+    batches: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Counts {
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    answered_ms: Mutex<Vec<f64>>,
+}
+
+/// What became of traffic since the last look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looked {
+    pub(super) accepted: u64,
+    /// Lines that were not accepted, and lines of requests without a whole answer.
+    pub(super) refused: u64,
+    /// From the time at which a request was due until its answer was there.
+    pub(super) answered: Percentiles,
+}
+
+impl Traffic {
+    pub(super) fn start(client: &Client, shape: Shape) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let counts = Arc::new(Counts::default());
+        let mut batches = JoinSet::new();
+        batches.spawn(post_all(
+            client.clone(),
+            shape,
+            Arc::clone(&counts),
+            stopped,
+        ));
+        Self {
+            stop,
+            counts,
+            batches,
+        }
+    }
+
+    /// What became of it since the last look.
+    pub(super) fn look(&self) -> Looked {
+        let mut answered_ms = self.counts.answered();
+        Looked {
+            accepted: self.counts.accepted.swap(0, Ordering::Relaxed),
+            refused: self.counts.refused.swap(0, Ordering::Relaxed),
+            answered: Percentiles::of(std::mem::take(&mut *answered_ms)),
+        }
+    }
+
+    /// Ends it, and waits for the answers that are missing.
+    pub(super) async fn end(mut self) -> Result<Looked> {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.batches.join_next().await {
+            ended?;
+        }
+        Ok(self.look())
+    }
+}
+
+impl Counts {
+    fn answered(&self) -> std::sync::MutexGuard<'_, Vec<f64>> {
+        self.answered_ms
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn post_all(
+    client: Client,
+    shape: Shape,
+    counts: Arc<Counts>,
+    stopped: watch::Receiver<bool>,
+) {
+    let users: Box<[i64; USERS]> = Box::new(new_users());
+    let mut rng = StdRng::seed_from_u64(users[0].cast_unsigned());
+    let mut tick = interval(Duration::from_secs(1) / BATCHES as u32);
+    // What is late is sent at once: the rate stays.
+    tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let (mut posts, mut number) = (JoinSet::new(), 0_u64);
+    while !*stopped.borrow() {
+        let due = tick.tick().await.into_std();
+        let lines = shape.rate / BATCHES;
+        let body: String = (0..lines)
+            .map(|_| {
+                number += 1;
+                message(&users[..], shape.hot_percent, number, &mut rng)
+            })
+            .collect();
+        posts.spawn(post(client.clone(), body, lines, due, Arc::clone(&counts)));
+        while posts.try_join_next().is_some() {}
+    }
+    while posts.join_next().await.is_some() {}
+}
+
+fn message(users: &[i64], hot_percent: u32, number: u64, rng: &mut StdRng) -> String {
+    let (from, to) = if rng.random_range(0..100) < hot_percent {
+        (users[0], users[1])
+    } else {
+        let from = rng.random_range(0..users.len());
+        let to = (from + rng.random_range(1..=PEERS)) % users.len();
+        (users[from], users[to])
+    };
+    let message = json!({ "message": {
+        "srcid": from.to_string(),
+        "destid": to.to_string(),
+        "client_msg_id": format!("{}-{number}", users[0]),
+        "msg": TEXT,
+    }});
+    format!("{message}\n")
+}
+
+async fn post(client: Client, body: String, lines: u64, due: Instant, counts: Arc<Counts>) {
+    let results = client.post_batch(body).await.unwrap_or_default();
+    let is_accepted = |result: &&Value| result["status"] == 202;
+    let accepted = results.iter().filter(is_accepted).count() as u64;
+    counts.accepted.fetch_add(accepted, Ordering::Relaxed);
+    counts
+        .refused
+        .fetch_add(lines - accepted.min(lines), Ordering::Relaxed);
+    counts.answered().push(due.elapsed().as_secs_f64() * 1e3);
+}

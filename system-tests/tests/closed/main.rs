@@ -1,0 +1,88 @@
+//! The whole pipeline on servers that are closed to strangers, with the rights of `docs/SECURITY.md` and no others.
+
+mod certificates;
+mod deployment;
+mod page;
+mod refusals;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use deployment::{Deployment, HUSH};
+use system_tests::{Device, SERVICES};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_deployment_works_and_turns_strangers_away() -> Result<()> {
+    let deployment = Deployment::start().await?;
+    let outcome = Box::pin(examine(&deployment)).await;
+    if outcome.is_err() {
+        deployment.print_logs();
+    }
+    outcome
+}
+
+async fn examine(deployment: &Deployment) -> Result<()> {
+    deployment
+        .run("operator", &["topics", "apply"])
+        .await?
+        .expect(0)?;
+    deployment
+        .run("schema", &["db", "apply"])
+        .await?
+        .expect(0)?;
+    deployment.start_services().await?;
+    a_message_goes_through(deployment).await?;
+    Box::pin(refusals::all(deployment)).await?;
+    nothing_tells_a_secret(deployment).await
+}
+
+async fn a_message_goes_through(deployment: &Deployment) -> Result<()> {
+    let client = &deployment.client;
+    let (me, boss) = (1000, 1001);
+    for n in 1..=3 {
+        client
+            .send(boss, me, &format!("closed-{n}"), "Call me.")
+            .await?;
+    }
+    let read = client.ack(me, boss, Device::Mobile, 2).await?;
+    let unread = client.unread(me, Device::Pc, &[read]).await?;
+    ensure!(unread == BTreeMap::from([(boss, 3)]), "{unread:?}");
+    let unread = client.unread(me, Device::Mobile, &[read]).await?;
+    ensure!(unread == BTreeMap::from([(boss, 1)]), "{unread:?}");
+    let items = client.history(me, boss, &[read]).await?;
+    ensure!(items.len() == 3, "{items:?}");
+    let fate = client.fate(read).await?;
+    ensure!(fate["state"] == "read_position_moved", "{fate}");
+
+    deployment
+        .run("auditor", &["audit", "--wait-s", "60"])
+        .await?
+        .expect(0)?;
+    deployment
+        .run("auditor", &["tail", "--from", "earliest", "--no-follow"])
+        .await?
+        .expect(0)?;
+    let sent = ["send", "1001", "1000", "Over TLS, from the command line"];
+    deployment.run("nobody", &sent).await?.expect(0)?;
+    Ok(())
+}
+
+/// Every password has [`HUSH`] in it.
+async fn nothing_tells_a_secret(deployment: &Deployment) -> Result<()> {
+    for service in SERVICES {
+        let shown = deployment
+            .run(service, &["config", "print"])
+            .await?
+            .expect(0)?;
+        ensure!(shown.stdout.contains("[redacted]"), "{}", shown.stdout);
+        ensure!(!shown.stdout.contains(HUSH), "{}", shown.stdout);
+    }
+    for (name, log) in deployment.logs()? {
+        ensure!(!log.contains(HUSH), "the log of {name} has a password");
+        ensure!(
+            !log.contains("lacks an ACL"),
+            "{name} wants more than docs/SECURITY.md grants: {log}"
+        );
+    }
+    Ok(())
+}

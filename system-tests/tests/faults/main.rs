@@ -1,0 +1,20 @@
+//! One fault a file, or one loss; each test has servers of its own. See the crate's README.
+
+mod broker_fenced;
+mod brokers_of_three;
+mod epoch_raised;
+mod events_deleted;
+mod events_went_back;
+mod history;
+mod kafka_away;
+mod killed_services;
+mod mariadb_away;
+mod mariadb_of_two;
+mod months;
+mod others_lose;
+mod poison;
+mod rebuild;
+mod records_lost;
+mod redis_flushed;
+mod sql;
+mod two_instances;
