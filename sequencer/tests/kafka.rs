@@ -10,8 +10,8 @@ use std::{
 };
 
 use event_log::{
-    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
-    RisingMarks,
+    AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
+    RisingMarks, TestTopics,
 };
 use native_stack::TestServers;
 use schemas::{
@@ -70,16 +70,13 @@ struct World {
     kafka: KafkaConfig,
     producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
     reader: Arc<LogReader>,
+    _topics: TestTopics,
 }
 
 impl World {
     async fn new() -> Self {
-        let kafka = KafkaConfig {
-            brokers: TestServers::shared().kafka_brokers.clone(),
-            prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
-            ..KafkaConfig::default()
-        };
-        Admin::new(&kafka).unwrap().apply().await.unwrap();
+        let topics = TestTopics::create(&TestServers::shared().kafka_brokers).await;
+        let kafka = topics.config().clone();
         let settings = ProducerSettings {
             linger_ms: 0,
             message_timeout_ms: 30_000,
@@ -94,6 +91,7 @@ impl World {
             kafka,
             producer,
             reader,
+            _topics: topics,
         }
     }
 

@@ -199,6 +199,21 @@ impl Admin {
         Ok(())
     }
 
+    #[cfg(feature = "test-topics")]
+    pub(crate) async fn delete_topics(&self, names: &[String]) -> Result<(), KafkaFault> {
+        let fault = |e| KafkaFault::new(format!("deleting {}", names.join(", ")), e);
+        let topics: Vec<_> = names.iter().map(String::as_str).collect();
+        let answers = self
+            .client
+            .delete_topics(&topics, &options())
+            .await
+            .map_err(fault)?;
+        for answer in answers {
+            answer.map_err(|(_, code)| fault(KafkaError::AdminOp(code)))?;
+        }
+        Ok(())
+    }
+
     /// How many partitions with a leader the topic has; 0 where it is not there.
     fn partitions(&self, name: &str) -> Result<usize, KafkaFault> {
         let metadata = self

@@ -15,6 +15,8 @@ mod reader;
 mod record;
 mod scan;
 mod sequenced;
+#[cfg(feature = "test-topics")]
+mod test_topics;
 mod unpolled;
 
 pub use admin::{Admin, TopicDifference};
@@ -33,6 +35,8 @@ pub use reader::{Bounds, LogReader};
 pub use record::Record;
 pub use scan::Scanned;
 pub use sequenced::Newest;
+#[cfg(feature = "test-topics")]
+pub use test_topics::TestTopics;
 
 /// Kafka could not be reached or would not do what was asked.
 #[derive(Debug, thiserror::Error)]

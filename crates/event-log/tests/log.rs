@@ -11,7 +11,8 @@ use std::{
 
 use event_log::{
     Admin, AppendRecord, DeliveryFailure, FetchError, Fetched, Fetcher, GroupEvent, GroupMember,
-    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, Scanned, TopicDifference,
+    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, Scanned, TestTopics,
+    TopicDifference,
 };
 use native_stack::TestServers;
 use schemas::{Partition, TimestampMs, topics::Topic};
@@ -20,14 +21,8 @@ use tokio::sync::oneshot;
 type Fate = Result<i64, DeliveryFailure>;
 
 /// A deployment of its own on the shared broker.
-async fn deployment() -> KafkaConfig {
-    let config = KafkaConfig {
-        brokers: TestServers::shared().kafka_brokers.clone(),
-        prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
-        ..KafkaConfig::default()
-    };
-    Admin::new(&config).unwrap().apply().await.unwrap();
-    config
+async fn deployment() -> TestTopics {
+    TestTopics::create(&TestServers::shared().kafka_brokers).await
 }
 
 fn partition(n: i64) -> Partition {
@@ -88,7 +83,8 @@ fn poll_until(fetcher: &mut Fetcher, mut take: impl FnMut(Result<Fetched, FetchE
 
 #[tokio::test(flavor = "multi_thread")]
 async fn topics_are_applied_once_and_differences_are_named() {
-    let config = deployment().await;
+    let topics = deployment().await;
+    let config = topics.config().clone();
     let admin = Admin::new(&config).unwrap();
     assert_eq!(admin.diff().await.unwrap(), []);
     assert_eq!(admin.apply().await.unwrap(), []);
@@ -107,7 +103,8 @@ async fn topics_are_applied_once_and_differences_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_appended_is_read_back_whole() {
-    let config = deployment().await;
+    let topics = deployment().await;
+    let config = topics.config().clone();
     let topic = config.topic(Topic::Events);
     let producer = producer(&config);
     for (offset, text) in ["one", "two", "three"].into_iter().enumerate() {
@@ -169,7 +166,8 @@ async fn what_is_appended_is_read_back_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log() {
-    let config = deployment().await;
+    let topics = deployment().await;
+    let config = topics.config().clone();
     let topic = config.topic(Topic::Events);
     let producer = producer(&config);
     for text in ["a", "b", "c"] {
@@ -232,7 +230,8 @@ fn read_to(fetcher: &mut Fetcher, of: Partition, end: i64) -> Vec<i64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_position_that_comes_onto_the_log_is_read_on_from() {
-    let config = deployment().await;
+    let topics = deployment().await;
+    let config = topics.config().clone();
     let topic = config.topic(Topic::Events);
     let producer = producer(&config);
     append(&producer, &topic, partition(1), "a", 1)
@@ -275,7 +274,8 @@ async fn a_position_that_comes_onto_the_log_is_read_on_from() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_that_was_paused_is_read_after_a_new_start() {
-    let config = deployment().await;
+    let topics = deployment().await;
+    let config = topics.config().clone();
     let topic = config.topic(Topic::Events);
     let producer = producer(&config);
     for text in ["a", "b"] {
@@ -298,7 +298,8 @@ async fn a_partition_that_was_paused_is_read_after_a_new_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_tells_what_was_removed_and_passes_over_it_only_where_asked_to() {
-    let config = deployment().await;
+    let topics = deployment().await;
+    let config = topics.config().clone();
     let topic = config.topic(Topic::Events);
     let producer = producer(&config);
     for text in ["a", "b", "c", "d"] {
@@ -347,7 +348,8 @@ async fn a_scan_tells_what_was_removed_and_passes_over_it_only_where_asked_to() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_shares_the_partitions_and_a_revoke_waits_for_the_release() {
-    let config = deployment().await;
+    let topics = deployment().await;
+    let config = topics.config().clone();
     let (_first, mut events) = GroupMember::join(&config, "g", Topic::Events).unwrap();
     let Some(GroupEvent::Assigned(all)) = events.recv().await else {
         panic!("an assignment")

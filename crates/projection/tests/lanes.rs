@@ -9,8 +9,8 @@ use std::{
 };
 
 use event_log::{
-    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, NextOffset,
-    ProducerSettings,
+    AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, NextOffset,
+    ProducerSettings, TestTopics,
 };
 use native_stack::TestServers;
 use projection::{Coverage, Position, Settings, Sink, SinkError, Slice, Status};
@@ -101,16 +101,13 @@ impl Sink for MemorySink {
 struct World {
     kafka: KafkaConfig,
     producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    _topics: TestTopics,
 }
 
 impl World {
     async fn new() -> Self {
-        let kafka = KafkaConfig {
-            brokers: TestServers::shared().kafka_brokers.clone(),
-            prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
-            ..KafkaConfig::default()
-        };
-        Admin::new(&kafka).unwrap().apply().await.unwrap();
+        let topics = TestTopics::create(&TestServers::shared().kafka_brokers).await;
+        let kafka = topics.config().clone();
         let settings = ProducerSettings {
             linger_ms: 0,
             message_timeout_ms: 30_000,
@@ -119,7 +116,11 @@ impl World {
             gapless: false,
         };
         let producer = LogProducer::new(&kafka, &settings).unwrap();
-        Self { kafka, producer }
+        Self {
+            kafka,
+            producer,
+            _topics: topics,
+        }
     }
 
     async fn append(&self, value: &[u8]) -> i64 {

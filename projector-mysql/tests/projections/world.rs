@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{Admin, KafkaConfig, LogReader};
+use event_log::{LogReader, TestTopics};
 use message_store::{MessageStore, MySqlConfig, Shard, Sink};
 use native_stack::{Endpoints, TestServers};
 use projector_mysql::{Config, ProjectorMySqlConfig};
@@ -24,6 +24,7 @@ pub struct World {
     pub config: Config,
     pub store: MessageStore,
     pub log: Log,
+    _topics: TestTopics,
 }
 
 impl World {
@@ -45,11 +46,8 @@ impl World {
     /// On servers of the test's own; `second_mysql` holds the upper half of the databases.
     pub async fn on(endpoints: &Endpoints, second_mysql: Option<&str>) -> Self {
         let name = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
-        let kafka = KafkaConfig {
-            brokers: endpoints.kafka_brokers.clone(),
-            prefix: format!("t{name}."),
-            ..KafkaConfig::default()
-        };
+        let topics = TestTopics::create(&endpoints.kafka_brokers).await;
+        let kafka = topics.config().clone();
         let urls = [Some(endpoints.mysql_url.as_str()), second_mysql];
         let mysql = MySqlConfig {
             servers: urls
@@ -62,7 +60,6 @@ impl World {
             connect_timeout_ms: 500,
             ..MySqlConfig::default()
         };
-        Admin::new(&kafka).unwrap().apply().await.unwrap();
         let store = MessageStore::connect(&mysql);
         store.apply_schema(TimestampMs(EPOCH_MS)).await.unwrap();
         let projector_mysql = ProjectorMySqlConfig {
@@ -79,6 +76,7 @@ impl World {
                 mysql,
             },
             store,
+            _topics: topics,
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use event_log::{Admin, KafkaConfig, LogReader};
+use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{MessageStore, MySqlConfig};
 use native_stack::TestServers;
 use projector_unread::ProjectorUnreadConfig;
@@ -42,6 +42,7 @@ pub struct World {
     reader: SharedConnection,
     rebuilder: Rebuilder,
     _contacts: Service,
+    _topics: TestTopics,
 }
 
 /// A running service; it stops with the value.
@@ -57,12 +58,8 @@ impl World {
         let servers = tokio::task::spawn_blocking(TestServers::shared)
             .await
             .unwrap();
-        let kafka = KafkaConfig {
-            brokers: servers.kafka_brokers.clone(),
-            prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
-            ..KafkaConfig::default()
-        };
-        Admin::new(&kafka).unwrap().apply().await.unwrap();
+        let topics = TestTopics::create(&servers.kafka_brokers).await;
+        let kafka = topics.config().clone();
         let redis = tokio::task::spawn_blocking(RedisServer::start)
             .await
             .unwrap();
@@ -89,6 +86,7 @@ impl World {
             kafka,
             redis_config,
             mysql,
+            _topics: topics,
         }
     }
 

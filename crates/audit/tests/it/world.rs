@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use audit::{Area, AuditError, Kind, Options, Report, Scope, Sources};
-use event_log::{Admin, KafkaConfig, LogReader};
+use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
     ContactDelta, LastMessage, MessageRow, MessageStore, MySqlConfig, ReadMids, ReadRow, ReadUpTo,
     Resume, ResumeMove, Shard, Sink,
@@ -30,17 +30,15 @@ pub struct World {
     projected: usize,
     positions: BTreeMap<(Shard, Sink, Partition), Resume>,
     redis: Connection,
+    _topics: TestTopics,
 }
 
 impl World {
     pub async fn new() -> Self {
         let servers = TestServers::shared();
         let name = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
-        let kafka = KafkaConfig {
-            brokers: servers.kafka_brokers.clone(),
-            prefix: format!("t{name}."),
-            ..KafkaConfig::default()
-        };
+        let topics = TestTopics::create(&servers.kafka_brokers).await;
+        let kafka = topics.config().clone();
         let mysql = MySqlConfig {
             servers: vec![servers.mysql_url.parse().unwrap()],
             databases: 2,
@@ -52,7 +50,6 @@ impl World {
             key_prefix: format!("t{name}-"),
             ..RedisConfig::default()
         };
-        Admin::new(&kafka).unwrap().apply().await.unwrap();
         let messages = MessageStore::connect(&mysql);
         messages.apply_schema(now()).await.unwrap();
         let unread = Node::new(&redis).unwrap();
@@ -75,6 +72,7 @@ impl World {
             projected: 0,
             positions: BTreeMap::new(),
             redis: connection,
+            _topics: topics,
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use event_log::{
-    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
+    AppendRecord, DeliveryFailure, LogProducer, LogReader, ProducerSettings, TestTopics,
 };
 use message_store::{
     ContactDelta, MessageStore, MySqlConfig, ReadUpTo, Resume, ResumeMove, Shard, Sink,
@@ -40,6 +40,7 @@ pub struct World {
     pub topic: String,
     pub log: Arc<LogReader>,
     producer: LogProducer<oneshot::Sender<Fate>>,
+    _topics: TestTopics,
 }
 
 impl World {
@@ -54,12 +55,8 @@ impl World {
         let servers = tokio::task::spawn_blocking(TestServers::shared)
             .await
             .unwrap();
-        let kafka = KafkaConfig {
-            brokers: servers.kafka_brokers.clone(),
-            prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
-            ..KafkaConfig::default()
-        };
-        Admin::new(&kafka).unwrap().apply().await.unwrap();
+        let topics = TestTopics::create(&servers.kafka_brokers).await;
+        let kafka = topics.config();
         let producer = ProducerSettings {
             linger_ms: 0,
             message_timeout_ms: 10_000,
@@ -79,8 +76,9 @@ impl World {
             redis,
             store: MessageStore::connect(&databases(servers).await),
             topic: kafka.topic(Topic::Events),
-            log: Arc::new(LogReader::new(&kafka).unwrap()),
-            producer: LogProducer::new(&kafka, &producer).unwrap(),
+            log: Arc::new(LogReader::new(kafka).unwrap()),
+            producer: LogProducer::new(kafka, &producer).unwrap(),
+            _topics: topics,
         }
     }
 

@@ -1,0 +1,59 @@
+//! Topics for tests that share a broker.
+
+use std::thread;
+
+use schemas::topics::Topic;
+
+use crate::{Admin, KafkaConfig};
+
+/// All topics of a deployment, under a prefix that nobody else has. They are deleted with the value: a broker maps the
+/// indexes of every partition into its memory, and the kernel allows it some 30,000 partitions only.
+pub struct TestTopics {
+    config: KafkaConfig,
+}
+
+impl TestTopics {
+    /// Creates them on `brokers` (`host:port`, separated by commas).
+    ///
+    /// # Panics
+    /// Where Kafka does not answer or refuses. No test can go on then.
+    pub async fn create(brokers: &str) -> Self {
+        let config = KafkaConfig {
+            brokers: brokers.to_owned(),
+            prefix: format!("t{}.", uuid::Uuid::new_v4().simple()),
+            ..KafkaConfig::default()
+        };
+        let admin = Admin::new(&config).expect("an admin client");
+        admin.apply().await.expect("topics for the test");
+        Self { config }
+    }
+
+    /// Names the broker and the prefix; all else is as by default.
+    #[must_use]
+    pub fn config(&self) -> &KafkaConfig {
+        &self.config
+    }
+
+    /// Deletes them, unless the broker is gone.
+    fn delete(&self) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        let deleted = Admin::new(&self.config).and_then(|admin| {
+            let topics = Topic::ALL.map(|topic| self.config.topic(topic));
+            runtime.block_on(admin.delete_topics(&topics))
+        });
+        if let Err(error) = deleted {
+            tracing::warn!(%error, "topics of a test stay");
+        }
+    }
+}
+
+impl Drop for TestTopics {
+    fn drop(&mut self) {
+        // A test ends inside a runtime, which must not block on another.
+        thread::scope(|scope| {
+            scope.spawn(|| self.delete());
+        });
+    }
+}
