@@ -5,7 +5,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 TIDEMARK := $(TARGET_DIR)/release/tidemark
 # Tests use containers where a Docker engine answers; the program that is shipped carries none of that.
-TEST_FEATURES := --features native-stack/docker
+WITH_DOCKER := --features native-stack/docker
+TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up down clean test chaos pressure sabotage fmt lint ci release toolchain openssl
@@ -25,8 +26,9 @@ down: ## stop everything; the data stay
 clean: ## stop everything and drop its data
 	@if [ -d .run ]; then $(MAKE) --no-print-directory release && $(TIDEMARK) stack clean; else echo 'there are no data here'; fi
 
+# The program is built along with the tests, whose dependencies have more features: by itself it would be built twice.
 test: toolchain ## run all tests against servers of their own
-	@cargo build --locked --package tidemark $(TEST_FEATURES)
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@$(TARGET_DIR)/debug/tidemark stack exec -- cargo test --locked --workspace $(TEST_FEATURES)
 
 chaos: toolchain ## strike a cluster with faults for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n
@@ -44,8 +46,8 @@ fmt: toolchain ## format the sources
 	@cargo fmt --all
 
 lint: toolchain ## clippy, rustdoc and the rules of the rooms, without warnings
-	@cargo clippy --locked --workspace --all-targets $(TEST_FEATURES) -- --deny warnings
-	@RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --workspace $(TEST_FEATURES)
+	@cargo clippy --locked --workspace --all-targets $(WITH_DOCKER) -- --deny warnings
+	@RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --workspace $(WITH_DOCKER)
 	@.ci/check-rooms
 
 ci: ## all that a change must pass
