@@ -9,7 +9,7 @@ WITH_DOCKER := --features native-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test chaos pressure sabotage fmt lint ci release toolchain openssl
+.PHONY: help demo up down clean test chaos bench pressure sabotage fmt lint ci release toolchain openssl
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ chaos: toolchain ## strike a cluster with faults for MINUTES=10, of FAULTS=a,b o
 pressure: release ## take MariaDB, then Redis away for SECONDS=600 at RATE=2000 messages a second, and measure
 	@cargo build --locked --release --package system-tests --bins
 	@$(TARGET_DIR)/release/pressure $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE))
+
+bench: toolchain ## measure each stage against the raw part that it sits on, ONLY=a,b or all
+	@cargo build --locked --release --package tidemark --package bench
+	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY))
 
 sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
 	@system-tests/sabotage/run $(ONLY)

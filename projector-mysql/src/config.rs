@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeSet,
     net::{Ipv4Addr, SocketAddr},
     time::Duration,
 };
@@ -36,6 +37,18 @@ impl Config {
     }
 }
 
+/// What projector-mysql projects; each is a consumer group by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Table {
+    /// `chat_msg_<n>`.
+    Messages,
+    /// `read_chat_mid_<n>`.
+    Reads,
+    /// `contact_<n>`.
+    Contacts,
+}
+
 /// Section `projector_mysql`.
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
@@ -43,6 +56,9 @@ pub struct ProjectorMySqlConfig {
     /// Where health and metrics are served, `address:port`.
     #[garde(skip)]
     pub listen: SocketAddr,
+    /// What this process projects; the rest is left to other processes.
+    #[garde(length(min = 1))]
+    pub projections: BTreeSet<Table>,
     /// How long a message may wait for company before it is written, milliseconds.
     #[garde(range(min = 1, max = 60_000))]
     pub messages_interval_ms: u32,
@@ -82,6 +98,7 @@ impl Default for ProjectorMySqlConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7305)),
+            projections: BTreeSet::from([Table::Messages, Table::Reads, Table::Contacts]),
             messages_interval_ms: 50,
             messages_max_pending_bytes: 4 << 20,
             reads_interval_ms: 30_000,
@@ -173,8 +190,19 @@ mod tests {
     fn the_defaults_are_valid_and_unknown_keys_are_refused() {
         let config = Config::load(&ConfigSource::default()).unwrap();
         assert_eq!(config.projector_mysql.listen.to_string(), "127.0.0.1:7305");
-        let overrides = [("projector_mysql.read_interval".to_owned(), "1".to_owned())];
-        let source = ConfigSource::from_parts(None, [], &overrides).unwrap();
-        assert!(Config::load(&source).is_err());
+        assert!(load("read_interval", "1").is_err());
+    }
+
+    #[test]
+    fn a_process_projects_something() {
+        let one = load("projections", r#"["messages"]"#).unwrap();
+        assert_eq!(one.projector_mysql.projections, [Table::Messages].into());
+        assert!(load("projections", "[]").is_err());
+        assert!(load("projections", r#"["unread"]"#).is_err());
+    }
+
+    fn load(key: &str, value: &str) -> Result<Config, ConfigError> {
+        let overrides = [(format!("projector_mysql.{key}"), value.to_owned())];
+        Config::load(&ConfigSource::from_parts(None, [], &overrides)?)
     }
 }

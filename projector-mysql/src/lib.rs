@@ -10,7 +10,7 @@ mod outcome;
 mod service;
 mod sinks;
 
-pub use config::{Config, ProjectorMySqlConfig};
+pub use config::{Config, ProjectorMySqlConfig, Table};
 pub use ledger::Place;
 pub use service::{serve, start};
 pub use sinks::{contacts_into, messages_into, reads_into};

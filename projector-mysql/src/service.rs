@@ -6,7 +6,7 @@ use service_runtime::{Gate, Health, Process, Shutdown, Supervisor, without_calls
 use tokio::sync::watch;
 
 use crate::{
-    Config,
+    Config, Table,
     coalesce::{CoalescingSink, Contact, ReadMark},
     janitor::{self, Janitor},
     ledger::Place,
@@ -25,7 +25,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
     process.run(Config::load, listen, start).await
 }
 
-/// Starts the three projections and the janitor; the API is empty beside the probes.
+/// Starts the projections and the janitor; the API is empty beside the probes.
 ///
 /// # Errors
 /// None at present: a server that is away is a gate that is not ready.
@@ -47,33 +47,44 @@ pub async fn start(
         tables: None,
     };
 
-    let messages = layout
-        .shards()
-        .map(|shard| MessagesSink::new(place(shard, StoreSink::Messages)))
-        .collect();
-    let reads = layout
-        .shards()
-        .map(|shard| CoalescingSink::<ReadMark>::new(vec![place(shard, StoreSink::Reads)]))
-        .collect();
-    let contacts = layout
-        .shards()
-        .map(|shard| place(shard, StoreSink::Contacts))
-        .collect();
-    let contacts = vec![CoalescingSink::<Contact>::new(contacts)];
-
     let wiring = Wiring {
         kafka: &config.kafka,
         supervisor,
         health,
     };
-    wiring.spawn(
-        "messages",
-        own.messages(),
-        messages,
-        lane_by_database(layout),
-    );
-    wiring.spawn("reads", own.reads(), reads, lane_by_database(layout));
-    wiring.spawn("contacts", own.contacts(), contacts, |_| 0);
+    for table in &own.projections {
+        match table {
+            Table::Messages => {
+                let sinks = layout
+                    .shards()
+                    .map(|shard| MessagesSink::new(place(shard, StoreSink::Messages)));
+                wiring.spawn(
+                    "messages",
+                    own.messages(),
+                    sinks.collect(),
+                    lane_by_database(layout),
+                );
+            }
+            Table::Reads => {
+                let sinks = layout.shards().map(|shard| {
+                    CoalescingSink::<ReadMark>::new(vec![place(shard, StoreSink::Reads)])
+                });
+                wiring.spawn(
+                    "reads",
+                    own.reads(),
+                    sinks.collect(),
+                    lane_by_database(layout),
+                );
+            }
+            Table::Contacts => {
+                let places = layout
+                    .shards()
+                    .map(|shard| place(shard, StoreSink::Contacts));
+                let sinks = vec![CoalescingSink::<Contact>::new(places.collect())];
+                wiring.spawn("contacts", own.contacts(), sinks, |_| 0);
+            }
+        }
+    }
     let janitor = Janitor {
         store,
         months_ahead: own.months_ahead,

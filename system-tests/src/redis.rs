@@ -15,6 +15,12 @@ pub struct Redis {
 }
 
 impl Redis {
+    /// Its address, as the configuration has it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
     /// `HGETALL`; empty where there is no such key.
     ///
     /// # Errors

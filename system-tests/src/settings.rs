@@ -24,6 +24,8 @@ pub struct Settings {
     pub proxied: bool,
     /// Whether wall clocks can be set ([`World::set_clock`](crate::World::set_clock)).
     pub clocks: bool,
+    /// Whether services keep the periods, and servers the memory, that they have by default: for measuring.
+    pub as_shipped: bool,
 }
 
 impl Default for Settings {
@@ -42,6 +44,7 @@ impl Settings {
         mariadb_nodes: 1,
         proxied: false,
         clocks: false,
+        as_shipped: false,
     };
 
     /// One broker, and services are left to the test.
@@ -62,13 +65,22 @@ pub(crate) fn write(
         .with_context(|| format!("cannot write {}", path.display()))?;
     let path = path.to_str().context("a path is no text")?;
     let mut args = vec!["--config".to_owned(), path.to_owned()];
-    for setting in settings.overrides {
+    let soon = SOON.iter().filter(|_| !settings.as_shipped);
+    for setting in soon.chain(settings.overrides) {
         args.extend(["--set".to_owned(), (*setting).to_owned()]);
     }
     Ok(args)
 }
 
 /// What the defaults leave to periods of many seconds happens soon, so that no test waits for it.
+const SOON: [&str; 5] = [
+    "sequencer.snapshot_events=1000",
+    "sequencer.snapshot_interval_ms=2000",
+    "projector_mysql.reads_interval_ms=300",
+    "projector_mysql.contacts_interval_ms=100",
+    "projector_mysql.verify_interval_ms=500",
+];
+
 fn text(stack: &StackConfig, addresses: &Addresses) -> String {
     let Addresses {
         brokers,
@@ -104,17 +116,12 @@ listen = "127.0.0.1:{ingest}"
 
 [sequencer]
 listen = "127.0.0.1:{sequencer}"
-snapshot_events = 1000
-snapshot_interval_ms = 2000
 
 [projector_unread]
 listen = "127.0.0.1:{projector_unread}"
 
 [projector_mysql]
 listen = "127.0.0.1:{projector_mysql}"
-reads_interval_ms = 300
-contacts_interval_ms = 100
-verify_interval_ms = 500
 
 [query_api]
 listen = "127.0.0.1:{query_api}"

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use native_stack::{Between, FreshServers, ServiceSpec, StackConfig};
+use native_stack::{Between, FreshServers, Memory, SERVER_NAMES, ServiceSpec, StackConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use schemas::{Partition, topics::Topic};
 use serde_json::Value;
@@ -48,7 +48,11 @@ pub fn new_users<const N: usize>() -> [i64; N] {
 }
 
 impl World {
-    pub(crate) async fn start(settings: Settings) -> Result<Self> {
+    /// Starts servers, and the services unless they are left out.
+    ///
+    /// # Errors
+    /// One is not ready in time.
+    pub async fn start(settings: Settings) -> Result<Self> {
         let world = Self::start_servers_only(&settings).await?;
         world.tidemark(&["topics", "apply"]).await?.expect(0)?;
         world.tidemark(&["db", "apply"]).await?.expect(0)?;
@@ -69,6 +73,7 @@ impl World {
         };
         let mut between = Between {
             clocks: settings.clocks,
+            memory: settings.as_shipped.then(Memory::default),
             ..Between::default()
         };
         let planned = settings
@@ -139,7 +144,11 @@ impl World {
         format!("mysql://tidemark:tidemark@127.0.0.1:{port}")
     }
 
-    fn port(&self, name: &str) -> Result<u16> {
+    /// The port of a service.
+    ///
+    /// # Errors
+    /// There is no such service.
+    pub fn port(&self, name: &str) -> Result<u16> {
         let services = self.services();
         let service = services.iter().find(|service| service.name() == name);
         Ok(service
@@ -201,13 +210,17 @@ impl World {
         Ok(())
     }
 
-    /// Runs one of Kafka's own tools, `ConsumerGroupCommand` say.
+    /// Runs one of Kafka's own tools, `ConsumerGroupCommand` say. Gives what it printed.
     ///
     /// # Errors
     /// The tool fails.
-    pub async fn kafka_tool(&self, class: &'static str, args: &[&'static str]) -> Result<()> {
-        let (servers, args) = (Arc::clone(&self.servers), args.to_vec());
-        let running = move || servers.stack().kafka_tool(class, &args);
+    pub async fn kafka_tool(&self, class: &'static str, args: &[&str]) -> Result<String> {
+        let servers = Arc::clone(&self.servers);
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        let running = move || {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            servers.stack().kafka_tool(class, &args)
+        };
         Ok(tokio::task::spawn_blocking(running).await??)
     }
 
@@ -273,6 +286,18 @@ impl World {
     #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.servers.stack().pid(name)
+    }
+
+    /// All servers and services that run now, by their names.
+    #[must_use]
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        let services = self.services();
+        let services = services.iter().map(Service::name);
+        SERVER_NAMES
+            .into_iter()
+            .chain(services)
+            .filter_map(|name| Some((name.to_owned(), self.pid(name)?)))
+            .collect()
     }
 
     /// Where the data of a server are.

@@ -12,9 +12,11 @@ use crate::{
 /// Between finding a free port and listening on it another process can take it; then it is tried again.
 const ATTEMPTS: usize = 3;
 
-/// What tests put between throw-away processes and the world.
+/// How throw-away servers differ from usual ones.
 #[derive(Debug, Clone, Default)]
 pub struct Between {
+    /// How much memory the servers may take; little, if not said.
+    pub memory: Option<Memory>,
     /// The ports of proxies, one before each broker; none if empty. Clients that come through one are told to stay with them.
     pub kafka_proxies: Vec<u16>,
     /// Whether wall clocks can be set ([`Stack::set_clock`]).
@@ -29,8 +31,8 @@ impl Between {
     }
 }
 
-/// Servers of one's own, ready to use, with small memory. They are killed and their data removed when the value is
-/// dropped, and also when this process ends in any other way.
+/// Servers of one's own, ready to use. They are killed and their data removed when the value is dropped, and also when
+/// this process ends in any other way.
 #[derive(Debug)]
 pub struct FreshServers {
     stack: Stack,
@@ -85,7 +87,7 @@ impl FreshServers {
         let config = StackConfig {
             run_dir: dir.path().to_owned(),
             ports: free_ports(config),
-            memory: Memory::for_tests(),
+            memory: between.memory.clone().unwrap_or_else(Memory::for_tests),
             ..config.clone()
         };
         let stack = Stack::between(config, interposed, Lifetime::WithThisProcess)?;

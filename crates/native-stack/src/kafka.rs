@@ -78,14 +78,14 @@ impl KafkaSpec {
     }
 
     /// Runs one of Kafka's own tools on the cluster.
-    pub(crate) fn tool(&self, class: &str, args: &[&str]) -> Result<(), StackError> {
+    pub(crate) fn tool(&self, class: &str, args: &[&str]) -> Result<String, StackError> {
         let mut command = self.java()?;
         command
             .arg(format!("org.apache.kafka.tools.{class}"))
             .args(args)
             .args(["--bootstrap-server", &self.bootstrap()]);
-        run(&format!("{class} {}", args.join(" ")), &mut command)?;
-        Ok(())
+        let output = run(&format!("{class} {}", args.join(" ")), &mut command)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Where this stack's own tools connect.

@@ -220,11 +220,11 @@ impl Stack {
     }
 
     /// Runs one of Kafka's own tools, such as `ConsumerGroupCommand`, on the cluster; as the administrator of
-    /// [closed](StackConfig::closed) servers.
+    /// [closed](StackConfig::closed) servers. Gives what it printed.
     ///
     /// # Errors
     /// The tool fails; what it said is in the error.
-    pub fn kafka_tool(&self, class: &str, args: &[&str]) -> Result<(), StackError> {
+    pub fn kafka_tool(&self, class: &str, args: &[&str]) -> Result<String, StackError> {
         self.kafka.tool(class, args)
     }
 

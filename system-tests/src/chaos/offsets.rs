@@ -47,7 +47,8 @@ async fn change_all(victim: &mut Victim<'_>, change: Change) -> Result<()> {
     victim
         .world
         .kafka_tool("consumer.group.ConsumerGroupCommand", &args)
-        .await
+        .await?;
+    Ok(())
 }
 
 const GROUPS: Change = &[

@@ -1,0 +1,53 @@
+//! Closed loops: a connection sends again as soon as it has its answer.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use futures::future::try_join_all;
+
+use super::{connection::Connection, messages::Messages, post::Post};
+
+/// Clients of ingest, each on a connection of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClosedLoop {
+    pub(crate) port: u16,
+    pub(crate) connections: usize,
+    pub(crate) post: Post,
+}
+
+impl ClosedLoop {
+    /// Posts for so long; gives how many messages were accepted.
+    ///
+    /// # Errors
+    /// Something is not accepted.
+    pub(crate) async fn run(self, messages: &Messages, length: Duration) -> Result<u64> {
+        let clients = (0..self.connections).map(|_| {
+            let client = self.client(messages.clone(), length);
+            async { tokio::spawn(client).await? }
+        });
+        Ok(try_join_all(clients).await?.into_iter().sum())
+    }
+
+    /// Posts so many messages at least, over one connection.
+    ///
+    /// # Errors
+    /// Something is not accepted.
+    pub(crate) async fn count(self, messages: &Messages, count: u64) -> Result<u64> {
+        let mut connection = Connection::open(self.port).await?;
+        let mut accepted = 0;
+        while accepted < count {
+            accepted += self.post.post(&mut connection, messages).await?;
+        }
+        Ok(accepted)
+    }
+
+    async fn client(self, messages: Messages, length: Duration) -> Result<u64> {
+        let mut connection = Connection::open(self.port).await?;
+        let began = Instant::now();
+        let mut accepted = 0;
+        while began.elapsed() < length {
+            accepted += self.post.post(&mut connection, &messages).await?;
+        }
+        Ok(accepted)
+    }
+}

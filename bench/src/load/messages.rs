@@ -1,0 +1,261 @@
+//! Messages that never were: every run has ids of its own.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
+
+use anyhow::Result;
+use prost::Message as _;
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use schemas::{
+    Partition, UserId,
+    command::{Command, SendMessage},
+    proto::{self, ingest_event},
+};
+
+use super::real;
+
+/// Uids of measured messages begin here: nobody else's.
+const FIRST_UID: i64 = 8_000_000_000;
+/// How many users there are.
+const USERS: u64 = 20_000;
+/// To how many others each of them writes.
+const PEERS: u64 = 20;
+/// With the ids around it, a text of so many bytes makes a record of some 200.
+const TEXT_BYTES: usize = 144;
+/// Texts are cut out of so many bytes of words.
+const WORDS_BYTES: usize = 1 << 16;
+
+/// Makes messages; clones go on with the same numbers.
+#[derive(Clone)]
+pub(crate) struct Messages {
+    run: u64,
+    next: Arc<AtomicU64>,
+    words: Arc<str>,
+    pairs: Pairs,
+}
+
+/// Who writes to whom.
+#[derive(Clone)]
+enum Pairs {
+    /// 20,000 users to 20 others each, in the partitions from 0 up to below a number.
+    Many { partitions: u64 },
+    /// Each of the senders to each of the receivers, in turn.
+    Each { senders: u64, receivers: u64 },
+    /// These, over and over.
+    Given(Arc<[(u64, u64)]>),
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Made<'a> {
+    pub(crate) srcid: i64,
+    pub(crate) destid: i64,
+    run: u64,
+    number: u64,
+    text: &'a str,
+}
+
+impl Messages {
+    /// For all partitions.
+    pub(crate) fn new() -> Self {
+        Self::of_partitions(64)
+    }
+
+    /// For the partitions from 0 up to below `partitions`.
+    pub(crate) fn of_partitions(partitions: u64) -> Self {
+        Self::between(Pairs::Many { partitions })
+    }
+
+    /// From each of the first so many users to each of so many others, in turn.
+    pub(crate) fn each_to_each(senders: u64, receivers: u64) -> Self {
+        Self::between(Pairs::Each { senders, receivers })
+    }
+
+    /// Between users who write to each other in a real network, over and over.
+    ///
+    /// # Errors
+    /// The data are not what they were.
+    pub(crate) fn real() -> Result<Self> {
+        Ok(Self::between(Pairs::Given(real::pairs()?.into())))
+    }
+
+    fn between(pairs: Pairs) -> Self {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        Self {
+            run: since.as_millis() as u64,
+            next: Arc::default(),
+            words: words().into(),
+            pairs,
+        }
+    }
+
+    /// The next one.
+    pub(crate) fn make(&self) -> Made<'_> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (from, to) = self.pairs.of(number);
+        let at = (number.wrapping_mul(31) as usize) % (WORDS_BYTES - TEXT_BYTES);
+        Made {
+            srcid: FIRST_UID + from.cast_signed(),
+            destid: FIRST_UID + to.cast_signed(),
+            run: self.run,
+            number,
+            text: &self.words[at..at + TEXT_BYTES],
+        }
+    }
+}
+
+impl Pairs {
+    /// The sender and the receiver of a message, counted from the first user.
+    fn of(&self, number: u64) -> (u64, u64) {
+        match self {
+            Self::Given(pairs) => pairs[number as usize % pairs.len()],
+            Self::Many { partitions } => {
+                let from = number.wrapping_mul(7_919) % USERS;
+                let near = from + 1 + number.wrapping_mul(104_729) % PEERS;
+                // (from + to) mod 64 is to be below `partitions`.
+                (from, near + 64 - (from + near) % 64 + number % partitions)
+            }
+            Self::Each { senders, receivers } => {
+                let pair = number % (senders * receivers);
+                (pair % senders, senders + pair / senders)
+            }
+        }
+    }
+}
+
+impl Made<'_> {
+    /// As a line of an NDJSON batch.
+    pub(crate) fn write_line(&self, line: &mut Vec<u8>) {
+        line.extend_from_slice(b"{\"message\":");
+        self.write_json(line);
+        line.extend_from_slice(b"}\n");
+    }
+
+    /// As the body of a single post.
+    pub(crate) fn write_json(&self, body: &mut Vec<u8>) {
+        let Self {
+            srcid,
+            destid,
+            run,
+            number,
+            text,
+        } = self;
+        // A vector takes everything, and the words need no escapes.
+        let _ = write!(
+            body,
+            r#"{{"srcid":"{srcid}","destid":"{destid}","client_msg_id":"b{run}-{number}","msg":"{text}"}}"#
+        );
+    }
+
+    /// As an item of a protobuf batch.
+    pub(crate) fn write_item(&self, items: &mut Vec<u8>) {
+        let message = proto::SendMessage {
+            srcid: self.srcid,
+            destid: self.destid,
+            client_msg_id: format!("b{}-{}", self.run, self.number),
+            msg: self.text.to_owned(),
+        };
+        let event = Some(ingest_event::Event::Message(message));
+        // A vector takes everything.
+        let _ = proto::IngestEvent { event }.encode_length_delimited(items);
+    }
+
+    /// As a row of `chat_msg_<table>`, tab-separated.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(crate) fn write_row(
+        &self,
+        row: &mut impl Write,
+        id: usize,
+        mid: i64,
+        ts: &str,
+        table: usize,
+    ) -> io::Result<()> {
+        let Self {
+            srcid,
+            destid,
+            run,
+            number,
+            text,
+        } = self;
+        writeln!(
+            row,
+            "{id}\t{srcid}\t{destid}\t{mid}\t{text}\t{ts}\t{table}\tb{run}-{number}\t{mid}"
+        )
+    }
+
+    /// As ingest appends it.
+    ///
+    /// # Errors
+    /// It is no message.
+    pub(crate) fn record(&self) -> Result<Record> {
+        let send = SendMessage {
+            srcid: UserId::try_from(self.srcid)?,
+            destid: UserId::try_from(self.destid)?,
+            client_msg_id: format!("b{}-{}", self.run, self.number).try_into()?,
+            msg: self.text.to_owned(),
+        };
+        let conversation = send.conversation();
+        Ok(Record {
+            partition: Partition::of(conversation),
+            key: conversation.to_string(),
+            value: Command::Send(send).encode(),
+        })
+    }
+}
+
+/// A record of `chat.inbound`.
+pub(crate) struct Record {
+    pub(crate) partition: Partition,
+    pub(crate) key: String,
+    pub(crate) value: Vec<u8>,
+}
+
+/// Of 2,000 words, the first ones oftener than the later ones: about as easy to compress as what people write.
+fn words() -> String {
+    let mut rng = StdRng::seed_from_u64(17);
+    let vocabulary: Vec<String> = (0..2_000)
+        .map(|_| {
+            let letters = rng.random_range(2..10);
+            (0..letters).map(|_| rng.random_range('a'..='z')).collect()
+        })
+        .collect();
+    let mut text = String::with_capacity(WORDS_BYTES + 16);
+    while text.len() < WORDS_BYTES {
+        let rank = rng.random_range(0.0_f64..1.0).powi(3) * vocabulary.len() as f64;
+        text.push_str(&vocabulary[rank as usize]);
+        text.push(' ');
+    }
+    text.truncate(WORDS_BYTES);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn messages_lie_in_the_partitions_that_they_are_for() {
+        let messages = Messages::of_partitions(16);
+        let found: BTreeSet<u8> = (0..1_000)
+            .map(|_| messages.make().record().unwrap().partition.get())
+            .collect();
+        assert_eq!(found, (0..16).collect());
+    }
+
+    #[test]
+    fn a_record_has_about_200_bytes() {
+        let record = Messages::new().make().record().unwrap();
+        let bytes = record.key.len() + record.value.len();
+        assert!((180..220).contains(&bytes), "{bytes}");
+    }
+}

@@ -1,0 +1,9 @@
+//! Load: messages that never were, and clients that post them.
+
+pub(crate) mod closed;
+pub(crate) mod connection;
+pub(crate) mod messages;
+pub(crate) mod paced;
+pub(crate) mod post;
+pub(crate) mod reading;
+pub(crate) mod real;

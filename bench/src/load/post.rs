@@ -1,0 +1,81 @@
+//! What a client posts, and what it takes for an answer.
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use hyper::StatusCode;
+use prost::Message as _;
+use schemas::proto::{self, event_result};
+use serde_json::Value;
+
+use super::{connection::Connection, messages::Messages};
+
+/// How messages are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Post {
+    /// One in a request.
+    Single,
+    /// A batch of so many lines.
+    Ndjson(usize),
+    /// A batch of so many items.
+    Protobuf(usize),
+}
+
+impl Post {
+    /// Posts the next messages; gives how many that were, all of them accepted.
+    ///
+    /// # Errors
+    /// Something is not accepted.
+    pub(crate) async fn post(self, to: &mut Connection, messages: &Messages) -> Result<u64> {
+        let (path, content_type, expected) = match self {
+            Self::Single => ("/v1/messages", "application/json", StatusCode::ACCEPTED),
+            Self::Ndjson(_) => ("/v1/events", "application/x-ndjson", StatusCode::OK),
+            Self::Protobuf(_) => ("/v1/events", "application/x-protobuf", StatusCode::OK),
+        };
+        let answer = to
+            .post(path, content_type, self.body(messages), expected)
+            .await?;
+        let count = self.count();
+        let accepted = self.accepted(answer)?;
+        ensure!(accepted == count, "{accepted} of {count} accepted");
+        Ok(count)
+    }
+
+    /// How many messages are in a request.
+    pub(crate) fn count(self) -> u64 {
+        match self {
+            Self::Single => 1,
+            Self::Ndjson(lines) | Self::Protobuf(lines) => lines as u64,
+        }
+    }
+
+    fn body(self, messages: &Messages) -> Vec<u8> {
+        let mut body = Vec::with_capacity(self.count() as usize * 256);
+        for _ in 0..self.count() {
+            let made = messages.make();
+            match self {
+                Self::Single => made.write_json(&mut body),
+                Self::Ndjson(_) => made.write_line(&mut body),
+                Self::Protobuf(_) => made.write_item(&mut body),
+            }
+        }
+        body
+    }
+
+    /// How many messages an answer with the expected status says were accepted.
+    fn accepted(self, mut answer: Bytes) -> Result<u64> {
+        match self {
+            Self::Single => Ok(1),
+            Self::Ndjson(_) => {
+                let mut lines = answer.trim_ascii_end().rsplit(|&byte| byte == b'\n');
+                let summary: Value = serde_json::from_slice(lines.next().unwrap_or_default())?;
+                summary["accepted"].as_u64().context("no summary")
+            }
+            Self::Protobuf(_) => loop {
+                let result = proto::EventResult::decode_length_delimited(&mut answer)?.result;
+                if let Some(event_result::Result::Summary(summary)) = result {
+                    return Ok(summary.accepted.cast_unsigned());
+                }
+            },
+        }
+    }
+}

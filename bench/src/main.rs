@@ -1,0 +1,102 @@
+#![doc = include_str!("../README.md")]
+
+mod backlog;
+mod disk;
+mod load;
+mod machine;
+mod markdown;
+mod meter;
+mod pair;
+mod raw;
+mod results;
+mod sample;
+mod stages;
+
+use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand, ValueEnum as _};
+
+use crate::{
+    machine::Machine,
+    raw::server::{self, ServerArgs},
+    results::Results,
+    stages::{Plan, Stage},
+};
+
+/// Measure each stage against the raw part that it sits on, in turn, on servers of their own
+#[derive(Debug, Parser)]
+struct Args {
+    /// Only these stages, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Stage>,
+    /// How often each side of a pair runs
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+    /// How long a closed loop runs, seconds
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// How long the load on everything at once goes on, seconds
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..))]
+    whole_seconds: u64,
+    /// Where the results are written
+    #[arg(long, default_value = "bench/results")]
+    out: PathBuf,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// Serve what query-api is compared with
+    #[command(hide = true)]
+    ServeRaw(ServerArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: &Args) -> Result<()> {
+    if let Some(Part::ServeRaw(server)) = &args.part {
+        return server::serve(server).await;
+    }
+    let plan = Plan {
+        rounds: args.rounds.into(),
+        length: Duration::from_secs(args.seconds),
+        whole: Duration::from_secs(args.whole_seconds),
+    };
+    let mut results = Results {
+        machine: Machine::here()?,
+        rows: Vec::new(),
+    };
+    let all = Stage::value_variants().iter().copied();
+    for stage in all.filter(|stage| args.only.is_empty() || args.only.contains(stage)) {
+        eprintln!("{} …", stage.name());
+        let rows = stage.run(&plan).await.context(stage.name())?;
+        for row in &rows {
+            eprintln!("{row}");
+        }
+        results.rows.extend(rows);
+    }
+    println!("{results}");
+    write(&results, &args.out)
+}
+
+/// The whole as JSON, and its table; named for the day.
+fn write(results: &Results, out: &PathBuf) -> Result<()> {
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let named = |extension| out.join(&results.machine.date).with_extension(extension);
+    let json = serde_json::to_string_pretty(results)?;
+    for (path, text) in [(named("json"), json), (named("md"), results.to_string())] {
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Results as people read them.
+
+use std::fmt;
+
+use crate::{
+    results::{Bound, Figure, Results, Row},
+    sample::Spread,
+};
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let machine = &self.machine;
+        writeln!(
+            f,
+            "{}, commit {}, `{}`: {} ({} cores), {:.0} GiB, Linux {}. Rates a second, as min / median / max of the runs.\n",
+            machine.date,
+            machine.commit,
+            machine.command,
+            machine.cpu,
+            machine.cores,
+            machine.memory_gib,
+            machine.kernel,
+        )?;
+        writeln!(
+            f,
+            "| what | figure | compared with | ratio | at least | CPU s per 10,000 | |"
+        )?;
+        writeln!(f, "|---|---|---|---|---|---|---|")?;
+        for row in &self.rows {
+            writeln!(f, "{row}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpu = self.cpu_s_per_10_000.iter();
+        let cpu: Vec<String> = cpu
+            .filter(|(_, spent)| **spent >= 0.001)
+            .map(|(name, spent)| format!("{name} {spent:.3}"))
+            .collect();
+        let cpu = cpu.join(", ");
+        let verdict = if self.is_reached() { "" } else { "missed" };
+        let what = &self.what;
+        match &self.figure {
+            Figure::Ratio {
+                baseline,
+                ours_a_second,
+                baseline_a_second,
+                ratio,
+                at_least,
+            } => write!(
+                f,
+                "| {what} | {} | {baseline}: {} | {} | {at_least} | {cpu} | {verdict} |",
+                rates(ours_a_second),
+                rates(baseline_a_second),
+                spread(ratio, 2),
+            ),
+            Figure::Value { unit, value, bound } => {
+                let bound = match bound {
+                    Some(Bound::AtLeast(least)) => format!("{least}"),
+                    Some(Bound::AtMost(most)) => format!("at most {most}"),
+                    None => String::new(),
+                };
+                let value = spread(value, 2);
+                write!(
+                    f,
+                    "| {what} | {value} {unit} | | | {bound} | {cpu} | {verdict} |"
+                )
+            }
+        }
+    }
+}
+
+fn spread(spread: &Spread, digits: usize) -> String {
+    let Spread { min, median, max } = spread;
+    format!("{min:.digits$} / **{median:.digits$}** / {max:.digits$}")
+}
+
+fn rates(rates: &Spread) -> String {
+    let [min, median, max] = [rates.min, rates.median, rates.max].map(grouped);
+    format!("{min} / **{median}** / {max}")
+}
+
+/// `12,345`.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (i, digit) in digits.char_indices() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(grouped(999.4), "999");
+        assert_eq!(grouped(1_234_567.0), "1,234,567");
+    }
+}

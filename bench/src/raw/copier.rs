@@ -1,0 +1,65 @@
+//! Consume → produce of the same bytes, without a look at them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use event_log::KafkaConfig;
+use rdkafka::{
+    ClientConfig, Message as _, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer as _},
+};
+use schemas::{Partition, topics::Topic};
+
+use super::producer::PlainProducer;
+
+const POLL: Duration = Duration::from_secs(10);
+
+/// Copies `count` records of `chat.inbound`, from the given offsets of the partitions on, to `chat.events` of another
+/// deployment on the same broker.
+///
+/// # Errors
+/// They do not come, or are not delivered.
+pub(crate) fn copy(
+    from: &KafkaConfig,
+    offsets: &BTreeMap<Partition, i64>,
+    to: &KafkaConfig,
+    count: u64,
+) -> Result<()> {
+    let consumer = consumer(from, offsets)?;
+    let producer = PlainProducer::new(to, Topic::Events, 0)?;
+    for _ in 0..count {
+        let record = consumer.poll(POLL).context("no more records")??;
+        let (key, value) = (record.key(), record.payload());
+        producer.send(
+            record.partition(),
+            key.unwrap_or_default(),
+            value.unwrap_or_default(),
+        )?;
+    }
+    let copied = producer.finish()?;
+    ensure!(copied == count, "{copied} of {count} records copied");
+    Ok(())
+}
+
+/// With the sequencer's settings (`crates/event-log/src/fetcher.rs`).
+fn consumer(kafka: &KafkaConfig, offsets: &BTreeMap<Partition, i64>) -> Result<BaseConsumer> {
+    let mut assigned = TopicPartitionList::new();
+    let topic = kafka.topic(Topic::Inbound);
+    for (partition, offset) in offsets {
+        let offset = Offset::Offset(*offset);
+        assigned.add_partition_offset(&topic, partition.get().into(), offset)?;
+    }
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", &kafka.brokers)
+        .set("group.id", "copier")
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("fetch.queue.backoff.ms", "10")
+        .set("fetch.min.bytes", "1000000")
+        .set("fetch.wait.max.ms", "5")
+        .set("queued.min.messages", "10000")
+        .set("queued.max.messages.kbytes", "2048")
+        .create()?;
+    consumer.assign(&assigned)?;
+    Ok(consumer)
+}

@@ -1,0 +1,74 @@
+//! Pipelined HINCRBY: what counting unread messages comes to without any care for repeats, order or absent users.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpStream,
+};
+
+use anyhow::{Result, ensure};
+
+/// So many go in one pipeline, each with two commands.
+const MESSAGES: usize = 100;
+
+/// A connection.
+pub(crate) struct Counter {
+    commands: TcpStream,
+    answers: BufReader<TcpStream>,
+}
+
+impl Counter {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Nobody listens.
+    pub(crate) fn connect(port: u16) -> Result<Self> {
+        let commands = TcpStream::connect(("127.0.0.1", port))?;
+        commands.set_nodelay(true)?;
+        let answers = BufReader::with_capacity(1 << 16, commands.try_clone()?);
+        Ok(Self { commands, answers })
+    }
+
+    /// Counts each message, of a sender and a receiver, for both device classes: `HINCRBY <class>-<to> <from> 1`.
+    ///
+    /// # Errors
+    /// Redis refuses.
+    pub(crate) fn count(&mut self, messages: &[(i64, i64)]) -> Result<()> {
+        let mut commands = Vec::new();
+        for pipeline in messages.chunks(MESSAGES) {
+            commands.clear();
+            for (from, to) in pipeline {
+                write_commands(&mut commands, *from, *to);
+            }
+            self.commands.write_all(&commands)?;
+            self.take_answers(2 * pipeline.len())?;
+        }
+        Ok(())
+    }
+
+    fn take_answers(&mut self, count: usize) -> Result<()> {
+        let mut answer = Vec::new();
+        for _ in 0..count {
+            answer.clear();
+            self.answers.read_until(b'\n', &mut answer)?;
+            ensure!(
+                answer.starts_with(b":"),
+                "Redis says {}",
+                String::from_utf8_lossy(&answer)
+            );
+        }
+        Ok(())
+    }
+}
+
+fn write_commands(commands: &mut Vec<u8>, from: i64, to: i64) {
+    let field = from.to_string();
+    for class in ["pc", "mobile"] {
+        let key = format!("raw-{class}-{to}");
+        let (key_len, field_len) = (key.len(), field.len());
+        // A vector takes everything.
+        let _ = write!(
+            commands,
+            "*4\r\n$7\r\nHINCRBY\r\n${key_len}\r\n{key}\r\n${field_len}\r\n{field}\r\n$1\r\n1\r\n"
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! The raw parts, used as plainly as they can be: what ours is measured against.
+
+pub(crate) mod copier;
+pub(crate) mod hincrby;
+pub(crate) mod in_flight;
+pub(crate) mod load_data;
+pub(crate) mod producer;
+pub(crate) mod server;

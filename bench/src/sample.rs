@@ -1,0 +1,84 @@
+//! What one run of one side of a pair took.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Serialize;
+
+/// One run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Sample {
+    /// How many messages, records or calls were done.
+    pub(crate) count: u64,
+    /// How long that took, seconds.
+    pub(crate) seconds: f64,
+    /// What each process used meanwhile, seconds of CPU; `client` is this program.
+    pub(crate) cpu_s: BTreeMap<String, f64>,
+    /// What each process held at the end, MiB.
+    pub(crate) resident_mib: BTreeMap<String, f64>,
+}
+
+impl Sample {
+    /// Of a run of which only the rate is known.
+    pub(crate) fn of_rate(count: u64, took: Duration) -> Self {
+        Self {
+            count,
+            seconds: took.as_secs_f64(),
+            ..Self::default()
+        }
+    }
+
+    /// How many a second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.count as f64 / self.seconds
+    }
+
+    /// What each process used for 10,000 of them, seconds of CPU.
+    pub(crate) fn cpu_per_10_000(&self) -> impl Iterator<Item = (&str, f64)> {
+        let ten_thousands = self.count as f64 / 10_000.0;
+        self.cpu_s
+            .iter()
+            .map(move |(name, spent)| (name.as_str(), spent / ten_thousands))
+    }
+
+    /// What each process held at the end, MiB.
+    pub(crate) fn resident(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.resident_mib
+            .iter()
+            .map(|(name, mib)| (name.as_str(), *mib))
+    }
+}
+
+/// The least, the middle and the most of several runs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) min: f64,
+    pub(crate) median: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// Of at least one value; of none, all is 0.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len();
+        let at = |i: usize| sorted.get(i).copied().unwrap_or_default();
+        Self {
+            min: at(0),
+            median: f64::midpoint(at(n.saturating_sub(1) / 2), at(n / 2)),
+            max: at(n.saturating_sub(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_an_even_number_lies_between() {
+        let spread = Spread::of([4.0, 1.0, 2.0, 8.0]);
+        assert_eq!((spread.min, spread.median, spread.max), (1.0, 3.0, 8.0));
+        assert_eq!(Spread::of([5.0]).median, 5.0);
+    }
+}

@@ -1,0 +1,203 @@
+//! ingest alone: HTTP on one side, `chat.inbound` on the other.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use schemas::topics::Topic;
+use system_tests::{Settings, World};
+
+use super::Plan;
+use crate::{
+    load::{closed::ClosedLoop, messages::Messages, post::Post},
+    meter::Meter,
+    pair::Pair,
+    raw::{
+        in_flight,
+        producer::{LINGER_MS, PlainProducer},
+    },
+    results::Row,
+    sample::Sample,
+};
+
+const LINES: usize = 500;
+const BATCH_CONNECTIONS: usize = 8;
+const SINGLE_CONNECTIONS: usize = 64;
+const MANY_CONNECTIONS: usize = 1_024;
+/// So many different records go round and round through the plain producer.
+const RECORDS: usize = 20_000;
+const RECORD_BYTES: &str = "200";
+const PERFORMANCE_RECORDS: u64 = 1_000_000;
+
+/// Batches of NDJSON, against a plain producer and against Kafka's own benchmark.
+pub(super) async fn ndjson(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let world = world().await?;
+    let messages = Messages::new();
+    let post = async || batches(&world, Post::Ndjson(LINES), &messages, plan.length).await;
+    let plain = async || plain(&world, &messages, plan.length);
+    let against_plain = Pair::run(plan.rounds, post, plain).await?;
+    let performance = async || producer_performance(&world).await;
+    let against_performance = Pair::run(plan.rounds, post, performance).await?;
+    let what = format!("NDJSON, {LINES} lines a request, {BATCH_CONNECTIONS} connections");
+    Ok(vec![
+        Row::of_pair(stage, &what, PLAIN, &against_plain, 0.6),
+        Row::of_pair(
+            stage,
+            &what,
+            "Kafka's ProducerPerformance, acks=all, idempotent",
+            &against_performance,
+            2.0,
+        ),
+    ])
+}
+
+const PLAIN: &str = "plain rdkafka producer, same settings and records";
+
+/// Batches of protobuf, against a plain producer.
+pub(super) async fn protobuf(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let world = world().await?;
+    let messages = Messages::new();
+    let pair = Pair::run(
+        plan.rounds,
+        async || batches(&world, Post::Protobuf(LINES), &messages, plan.length).await,
+        async || plain(&world, &messages, plan.length),
+    )
+    .await?;
+    let what = format!("protobuf, {LINES} items a request, {BATCH_CONNECTIONS} connections");
+    Ok(vec![Row::of_pair(stage, what, PLAIN, &pair, 0.8)])
+}
+
+/// Single posts, against a plain producer with as many records in flight; then over many connections.
+pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let world = world().await?;
+    let messages = Messages::new();
+    let post = async |connections| single_posts(&world, connections, &messages, plan.length).await;
+    let in_flight = async || {
+        let meter = Meter::start(&world)?;
+        let kafka = world.events.config();
+        let delivered =
+            in_flight::closed_loop(kafka, &messages, SINGLE_CONNECTIONS, plan.length).await?;
+        meter.stop(delivered)
+    };
+    let few = async || post(SINGLE_CONNECTIONS).await;
+    let pair = Pair::run(plan.rounds, few, in_flight).await?;
+    let many = Pair::run(plan.rounds, async || post(MANY_CONNECTIONS).await, few).await?;
+    Ok(vec![
+        Row::of_pair(
+            stage,
+            format!("single posts, {SINGLE_CONNECTIONS} connections"),
+            format!("plain rdkafka producer, {SINGLE_CONNECTIONS} records in flight"),
+            &pair,
+            0.8,
+        ),
+        Row::of_pair(
+            stage,
+            format!("single posts, {MANY_CONNECTIONS} connections"),
+            format!("the same over {SINGLE_CONNECTIONS}"),
+            &many,
+            2.0,
+        ),
+    ])
+}
+
+async fn world() -> Result<World> {
+    let world = World::start(Settings {
+        as_shipped: true,
+        ..Settings::WITHOUT_SERVICES
+    })
+    .await?;
+    world.start_services(&["ingest"]).await?;
+    Ok(world)
+}
+
+async fn batches(
+    world: &World,
+    post: Post,
+    messages: &Messages,
+    length: Duration,
+) -> Result<Sample> {
+    closed_loop(world, BATCH_CONNECTIONS, post, messages, length).await
+}
+
+async fn single_posts(
+    world: &World,
+    connections: usize,
+    messages: &Messages,
+    length: Duration,
+) -> Result<Sample> {
+    closed_loop(world, connections, Post::Single, messages, length).await
+}
+
+async fn closed_loop(
+    world: &World,
+    connections: usize,
+    post: Post,
+    messages: &Messages,
+    length: Duration,
+) -> Result<Sample> {
+    let port = world.port("ingest")?;
+    let clients = ClosedLoop {
+        port,
+        connections,
+        post,
+    };
+    let meter = Meter::start(world)?;
+    let accepted = clients.run(messages, length).await?;
+    meter.stop(accepted)
+}
+
+fn plain(world: &World, messages: &Messages, length: Duration) -> Result<Sample> {
+    let records = (0..RECORDS).map(|_| messages.make().record());
+    let records = records.collect::<Result<Vec<_>>>()?;
+    let producer = PlainProducer::new(world.events.config(), Topic::Inbound, LINGER_MS)?;
+    let meter = Meter::start(world)?;
+    let began = Instant::now();
+    for record in records.iter().cycle() {
+        if began.elapsed() >= length {
+            break;
+        }
+        producer.send_record(record)?;
+    }
+    meter.stop(producer.finish()?)
+}
+
+async fn producer_performance(world: &World) -> Result<Sample> {
+    let topic = world.events.config().topic(Topic::Inbound);
+    let count = PERFORMANCE_RECORDS.to_string();
+    let args = [
+        "--topic",
+        topic.as_str(),
+        "--num-records",
+        &count,
+        "--record-size",
+        RECORD_BYTES,
+        "--throughput",
+        "-1",
+        "--command-property",
+        "acks=all",
+        "enable.idempotence=true",
+    ];
+    let said = world.kafka_tool("ProducerPerformance", &args).await?;
+    let rate = rate_said(&said).with_context(|| format!("no rate in: {said}"))?;
+    let took = Duration::from_secs_f64(PERFORMANCE_RECORDS as f64 / rate);
+    Ok(Sample::of_rate(PERFORMANCE_RECORDS, took))
+}
+
+/// Of `1000000 records sent, 131234.5 records/sec (…`, on the last line.
+fn rate_said(said: &str) -> Option<f64> {
+    let last = said.lines().rfind(|line| line.contains("records/sec"))?;
+    let (before, _) = last.split_once(" records/sec")?;
+    before.rsplit(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kafkas_benchmark_says_is_read() {
+        let said = "499 records sent, 99.8 records/sec (0.02 MB/sec)\n\
+                    1000 records sent, 131234.5 records/sec (25.03 MB/sec), 3.1 ms avg latency\n";
+        assert_eq!(rate_said(said), Some(131_234.5));
+        assert_eq!(rate_said("nothing"), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! How long a message takes, under load that does not wait for answers.
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use system_tests::{Settings, World};
+
+use super::Plan;
+use crate::{
+    load::{messages::Messages, paced::PacedLoop, post::Post},
+    results::{Bound, Row},
+    sample::Spread,
+};
+
+/// So much of a run goes before those that are measured.
+const WARM_UP_SHARE: u32 = 4;
+const SECONDS: &str = "20";
+
+/// ingest by itself at 5,000 single posts a second.
+pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let world = World::start(Settings {
+        as_shipped: true,
+        ..Settings::WITHOUT_SERVICES
+    })
+    .await?;
+    world.start_services(&["ingest"]).await?;
+    let clients = PacedLoop {
+        port: world.port("ingest")?,
+        connections: 64,
+        post: Post::Single,
+        rate: 5_000.0,
+    };
+    let messages = Messages::new();
+    clients.run(&messages, plan.length / WARM_UP_SHARE).await?;
+    let mut p99 = Vec::new();
+    for _ in 0..plan.rounds {
+        let answered = clients.run(&messages, plan.length).await?;
+        p99.push(percentile(answered.waited_ms, 0.99));
+    }
+    let what = "single posts at 5,000/s, ingest alone: accepted, p99";
+    let most = Some(Bound::AtMost(10.0));
+    Ok(vec![Row::of_value(
+        stage,
+        what,
+        "ms",
+        Spread::of(p99),
+        most,
+        &[],
+    )])
+}
+
+/// Everything on, at 1,000 messages a second.
+pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let world = World::start(Settings {
+        as_shipped: true,
+        ..Settings::USUAL
+    })
+    .await?;
+    let args = ["--json", "measure", "--rate", "1000", "--seconds", SECONDS];
+    let mut reports = Vec::new();
+    for _ in 0..plan.rounds {
+        reports.push(world.tidemark(&args).await?.expect(0)?.json()?);
+    }
+    let row = |what: &str, most: f64, p99: &dyn Fn(&Value) -> Option<f64>| {
+        let values: Option<Vec<f64>> = reports.iter().map(p99).collect();
+        let values = values.with_context(|| format!("no {what} in {reports:?}"))?;
+        let what = format!("everything on, 1,000/s: {what}, p99");
+        let most = Some(Bound::AtMost(most));
+        anyhow::Ok(Row::of_value(
+            stage,
+            what,
+            "ms",
+            Spread::of(values),
+            most,
+            &[],
+        ))
+    };
+    let of_stage = |report: &Value, name: &str| {
+        let stages = report["latency_stages"].as_array()?;
+        stages.iter().find(|one| one["stage"] == name)?["p99_ms"].as_f64()
+    };
+    Ok(vec![
+        row("send → accepted", 10.0, &|report| {
+            report["accepted_p99_ms"].as_f64()
+        })?,
+        row("send → in Redis", 50.0, &|report| {
+            of_stage(report, "Redis")
+        })?,
+        row("send → in MySQL", 500.0, &|report| {
+            of_stage(report, "Messages")
+        })?,
+    ])
+}
+
+fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() as f64 * share).ceil() as usize;
+    values
+        .get(rank.saturating_sub(1))
+        .copied()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_hundred_the_99th_is_p99() {
+        let values = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(values, 0.99), 99.0);
+        assert_eq!(percentile(vec![7.0], 0.99), 7.0);
+    }
+}

@@ -1,0 +1,115 @@
+//! The stages, each with the raw part that it is measured against.
+
+mod ingest;
+mod latency;
+mod memory;
+mod messages;
+mod query;
+mod replays;
+mod sequencer;
+mod unread;
+mod whole;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::results::Row;
+
+/// What can be measured by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stage {
+    IngestNdjson,
+    IngestProtobuf,
+    IngestSingles,
+    Sequencer,
+    Messages,
+    MessagesGrown,
+    UnreadBacklog,
+    UnreadLive,
+    QueryUnread,
+    QueryPage,
+    Audit,
+    Rebuild,
+    Whole,
+    WholeSingles,
+    LatencyAccepted,
+    LatencyReadable,
+    MemoryIdle,
+}
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// How often each side of a pair runs.
+    pub(crate) rounds: usize,
+    /// How long a closed loop runs.
+    pub(crate) length: Duration,
+    /// How long the load on everything at once goes on.
+    pub(crate) whole: Duration,
+}
+
+impl Stage {
+    /// Its name on the command line and in the results.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::IngestNdjson => "ingest-ndjson",
+            Self::IngestProtobuf => "ingest-protobuf",
+            Self::IngestSingles => "ingest-singles",
+            Self::Sequencer => "sequencer",
+            Self::Messages => "messages",
+            Self::MessagesGrown => "messages-grown",
+            Self::UnreadBacklog => "unread-backlog",
+            Self::UnreadLive => "unread-live",
+            Self::QueryUnread => "query-unread",
+            Self::QueryPage => "query-page",
+            Self::Audit => "audit",
+            Self::Rebuild => "rebuild",
+            Self::Whole => "whole",
+            Self::WholeSingles => "whole-singles",
+            Self::LatencyAccepted => "latency-accepted",
+            Self::LatencyReadable => "latency-readable",
+            Self::MemoryIdle => "memory-idle",
+        }
+    }
+
+    /// Measures it on servers of its own.
+    ///
+    /// # Errors
+    /// Something fails; a slow run is no failure.
+    pub(crate) async fn run(self, plan: &Plan) -> Result<Vec<Row>> {
+        match self {
+            Self::IngestNdjson => ingest::ndjson(self.name(), plan).await,
+            Self::IngestProtobuf => ingest::protobuf(self.name(), plan).await,
+            Self::IngestSingles => ingest::singles(self.name(), plan).await,
+            Self::Sequencer => sequencer::run(self.name(), plan).await,
+            Self::Messages => messages::against_load_data(self.name(), plan).await,
+            Self::MessagesGrown => messages::grown(self.name(), plan).await,
+            Self::UnreadBacklog => unread::backlog(self.name(), plan).await,
+            Self::UnreadLive => unread::live(self.name(), plan).await,
+            Self::QueryUnread => query::unread(self.name(), plan).await,
+            Self::QueryPage => query::page(self.name(), plan).await,
+            Self::Audit => replays::audit(self.name(), plan).await,
+            Self::Rebuild => replays::rebuild(self.name(), plan).await,
+            Self::Whole => whole::batches(self.name(), plan).await,
+            Self::WholeSingles => whole::singles(self.name(), plan).await,
+            Self::LatencyAccepted => latency::accepted(self.name(), plan).await,
+            Self::LatencyReadable => latency::readable(self.name(), plan).await,
+            Self::MemoryIdle => memory::idle(self.name(), plan).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_knows_a_stage_by_its_name() {
+        for stage in Stage::value_variants() {
+            let found = Stage::from_str(stage.name(), false);
+            assert_eq!(found.as_ref(), Ok(stage));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! query-api, against a bare server that makes the same calls to the stores.
+
+use std::{process::Stdio, sync::Arc};
+
+use anyhow::Result;
+use system_tests::{Settings, World, until};
+use tokio::{
+    net::TcpStream,
+    process::{Child, Command},
+};
+
+use super::Plan;
+use crate::{
+    load::{closed::ClosedLoop, connection::Connection, messages::Messages, post::Post, reading},
+    meter::Meter,
+    pair::Pair,
+    results::Row,
+    sample::Sample,
+};
+
+const SENDERS: u64 = 20;
+const RECEIVERS: u64 = 200;
+/// More than a page.
+const MESSAGES_OF_CONVERSATION: u64 = 60;
+const LINES: usize = 500;
+const CONNECTIONS: usize = 64;
+
+/// A user's unread counts.
+pub(super) async fn unread(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let readers = Readers {
+        what: format!("query-api, unread counts of {SENDERS} senders"),
+        ours: |_, receiver| format!("/v1/users/{receiver}/unread?device=pc"),
+        raw: |_, receiver| format!("/unread/{receiver}"),
+    };
+    readers.run(stage, plan).await
+}
+
+/// A page of 50 messages.
+pub(super) async fn page(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let readers = Readers {
+        what: "query-api, a page of 50 messages".to_owned(),
+        ours: |sender, receiver| format!("/v1/users/{receiver}/conversations/{sender}/messages"),
+        raw: |sender, receiver| format!("/messages/{receiver}/{sender}"),
+    };
+    readers.run(stage, plan).await
+}
+
+/// What is read of a sender and a receiver.
+struct Readers {
+    what: String,
+    ours: fn(i64, i64) -> String,
+    raw: fn(i64, i64) -> String,
+}
+
+impl Readers {
+    async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+        let world = World::start(Settings {
+            as_shipped: true,
+            ..Settings::USUAL
+        })
+        .await?;
+        let pairs = fill(&world).await?;
+        let (port, mut server) = raw_server(&world).await?;
+        let paths = |of: fn(i64, i64) -> String| -> Arc<[String]> {
+            pairs.iter().map(|(from, to)| of(*from, *to)).collect()
+        };
+        let (ours, raw) = (paths(self.ours), paths(self.raw));
+        let read = async |port, paths: &Arc<[String]>| -> Result<Sample> {
+            let meter = Meter::start(&world)?;
+            let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
+            meter.stop(answers)
+        };
+        let query_api = world.port("query-api")?;
+        let pair = Pair::run(
+            plan.rounds,
+            async || read(query_api, &ours).await,
+            async || read(port, &raw).await,
+        )
+        .await?;
+        server.kill().await?;
+        let baseline = "bare axum, the same calls to the stores";
+        Ok(vec![Row::of_pair(stage, self.what, baseline, &pair, 0.8)])
+    }
+}
+
+/// Messages of each conversation; gives who writes to whom.
+async fn fill(world: &World) -> Result<Vec<(i64, i64)>> {
+    let messages = Messages::each_to_each(SENDERS, RECEIVERS);
+    let conversations = SENDERS * RECEIVERS;
+    let posts = ClosedLoop {
+        port: world.port("ingest")?,
+        connections: 1,
+        post: Post::Ndjson(LINES),
+    };
+    posts
+        .count(&messages, conversations * MESSAGES_OF_CONVERSATION)
+        .await?;
+    world.all_partitions_pass().await?;
+    let made = (0..conversations).map(|_| messages.make());
+    let pairs: Vec<(i64, i64)> = made.map(|made| (made.srcid, made.destid)).collect();
+    // Redis has whoever has asked once.
+    let mut connection = Connection::open(world.port("query-api")?).await?;
+    for (_, receiver) in pairs.iter().step_by(SENDERS as usize) {
+        let path = format!("/v1/users/{receiver}/unread?device=pc");
+        connection.get(&path).await?;
+    }
+    Ok(pairs)
+}
+
+/// The bare server, as a process of its own that listens.
+async fn raw_server(world: &World) -> Result<(u16, Child)> {
+    // Whoever is given a free port and lets go of it is not given it again soon.
+    let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
+        .local_addr()?
+        .port();
+    let server = Command::new(std::env::current_exe()?)
+        .arg("serve-raw")
+        .args(["--port", &port.to_string()])
+        .args(["--redis", &world.redis.url()])
+        .args(["--mysql", &world.mysql_url()])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let listens = async || match TcpStream::connect(("127.0.0.1", port)).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    until("the bare server", listens).await?;
+    Ok((port, server))
+}

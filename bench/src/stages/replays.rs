@@ -1,0 +1,148 @@
+//! What reads the whole log again: the audit and a rebuild.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use event_log::LogReader;
+use schemas::topics::Topic;
+use system_tests::{Settings, World};
+use tokio::time::sleep;
+
+use super::Plan;
+use crate::{
+    backlog,
+    load::{closed::ClosedLoop, messages::Messages, post::Post},
+    meter::Meter,
+    pair::Pair,
+    raw::load_data::{self, Files},
+    results::Row,
+    sample::Sample,
+};
+
+const MESSAGES: u64 = 500_000;
+const ROWS: u64 = 1_000_000;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const OURS: &str = "im_0";
+const RAW: &str = "raw";
+
+/// Everything in the stores against a fold of the log.
+pub(super) async fn audit(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let world = filled(&Messages::real()?, MESSAGES).await?;
+    let records = records(&world).await?;
+    let count = records.to_string();
+    let consume = [
+        "--include",
+        r"chat\.(inbound|events)",
+        "--num-records",
+        &count,
+        "--hide-header",
+    ];
+    let pair = Pair::run(
+        plan.rounds,
+        async || {
+            let meter = Meter::start(&world)?;
+            world.tidemark(&["audit"]).await?.expect(0)?;
+            meter.stop(records)
+        },
+        async || {
+            let said = world.kafka_tool("ConsumerPerformance", &consume).await?;
+            let rate = rate_said(&said).with_context(|| format!("no rate in: {said}"))?;
+            let took = Duration::from_secs_f64(records as f64 / rate);
+            Ok(Sample::of_rate(records, took))
+        },
+    )
+    .await?;
+    Ok(vec![Row::of_pair(
+        stage,
+        format!("audit of {MESSAGES} messages in all stores, records of both topics"),
+        "Kafka's ConsumerPerformance, both topics",
+        &pair,
+        0.3,
+    )])
+}
+
+/// A table made anew beside the live one, compared and switched.
+pub(super) async fn rebuild(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let messages = Messages::of_partitions(1);
+    let world = filled(&messages, ROWS).await?;
+    load_data::make_tables(&world, RAW, OURS, 1).await?;
+    let files = Files::write(&world, &messages, ROWS, 1)?;
+    let pair = Pair::run(
+        plan.rounds,
+        async || {
+            let meter = Meter::start(&world)?;
+            let args = ["rebuild", "messages", "--partition", "0"];
+            world.tidemark(&args).await?.expect(0)?;
+            meter.stop(ROWS)
+        },
+        async || {
+            load_data::empty(&world, RAW, 1).await?;
+            let meter = Meter::start(&world)?;
+            files.load(&world, RAW).await?;
+            meter.stop(files.rows)
+        },
+    )
+    .await?;
+    Ok(vec![Row::of_pair(
+        stage,
+        format!("rebuild messages, {ROWS} rows of one table, compared and switched"),
+        "LOAD DATA INFILE of 5,000-row files",
+        &pair,
+        0.8,
+    )])
+}
+
+/// How many records both topics have.
+async fn records(world: &World) -> Result<u64> {
+    let reader = Arc::new(LogReader::new(world.events.config())?);
+    let mut records = 0;
+    for topic in [Topic::Inbound, Topic::Events] {
+        let ends = reader.ends(topic).await?;
+        records += ends.values().map(|end| end.cast_unsigned()).sum::<u64>();
+    }
+    Ok(records)
+}
+
+/// A world in which so many messages have passed everything.
+async fn filled(messages: &Messages, count: u64) -> Result<World> {
+    let world = World::start(Settings {
+        as_shipped: true,
+        // Read positions are not what takes long here.
+        overrides: &["projector_mysql.reads_interval_ms=1000"],
+        ..Settings::USUAL
+    })
+    .await?;
+    let posts = ClosedLoop {
+        port: world.port("ingest")?,
+        connections: 1,
+        post: Post::Ndjson(500),
+    };
+    posts.count(messages, count).await?;
+    let deadline = Instant::now() + Duration::from_secs(300);
+    while backlog::now(&world).await?.values().any(|left| *left > 0.0) {
+        ensure!(Instant::now() < deadline, "the backlog does not go down");
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(world)
+}
+
+/// The tenth column of what Kafka's benchmark prints: records a second while fetching.
+fn rate_said(said: &str) -> Option<f64> {
+    let line = said.lines().rfind(|line| line.matches(", ").count() == 9)?;
+    line.rsplit(", ").next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kafkas_benchmark_says_is_read() {
+        let said = "2026-11-22 09:00:00:000, 2026-11-22 09:00:03:000, 190.7, 63.5, 1000000, 333333.3, 350, 1200, 158.9, 818330.6\n";
+        assert_eq!(rate_said(said), Some(818_330.6));
+        assert_eq!(rate_said("nothing, here"), None);
+    }
+}

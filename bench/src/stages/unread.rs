@@ -1,0 +1,187 @@
+//! projector-unread, with the pairs of a real network, against plain counters in the same Redis.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use rustix::process::Signal;
+use system_tests::{Settings, World};
+use tokio::time::{Instant, sleep, sleep_until};
+use unread_store::{Connection, Node, RedisConfig};
+
+use super::Plan;
+use crate::{
+    load::{closed::ClosedLoop, messages::Messages, paced::PacedLoop, post::Post},
+    meter::{CLIENT, Meter},
+    pair::Pair,
+    raw::{hincrby, producer::fill},
+    results::{Bound, Row},
+    sample::{Sample, Spread},
+};
+
+const EVENTS: u64 = 1_000_000;
+/// All messages of the real network.
+const ONCE: u64 = 59_835;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const PROJECTOR: &str = "projector-unread";
+const RATE: f64 = 20_000.0;
+/// Plain counters are told so often at that rate.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A backlog, drained.
+pub(super) async fn backlog(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let (world, messages) = loaded().await?;
+    world.end("projector-mysql", Signal::TERM).await?;
+    world.end(PROJECTOR, Signal::TERM).await?;
+    let port = world.redis.port();
+    let pair = Pair::run(
+        plan.rounds,
+        async || drain(&world, &messages).await,
+        async || {
+            let made = events(&messages, EVENTS);
+            let meter = Meter::start(&world)?;
+            tokio::task::spawn_blocking(move || hincrby::Counter::connect(port)?.count(&made))
+                .await??;
+            meter.stop(EVENTS)
+        },
+    )
+    .await?;
+    Ok(vec![Row::of_pair(
+        stage,
+        format!("projector-unread, a backlog of {EVENTS} real messages, drained"),
+        "pipelined HINCRBY ×2",
+        &pair,
+        1.0,
+    )])
+}
+
+/// Events as they come; the same work for both, so what counts is what it costs.
+pub(super) async fn live(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let (world, messages) = loaded().await?;
+    world.end("projector-mysql", Signal::TERM).await?;
+    let clients = PacedLoop {
+        port: world.port("ingest")?,
+        connections: 8,
+        post: Post::Ndjson(100),
+        rate: RATE,
+    };
+    let (mut ours, mut ratios) = (Vec::new(), Vec::new());
+    for _ in 0..plan.rounds {
+        let meter = Meter::start(&world)?;
+        let answered = clients.run(&messages, plan.length).await?;
+        caught_up(&world).await?;
+        let sample = meter.stop(answered.accepted)?;
+        let meter = Meter::start(&world)?;
+        let counted = plain_at_rate(&world, &messages, plan.length).await?;
+        let plain = meter.stop(counted)?;
+        ratios.push(cost(&plain, CLIENT) / cost(&sample, PROJECTOR));
+        ours.push(sample);
+    }
+    Ok(vec![Row::of_value(
+        stage,
+        format!(
+            "projector-unread and Redis at {RATE}/s as they come: CPU of pipelined HINCRBY ×2 over ours"
+        ),
+        "",
+        Spread::of(ratios),
+        Some(Bound::AtLeast(0.5)),
+        &ours,
+    )])
+}
+
+/// What Redis and the one who writes to it spend on an event, seconds of CPU.
+fn cost(sample: &Sample, writer: &str) -> f64 {
+    let both = [writer, "redis"];
+    let spent = both.iter().filter_map(|name| sample.cpu_s.get(*name));
+    spent.sum::<f64>() / sample.count as f64
+}
+
+/// A world whose Redis has all users.
+async fn loaded() -> Result<(World, Messages)> {
+    let world = World::start(Settings {
+        as_shipped: true,
+        ..Settings::USUAL
+    })
+    .await?;
+    let messages = Messages::real()?;
+    let posts = ClosedLoop {
+        port: world.port("ingest")?,
+        connections: 1,
+        post: Post::Ndjson(500),
+    };
+    posts.count(&messages, ONCE).await?;
+    world.all_partitions_pass().await?;
+    caught_up(&world).await?;
+    Ok((world, messages))
+}
+
+/// What it counts while it starts is not measured.
+async fn drain(world: &World, messages: &Messages) -> Result<Sample> {
+    let before = ends(world).await?;
+    fill(world, messages, EVENTS)?;
+    while ends(world).await? < before + EVENTS {
+        sleep(LOOK_EVERY).await;
+    }
+    let redis = redis(world).await?;
+    world.start_services(&[PROJECTOR]).await?;
+    let (from, meter) = (counted(&redis).await?, Meter::start(world)?);
+    let end = ends(world).await?;
+    while counted(&redis).await? < end {
+        sleep(LOOK_EVERY).await;
+    }
+    let sample = meter.stop(end - from)?;
+    world.end(PROJECTOR, Signal::TERM).await?;
+    Ok(sample)
+}
+
+async fn caught_up(world: &World) -> Result<()> {
+    let redis = redis(world).await?;
+    while counted(&redis).await? < ends(world).await? {
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+async fn redis(world: &World) -> Result<Connection> {
+    let config = RedisConfig {
+        url: world.redis.url(),
+        ..RedisConfig::default()
+    };
+    Ok(Node::new(&config)?.connect().await?)
+}
+
+/// How many records `chat.events` has.
+async fn ends(world: &World) -> Result<u64> {
+    let ends = world.events.ends().await?;
+    Ok(ends.values().map(|end| end.cast_unsigned()).sum())
+}
+
+/// How many of them Redis has.
+async fn counted(redis: &Connection) -> Result<u64> {
+    let marks = redis.read_marks().await?;
+    let next = marks.iter().map(|(_, mark)| mark.offset.cast_unsigned());
+    Ok(next.sum())
+}
+
+/// Sender and receiver of the next so many messages.
+fn events(messages: &Messages, count: u64) -> Vec<(i64, i64)> {
+    let made = (0..count).map(|_| messages.make());
+    made.map(|made| (made.srcid, made.destid)).collect()
+}
+
+/// Counts at the rate for so long; gives how many.
+async fn plain_at_rate(world: &World, messages: &Messages, length: Duration) -> Result<u64> {
+    let mut counter = hincrby::Counter::connect(world.redis.port())?;
+    let each = (RATE * TICK.as_secs_f64()) as u64;
+    let began = Instant::now();
+    let mut counted = 0;
+    for tick in 0_u32.. {
+        let due = TICK * tick;
+        if due >= length {
+            break;
+        }
+        sleep_until(began + due).await;
+        counter.count(&events(messages, each))?;
+        counted += each;
+    }
+    Ok(counted)
+}

@@ -1,0 +1,217 @@
+//! Everything at once: posts in, sequenced, into MySQL and Redis.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use system_tests::{Settings, World};
+use tokio::time::{Instant, sleep};
+
+use super::Plan;
+use crate::{
+    backlog::{self, Backlog},
+    disk,
+    load::{messages::Messages, paced::PacedLoop, post::Post},
+    meter::Meter,
+    results::{Bound, Row},
+    sample::{Sample, Spread},
+};
+
+/// Until then users and caches are warm.
+const WARM_UP: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// A load on the whole, and what it must cost at most.
+struct Load {
+    what: &'static str,
+    connections: usize,
+    post: Post,
+    rate: f64,
+    cpu_s_per_10_000: f64,
+}
+
+/// Batches.
+pub(super) async fn batches(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let load = Load {
+        what: "everything at once, NDJSON of 500 lines",
+        connections: 8,
+        post: Post::Ndjson(500),
+        rate: 60_000.0,
+        cpu_s_per_10_000: 0.35,
+    };
+    load.run(stage, plan).await
+}
+
+/// Single posts.
+pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let load = Load {
+        what: "everything at once, single posts over 64 connections",
+        connections: 64,
+        post: Post::Single,
+        rate: 10_000.0,
+        cpu_s_per_10_000: 1.5,
+    };
+    load.run(stage, plan).await
+}
+
+impl Load {
+    async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+        let world = World::start(Settings {
+            as_shipped: true,
+            ..Settings::USUAL
+        })
+        .await?;
+        let messages = Messages::new();
+        let clients = PacedLoop {
+            port: world.port("ingest")?,
+            connections: self.connections,
+            post: self.post,
+            rate: self.rate,
+        };
+        clients.run(&messages, WARM_UP).await?;
+        world.all_partitions_pass().await?;
+
+        let disk_before = Disk::of(&world)?;
+        let meter = Meter::start(&world)?;
+        let began = Instant::now();
+        let (answered, seen) = tokio::try_join!(
+            clients.run(&messages, plan.whole),
+            watch(&world, plan.whole)
+        )?;
+        let rate = answered.accepted as f64 / began.elapsed().as_secs_f64();
+        world.all_partitions_pass().await?;
+        let sample = meter.stop(answered.accepted)?;
+        let disk = Disk::of(&world)?.since(&disk_before, answered.accepted);
+        Ok(self.rows(stage, rate, &sample, &seen, &disk))
+    }
+
+    fn rows(
+        &self,
+        stage: &'static str,
+        rate: f64,
+        sample: &Sample,
+        seen: &[Backlog],
+        disk: &Disk,
+    ) -> Vec<Row> {
+        let what = self.what;
+        let samples = std::slice::from_ref(sample);
+        let value = |name: String, unit, value, bound| {
+            Row::of_value(stage, name, unit, Spread::of([value]), bound, &[])
+        };
+        let accepted = Row::of_value(
+            stage,
+            format!("{what}: accepted"),
+            "messages/s",
+            Spread::of([rate]),
+            Some(Bound::AtLeast(self.rate * 0.99)),
+            samples,
+        );
+        let cpu: f64 = sample.cpu_per_10_000().map(|(_, spent)| spent).sum();
+        let services = [
+            "ingest",
+            "sequencer",
+            "projector-mysql",
+            "projector-unread",
+            "query-api",
+        ];
+        let resident: f64 = sample
+            .resident()
+            .filter(|(name, _)| services.contains(name))
+            .map(|(_, mib)| mib)
+            .sum();
+        let growth = growth(seen) / rate;
+        vec![
+            accepted,
+            value(
+                format!("{what}: CPU of all processes for 10,000"),
+                "s",
+                cpu,
+                Some(Bound::AtMost(self.cpu_s_per_10_000)),
+            ),
+            value(
+                format!("{what}: the longest backlog grows, from the first half to the second, by"),
+                "s of traffic",
+                growth,
+                Some(Bound::AtMost(0.5)),
+            ),
+            value(
+                format!("{what}: resident, our five processes"),
+                "MiB",
+                resident,
+                Some(Bound::AtMost(400.0)),
+            ),
+            value(
+                format!("{what}: Kafka's log"),
+                "bytes a message",
+                disk.kafka,
+                None,
+            ),
+            value(
+                format!("{what}: MariaDB's tables"),
+                "bytes a message",
+                disk.mariadb,
+                None,
+            ),
+        ]
+    }
+}
+
+/// Looks at the backlog from time to time.
+async fn watch(world: &World, length: Duration) -> Result<Vec<Backlog>> {
+    let end = Instant::now() + length;
+    let mut seen = Vec::new();
+    while Instant::now() + LOOK_EVERY < end {
+        sleep(LOOK_EVERY).await;
+        seen.push(backlog::now(world).await?);
+    }
+    Ok(seen)
+}
+
+/// By how much the middle backlog of the second half is above that of the first, of the group where that is most; records.
+fn growth(seen: &[Backlog]) -> f64 {
+    let (first, second) = seen.split_at(seen.len() / 2);
+    let middle = |half: &[Backlog], group: &str| {
+        Spread::of(half.iter().filter_map(|all| all.get(group).copied())).median
+    };
+    let groups = seen.iter().flat_map(Backlog::keys);
+    groups
+        .map(|group| middle(second, group) - middle(first, group))
+        .fold(0.0, f64::max)
+}
+
+/// What the stores keep, bytes.
+#[derive(Debug)]
+struct Disk {
+    kafka: f64,
+    mariadb: f64,
+}
+
+impl Disk {
+    fn of(world: &World) -> Result<Self> {
+        Ok(Self {
+            kafka: disk::bytes(world, "kafka", "chat.")? as f64,
+            mariadb: disk::bytes(world, "mariadb", "im_")? as f64,
+        })
+    }
+
+    /// For each of `count` messages.
+    fn since(&self, before: &Self, count: u64) -> Self {
+        let each = |after: f64, before: f64| (after - before) / count as f64;
+        Self {
+            kafka: each(self.kafka, before.kafka),
+            mariadb: each(self.mariadb, before.mariadb),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_that_of_the_group_that_falls_behind_most() {
+        let at = |a: f64, b: f64| Backlog::from([("a".to_owned(), a), ("b".to_owned(), b)]);
+        let seen = [at(5.0, 0.0), at(5.0, 10.0), at(5.0, 20.0), at(5.0, 30.0)];
+        assert_eq!(growth(&seen), 20.0);
+        assert_eq!(growth(&[]), 0.0);
+    }
+}
