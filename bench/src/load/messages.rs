@@ -1,6 +1,7 @@
 //! Messages that never were: every run has ids of its own.
 
 use std::{
+    fmt,
     io::{self, Write},
     sync::{
         Arc,
@@ -56,9 +57,21 @@ enum Pairs {
 pub(crate) struct Made<'a> {
     pub(crate) srcid: i64,
     pub(crate) destid: i64,
+    id: ClientMsgId,
+    text: &'a str,
+}
+
+/// Of which run, and the how many-th message of it.
+#[derive(Clone, Copy)]
+struct ClientMsgId {
     run: u64,
     number: u64,
-    text: &'a str,
+}
+
+impl fmt::Display for ClientMsgId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b{}-{}", self.run, self.number)
+    }
 }
 
 impl Messages {
@@ -103,8 +116,10 @@ impl Messages {
         Made {
             srcid: FIRST_UID + from.cast_signed(),
             destid: FIRST_UID + to.cast_signed(),
-            run: self.run,
-            number,
+            id: ClientMsgId {
+                run: self.run,
+                number,
+            },
             text: &self.words[at..at + TEXT_BYTES],
         }
     }
@@ -142,14 +157,13 @@ impl Made<'_> {
         let Self {
             srcid,
             destid,
-            run,
-            number,
+            id: client_msg_id,
             text,
         } = self;
         // A vector takes everything, and the words need no escapes.
         let _ = write!(
             body,
-            r#"{{"srcid":"{srcid}","destid":"{destid}","client_msg_id":"b{run}-{number}","msg":"{text}"}}"#
+            r#"{{"srcid":"{srcid}","destid":"{destid}","client_msg_id":"{client_msg_id}","msg":"{text}"}}"#
         );
     }
 
@@ -158,7 +172,7 @@ impl Made<'_> {
         let message = proto::SendMessage {
             srcid: self.srcid,
             destid: self.destid,
-            client_msg_id: format!("b{}-{}", self.run, self.number),
+            client_msg_id: self.id.to_string(),
             msg: self.text.to_owned(),
         };
         let event = Some(ingest_event::Event::Message(message));
@@ -181,13 +195,12 @@ impl Made<'_> {
         let Self {
             srcid,
             destid,
-            run,
-            number,
+            id: client_msg_id,
             text,
         } = self;
         writeln!(
             row,
-            "{id}\t{srcid}\t{destid}\t{mid}\t{text}\t{ts}\t{table}\tb{run}-{number}\t{mid}"
+            "{id}\t{srcid}\t{destid}\t{mid}\t{text}\t{ts}\t{table}\t{client_msg_id}\t{mid}"
         )
     }
 
@@ -199,7 +212,7 @@ impl Made<'_> {
         let send = SendMessage {
             srcid: UserId::try_from(self.srcid)?,
             destid: UserId::try_from(self.destid)?,
-            client_msg_id: format!("b{}-{}", self.run, self.number).try_into()?,
+            client_msg_id: self.id.to_string().try_into()?,
             msg: self.text.to_owned(),
         };
         let conversation = send.conversation();

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use schemas::topics::Topic;
-use system_tests::{Settings, World};
+use system_tests::World;
 
-use super::Plan;
+use super::{Plan, SERVERS};
 use crate::{
     load::{closed::ClosedLoop, messages::Messages, post::Post},
     meter::Meter,
@@ -100,11 +100,7 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
 }
 
 async fn world() -> Result<World> {
-    let world = World::start(Settings {
-        as_shipped: true,
-        ..Settings::WITHOUT_SERVICES
-    })
-    .await?;
+    let world = World::start(SERVERS).await?;
     world.start_services(&["ingest"]).await?;
     Ok(world)
 }

@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
-use system_tests::{Settings, World};
+use system_tests::World;
 
-use super::Plan;
+use super::{EVERYTHING, Plan, SERVERS};
 use crate::{
     load::{messages::Messages, paced::PacedLoop, post::Post},
     results::{Bound, Row},
@@ -17,11 +17,7 @@ const SECONDS: &str = "20";
 
 /// ingest by itself at 5,000 single posts a second.
 pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(Settings {
-        as_shipped: true,
-        ..Settings::WITHOUT_SERVICES
-    })
-    .await?;
+    let world = World::start(SERVERS).await?;
     world.start_services(&["ingest"]).await?;
     let clients = PacedLoop {
         port: world.port("ingest")?,
@@ -50,11 +46,7 @@ pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row
 
 /// Everything on, at 1,000 messages a second.
 pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(Settings {
-        as_shipped: true,
-        ..Settings::USUAL
-    })
-    .await?;
+    let world = World::start(EVERYTHING).await?;
     let args = ["--json", "measure", "--rate", "1000", "--seconds", SECONDS];
     let mut reports = Vec::new();
     for _ in 0..plan.rounds {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use system_tests::{SERVICES, Settings, World, program, until};
+use system_tests::{SERVICES, World, program, until};
 use tokio::{process::Command, time::sleep};
 
-use super::Plan;
+use super::{EVERYTHING, Plan, SERVERS};
 use crate::{
     load::connection::Connection,
     meter,
@@ -19,11 +19,7 @@ const QUIET: Duration = Duration::from_secs(20);
 
 /// Five processes, and all five in one.
 pub(super) async fn idle(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(Settings {
-        as_shipped: true,
-        ..Settings::USUAL
-    })
-    .await?;
+    let world = World::start(EVERYTHING).await?;
     sleep(QUIET).await;
     let all = meter::resident_mib(&world)?;
     let five: f64 = SERVICES.iter().filter_map(|name| all.get(*name)).sum();
@@ -39,11 +35,7 @@ pub(super) async fn idle(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> 
 }
 
 async fn in_one() -> Result<f64> {
-    let world = World::start(Settings {
-        as_shipped: true,
-        ..Settings::WITHOUT_SERVICES
-    })
-    .await?;
+    let world = World::start(SERVERS).await?;
     let mut up = Command::new(program()?)
         .arg("up")
         .args(world.config_args())

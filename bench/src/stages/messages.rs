@@ -8,7 +8,7 @@ use sqlx::{Connection as _, MySqlConnection};
 use system_tests::{Settings, World};
 use tokio::time::sleep;
 
-use super::Plan;
+use super::{Plan, SERVERS};
 use crate::{
     load::messages::Messages,
     meter::Meter,
@@ -98,9 +98,8 @@ pub(super) async fn grown(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>>
 
 async fn world() -> Result<World> {
     World::start(Settings {
-        as_shipped: true,
         overrides: &[r#"projector_mysql.projections=["messages"]"#],
-        ..Settings::WITHOUT_SERVICES
+        ..SERVERS
     })
     .await
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use system_tests::{Settings, World};
 
 use crate::results::Row;
 
@@ -37,6 +38,24 @@ pub(crate) enum Stage {
     LatencyAccepted,
     LatencyReadable,
     MemoryIdle,
+}
+
+/// All services, as they are shipped.
+const EVERYTHING: Settings = Settings {
+    as_shipped: true,
+    ..Settings::USUAL
+};
+
+/// Servers as they are shipped; the services that are measured are started by the stage.
+const SERVERS: Settings = Settings {
+    without_services: true,
+    ..EVERYTHING
+};
+
+/// How many records `chat.events` has, those that are no messages among them.
+async fn events(world: &World) -> Result<u64> {
+    let ends = world.events.ends().await?;
+    Ok(ends.values().map(|end| end.cast_unsigned()).sum())
 }
 
 /// How long and how often.

@@ -3,13 +3,13 @@
 use std::{process::Stdio, sync::Arc};
 
 use anyhow::Result;
-use system_tests::{Settings, World, until};
+use system_tests::{World, until};
 use tokio::{
     net::TcpStream,
     process::{Child, Command},
 };
 
-use super::Plan;
+use super::{EVERYTHING, Plan};
 use crate::{
     load::{closed::ClosedLoop, connection::Connection, messages::Messages, post::Post, reading},
     meter::Meter,
@@ -54,11 +54,7 @@ struct Readers {
 
 impl Readers {
     async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-        let world = World::start(Settings {
-            as_shipped: true,
-            ..Settings::USUAL
-        })
-        .await?;
+        let world = World::start(EVERYTHING).await?;
         let pairs = fill(&world).await?;
         let (port, mut server) = raw_server(&world).await?;
         let paths = |of: fn(i64, i64) -> String| -> Arc<[String]> {

@@ -11,7 +11,7 @@ use schemas::topics::Topic;
 use system_tests::{Settings, World};
 use tokio::time::sleep;
 
-use super::Plan;
+use super::{EVERYTHING, Plan};
 use crate::{
     backlog,
     load::{closed::ClosedLoop, messages::Messages, post::Post},
@@ -109,10 +109,9 @@ async fn records(world: &World) -> Result<u64> {
 /// A world in which so many messages have passed everything.
 async fn filled(messages: &Messages, count: u64) -> Result<World> {
     let world = World::start(Settings {
-        as_shipped: true,
         // Read positions are not what takes long here.
         overrides: &["projector_mysql.reads_interval_ms=1000"],
-        ..Settings::USUAL
+        ..EVERYTHING
     })
     .await?;
     let posts = ClosedLoop {

@@ -6,10 +6,10 @@ use anyhow::{Result, ensure};
 use event_log::{Admin, KafkaConfig, LogReader};
 use rustix::process::Signal;
 use schemas::topics::Topic;
-use system_tests::{Settings, World};
+use system_tests::World;
 use tokio::time::sleep;
 
-use super::Plan;
+use super::{Plan, SERVERS, events};
 use crate::{
     load::messages::Messages,
     meter::Meter,
@@ -24,11 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A backlog, sequenced or copied.
 pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(Settings {
-        as_shipped: true,
-        ..Settings::WITHOUT_SERVICES
-    })
-    .await?;
+    let world = World::start(SERVERS).await?;
     let messages = Messages::new();
     let pair = Pair::run(
         plan.rounds,
@@ -47,14 +43,14 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
 
 /// What it sequences while it starts is not counted.
 async fn sequence(world: &World, messages: &Messages) -> Result<Sample> {
-    let end = events(world).await? + RECORDS.cast_signed();
+    let end = events(world).await? + RECORDS;
     fill(world, messages, RECORDS)?;
     world.start_services(&["sequencer"]).await?;
     let (from, meter) = (events(world).await?, Meter::start(world)?);
     while events(world).await? < end {
         sleep(LOOK_EVERY).await;
     }
-    let count = (end - from).cast_unsigned();
+    let count = end - from;
     let sample = meter.stop(count)?;
     ensure!(
         count > RECORDS / 2,
@@ -80,9 +76,4 @@ async fn copy(world: &World, messages: &Messages) -> Result<Sample> {
     let copying = move || copier::copy(&from, &ends, &to, RECORDS);
     tokio::task::spawn_blocking(copying).await??;
     meter.stop(RECORDS)
-}
-
-/// How many records `chat.events` has, those that are no messages among them.
-async fn events(world: &World) -> Result<i64> {
-    Ok(world.events.ends().await?.values().sum())
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rustix::process::Signal;
-use system_tests::{Settings, World};
+use system_tests::World;
 use tokio::time::{Instant, sleep, sleep_until};
 use unread_store::{Connection, Node, RedisConfig};
 
-use super::Plan;
+use super::{EVERYTHING, Plan, events};
 use crate::{
     load::{closed::ClosedLoop, messages::Messages, paced::PacedLoop, post::Post},
     meter::{CLIENT, Meter},
@@ -37,7 +37,7 @@ pub(super) async fn backlog(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
         plan.rounds,
         async || drain(&world, &messages).await,
         async || {
-            let made = events(&messages, EVENTS);
+            let made = pairs(&messages, EVENTS);
             let meter = Meter::start(&world)?;
             tokio::task::spawn_blocking(move || hincrby::Counter::connect(port)?.count(&made))
                 .await??;
@@ -97,11 +97,7 @@ fn cost(sample: &Sample, writer: &str) -> f64 {
 
 /// A world whose Redis has all users.
 async fn loaded() -> Result<(World, Messages)> {
-    let world = World::start(Settings {
-        as_shipped: true,
-        ..Settings::USUAL
-    })
-    .await?;
+    let world = World::start(EVERYTHING).await?;
     let messages = Messages::real()?;
     let posts = ClosedLoop {
         port: world.port("ingest")?,
@@ -116,15 +112,15 @@ async fn loaded() -> Result<(World, Messages)> {
 
 /// What it counts while it starts is not measured.
 async fn drain(world: &World, messages: &Messages) -> Result<Sample> {
-    let before = ends(world).await?;
+    let before = events(world).await?;
     fill(world, messages, EVENTS)?;
-    while ends(world).await? < before + EVENTS {
+    while events(world).await? < before + EVENTS {
         sleep(LOOK_EVERY).await;
     }
     let redis = redis(world).await?;
     world.start_services(&[PROJECTOR]).await?;
     let (from, meter) = (counted(&redis).await?, Meter::start(world)?);
-    let end = ends(world).await?;
+    let end = events(world).await?;
     while counted(&redis).await? < end {
         sleep(LOOK_EVERY).await;
     }
@@ -135,7 +131,7 @@ async fn drain(world: &World, messages: &Messages) -> Result<Sample> {
 
 async fn caught_up(world: &World) -> Result<()> {
     let redis = redis(world).await?;
-    while counted(&redis).await? < ends(world).await? {
+    while counted(&redis).await? < events(world).await? {
         sleep(LOOK_EVERY).await;
     }
     Ok(())
@@ -149,13 +145,7 @@ async fn redis(world: &World) -> Result<Connection> {
     Ok(Node::new(&config)?.connect().await?)
 }
 
-/// How many records `chat.events` has.
-async fn ends(world: &World) -> Result<u64> {
-    let ends = world.events.ends().await?;
-    Ok(ends.values().map(|end| end.cast_unsigned()).sum())
-}
-
-/// How many of them Redis has.
+/// How many records of `chat.events` Redis has.
 async fn counted(redis: &Connection) -> Result<u64> {
     let marks = redis.read_marks().await?;
     let next = marks.iter().map(|(_, mark)| mark.offset.cast_unsigned());
@@ -163,7 +153,7 @@ async fn counted(redis: &Connection) -> Result<u64> {
 }
 
 /// Sender and receiver of the next so many messages.
-fn events(messages: &Messages, count: u64) -> Vec<(i64, i64)> {
+fn pairs(messages: &Messages, count: u64) -> Vec<(i64, i64)> {
     let made = (0..count).map(|_| messages.make());
     made.map(|made| (made.srcid, made.destid)).collect()
 }
@@ -180,7 +170,7 @@ async fn plain_at_rate(world: &World, messages: &Messages, length: Duration) -> 
             break;
         }
         sleep_until(began + due).await;
-        counter.count(&events(messages, each))?;
+        counter.count(&pairs(messages, each))?;
         counted += each;
     }
     Ok(counted)

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use system_tests::{Settings, World};
+use system_tests::World;
 use tokio::time::{Instant, sleep};
 
-use super::Plan;
+use super::{EVERYTHING, Plan};
 use crate::{
     backlog::{self, Backlog},
     disk,
@@ -55,11 +55,7 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
 
 impl Load {
     async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-        let world = World::start(Settings {
-            as_shipped: true,
-            ..Settings::USUAL
-        })
-        .await?;
+        let world = World::start(EVERYTHING).await?;
         let messages = Messages::new();
         let clients = PacedLoop {
             port: world.port("ingest")?,
