@@ -9,10 +9,10 @@ WITH_DOCKER := --features native-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test chaos bench pressure sabotage fmt lint ci release toolchain openssl
+.PHONY: help demo up down clean test chaos bench instructions pressure sabotage fmt lint ci release toolchain openssl valgrind
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: release ## set up what is missing, start everything, load real messages, audit, show the result
 	@$(TIDEMARK) demo
@@ -43,6 +43,10 @@ bench: toolchain ## measure each stage against the raw part that it sits on, ONL
 	@cargo build --locked --release --package tidemark --package bench
 	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY))
 
+instructions: toolchain valgrind ## count what the pure parts execute, against what was accepted; ACCEPT=1 takes it over
+	@cargo build --locked --release --package tidemark --package pure-parts
+	@$(TARGET_DIR)/release/instructions $(if $(ACCEPT),--accept)
+
 sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
 	@system-tests/sabotage/run $(ONLY)
 
@@ -69,3 +73,8 @@ toolchain:
 openssl:
 	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo 'the headers of OpenSSL are missing: apt-get install libssl-dev pkg-config' >&2; exit 1; }
 	@sh compose/native/apt-install.sh libssl-dev pkg-config
+
+valgrind:
+	@command -v valgrind >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo 'valgrind is missing: apt-get install valgrind' >&2; exit 1; }; \
+		sh compose/native/apt-install.sh valgrind; }

@@ -1,12 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod backlog;
+mod curve;
 mod disk;
 mod load;
 mod machine;
 mod markdown;
 mod meter;
 mod pair;
+mod picture;
 mod raw;
 mod results;
 mod sample;
@@ -20,7 +22,7 @@ use clap::{Parser, Subcommand, ValueEnum as _};
 use crate::{
     machine::Machine,
     raw::server::{self, ServerArgs},
-    results::Results,
+    results::{Found, Results},
     stages::{Plan, Stage},
 };
 
@@ -75,28 +77,40 @@ async fn run(args: &Args) -> Result<()> {
     };
     let mut results = Results {
         machine: Machine::here()?,
-        rows: Vec::new(),
+        found: Found::default(),
     };
     let all = Stage::value_variants().iter().copied();
-    for stage in all.filter(|stage| args.only.is_empty() || args.only.contains(stage)) {
+    let wanted = |stage: &Stage| match args.only.as_slice() {
+        [] => !stage.is_experiment(),
+        only => only.contains(stage),
+    };
+    for stage in all.filter(wanted) {
         eprintln!("{} …", stage.name());
-        let rows = stage.run(&plan).await.context(stage.name())?;
-        for row in &rows {
-            eprintln!("{row}");
-        }
-        results.rows.extend(rows);
+        let found = stage.run(&plan).await.context(stage.name())?;
+        eprint!("{found}");
+        results.found.extend(found);
     }
     println!("{results}");
     write(&results, &args.out)
 }
 
-/// The whole as JSON, and its table; named for the day.
+/// The whole as JSON, its tables and its pictures; named for the day.
 fn write(results: &Results, out: &PathBuf) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let named = |extension| out.join(&results.machine.date).with_extension(extension);
     let json = serde_json::to_string_pretty(results)?;
     for (path, text) in [(named("json"), json), (named("md"), results.to_string())] {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    for curve in &results.found.curves {
+        let named = |what| {
+            out.join(format!(
+                "{}-{}-{what}.svg",
+                results.machine.date, curve.file
+            ))
+        };
+        picture::throughput(curve, &named("throughput"))?;
+        picture::latency(curve, &named("latency"))?;
     }
     Ok(())
 }

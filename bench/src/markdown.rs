@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::{
-    results::{Bound, Figure, Results, Row},
+    curve::{Curve, Percentiles, Point},
+    results::{Bound, Figure, Found, Results, Row},
     sample::Spread,
 };
 
@@ -26,8 +27,47 @@ impl fmt::Display for Results {
             "| what | figure | compared with | ratio | at least | CPU s per 10,000 | |"
         )?;
         writeln!(f, "|---|---|---|---|---|---|---|")?;
+        write!(f, "{}", self.found)
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
             writeln!(f, "{row}")?;
+        }
+        for curve in &self.curves {
+            write!(f, "{curve}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Curve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}\n", self.what)?;
+        writeln!(
+            f,
+            "| offered/s | accepted/s | p50 ms | p90 ms | p99 ms | p99.9 ms |"
+        )?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for Point {
+            offered,
+            accepted,
+            waited,
+        } in &self.points
+        {
+            let (offered, accepted) = (grouped(*offered), grouped(*accepted));
+            let Percentiles {
+                p50,
+                p90,
+                p99,
+                p999,
+            } = waited;
+            writeln!(
+                f,
+                "| {offered} | {accepted} | {p50:.1} | {p90:.1} | {p99:.1} | {p999:.1} |"
+            )?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
+    curve::Curve,
     machine::Machine,
     pair::Pair,
     sample::{Sample, Spread},
@@ -14,7 +15,41 @@ use crate::{
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
+    #[serde(flatten)]
+    pub(crate) found: Found,
+}
+
+/// What stages found.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Found {
     pub(crate) rows: Vec<Row>,
+    pub(crate) curves: Vec<Curve>,
+}
+
+impl Found {
+    /// Takes in what another stage found.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+        self.curves.extend(other.curves);
+    }
+}
+
+impl From<Vec<Row>> for Found {
+    fn from(rows: Vec<Row>) -> Self {
+        Self {
+            rows,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<Vec<Curve>> for Found {
+    fn from(curves: Vec<Curve>) -> Self {
+        Self {
+            curves,
+            ..Self::default()
+        }
+    }
 }
 
 /// A figure that was measured.

@@ -18,6 +18,6 @@ mod service;
 mod single;
 
 #[doc(hidden)]
-pub use batch::fuzzing;
+pub use batch::{fuzzing, measured};
 pub use config::{Config, IngestConfig};
 pub use service::{serve, start};

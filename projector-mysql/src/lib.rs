@@ -4,6 +4,8 @@ mod coalesce;
 mod config;
 mod janitor;
 mod ledger;
+#[doc(hidden)]
+pub mod measured;
 mod messages;
 mod metrics;
 mod outcome;

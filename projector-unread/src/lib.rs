@@ -3,6 +3,8 @@
 mod batch;
 mod config;
 mod log_end;
+#[doc(hidden)]
+pub mod measured;
 mod metrics;
 mod readiness;
 mod service;

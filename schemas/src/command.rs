@@ -3,7 +3,7 @@
 use prost::Message as _;
 
 use crate::{
-    ClientMsgId, ConversationId, DeviceClass, Mid, UserId,
+    ClientMsgId, ConversationId, DeviceClass, Mid, UserId, canonical,
     proto::{self, inbound_command},
 };
 
@@ -99,7 +99,11 @@ impl Command {
     /// # Errors
     /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
-        let command = proto::InboundCommand::decode(value)
+        let decoded = match canonical::command(value) {
+            Some(command) => Ok(command),
+            None => proto::InboundCommand::decode(value),
+        };
+        let command = decoded
             .map_err(|e| Malformed::new("value", format!("is not an InboundCommand ({e})")))?;
         match command.command {
             None => Err(Malformed::new(

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::{
     ClientMsgId, ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
+    canonical,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     proto::{self, sequenced_event},
@@ -182,7 +183,11 @@ impl Event {
     /// # Errors
     /// [`Malformed`] where the bytes are no event or a field is outside what its docs allow.
     pub fn parse(value: &[u8], ts: TimestampMs) -> Result<Self, Malformed> {
-        let event = proto::SequencedEvent::decode(value)
+        let decoded = match canonical::event(value) {
+            Some(event) => Ok(event),
+            None => proto::SequencedEvent::decode(value),
+        };
+        let event = decoded
             .map_err(|e| Malformed::new("value", format!("is not a SequencedEvent ({e})")))?;
         let src = event
             .src

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod canonical;
 pub mod command;
 pub mod dead_letter;
 pub mod event;

@@ -39,8 +39,8 @@ impl Service {
         SERVICES.into_iter().map(first).collect()
     }
 
-    /// Another instance, on a port of its own.
-    pub(crate) fn second(service: &str, config: &[String]) -> Result<Self> {
+    /// The instance of that number, on a port of its own.
+    pub(crate) fn another(service: &str, number: usize, config: &[String]) -> Result<Self> {
         let port = free_port().context("no port is free")?;
         let section = service.replace('-', "_");
         let listen = [
@@ -48,7 +48,7 @@ impl Service {
             format!("{section}.listen=127.0.0.1:{port}"),
         ];
         let config = [config, &listen].concat();
-        Self::new(&format!("{service}-2"), service, port, &config)
+        Self::new(&format!("{service}-{number}"), service, port, &config)
     }
 
     fn new(name: &str, service: &str, port: u16, config: &[String]) -> Result<Self> {
@@ -60,6 +60,11 @@ impl Service {
             ready: format!("http://127.0.0.1:{port}/readyz").parse()?,
         };
         Ok(Self { spec, port })
+    }
+
+    /// Whether it is an instance of that service.
+    pub(crate) fn is_of(&self, service: &str) -> bool {
+        self.spec.args.first().is_some_and(|first| first == service)
     }
 
     pub(crate) fn name(&self) -> &str {

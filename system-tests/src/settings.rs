@@ -72,8 +72,10 @@ pub(crate) fn write(
     Ok(args)
 }
 
-/// What the defaults leave to periods of many seconds happens soon, so that no test waits for it.
-const SOON: [&str; 5] = [
+/// What the defaults leave to periods of many seconds happens soon, so that no test waits for it; and an idle world leaves the
+/// processor to the test.
+const SOON: [&str; 6] = [
+    "kafka.fetch_wait_ms=20",
     "sequencer.snapshot_events=1000",
     "sequencer.snapshot_interval_ms=2000",
     "projector_mysql.reads_interval_ms=300",

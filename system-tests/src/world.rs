@@ -173,14 +173,19 @@ impl World {
         Ok(())
     }
 
-    /// Starts another instance of a service. Gives its name.
+    /// Starts another instance of a service. Gives its name: `sequencer-2` for the second.
     ///
     /// # Errors
     /// As [`World::start_services`].
-    pub async fn start_second(&self, service: &str) -> Result<String> {
-        let second = Service::second(service, &self.config)?;
-        let (name, port) = (second.name().to_owned(), second.port);
-        self.services().push(second);
+    pub async fn start_another(&self, service: &str) -> Result<String> {
+        let another = {
+            let mut services = self.services();
+            let instances = services.iter().filter(|one| one.is_of(service)).count();
+            let another = Service::another(service, instances + 1, &self.config)?;
+            services.push(another.clone());
+            another
+        };
+        let (name, port) = (another.name().to_owned(), another.port);
         self.start_services(&[&name]).await?;
         self.client.has_another(service, port);
         Ok(name)

@@ -48,6 +48,8 @@ enum Pairs {
     Many { partitions: u64 },
     /// Each of the senders to each of the receivers, in turn.
     Each { senders: u64, receivers: u64 },
+    /// Each from somebody new to the same few, all in partition 0.
+    New,
     /// These, over and over.
     Given(Arc<[(u64, u64)]>),
 }
@@ -90,6 +92,11 @@ impl Messages {
         Self::between(Pairs::Each { senders, receivers })
     }
 
+    /// The first of a conversation each, all in partition 0.
+    pub(crate) fn first_words() -> Self {
+        Self::between(Pairs::New)
+    }
+
     /// Between users who write to each other in a real network, over and over.
     ///
     /// # Errors
@@ -110,7 +117,11 @@ impl Messages {
 
     /// The next one.
     pub(crate) fn make(&self) -> Made<'_> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.nth(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// That with a number.
+    pub(crate) fn nth(&self, number: u64) -> Made<'_> {
         let (from, to) = self.pairs.of(number);
         let at = (number.wrapping_mul(31) as usize) % (WORDS_BYTES - TEXT_BYTES);
         Made {
@@ -135,6 +146,10 @@ impl Pairs {
                 let near = from + 1 + number.wrapping_mul(104_729) % PEERS;
                 // (from + to) mod 64 is to be below `partitions`.
                 (from, near + 64 - (from + near) % 64 + number % partitions)
+            }
+            Self::New => {
+                let from = number + 65;
+                (from, 64 - from % 64)
             }
             Self::Each { senders, receivers } => {
                 let pair = number % (senders * receivers);
@@ -263,6 +278,16 @@ mod tests {
             .map(|_| messages.make().record().unwrap().partition.get())
             .collect();
         assert_eq!(found, (0..16).collect());
+    }
+
+    #[test]
+    fn first_words_begin_conversations_in_one_partition() {
+        let messages = Messages::first_words();
+        let records = (0..200).map(|_| messages.make().record().unwrap());
+        let keys = records.map(|record| (record.partition.get(), record.key));
+        let found: BTreeSet<(u8, String)> = keys.collect();
+        assert_eq!(found.len(), 200);
+        assert!(found.iter().all(|(partition, _)| *partition == 0));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Writes files of so many rows for `tables` tables.
+    /// Writes files of so many rows for `tables` tables; each table's ids go on from `first_id`.
     ///
     /// # Errors
     /// There is no room.
@@ -38,6 +38,7 @@ impl Files {
         messages: &Messages,
         rows: u64,
         tables: usize,
+        first_id: usize,
     ) -> Result<Self> {
         let directory = world.log_file("rows").with_extension("d");
         fs::create_dir_all(&directory)?;
@@ -67,7 +68,7 @@ impl Files {
             let mid = numbers.entry(pair).or_insert(0_i64);
             *mid += 1;
             let file = open[table].as_mut().context("a table without a file")?;
-            made.write_row(file, ids[table], *mid, &now, table)?;
+            made.write_row(file, first_id + ids[table], *mid, &now, table)?;
             ids[table] += 1;
             written.rows += 1;
         }
@@ -84,7 +85,7 @@ impl Files {
         Ok(BufWriter::new(file))
     }
 
-    /// Loads them all into empty tables, in several sessions.
+    /// Loads them all, in several sessions.
     ///
     /// # Errors
     /// The server refuses.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 const LINES: usize = 500;
-const BATCH_CONNECTIONS: usize = 8;
+const BATCH_CONNECTIONS: usize = 64;
 const SINGLE_CONNECTIONS: usize = 64;
 const MANY_CONNECTIONS: usize = 1_024;
 /// So many different records go round and round through the plain producer.

@@ -6,6 +6,7 @@ use system_tests::World;
 
 use super::{EVERYTHING, Plan, SERVERS};
 use crate::{
+    curve::Percentiles,
     load::{messages::Messages, paced::PacedLoop, post::Post},
     results::{Bound, Row},
     sample::Spread,
@@ -30,7 +31,7 @@ pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row
     let mut p99 = Vec::new();
     for _ in 0..plan.rounds {
         let answered = clients.run(&messages, plan.length).await?;
-        p99.push(percentile(answered.waited_ms, 0.99));
+        p99.push(Percentiles::of(answered.waited_ms).p99);
     }
     let what = "single posts at 5,000/s, ingest alone: accepted, p99";
     let most = Some(Bound::AtMost(10.0));
@@ -81,25 +82,4 @@ pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row
             of_stage(report, "Messages")
         })?,
     ])
-}
-
-fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let rank = (values.len() as f64 * share).ceil() as usize;
-    values
-        .get(rank.saturating_sub(1))
-        .copied()
-        .unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_hundred_the_99th_is_p99() {
-        let values = (1..=100).rev().map(f64::from).collect();
-        assert_eq!(percentile(values, 0.99), 99.0);
-        assert_eq!(percentile(vec![7.0], 0.99), 7.0);
-    }
 }

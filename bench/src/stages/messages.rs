@@ -32,7 +32,7 @@ pub(super) async fn against_load_data(stage: &'static str, plan: &Plan) -> Resul
     let world = world().await?;
     let messages = Messages::of_partitions(TABLES as u64);
     load_data::make_tables(&world, RAW, OURS, TABLES).await?;
-    let files = Files::write(&world, &messages, 2 * MILLION, TABLES)?;
+    let files = Files::write(&world, &messages, 2 * MILLION, TABLES, 0)?;
     let pair = Pair::run(
         plan.rounds,
         async || {

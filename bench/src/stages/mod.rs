@@ -1,7 +1,11 @@
 //! The stages, each with the raw part that it is measured against.
 
+mod engines;
+mod idle_conversations;
 mod ingest;
+mod instances;
 mod latency;
+mod load_curve;
 mod memory;
 mod messages;
 mod query;
@@ -16,7 +20,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use system_tests::{Settings, World};
 
-use crate::results::Row;
+use crate::results::Found;
 
 /// What can be measured by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,7 +41,11 @@ pub(crate) enum Stage {
     WholeSingles,
     LatencyAccepted,
     LatencyReadable,
+    LoadCurve,
     MemoryIdle,
+    Instances,
+    IdleConversations,
+    Engines,
 }
 
 /// All services, as they are shipped.
@@ -51,6 +59,9 @@ const SERVERS: Settings = Settings {
     without_services: true,
     ..EVERYTHING
 };
+
+/// How often a stage looks whether something is done.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// How many records `chat.events` has, those that are no messages among them.
 async fn events(world: &World) -> Result<u64> {
@@ -89,16 +100,26 @@ impl Stage {
             Self::WholeSingles => "whole-singles",
             Self::LatencyAccepted => "latency-accepted",
             Self::LatencyReadable => "latency-readable",
+            Self::LoadCurve => "load-curve",
             Self::MemoryIdle => "memory-idle",
+            Self::Instances => "instances",
+            Self::IdleConversations => "idle-conversations",
+            Self::Engines => "engines",
         }
+    }
+
+    /// Whether it runs only where it is named: an experiment that takes long, whose result is written down.
+    pub(crate) fn is_experiment(self) -> bool {
+        self == Self::Engines
     }
 
     /// Measures it on servers of its own.
     ///
     /// # Errors
     /// Something fails; a slow run is no failure.
-    pub(crate) async fn run(self, plan: &Plan) -> Result<Vec<Row>> {
-        match self {
+    pub(crate) async fn run(self, plan: &Plan) -> Result<Found> {
+        let rows = match self {
+            Self::LoadCurve => return Ok(load_curve::run(self.name(), plan).await?.into()),
             Self::IngestNdjson => ingest::ndjson(self.name(), plan).await,
             Self::IngestProtobuf => ingest::protobuf(self.name(), plan).await,
             Self::IngestSingles => ingest::singles(self.name(), plan).await,
@@ -116,7 +137,11 @@ impl Stage {
             Self::LatencyAccepted => latency::accepted(self.name(), plan).await,
             Self::LatencyReadable => latency::readable(self.name(), plan).await,
             Self::MemoryIdle => memory::idle(self.name(), plan).await,
-        }
+            Self::Instances => instances::run(self.name(), plan).await,
+            Self::IdleConversations => idle_conversations::run(self.name(), plan).await,
+            Self::Engines => engines::run(self.name(), plan).await,
+        };
+        Ok(rows?.into())
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn rebuild(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
     let messages = Messages::of_partitions(1);
     let world = filled(&messages, ROWS).await?;
     load_data::make_tables(&world, RAW, OURS, 1).await?;
-    let files = Files::write(&world, &messages, ROWS, 1)?;
+    let files = Files::write(&world, &messages, ROWS, 1, 0)?;
     let pair = Pair::run(
         plan.rounds,
         async || {

@@ -1,6 +1,6 @@
 //! The sequencer alone, against a copier of the same records.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use event_log::{Admin, KafkaConfig, LogReader};
@@ -9,7 +9,7 @@ use schemas::topics::Topic;
 use system_tests::World;
 use tokio::time::sleep;
 
-use super::{Plan, SERVERS, events};
+use super::{LOOK_EVERY, Plan, SERVERS, events};
 use crate::{
     load::messages::Messages,
     meter::Meter,
@@ -20,7 +20,6 @@ use crate::{
 };
 
 const RECORDS: u64 = 2_000_000;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A backlog, sequenced or copied.
 pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {

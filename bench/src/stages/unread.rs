@@ -8,7 +8,7 @@ use system_tests::World;
 use tokio::time::{Instant, sleep, sleep_until};
 use unread_store::{Connection, Node, RedisConfig};
 
-use super::{EVERYTHING, Plan, events};
+use super::{EVERYTHING, LOOK_EVERY, Plan, events};
 use crate::{
     load::{closed::ClosedLoop, messages::Messages, paced::PacedLoop, post::Post},
     meter::{CLIENT, Meter},
@@ -21,7 +21,6 @@ use crate::{
 const EVENTS: u64 = 1_000_000;
 /// All messages of the real network.
 const ONCE: u64 = 59_835;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 const PROJECTOR: &str = "projector-unread";
 const RATE: f64 = 20_000.0;
 /// Plain counters are told so often at that rate.

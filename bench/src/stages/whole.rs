@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use system_tests::World;
+use system_tests::{Settings, World};
 use tokio::time::{Instant, sleep};
 
 use super::{EVERYTHING, Plan};
@@ -20,9 +20,16 @@ use crate::{
 const WARM_UP: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// A load on the whole, and what it must cost at most.
+/// With the settings for much traffic.
+const THROUGHPUT: Settings = Settings {
+    overrides: &["runtime.profile=throughput"],
+    ..EVERYTHING
+};
+
+/// A load on the whole, between the pairs of a real network, and what it must cost at most.
 struct Load {
     what: &'static str,
+    settings: Settings,
     connections: usize,
     post: Post,
     rate: f64,
@@ -32,7 +39,8 @@ struct Load {
 /// Batches.
 pub(super) async fn batches(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let load = Load {
-        what: "everything at once, NDJSON of 500 lines",
+        what: "everything at once, NDJSON of 500 lines, profile `throughput`",
+        settings: THROUGHPUT,
         connections: 8,
         post: Post::Ndjson(500),
         rate: 60_000.0,
@@ -44,7 +52,8 @@ pub(super) async fn batches(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
 /// Single posts.
 pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let load = Load {
-        what: "everything at once, single posts over 64 connections",
+        what: "everything at once, single posts over 64 connections, profile `throughput`",
+        settings: THROUGHPUT,
         connections: 64,
         post: Post::Single,
         rate: 10_000.0,
@@ -55,8 +64,8 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
 
 impl Load {
     async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-        let world = World::start(EVERYTHING).await?;
-        let messages = Messages::new();
+        let world = World::start(self.settings).await?;
+        let messages = Messages::real()?;
         let clients = PacedLoop {
             port: world.port("ingest")?,
             connections: self.connections,

@@ -107,3 +107,18 @@ fn without_nulls(value: Value) -> Value {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_understood_by_all_sections() {
+        for profile in ["latency", "throughput"] {
+            let overrides = [("runtime.profile".to_owned(), profile.to_owned())];
+            let source = ConfigSource::from_parts(None, [], &overrides).unwrap();
+            let sections = effective(&source).unwrap();
+            assert_eq!(sections["runtime"]["profile"], profile);
+        }
+    }
+}

@@ -26,7 +26,8 @@ pub struct KafkaConfig {
     #[garde(range(min = 1, max = 32))]
     pub replication: i32,
     /// How long a broker may hold an empty answer to a consumer back, milliseconds. Lower is faster and costs an idle
-    /// system more: every consumer asks again as soon as it has its answer.
+    /// system more: every consumer asks again as soon as it has its answer. A projection that writes at intervals lets it
+    /// be held back for half of its interval, where that is longer.
     #[garde(range(min = 1, max = 1000))]
     pub fetch_wait_ms: u32,
     /// How connections are encrypted and authenticated; without it that follows from the settings below. A user implies

@@ -26,8 +26,19 @@ impl LastMessage {
             mid: message.mid,
             ts,
             srcid: message.srcid,
-            preview: message.msg.chars().take(PREVIEW_CHARS).collect(),
+            preview: preview_of(&message.msg).to_owned(),
         }
+    }
+}
+
+fn preview_of(msg: &str) -> &str {
+    // Most messages are too short to have so many characters.
+    if msg.len() <= PREVIEW_CHARS {
+        return msg;
+    }
+    match msg.char_indices().nth(PREVIEW_CHARS) {
+        Some((end, _)) => &msg[..end],
+        None => msg,
     }
 }
 

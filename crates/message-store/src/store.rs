@@ -150,11 +150,11 @@ impl MessageStore {
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
-    pub async fn write_reads(
+    pub async fn write_reads<'a>(
         &self,
         shard: Shard,
         topic: &str,
-        rows: &[ReadRow],
+        rows: impl IntoIterator<Item = &'a ReadRow> + Send,
         moves: &[ResumeMove],
     ) -> Result<(), StoreError> {
         write::reads(self, shard, topic, rows, moves).await
@@ -164,11 +164,11 @@ impl MessageStore {
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
-    pub async fn write_contacts(
+    pub async fn write_contacts<'a>(
         &self,
         shard: Shard,
         topic: &str,
-        rows: &[ContactDelta],
+        rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
         moves: &[ResumeMove],
     ) -> Result<(), StoreError> {
         write::contacts(self, shard, topic, rows, moves).await

@@ -44,7 +44,20 @@ pub struct Settings {
     pub if_gone_back: fn(&[Partition]) -> String,
 }
 
+/// Brokers hold an empty answer back no longer than this.
+const LONGEST_FETCH_WAIT: Duration = Duration::from_millis(250);
+
 impl Settings {
+    /// How the log is fetched: what the lanes would only hold back need not come at once, and an answer costs the broker
+    /// the same however little is in it.
+    fn fetching(&self, kafka: &KafkaConfig) -> KafkaConfig {
+        let wait = (self.interval / 2).min(LONGEST_FETCH_WAIT);
+        KafkaConfig {
+            fetch_wait_ms: kafka.fetch_wait_ms.max(wait.as_millis() as u32),
+            ..kafka.clone()
+        }
+    }
+
     /// What an operator is told where positions and log disagree.
     pub(crate) fn gone_back(&self, gone_back: &[GoneBack]) -> String {
         let partitions: Vec<Partition> = gone_back.iter().map(|back| back.partition).collect();
@@ -113,7 +126,7 @@ pub async fn run<S: Sink>(
         handles,
         feeds,
     } = start_lanes(sinks, &settings, wires, &soft);
-    let fetcher = Fetcher::new(kafka, Topic::Events)?;
+    let fetcher = Fetcher::new(&settings.fetching(kafka), Topic::Events)?;
     let brokers = Brokers::default();
     let fetch_loop = FetchLoop::new(
         fetcher,
@@ -218,4 +231,30 @@ where
         })
         .expect("the system has a thread to spare at start");
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_at_intervals_is_fetched_no_oftener_than_twice_in_one() {
+        let wait = |interval_ms| {
+            let settings = Settings {
+                group: "test".to_owned(),
+                max_pending: 1,
+                interval: Duration::from_millis(interval_ms),
+                verify_every: Duration::from_secs(1),
+                max_queued_bytes: 1,
+                if_deleted: "",
+                if_gone_back: |_| String::new(),
+            };
+            let kafka = KafkaConfig {
+                fetch_wait_ms: 5,
+                ..KafkaConfig::default()
+            };
+            settings.fetching(&kafka).fetch_wait_ms
+        };
+        assert_eq!([5, 50, 30_000].map(wait), [5, 25, 250]);
+    }
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod allocator;
 mod bind;
 mod causes;
 pub mod config;
@@ -20,7 +21,7 @@ mod tls;
 
 pub use bind::{BindError, HttpConfig, Listener, bind_listener};
 pub use causes::with_causes;
-pub use config::{ConfigArgs, ConfigError, ConfigSource, Secret, ValueError};
+pub use config::{ConfigArgs, ConfigError, ConfigSource, Profile, Secret, ValueError};
 pub use door::Door;
 pub use health::{Gate, GateStatus, Health, Readiness};
 pub use metrics::MetricsHandle;

@@ -12,8 +12,8 @@ use tracing::info;
 
 use crate::{
     BindError, ConfigArgs, ConfigError, ConfigSource, Door, Gate, Health, HttpConfig,
-    MetricsHandle, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener, health_router,
-    metrics_router, middleware, serve, telemetry, with_causes,
+    MetricsHandle, Profile, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener,
+    health_router, metrics_router, middleware, serve, telemetry, with_causes,
 };
 
 const EXIT_FAILURE: u8 = 1;
@@ -29,6 +29,9 @@ const RUNTIME_GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {
+    /// `latency`, the default, or `throughput`: sets what is set nowhere else, in all sections.
+    #[garde(skip)]
+    pub profile: Profile,
     /// How long a stop may take before unfinished work is dropped.
     #[garde(range(min = 1, max = 600_000))]
     pub shutdown_deadline_ms: u64,
@@ -37,6 +40,7 @@ pub struct RuntimeConfig {
 impl Default for RuntimeConfig {
     fn default() -> Self {
         Self {
+            profile: Profile::default(),
             shutdown_deadline_ms: 10_000,
         }
     }

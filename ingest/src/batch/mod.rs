@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod intake;
 mod items;
 mod lines;
+pub mod measured;
 mod results;
 mod slots;
 mod state;

@@ -26,7 +26,7 @@ impl MergedRow for Contact {
     const NEEDS_ORDINALS: bool = true;
 
     /// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
-    fn of_message(message: &Message, ts: TimestampMs) -> impl Iterator<Item = Self> {
+    fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2] {
         let last = LastMessage::of(message, ts);
         let (srcid, destid) = (message.srcid, message.destid);
         let theirs = (srcid != destid).then(|| {
@@ -36,7 +36,7 @@ impl MergedRow for Contact {
         });
         let mut own = Self::with_last(srcid, destid, last);
         own.0.own_n = message.n;
-        [Some(own), theirs].into_iter().flatten()
+        [Some(own), theirs]
     }
 
     fn of_read(position: &ReadPosition) -> Self {
@@ -64,15 +64,15 @@ impl MergedRow for Contact {
         self.0.merge(other.0);
     }
 
-    async fn write(
+    async fn write<'a>(
         store: &MessageStore,
         shard: Shard,
         topic: &str,
-        rows: &[Self],
+        rows: impl ExactSizeIterator<Item = &'a Self> + Send,
         moves: &[ResumeMove],
     ) -> Result<(), StoreError> {
-        let rows: Vec<ContactDelta> = rows.iter().map(|row| row.0.clone()).collect();
-        store.write_contacts(shard, topic, &rows, moves).await
+        let rows = rows.map(|row| &row.0);
+        store.write_contacts(shard, topic, rows, moves).await
     }
 }
 
@@ -91,7 +91,8 @@ mod tests {
             mid: Mid::ZERO.next(),
             n: Ordinal::ZERO.next(),
         };
-        Contact::of_message(&message, TimestampMs(7)).collect()
+        let told = Contact::of_message(&message, TimestampMs(7));
+        told.into_iter().flatten().collect()
     }
 
     #[test]

@@ -5,7 +5,9 @@ mod database;
 mod open_read;
 mod read_mark;
 mod sink;
-mod target;
+pub(crate) mod target;
+
+use std::hash::Hash;
 
 pub(crate) use contact::Contact;
 use message_store::{MessageStore, ResumeMove, Shard, StoreError};
@@ -19,12 +21,12 @@ pub(crate) use sink::CoalescingSink;
 /// A row that is merged by maximum: indifferent to the order and the repetition of what it is told.
 pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
     /// What there is one row of.
-    type Key: Ord + Send + Sync;
+    type Key: Eq + Hash + Send + Sync;
     /// Whether a read position has to have its ordinal before it may be written.
     const NEEDS_ORDINALS: bool;
 
-    /// What a message says, and to which rows.
-    fn of_message(message: &Message, ts: TimestampMs) -> impl Iterator<Item = Self>;
+    /// What a message says, and to which rows: there are two at most.
+    fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2];
 
     /// What a read position says.
     fn of_read(position: &ReadPosition) -> Self;
@@ -40,11 +42,11 @@ pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
     fn merge(&mut self, other: Self);
 
     /// Writes rows of one database and moves its offsets, both or nothing.
-    fn write(
+    fn write<'a>(
         store: &MessageStore,
         shard: Shard,
         topic: &str,
-        rows: &[Self],
+        rows: impl ExactSizeIterator<Item = &'a Self> + Send,
         moves: &[ResumeMove],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }

@@ -1,5 +1,3 @@
-use std::iter;
-
 use message_store::{MessageStore, ReadMids, ReadRow, ResumeMove, Shard, StoreError};
 use schemas::{
     ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
@@ -16,8 +14,8 @@ impl MergedRow for ReadMark {
     type Key = (UserId, ConversationId);
     const NEEDS_ORDINALS: bool = false;
 
-    fn of_message(_: &Message, _: TimestampMs) -> impl Iterator<Item = Self> {
-        iter::empty()
+    fn of_message(_: &Message, _: TimestampMs) -> [Option<Self>; 2] {
+        [None; 2]
     }
 
     fn of_read(position: &ReadPosition) -> Self {
@@ -49,14 +47,14 @@ impl MergedRow for ReadMark {
         self.0.mids = self.0.mids.max(other.0.mids);
     }
 
-    async fn write(
+    async fn write<'a>(
         store: &MessageStore,
         shard: Shard,
         topic: &str,
-        rows: &[Self],
+        rows: impl ExactSizeIterator<Item = &'a Self> + Send,
         moves: &[ResumeMove],
     ) -> Result<(), StoreError> {
-        let rows: Vec<ReadRow> = rows.iter().map(|row| row.0).collect();
-        store.write_reads(shard, topic, &rows, moves).await
+        let rows = rows.map(|row| &row.0);
+        store.write_reads(shard, topic, rows, moves).await
     }
 }

@@ -116,7 +116,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         let offset = event.offset;
         match told::<R>(event) {
             Told::Rows(rows) => {
-                for row in rows {
+                for row in rows.into_iter().flatten() {
                     if let Some(target) = self.target_lacking(&row, partition, offset) {
                         target.take(row);
                     }

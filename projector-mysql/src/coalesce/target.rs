@@ -1,5 +1,6 @@
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
+use hashbrown::{HashMap, hash_map::Entry};
 use message_store::{Resume, StoreError};
 use projection::LogEvent;
 use schemas::{
@@ -16,7 +17,7 @@ use crate::{
 /// What is held for a database in use, and where that stands.
 pub(crate) struct Target<R: MergedRow> {
     pub(crate) ledger: Ledger,
-    rows: BTreeMap<R::Key, R>,
+    rows: HashMap<R::Key, R>,
     open: Vec<OpenRead>,
     /// How far partitions with open read positions would be, were those settled.
     withheld: BTreeMap<Partition, Resume>,
@@ -26,7 +27,7 @@ impl<R: MergedRow> Default for Target<R> {
     fn default() -> Self {
         Self {
             ledger: Ledger::default(),
-            rows: BTreeMap::new(),
+            rows: HashMap::new(),
             open: Vec::new(),
             withheld: BTreeMap::new(),
         }
@@ -104,13 +105,13 @@ impl<R: MergedRow> Target<R> {
     /// Writes what is held. Nothing is let go of: the caller may be dropped meanwhile, and then it is not known whether
     /// the database took it.
     pub(crate) async fn write(&self, place: &Place) -> Result<(), StoreError> {
-        let rows: Vec<R> = self.rows.values().cloned().collect();
         let moves = self.ledger.moves();
-        if rows.is_empty() && moves.is_empty() {
+        if self.rows.is_empty() && moves.is_empty() {
             return Ok(());
         }
-        let batch = Batch::begin(place.sink, place.shard, rows.len());
-        let outcome = R::write(&place.store, place.shard, &place.topic, &rows, &moves).await;
+        let batch = Batch::begin(place.sink, place.shard, self.rows.len());
+        let rows = self.rows.values();
+        let outcome = R::write(&place.store, place.shard, &place.topic, rows, &moves).await;
         batch.end(&outcome);
         outcome
     }
@@ -125,18 +126,18 @@ impl<R: MergedRow> Target<R> {
 
 /// What an event says to rows, or the question that has to be answered first.
 pub(crate) enum Told<R> {
-    Rows(Vec<R>),
+    Rows([Option<R>; 2]),
     /// The row that it is about, and the position.
     Open(R, ReadPosition),
 }
 
 pub(crate) fn told<R: MergedRow>(LogEvent { event, .. }: &LogEvent) -> Told<R> {
     match &event.body {
-        Body::Message(message) => Told::Rows(R::of_message(message, event.ts).collect()),
+        Body::Message(message) => Told::Rows(R::of_message(message, event.ts)),
         Body::ReadPosition(position) if R::NEEDS_ORDINALS && position.n.is_none() => {
             Told::Open(R::of_read(position), *position)
         }
-        Body::ReadPosition(position) => Told::Rows(vec![R::of_read(position)]),
-        Body::Control(_) | Body::Progress => Told::Rows(Vec::new()),
+        Body::ReadPosition(position) => Told::Rows([Some(R::of_read(position)), None]),
+        Body::Control(_) | Body::Progress => Told::Rows([None, None]),
     }
 }

@@ -17,31 +17,74 @@ impl DedupKey {
         sender: UserId,
         client_msg_id: &ClientMsgId,
     ) -> Self {
-        let mut hasher = blake3::Hasher::new();
+        let mut fields = ShortBytes::default();
         if !dropped(Rule::S3Sender) {
             // All of fixed length, so that no two triples have one encoding.
-            hasher.update(&conversation.lo().get().to_le_bytes());
-            hasher.update(&conversation.hi().get().to_le_bytes());
-            hasher.update(&sender.get().to_le_bytes());
+            fields.push(&conversation.lo().get().to_le_bytes());
+            fields.push(&conversation.hi().get().to_le_bytes());
+            fields.push(&sender.get().to_le_bytes());
         }
-        hasher.update(client_msg_id.as_str().as_bytes());
-        Self(first_bytes(&hasher))
+        fields.push(client_msg_id.as_str().as_bytes());
+        Self(fields.hash())
     }
 }
 
 /// What must be equal in a repeat: a hash over the fields, never over encoded bytes, which may differ for equal fields.
 pub(super) fn payload_hash(srcid: UserId, destid: UserId, msg: &str) -> u64 {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&srcid.get().to_le_bytes());
-    hasher.update(&destid.get().to_le_bytes());
-    hasher.update(msg.as_bytes());
-    u64::from_le_bytes(first_bytes(&hasher))
+    let mut fields = ShortBytes::default();
+    fields.push(&srcid.get().to_le_bytes());
+    fields.push(&destid.get().to_le_bytes());
+    fields.push(msg.as_bytes());
+    u64::from_le_bytes(fields.hash())
 }
 
-fn first_bytes<const N: usize>(hasher: &blake3::Hasher) -> [u8; N] {
-    let mut bytes = [0; N];
-    hasher.finalize_xof().fill(&mut bytes);
-    bytes
+/// What is hashed, gathered on the stack: one call of the hash over all of it costs half of one for each piece. What is
+/// too long for that goes the long way.
+struct ShortBytes {
+    bytes: [u8; Self::MOST],
+    length: usize,
+    long: Option<blake3::Hasher>,
+}
+
+impl Default for ShortBytes {
+    fn default() -> Self {
+        Self {
+            bytes: [0; Self::MOST],
+            length: 0,
+            long: None,
+        }
+    }
+}
+
+impl ShortBytes {
+    const MOST: usize = 512;
+
+    fn push(&mut self, more: &[u8]) {
+        if let Some(hasher) = &mut self.long {
+            hasher.update(more);
+            return;
+        }
+        match self.bytes[self.length..].get_mut(..more.len()) {
+            Some(place) => {
+                place.copy_from_slice(more);
+                self.length += more.len();
+            }
+            None => {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(&self.bytes[..self.length]).update(more);
+                self.long = Some(hasher);
+            }
+        }
+    }
+
+    /// The first bytes of the BLAKE3 hash, 32 at most.
+    fn hash<const N: usize>(&self) -> [u8; N] {
+        let hash = match &self.long {
+            Some(hasher) => hasher.finalize(),
+            None => blake3::hash(&self.bytes[..self.length]),
+        };
+        std::array::from_fn(|i| hash.as_bytes()[i])
+    }
 }
 
 /// One sequenced send.
@@ -172,6 +215,19 @@ mod tests {
             dedup_window_ms: window,
             dedup_max_entries: most,
             ..Rules::VERSION_1
+        }
+    }
+
+    #[test]
+    fn pieces_are_hashed_as_one() {
+        let text = [7_u8; 2_000];
+        for lengths in [[0, 0], [8, 100], [8, 504], [8, 505], [513, 0], [600, 900]] {
+            let [first, second] = lengths.map(|length| &text[..length]);
+            let mut fields = ShortBytes::default();
+            fields.push(first);
+            fields.push(second);
+            let whole = blake3::hash(&[first, second].concat());
+            assert_eq!(&fields.hash::<32>(), whole.as_bytes(), "{lengths:?}");
         }
     }
 

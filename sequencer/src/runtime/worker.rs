@@ -40,6 +40,8 @@ pub(crate) struct Worker {
     shell_config: ShellConfig,
     runtime: tokio::runtime::Handle,
     began: Instant,
+    /// Since then, at the beginning of this turn: a turn is short, and asking for every record would cost more than the timers need.
+    now_ms: u64,
     group: Group,
     starts: Starts,
     partitions: BTreeMap<Partition, Phase>,
@@ -59,6 +61,7 @@ impl Worker {
         Ok(Self {
             shell_config: config.sequencer.shell(),
             began: Instant::now(),
+            now_ms: 0,
             group: Group::join(kafka)?,
             starts: Starts::new(kafka)?,
             partitions: BTreeMap::new(),
@@ -109,6 +112,7 @@ impl Worker {
     }
 
     fn turn(&mut self) -> anyhow::Result<()> {
+        self.now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.follow_group()?;
         self.take_loaded()?;
         self.take_reports()?;
@@ -252,7 +256,7 @@ impl Worker {
             let loaded = loaded
                 .remove(&partition)
                 .expect("a load has every partition that it was begun for");
-            let now = self.now_ms();
+            let now = self.now_ms;
             let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
             self.fetcher
                 .start(partition, NextOffset::new(shell.next_inbound()))?;
@@ -380,7 +384,7 @@ impl Worker {
         run: Option<Run>,
         call: impl FnOnce(&mut PartitionShell, u64, &mut ShellIo<'_>) -> Flow,
     ) -> anyhow::Result<()> {
-        let now = self.now_ms();
+        let now = self.now_ms;
         let Some(phase) = self.partitions.get_mut(&partition) else {
             return Ok(());
         };
@@ -414,10 +418,6 @@ impl Worker {
             Some((*partition, shell.settled_inbound()))
         });
         self.group.commit(settled);
-    }
-
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 

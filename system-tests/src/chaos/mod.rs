@@ -165,7 +165,7 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
         }
         redis::replicate(world, &self.condition).await?;
         for service in SERVICES {
-            world.start_second(service).await?;
+            world.start_another(service).await?;
         }
         if let Some(other) = &self.options.other_program {
             services::run_seconds_by(world, other).await?;

@@ -9,7 +9,7 @@ fn owners_that_sleep_or_die_change_nothing() {
     run(Servers::Own(Settings::default()), async |world| {
         let mut seconds = Vec::new();
         for service in SHARED_OUT {
-            seconds.push(world.start_second(service).await?);
+            seconds.push(world.start_another(service).await?);
         }
         both_work(world).await?;
         let mut load = Load::start(world, 8);

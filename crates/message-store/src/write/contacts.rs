@@ -18,11 +18,11 @@ const KIND_DIRECT: i8 = 0;
 const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n";
 
-pub(crate) async fn contacts(
+pub(crate) async fn contacts<'a>(
     store: &MessageStore,
     shard: Shard,
     topic: &str,
-    rows: &[ContactDelta],
+    rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
     moves: &[ResumeMove],
 ) -> Result<(), StoreError> {
     let partition_of = |row: &ContactDelta| Partition::of_user(row.uid);

@@ -40,12 +40,14 @@ pub(crate) async fn resume(
 fn by_table<'a, R>(
     store: &MessageStore,
     shard: Shard,
-    rows: &'a [R],
+    rows: impl IntoIterator<Item = &'a R>,
     partition_of: impl Fn(&R) -> Partition,
     sort_key: impl Fn(&R) -> (i64, i64),
 ) -> Result<Vec<(Partition, &'a R)>, StoreError> {
-    let mut sorted: Vec<(Partition, &R)> =
-        rows.iter().map(|row| (partition_of(row), row)).collect();
+    let mut sorted: Vec<(Partition, &R)> = rows
+        .into_iter()
+        .map(|row| (partition_of(row), row))
+        .collect();
     if let Some((partition, _)) = sorted
         .iter()
         .find(|(n, _)| store.layout().shard_of(*n) != shard)

@@ -11,11 +11,11 @@ use crate::{
     names::Table,
 };
 
-pub(crate) async fn reads(
+pub(crate) async fn reads<'a>(
     store: &MessageStore,
     shard: Shard,
     topic: &str,
-    rows: &[ReadRow],
+    rows: impl IntoIterator<Item = &'a ReadRow> + Send,
     moves: &[ResumeMove],
 ) -> Result<(), StoreError> {
     let partition_of = |row: &ReadRow| Partition::of(row.conversation);

@@ -1,10 +1,11 @@
-//! Configuration: built-in defaults, then one TOML file, then the environment, then `--set` on the command line.
+//! Configuration: built-in defaults, then a named profile, then one TOML file, then the environment, then `--set` on the command line.
 //!
 //! Every section belongs to one struct (`#[serde(deny_unknown_fields, default)]`), so an unknown key is refused wherever it comes
 //! from. The defaults are those of the struct and never pass through a text form, so a redacted secret cannot become a value.
 
 mod args;
 mod error;
+mod profile;
 mod secret;
 mod setting;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 pub use args::ConfigArgs;
 pub use error::{ConfigError, ValueError};
+pub use profile::Profile;
 pub use secret::Secret;
 use setting::Setting;
 
@@ -84,6 +86,8 @@ impl ConfigSource {
         for setting in &settings {
             refuse_unknown_section(setting)?;
         }
+        let of_profile = Profile::named_in(&settings)?.settings();
+        settings.splice(..0, of_profile);
         Ok(Self { settings })
     }
 

@@ -31,6 +31,15 @@ impl Setting {
         }
     }
 
+    pub(super) fn from_profile(profile: &str, section: &str, key: &str, value: i64) -> Self {
+        Self {
+            section: section.to_owned(),
+            keys: vec![key.to_owned()],
+            value: Value::from(value),
+            origin: format!("profile {profile}"),
+        }
+    }
+
     /// `TIDEMARK_<SECTION>__<KEY>`; nothing for what is no setting: variables of others, and those of [`is_known`].
     pub(super) fn from_variable(name: &str, text: &str) -> Result<Option<Self>, ConfigError> {
         let Some(rest) = name.strip_prefix(VARIABLE_PREFIX) else {
@@ -75,6 +84,11 @@ impl Setting {
     /// Whether this is the value of `key`.
     pub(super) fn is_of(&self, key: &str) -> bool {
         self.keys == [key]
+    }
+
+    /// Its value, if that is a text, and where it was said.
+    pub(super) fn text_and_origin(&self) -> (Option<&str>, &str) {
+        (self.value.as_str(), &self.origin)
     }
 
     /// The key whose value stands in the file that this setting names, if that is what it is.

@@ -27,6 +27,8 @@ struct Ingest {
     retry: Retry,
     #[garde(dive)]
     others: Vec<Retry>,
+    #[garde(skip)]
+    batch_linger_ms: u32,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize, Validate)]
@@ -48,6 +50,7 @@ impl Default for Ingest {
             spill_file: None,
             retry: Retry::default(),
             others: Vec::new(),
+            batch_linger_ms: 1,
         }
     }
 }
@@ -133,6 +136,30 @@ fn each_layer_goes_over_the_one_below() {
     let ingest = layers.ingest().unwrap();
     assert_eq!((ingest.bind.as_str(), ingest.retry.attempts), ("flag", 3));
     assert_eq!(ingest.max_msg_bytes, 2);
+}
+
+#[test]
+fn a_profile_goes_over_the_defaults_and_under_all_else() {
+    let linger_and_origin = |overrides| {
+        let layers = Layers {
+            file: "[runtime]\nprofile = 'throughput'",
+            overrides,
+            ..Layers::default()
+        };
+        let ingest = layers.ingest().unwrap();
+        let origin = layers.source().unwrap().origin("ingest", "batch_linger_ms");
+        (ingest.batch_linger_ms, origin)
+    };
+    let (linger, origin) = linger_and_origin(&[]);
+    assert!(linger > 1);
+    assert_eq!(origin, "profile throughput");
+    assert_eq!(linger_and_origin(&[("ingest.batch_linger_ms", "7")]).0, 7);
+    assert_eq!(linger_and_origin(&[("runtime.profile", "latency")]).0, 1);
+    Layers {
+        overrides: &[("runtime.profile", "fast")],
+        ..Layers::default()
+    }
+    .refused(&["--set runtime.profile", "must be latency or throughput"]);
 }
 
 #[test]

@@ -1,0 +1,133 @@
+#![doc = include_str!("../README.md")]
+
+mod traffic;
+
+use std::hint::black_box;
+
+use event_log::NextOffset;
+use projection::{LogEvent, Position, Slice};
+use schemas::{
+    Partition,
+    command::Command,
+    event::{Event, SrcMark},
+};
+use sequencer::core::{Decision, Inbound, State, step};
+
+/// Something that is done once for each of [`COUNT`] messages.
+pub struct Part {
+    /// What, for people and files.
+    pub name: &'static str,
+    work: Box<dyn Fn()>,
+}
+
+/// How many messages a part goes over at a time.
+pub const COUNT: usize = 5_000;
+
+/// All of them lie in this partition, as they do for whoever works on them.
+const PARTITION: i64 = 7;
+
+impl Part {
+    /// Once for each message.
+    pub fn run(&self) {
+        (self.work)();
+    }
+
+    /// All there are, with what they work on.
+    ///
+    /// # Panics
+    /// The traffic that was made up is refused.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let sends = traffic::sends(PARTITION, COUNT);
+        let ndjson = traffic::ndjson(&sends);
+        let protobuf = traffic::protobuf(&sends);
+        let commands: Vec<Command> = sends.into_iter().map(Command::Send).collect();
+        let inbound: Vec<Vec<u8>> = commands.iter().cloned().map(Command::encode).collect();
+        let events = stepped(&inbound);
+        let values: Vec<Vec<u8>> = events.iter().cloned().map(Event::encode).collect();
+        let slice = slice(&events);
+        let of_slice = slice.clone();
+        vec![
+            Self::new("parse-ndjson", move || ingest::measured::ndjson(&ndjson)),
+            Self::new("parse-protobuf", move || {
+                ingest::measured::protobuf(&protobuf)
+            }),
+            Self::new("step", move || stepped(&inbound).len()),
+            Self::new("encode-event", move || {
+                let encoded = events.iter().cloned().map(Event::encode);
+                encoded.map(|value| black_box(value).len().min(1)).sum()
+            }),
+            Self::new("read-event", move || {
+                let ts = traffic::TS;
+                let read = values
+                    .iter()
+                    .map(|value| Event::read(partition(), value, ts));
+                read.filter(|read| black_box(read).is_ok()).count()
+            }),
+            Self::new("fold-unread", move || {
+                projector_unread::measured::fold(&slice)
+            }),
+            Self::new("fold-contacts", move || {
+                projector_mysql::measured::fold_contacts(&of_slice)
+            }),
+        ]
+    }
+
+    fn new(name: &'static str, work: impl Fn() -> usize + 'static) -> Self {
+        let work = move || {
+            let done = work();
+            assert_eq!(done, COUNT, "{name} has to do something for each message");
+        };
+        Self {
+            name,
+            work: Box::new(work),
+        }
+    }
+}
+
+fn partition() -> Partition {
+    Partition::try_from(PARTITION).expect("a partition")
+}
+
+/// What the sequencer makes of them, from an empty state.
+fn stepped(inbound: &[Vec<u8>]) -> Vec<Event> {
+    let mut state = State::default();
+    let mut events = Vec::with_capacity(inbound.len());
+    for (offset, value) in (0..).zip(inbound) {
+        let src = traffic::source(offset);
+        let ts = traffic::TS;
+        let inbound = Inbound { src, ts, value };
+        let Decision::Emit(event) = step(&state, partition(), &inbound) else {
+            panic!("record {offset} is no message");
+        };
+        state.apply(&event);
+        events.push(event);
+    }
+    events
+}
+
+fn slice(events: &[Event]) -> Slice {
+    let numbered = (0..).zip(events.iter().cloned());
+    let events: Vec<LogEvent> = numbered
+        .map(|(offset, event)| LogEvent { offset, event })
+        .collect();
+    let next = NextOffset::new(events.len() as i64);
+    let mark = SrcMark::START;
+    Slice {
+        partition: partition(),
+        behind: Position { next, mark },
+        events,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_does_its_work() {
+        for part in Part::all() {
+            part.run();
+        }
+    }
+}

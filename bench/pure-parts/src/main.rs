@@ -1,0 +1,82 @@
+//! Instructions of the pure parts, against those that were accepted.
+
+mod accepted;
+mod callgrind;
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Result, bail};
+use clap::{Parser, Subcommand};
+use pure_parts::Part;
+
+use crate::accepted::{Accepted, Change};
+
+/// Count the instructions of the pure parts, and compare them with those that were accepted
+#[derive(Debug, Parser)]
+struct Args {
+    /// Take the figures over, whatever they are
+    #[arg(long)]
+    accept: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a part so many times: what is counted
+    #[command(hide = true)]
+    Run { part: String, times: u64 },
+}
+
+const FILE: &str = "bench/pure-parts/accepted.toml";
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("instructions: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<()> {
+    if let Some(Command::Run { part, times }) = &args.command {
+        return run_part(part, *times);
+    }
+    let file = Path::new(FILE);
+    let mut accepted = Accepted::load(file)?;
+    let mut risen = Vec::new();
+    for part in Part::all() {
+        let now = callgrind::per_message(part.name)?;
+        let change = accepted.compare(part.name, now);
+        println!(
+            "{:<16} {now:>7} instructions a message, {change}",
+            part.name
+        );
+        if let Change::Risen { .. } = change {
+            risen.push(part.name);
+        }
+        accepted.put(part.name, now);
+    }
+    if args.accept {
+        return accepted.save(file);
+    }
+    if !risen.is_empty() {
+        bail!(
+            "{} cost more than was accepted: find out why (perf, callgrind), or take it over with `make instructions ACCEPT=1`",
+            risen.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn run_part(name: &str, times: u64) -> Result<()> {
+    let Some(part) = Part::all().into_iter().find(|part| part.name == name) else {
+        bail!("there is no part {name:?}");
+    };
+    for _ in 0..times {
+        part.run();
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Messages of some hundred conversations, the same at every run.
+
+use schemas::{
+    TimestampMs,
+    command::SendMessage,
+    event::{Source, SrcMark},
+    proto::{self, ingest_event},
+};
+
+/// When all of them were sent.
+pub(crate) const TS: TimestampMs = TimestampMs(1_763_000_000_000);
+
+const TEXT: &str = "The tide rises, the tide falls, the twilight darkens, the curlew calls; along the sea-sands \
+    damp and brown the traveller hastens toward the town";
+
+/// Sends of conversations of one partition.
+pub(crate) fn sends(partition: i64, count: usize) -> Vec<SendMessage> {
+    let send = |number: i64| {
+        let srcid = 1 + number * 7 % 97;
+        // (srcid + destid) mod 64 is the partition.
+        let destid = 64 * (2 + number * 5 % 11) + (partition - srcid).rem_euclid(64);
+        SendMessage {
+            srcid: srcid.try_into().expect("a uid"),
+            destid: destid.try_into().expect("a uid"),
+            client_msg_id: format!("measured-{number}").try_into().expect("an id"),
+            msg: TEXT.to_owned(),
+        }
+    };
+    (0..count as i64).map(send).collect()
+}
+
+/// The body of a batch.
+pub(crate) fn ndjson(sends: &[SendMessage]) -> Vec<u8> {
+    let line = |send: &SendMessage| {
+        let SendMessage {
+            srcid,
+            destid,
+            client_msg_id,
+            msg,
+        } = send;
+        let id = client_msg_id.as_str();
+        format!(
+            "{{\"message\":{{\"srcid\":\"{srcid}\",\"destid\":\"{destid}\",\"client_msg_id\":\"{id}\",\"msg\":\"{msg}\"}}}}\n"
+        )
+    };
+    sends.iter().map(line).collect::<String>().into_bytes()
+}
+
+/// The same, length-delimited.
+pub(crate) fn protobuf(sends: &[SendMessage]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for send in sends {
+        let event = ingest_event::Event::Message(proto::SendMessage::from(send.clone()));
+        let item = proto::IngestEvent { event: Some(event) };
+        prost::Message::encode_length_delimited(&item, &mut body).expect("a Vec grows as needed");
+    }
+    body
+}
+
+pub(crate) fn source(offset: i64) -> Source {
+    Source {
+        mark: SrcMark { epoch: 0, offset },
+        leader_epoch: 0,
+    }
+}

@@ -1,0 +1,133 @@
+//! An experiment: `chat_msg_<n>` in InnoDB, and in MyRocks (Debian's `mariadb-plugin-rocksdb`).
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use sqlx::{Connection as _, MySqlConnection};
+use system_tests::World;
+
+use super::{Plan, SERVERS};
+use crate::{
+    curve::Percentiles,
+    disk,
+    load::messages::Messages,
+    raw::load_data::{self, Files},
+    results::Row,
+    sample::{Sample, Spread},
+};
+
+const MILLION: u64 = 1_000_000;
+const STEP: u64 = 2 * MILLION;
+/// After so many million rows the tables are looked at.
+const LOOKS: [u64; 3] = [2, 8, 20];
+const TABLES: usize = 16;
+const LIKE: &str = "im_0";
+const RAW: &str = "raw";
+const PAGES: usize = 2_000;
+
+struct Engine {
+    name: &'static str,
+    install: &'static str,
+    /// Where it keeps its tables, below the server's data.
+    files: &'static str,
+    memory: &'static str,
+}
+
+const ENGINES: [Engine; 2] = [
+    Engine {
+        name: "InnoDB",
+        install: "",
+        files: RAW,
+        memory: "",
+    },
+    Engine {
+        name: "ROCKSDB",
+        install: "INSTALL SONAME 'ha_rocksdb';",
+        files: "#rocksdb",
+        // As much as InnoDB's buffer pool has; it comes back to life with every server.
+        memory: "SET GLOBAL rocksdb_block_cache_size = 512 * 1024 * 1024;",
+    },
+];
+
+/// Rates, bytes and reads of both, at growing sizes.
+pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for engine in &ENGINES {
+        let world = World::start(SERVERS).await?;
+        engine.make_tables(&world).await?;
+        let messages = Messages::of_partitions(TABLES as u64);
+        let mut there = 0;
+        for look in LOOKS {
+            let mut rate = 0.0;
+            while there < look * MILLION {
+                let per_table = there as usize / TABLES;
+                let files = Files::write(&world, &messages, STEP, TABLES, per_table)?;
+                let began = Instant::now();
+                files.load(&world, RAW).await?;
+                rate = Sample::of_rate(STEP, began.elapsed()).rate();
+                there += STEP;
+            }
+            let bytes = disk::bytes(&world, "mariadb", engine.files)? as f64 / there as f64;
+            let reads = read_pages(&world).await?;
+            let mut row = |what: &str, unit, value| {
+                let what = format!("{}, at {look} million rows: {what}", engine.name);
+                rows.push(Row::of_value(
+                    stage,
+                    what,
+                    unit,
+                    Spread::of([value]),
+                    None,
+                    &[],
+                ));
+            };
+            row("the last two million by LOAD DATA", "rows/s", rate);
+            row("on disk", "bytes a row", bytes);
+            row("page of 50, p50", "ms", reads.p50);
+            row("page of 50, p99", "ms", reads.p99);
+        }
+    }
+    Ok(rows)
+}
+
+impl Engine {
+    async fn make_tables(&self, world: &World) -> Result<()> {
+        let Self {
+            name,
+            install,
+            memory,
+            ..
+        } = self;
+        world
+            .execute_sql("mariadb", &format!("{install}{memory}"))
+            .await
+            .context("for MyRocks: apt-get install mariadb-plugin-rocksdb")?;
+        load_data::make_tables(world, RAW, LIKE, TABLES).await?;
+        let each = |n| format!("ALTER TABLE {RAW}.chat_msg_{n} ENGINE = {name};\n");
+        let all: String = (0..TABLES).map(each).collect();
+        world.execute_sql("mariadb", &all).await
+    }
+}
+
+/// Pages of conversations drawn at random.
+async fn read_pages(world: &World) -> Result<Percentiles> {
+    let mut database = MySqlConnection::connect(&world.mysql_url()).await?;
+    let messages = Messages::of_partitions(TABLES as u64);
+    let mut rng = StdRng::seed_from_u64(17);
+    let mut took_ms = Vec::new();
+    for _ in 0..PAGES {
+        let made = messages.nth(rng.random_range(0..STEP));
+        let table = (made.srcid + made.destid) % 64;
+        let sql = format!(
+            "SELECT id, mid, msg, ts FROM {RAW}.chat_msg_{table} \
+             WHERE srcid = ? AND destid = ? ORDER BY mid DESC LIMIT 50"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql));
+        let began = Instant::now();
+        let query = query.bind(made.srcid).bind(made.destid);
+        query.fetch_all(&mut database).await?;
+        took_ms.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    // The first ones open tables and prepare statements.
+    Ok(Percentiles::of(took_ms.split_off(PAGES / 10)))
+}

@@ -1,0 +1,72 @@
+//! What conversations cost in which nothing happens: memory of the sequencer, and time of its restart.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use rustix::process::Signal;
+use system_tests::World;
+use tokio::time::sleep;
+
+use super::{LOOK_EVERY, Plan, SERVERS, events};
+use crate::{load::messages::Messages, meter, raw::producer::fill, results::Row, sample::Spread};
+
+/// All in one partition.
+const CONVERSATIONS: [u64; 3] = [0, 100_000, 1_000_000];
+const SEQUENCER: &str = "sequencer";
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// With one message each, which the sequencer remembers for recognising repeats.
+pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
+    let world = World::start(SERVERS).await?;
+    let messages = Messages::first_words();
+    let mut rows = Vec::new();
+    let (mut there, mut empty) = (0, 0.0);
+    for conversations in CONVERSATIONS {
+        world.start_services(&[SEQUENCER]).await?;
+        let end = events(&world).await? + (conversations - there);
+        fill(&world, &messages, conversations - there)?;
+        while events(&world).await? < end {
+            sleep(LOOK_EVERY).await;
+        }
+        there = conversations;
+        let after_term = restart(&world, Signal::TERM).await?;
+        let after_kill = restart(&world, Signal::KILL).await?;
+        let resident = resident(&world)?;
+        world.end(SEQUENCER, Signal::TERM).await?;
+
+        let mut row = |what: &str, unit, value| {
+            let what = format!("sequencer, {conversations} conversations in a partition: {what}");
+            rows.push(Row::of_value(
+                stage,
+                what,
+                unit,
+                Spread::of([value]),
+                None,
+                &[],
+            ));
+        };
+        row("from SIGTERM until it is ready again", "s", after_term);
+        row("from kill -9 until it is ready again", "s", after_kill);
+        row("resident after that", "MiB", resident);
+        if there == 0 {
+            empty = resident;
+        } else {
+            let each = (resident - empty) * MIB / there as f64;
+            row("of that for each", "bytes", each);
+        }
+    }
+    Ok(rows)
+}
+
+/// How long it is away, seconds.
+async fn restart(world: &World, signal: Signal) -> Result<f64> {
+    let began = Instant::now();
+    world.end(SEQUENCER, signal).await?;
+    world.start_services(&[SEQUENCER]).await?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// MiB.
+fn resident(world: &World) -> Result<f64> {
+    meter::resident_of(world.pid(SEQUENCER).context("the sequencer has ended")?)
+}

@@ -1,0 +1,90 @@
+//! Everything on, under loads that grow past what it can do.
+
+use anyhow::Result;
+use system_tests::World;
+use tokio::time::Instant;
+
+use super::{EVERYTHING, Plan};
+use crate::{
+    curve::{Curve, Percentiles, Point},
+    load::{messages::Messages, paced::PacedLoop, post::Post},
+};
+
+/// So much of a load goes before what is measured of it.
+const WARM_UP_SHARE: u32 = 4;
+
+struct Load {
+    what: &'static str,
+    file: &'static str,
+    post: Post,
+    connections: usize,
+    /// Messages a second.
+    rates: &'static [f64],
+}
+
+const LOADS: [Load; 2] = [
+    Load {
+        what: "Everything on: single posts, 64 connections",
+        file: "singles",
+        post: Post::Single,
+        connections: 64,
+        rates: &[
+            500.0, 1_000.0, 2_000.0, 4_000.0, 6_000.0, 8_000.0, 10_000.0, 12_000.0,
+        ],
+    },
+    Load {
+        what: "Everything on: NDJSON, 100 lines a request, 16 connections",
+        file: "ndjson",
+        post: Post::Ndjson(100),
+        connections: 16,
+        rates: &[
+            1_000.0, 5_000.0, 10_000.0, 20_000.0, 30_000.0, 40_000.0, 60_000.0,
+        ],
+    },
+];
+
+/// Each load in a world of its own.
+pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> {
+    let mut curves = Vec::new();
+    for load in &LOADS {
+        let world = World::start(EVERYTHING).await?;
+        let messages = Messages::real()?;
+        let mut points = Vec::new();
+        for rate in load.rates {
+            points.push(point(&world, &messages, load, *rate, plan).await?);
+        }
+        curves.push(Curve {
+            stage,
+            what: load.what.to_owned(),
+            file: load.file,
+            points,
+        });
+    }
+    Ok(curves)
+}
+
+async fn point(
+    world: &World,
+    messages: &Messages,
+    load: &Load,
+    rate: f64,
+    plan: &Plan,
+) -> Result<Point> {
+    let clients = PacedLoop {
+        port: world.port("ingest")?,
+        connections: load.connections,
+        post: load.post,
+        rate,
+    };
+    clients.run(messages, plan.length / WARM_UP_SHARE).await?;
+    let began = Instant::now();
+    let answered = clients.run(messages, plan.length).await?;
+    let accepted = answered.accepted as f64 / began.elapsed().as_secs_f64();
+    // What is still under way is not to weigh on the next.
+    world.all_partitions_pass().await?;
+    Ok(Point {
+        offered: rate,
+        accepted,
+        waited: Percentiles::of(answered.waited_ms),
+    })
+}

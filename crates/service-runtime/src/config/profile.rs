@@ -1,0 +1,60 @@
+//! Named sets of settings, for what a deployment is to be best at.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigError, setting::Setting};
+
+/// What all services are set to be best at. Whatever is said anywhere else goes over what a profile says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Messages come through soon: the built-in defaults.
+    #[default]
+    Latency,
+    /// Little work for each message, at the price of some hundred milliseconds: what comes waits for company.
+    Throughput,
+}
+
+/// Where a profile is named.
+const SECTION: &str = "runtime";
+const KEY: &str = "profile";
+
+impl Profile {
+    /// The one that settings name last.
+    pub(super) fn named_in(settings: &[Setting]) -> Result<Self, ConfigError> {
+        let named = settings.iter().rev();
+        let named = named.filter(|setting| setting.section == SECTION && setting.is_of(KEY));
+        match named.map(Setting::text_and_origin).next() {
+            None => Ok(Self::default()),
+            Some((Some("latency"), _)) => Ok(Self::Latency),
+            Some((Some("throughput"), _)) => Ok(Self::Throughput),
+            Some((_, origin)) => Err(ConfigError::value(
+                origin,
+                format!("{SECTION}.{KEY}"),
+                "is no profile; must be latency or throughput".to_owned(),
+            )),
+        }
+    }
+
+    /// What it says, as `section.key` and value.
+    pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
+        let said: &[(&str, &str, i64)] = match self {
+            Self::Latency => &[],
+            Self::Throughput => THROUGHPUT,
+        };
+        let setting = |(section, key, value): &(&str, &str, i64)| {
+            Setting::from_profile("throughput", section, key, *value)
+        };
+        said.iter().map(setting)
+    }
+}
+
+/// As measured: docs/CAPACITY.md.
+const THROUGHPUT: &[(&str, &str, i64)] = &[
+    ("kafka", "fetch_wait_ms", 50),
+    ("ingest", "batch_linger_ms", 25),
+    ("sequencer", "linger_ms", 25),
+    ("projector_unread", "interval_ms", 100),
+    ("projector_mysql", "messages_interval_ms", 500),
+    ("projector_mysql", "contacts_interval_ms", 5_000),
+];

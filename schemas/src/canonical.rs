@@ -1,0 +1,259 @@
+//! Protobuf as our own encoder writes it: every field at most once, in the order of the numbers, and nothing unknown.
+//!
+//! Whatever is written in another way is left to prost, which knows all that is allowed; what is read here is read as
+//! prost would read it. Most values are canonical, and every reader reads every one of them.
+
+use crate::proto::{
+    DeviceClass, InboundCommand, MessageSequenced, ReadPositionMoved, SendMessage, SequencedEvent,
+    Source, inbound_command, sequenced_event,
+};
+
+/// A canonical event that is a message or a read position.
+pub(crate) fn event(value: &[u8]) -> Option<SequencedEvent> {
+    let mut fields = Fields(value);
+    let src = match fields.message(1)? {
+        Some(src) => Some(source(src)?),
+        None => None,
+    };
+    let event = match fields.message(2)? {
+        Some(message) => sequenced_event::Event::Message(message_sequenced(message)?),
+        None => sequenced_event::Event::ReadPosition(read_position(fields.message(3)??)?),
+    };
+    let event = Some(event);
+    fields.end(SequencedEvent { src, event })
+}
+
+/// A canonical command that is a send.
+pub(crate) fn command(value: &[u8]) -> Option<InboundCommand> {
+    let mut fields = Fields(value);
+    let send = inbound_command::Command::SendMessage(send_message(fields.message(1)??)?);
+    let command = Some(send);
+    fields.end(InboundCommand { command })
+}
+
+fn source(mut fields: Fields<'_>) -> Option<Source> {
+    let source = Source {
+        // As prost does it: what is too large loses its upper half.
+        epoch: fields.varint(1)? as u32,
+        offset: fields.varint(2)?.cast_signed(),
+        leader_epoch: fields.varint(3)? as i32,
+    };
+    fields.end(source)
+}
+
+fn message_sequenced(mut fields: Fields<'_>) -> Option<MessageSequenced> {
+    let message = MessageSequenced {
+        srcid: fields.varint(1)?.cast_signed(),
+        destid: fields.varint(2)?.cast_signed(),
+        client_msg_id: fields.text(3)?.to_owned(),
+        msg: fields.text(4)?.to_owned(),
+        mid: fields.varint(5)?.cast_signed(),
+        n: fields.varint(6)?.cast_signed(),
+    };
+    fields.end(message)
+}
+
+fn read_position(mut fields: Fields<'_>) -> Option<ReadPositionMoved> {
+    let position = ReadPositionMoved {
+        uid: fields.varint(1)?.cast_signed(),
+        peer: fields.varint(2)?.cast_signed(),
+        device: DeviceClass::try_from(fields.varint(3)? as i32).ok()?.into(),
+        mid: fields.varint(4)?.cast_signed(),
+        n: fields.optional_varint(5)?.map(u64::cast_signed),
+    };
+    fields.end(position)
+}
+
+fn send_message(mut fields: Fields<'_>) -> Option<SendMessage> {
+    let send = SendMessage {
+        srcid: fields.varint(1)?.cast_signed(),
+        destid: fields.varint(2)?.cast_signed(),
+        client_msg_id: fields.text(3)?.to_owned(),
+        msg: fields.text(4)?.to_owned(),
+    };
+    fields.end(send)
+}
+
+/// The fields of a message that are not read yet. `None` of anything: it is not canonical.
+struct Fields<'a>(&'a [u8]);
+
+const VARINT: u8 = 0;
+const LENGTH_DELIMITED: u8 = 2;
+
+impl<'a> Fields<'a> {
+    /// A number; 0 where it is left out.
+    fn varint(&mut self, field: u8) -> Option<u64> {
+        Some(self.optional_varint(field)?.unwrap_or(0))
+    }
+
+    fn optional_varint(&mut self, field: u8) -> Option<Option<u64>> {
+        if self.begins(field, VARINT) {
+            self.raw_varint().map(Some)
+        } else {
+            Some(None)
+        }
+    }
+
+    /// A text; empty where it is left out.
+    fn text(&mut self, field: u8) -> Option<&'a str> {
+        match self.bytes(field)? {
+            Some(bytes) => str::from_utf8(bytes).ok(),
+            None => Some(""),
+        }
+    }
+
+    /// A message, if it is there.
+    fn message(&mut self, field: u8) -> Option<Option<Self>> {
+        Some(self.bytes(field)?.map(Fields))
+    }
+
+    fn bytes(&mut self, field: u8) -> Option<Option<&'a [u8]>> {
+        if !self.begins(field, LENGTH_DELIMITED) {
+            return Some(None);
+        }
+        let length = usize::try_from(self.raw_varint()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(Some(bytes))
+    }
+
+    /// `read`, if nothing is left.
+    fn end<T>(self, read: T) -> Option<T> {
+        self.0.is_empty().then_some(read)
+    }
+
+    /// Passes the key of a field, if it is what comes next. Fields below 16 have a key of one byte.
+    fn begins(&mut self, field: u8, wire_type: u8) -> bool {
+        match self.0.split_first() {
+            Some((key, rest)) if *key == field << 3 | wire_type => {
+                self.0 = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn raw_varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for (index, byte) in self.0.iter().enumerate().take(10) {
+            // The tenth byte has room for the highest bit only.
+            if index == 9 && *byte > 1 {
+                return None;
+            }
+            value |= u64::from(byte & 0x7f) << (7 * index);
+            if *byte < 0x80 {
+                self.0 = &self.0[index + 1..];
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*, sample::Index};
+    use prost::Message as _;
+
+    use super::*;
+
+    fn any_source() -> impl Strategy<Value = Option<Source>> {
+        option::of((any::<u32>(), any::<i64>(), any::<i32>()).prop_map(
+            |(epoch, offset, leader_epoch)| Source {
+                epoch,
+                offset,
+                leader_epoch,
+            },
+        ))
+    }
+
+    fn any_event() -> impl Strategy<Value = SequencedEvent> {
+        let numbers = (any::<i64>(), 0..9_i64, any::<i64>(), 0..9_i64);
+        let message = (numbers, ".{0,9}", ".{0,300}").prop_map(|(numbers, id, msg)| {
+            sequenced_event::Event::Message(MessageSequenced {
+                srcid: numbers.0,
+                destid: numbers.1,
+                client_msg_id: id,
+                msg,
+                mid: numbers.2,
+                n: numbers.3,
+            })
+        });
+        let numbers = (any::<i64>(), any::<i64>(), 0..4_i32, any::<i64>());
+        let position = (numbers, option::of(any::<i64>())).prop_map(|(numbers, n)| {
+            sequenced_event::Event::ReadPosition(ReadPositionMoved {
+                uid: numbers.0,
+                peer: numbers.1,
+                device: numbers.2,
+                mid: numbers.3,
+                n,
+            })
+        });
+        let event = prop_oneof![message, position];
+        (any_source(), event).prop_map(|(src, event)| SequencedEvent {
+            src,
+            event: Some(event),
+        })
+    }
+
+    fn any_send() -> impl Strategy<Value = InboundCommand> {
+        (any::<i64>(), any::<i64>(), ".{0,9}", ".{0,300}").prop_map(|(srcid, destid, id, msg)| {
+            let send = SendMessage {
+                srcid,
+                destid,
+                client_msg_id: id,
+                msg,
+            };
+            InboundCommand {
+                command: Some(inbound_command::Command::SendMessage(send)),
+            }
+        })
+    }
+
+    /// A few bytes of `value` changed, dropped or doubled.
+    fn mangled(mut value: Vec<u8>, changes: &[(Index, u8)]) -> Vec<u8> {
+        for (at, byte) in changes {
+            if value.is_empty() {
+                break;
+            }
+            let at = at.index(value.len());
+            match byte % 4 {
+                0 => drop(value.remove(at)),
+                1 => value.insert(at, *byte),
+                2 => value.extend_from_within(at..),
+                _ => value[at] = *byte,
+            }
+        }
+        value
+    }
+
+    proptest! {
+        #[test]
+        fn what_our_encoder_writes_is_canonical(event in any_event(), send in any_send()) {
+            let is_position_of_nothing = matches!(
+                &event.event,
+                Some(sequenced_event::Event::ReadPosition(position)) if position.device > 2
+            );
+            if !is_position_of_nothing {
+                prop_assert_eq!(super::event(&event.encode_to_vec()), Some(event));
+            }
+            prop_assert_eq!(command(&send.encode_to_vec()), Some(send));
+        }
+
+        #[test]
+        fn what_is_canonical_is_read_as_prost_reads_it(
+            event in any_event(),
+            send in any_send(),
+            changes in proptest::collection::vec(any::<(Index, u8)>(), 0..4),
+        ) {
+            let value = mangled(event.encode_to_vec(), &changes);
+            if let Some(read) = super::event(&value) {
+                prop_assert_eq!(SequencedEvent::decode(&*value), Ok(read));
+            }
+            let value = mangled(send.encode_to_vec(), &changes);
+            if let Some(read) = command(&value) {
+                prop_assert_eq!(InboundCommand::decode(&*value), Ok(read));
+            }
+        }
+    }
+}
