@@ -1,6 +1,7 @@
 //! Pipelined HINCRBY: what counting unread messages comes to without any care for repeats, order or absent users.
 
 use std::{
+    collections::VecDeque,
     io::{BufRead as _, BufReader, Write as _},
     net::TcpStream,
 };
@@ -9,6 +10,8 @@ use anyhow::{Result, ensure};
 
 /// So many go in one pipeline, each with two commands.
 const MESSAGES: usize = 100;
+/// So many pipelines are sent ahead, so that Redis never waits for the client.
+const IN_FLIGHT: usize = 8;
 
 /// A connection.
 pub(crate) struct Counter {
@@ -34,15 +37,19 @@ impl Counter {
     /// Redis refuses.
     pub(crate) fn count(&mut self, messages: &[(i64, i64)]) -> Result<()> {
         let mut commands = Vec::new();
+        let mut awaited = VecDeque::new();
         for pipeline in messages.chunks(MESSAGES) {
             commands.clear();
             for (from, to) in pipeline {
                 write_commands(&mut commands, *from, *to);
             }
             self.commands.write_all(&commands)?;
-            self.take_answers(2 * pipeline.len())?;
+            awaited.push_back(2 * pipeline.len());
+            if awaited.len() > IN_FLIGHT {
+                self.take_answers(awaited.pop_front().unwrap_or_default())?;
+            }
         }
-        Ok(())
+        self.take_answers(awaited.into_iter().sum())
     }
 
     fn take_answers(&mut self, count: usize) -> Result<()> {
