@@ -43,7 +43,8 @@ bench: toolchain ## measure each stage against the raw part that it sits on, ONL
 	@cargo build --locked --release --package tidemark --package bench
 	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY))
 
-instructions: toolchain valgrind ## count what the pure parts execute, against what was accepted; ACCEPT=1 takes it over
+instructions: toolchain ## count what the pure parts execute, against what was accepted; ACCEPT=1 takes it over
+	@command -v valgrind >/dev/null || $(MAKE) --no-print-directory valgrind
 	@cargo build --locked --release --package tidemark --package pure-parts
 	@$(TARGET_DIR)/release/instructions $(if $(ACCEPT),--accept)
 
@@ -69,12 +70,15 @@ toolchain:
 	@command -v cc >/dev/null && command -v c++ >/dev/null || { echo 'a C and C++ compiler is missing: apt-get install build-essential' >&2; exit 1; }
 	@pkg-config --exists libssl 2>/dev/null || $(MAKE) --no-print-directory openssl
 
+# What is missing, and the Debian packages that have it: installed by root, named to anybody else.
+define install
+	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo '$(1) missing: apt-get install $(2)' >&2; exit 1; }
+	@sh compose/native/apt-install.sh $(2)
+endef
+
 # librdkafka's TLS is OpenSSL's.
 openssl:
-	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo 'the headers of OpenSSL are missing: apt-get install libssl-dev pkg-config' >&2; exit 1; }
-	@sh compose/native/apt-install.sh libssl-dev pkg-config
+	$(call install,the headers of OpenSSL are,libssl-dev pkg-config)
 
 valgrind:
-	@command -v valgrind >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo 'valgrind is missing: apt-get install valgrind' >&2; exit 1; }; \
-		sh compose/native/apt-install.sh valgrind; }
+	$(call install,valgrind is,valgrind)

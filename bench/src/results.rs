@@ -127,6 +127,17 @@ impl Row {
         Self::new(stage, what, figure, samples)
     }
 
+    /// Of a value by itself.
+    pub(crate) fn of_one(
+        stage: &'static str,
+        what: impl Into<String>,
+        unit: &'static str,
+        value: f64,
+        bound: Option<Bound>,
+    ) -> Self {
+        Self::of_value(stage, what, unit, Spread::of([value]), bound, &[])
+    }
+
     fn new(
         stage: &'static str,
         what: impl Into<String>,

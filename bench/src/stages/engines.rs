@@ -14,7 +14,7 @@ use crate::{
     load::messages::Messages,
     raw::load_data::{self, Files},
     results::Row,
-    sample::{Sample, Spread},
+    sample::Sample,
 };
 
 const MILLION: u64 = 1_000_000;
@@ -72,14 +72,7 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
             let reads = read_pages(&world).await?;
             let mut row = |what: &str, unit, value| {
                 let what = format!("{}, at {look} million rows: {what}", engine.name);
-                rows.push(Row::of_value(
-                    stage,
-                    what,
-                    unit,
-                    Spread::of([value]),
-                    None,
-                    &[],
-                ));
+                rows.push(Row::of_one(stage, what, unit, value, None));
             };
             row("the last two million by LOAD DATA", "rows/s", rate);
             row("on disk", "bytes a row", bytes);

@@ -5,10 +5,9 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 use system_tests::World;
-use tokio::time::sleep;
 
-use super::{LOOK_EVERY, Plan, SERVERS, events};
-use crate::{load::messages::Messages, meter, raw::producer::fill, results::Row, sample::Spread};
+use super::{Plan, SERVERS, sequenced};
+use crate::{load::messages::Messages, meter, results::Row};
 
 /// All in one partition.
 const CONVERSATIONS: [u64; 3] = [0, 100_000, 1_000_000];
@@ -23,11 +22,7 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
     let (mut there, mut empty) = (0, 0.0);
     for conversations in CONVERSATIONS {
         world.start_services(&[SEQUENCER]).await?;
-        let end = events(&world).await? + (conversations - there);
-        fill(&world, &messages, conversations - there)?;
-        while events(&world).await? < end {
-            sleep(LOOK_EVERY).await;
-        }
+        sequenced(&world, &messages, conversations - there).await?;
         there = conversations;
         let after_term = restart(&world, Signal::TERM).await?;
         let after_kill = restart(&world, Signal::KILL).await?;
@@ -36,14 +31,7 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
 
         let mut row = |what: &str, unit, value| {
             let what = format!("sequencer, {conversations} conversations in a partition: {what}");
-            rows.push(Row::of_value(
-                stage,
-                what,
-                unit,
-                Spread::of([value]),
-                None,
-                &[],
-            ));
+            rows.push(Row::of_one(stage, what, unit, value, None));
         };
         row("from SIGTERM until it is ready again", "s", after_term);
         row("from kill -9 until it is ready again", "s", after_kill);

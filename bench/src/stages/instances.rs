@@ -2,16 +2,9 @@
 
 use anyhow::Result;
 use system_tests::{SHARED_OUT, Settings, World};
-use tokio::time::sleep;
 
-use super::{EVERYTHING, LOOK_EVERY, Plan, events};
-use crate::{
-    load::messages::Messages,
-    meter::Meter,
-    raw::producer::fill,
-    results::Row,
-    sample::{Sample, Spread},
-};
+use super::{EVERYTHING, Plan, sequenced};
+use crate::{load::messages::Messages, meter::Meter, results::Row, sample::Sample};
 
 const RECORDS: u64 = 1_000_000;
 const INSTANCES: [usize; 3] = [1, 2, 4];
@@ -29,14 +22,8 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
         let sample = share_out(instances).await?;
         for service in SHARED_OUT {
             let cpu = of_service(&sample, service) / (RECORDS as f64 / 1e6);
-            rows.push(Row::of_value(
-                stage,
-                format!("{service}, {instances} of it: CPU for a million messages"),
-                "s",
-                Spread::of([cpu]),
-                None,
-                &[],
-            ));
+            let what = format!("{service}, {instances} of it: CPU for a million messages");
+            rows.push(Row::of_one(stage, what, "s", cpu, None));
         }
     }
     Ok(rows)
@@ -61,12 +48,8 @@ async fn share_out(instances: usize) -> Result<Sample> {
     }
     world.all_partitions_pass().await?;
     let messages = Messages::new();
-    let end = events(&world).await? + RECORDS;
     let meter = Meter::start(&world)?;
-    fill(&world, &messages, RECORDS)?;
-    while events(&world).await? < end {
-        sleep(LOOK_EVERY).await;
-    }
+    sequenced(&world, &messages, RECORDS).await?;
     world.all_partitions_pass().await?;
     meter.stop(RECORDS)
 }

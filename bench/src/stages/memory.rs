@@ -11,7 +11,6 @@ use crate::{
     load::connection::Connection,
     meter,
     results::{Bound, Row},
-    sample::Spread,
 };
 
 /// Whatever a start leaves behind is given back by then.
@@ -26,7 +25,7 @@ pub(super) async fn idle(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> 
     drop(world);
     let row = |what, mib, most| {
         let most = Some(Bound::AtMost(most));
-        Row::of_value(stage, what, "MiB", Spread::of([mib]), most, &[])
+        Row::of_one(stage, what, "MiB", mib, most)
     };
     Ok(vec![
         row("idle, five processes", five, 150.0),

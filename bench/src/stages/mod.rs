@@ -19,8 +19,9 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::ValueEnum;
 use system_tests::{Settings, World};
+use tokio::time::sleep;
 
-use crate::results::Found;
+use crate::{load::messages::Messages, raw::producer::fill, results::Found};
 
 /// What can be measured by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -67,6 +68,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 async fn events(world: &World) -> Result<u64> {
     let ends = world.events.ends().await?;
     Ok(ends.values().map(|end| end.cast_unsigned()).sum())
+}
+
+/// Appends so many messages, and waits until a sequencer that runs has put them on `chat.events`.
+async fn sequenced(world: &World, messages: &Messages, count: u64) -> Result<()> {
+    let end = events(world).await? + count;
+    fill(world, messages, count)?;
+    while events(world).await? < end {
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
 }
 
 /// How long and how often.

@@ -8,12 +8,12 @@ use system_tests::World;
 use tokio::time::{Instant, sleep, sleep_until};
 use unread_store::{Connection, Node, RedisConfig};
 
-use super::{EVERYTHING, LOOK_EVERY, Plan, events};
+use super::{EVERYTHING, LOOK_EVERY, Plan, events, sequenced};
 use crate::{
     load::{closed::ClosedLoop, messages::Messages, paced::PacedLoop, post::Post},
     meter::{CLIENT, Meter},
     pair::Pair,
-    raw::{hincrby, producer::fill},
+    raw::hincrby,
     results::{Bound, Row},
     sample::{Sample, Spread},
 };
@@ -111,11 +111,7 @@ async fn loaded() -> Result<(World, Messages)> {
 
 /// What it counts while it starts is not measured.
 async fn drain(world: &World, messages: &Messages) -> Result<Sample> {
-    let before = events(world).await?;
-    fill(world, messages, EVENTS)?;
-    while events(world).await? < before + EVENTS {
-        sleep(LOOK_EVERY).await;
-    }
+    sequenced(world, messages, EVENTS).await?;
     let redis = redis(world).await?;
     world.start_services(&[PROJECTOR]).await?;
     let (from, meter) = (counted(&redis).await?, Meter::start(world)?);

@@ -99,9 +99,7 @@ impl Load {
     ) -> Vec<Row> {
         let what = self.what;
         let samples = std::slice::from_ref(sample);
-        let value = |name: String, unit, value, bound| {
-            Row::of_value(stage, name, unit, Spread::of([value]), bound, &[])
-        };
+        let value = |name: String, unit, value, bound| Row::of_one(stage, name, unit, value, bound);
         let accepted = Row::of_value(
             stage,
             format!("{what}: accepted"),

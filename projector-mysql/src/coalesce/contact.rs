@@ -68,7 +68,7 @@ impl MergedRow for Contact {
         store: &MessageStore,
         shard: Shard,
         topic: &str,
-        rows: impl ExactSizeIterator<Item = &'a Self> + Send,
+        rows: impl Iterator<Item = &'a Self> + Send,
         moves: &[ResumeMove],
     ) -> Result<(), StoreError> {
         let rows = rows.map(|row| &row.0);

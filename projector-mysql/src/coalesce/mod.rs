@@ -46,7 +46,7 @@ pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
         store: &MessageStore,
         shard: Shard,
         topic: &str,
-        rows: impl ExactSizeIterator<Item = &'a Self> + Send,
+        rows: impl Iterator<Item = &'a Self> + Send,
         moves: &[ResumeMove],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
