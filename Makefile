@@ -26,6 +26,9 @@ down: ## stop everything; the data stay
 clean: ## stop everything and drop its data
 	@if [ -d .run ]; then $(MAKE) --no-print-directory release && $(TIDEMARK) stack clean; else echo 'there are no data here'; fi
 
+# Brokers of tests live for minutes: Java is to compile fast, not well.
+test chaos sabotage: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
+
 # The program is built along with the tests, whose dependencies have more features: by itself it would be built twice.
 test: toolchain ## run all tests against servers of their own
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)

@@ -74,8 +74,9 @@ pub(crate) fn write(
 
 /// What the defaults leave to periods of many seconds happens soon, so that no test waits for it; and an idle world leaves the
 /// processor to the test.
-const SOON: [&str; 6] = [
+const SOON: [&str; 7] = [
     "kafka.fetch_wait_ms=20",
+    "kafka.session_timeout_ms=3000",
     "sequencer.snapshot_events=1000",
     "sequencer.snapshot_interval_ms=2000",
     "projector_mysql.reads_interval_ms=300",

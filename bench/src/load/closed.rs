@@ -4,8 +4,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::future::try_join_all;
+use system_tests::World;
 
 use super::{connection::Connection, messages::Messages, post::Post};
+
+/// Until Java has compiled what a broker does all the time, everything takes it up to ten times as long.
+const WARM_UP: Duration = Duration::from_secs(45);
+
+/// Posts until a world's broker is warm.
+///
+/// # Errors
+/// Something is not accepted.
+pub(crate) async fn warm_up(world: &World, messages: &Messages) -> Result<()> {
+    let clients = ClosedLoop {
+        port: world.port("ingest")?,
+        connections: 64,
+        post: Post::Single,
+    };
+    clients.run(messages, WARM_UP).await?;
+    Ok(())
+}
 
 /// Clients of ingest, each on a connection of its own.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,11 @@ use system_tests::World;
 
 use super::{Plan, SERVERS};
 use crate::{
-    load::{closed::ClosedLoop, messages::Messages, post::Post},
+    load::{
+        closed::{self, ClosedLoop},
+        messages::Messages,
+        post::Post,
+    },
     meter::Meter,
     pair::Pair,
     raw::{
@@ -30,8 +34,8 @@ const PERFORMANCE_RECORDS: u64 = 1_000_000;
 
 /// Batches of NDJSON, against a plain producer and against Kafka's own benchmark.
 pub(super) async fn ndjson(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = world().await?;
     let messages = Messages::new();
+    let world = world(&messages).await?;
     let post = async || batches(&world, Post::Ndjson(LINES), &messages, plan.length).await;
     let plain = async || plain(&world, &messages, plan.length);
     let against_plain = Pair::run(plan.rounds, post, plain).await?;
@@ -54,8 +58,8 @@ const PLAIN: &str = "plain rdkafka producer, same settings and records";
 
 /// Batches of protobuf, against a plain producer.
 pub(super) async fn protobuf(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = world().await?;
     let messages = Messages::new();
+    let world = world(&messages).await?;
     let pair = Pair::run(
         plan.rounds,
         async || batches(&world, Post::Protobuf(LINES), &messages, plan.length).await,
@@ -68,8 +72,8 @@ pub(super) async fn protobuf(stage: &'static str, plan: &Plan) -> Result<Vec<Row
 
 /// Single posts, against a plain producer with as many records in flight; then over many connections.
 pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = world().await?;
     let messages = Messages::new();
+    let world = world(&messages).await?;
     let post = async |connections| single_posts(&world, connections, &messages, plan.length).await;
     let in_flight = async || {
         let meter = Meter::start(&world)?;
@@ -99,9 +103,10 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
     ])
 }
 
-async fn world() -> Result<World> {
+async fn world(messages: &Messages) -> Result<World> {
     let world = World::start(SERVERS).await?;
     world.start_services(&["ingest"]).await?;
+    closed::warm_up(&world, messages).await?;
     Ok(world)
 }
 

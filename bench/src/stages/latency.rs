@@ -7,13 +7,11 @@ use system_tests::World;
 use super::{EVERYTHING, Plan, SERVERS};
 use crate::{
     curve::Percentiles,
-    load::{messages::Messages, paced::PacedLoop, post::Post},
+    load::{closed, messages::Messages, paced::PacedLoop, post::Post},
     results::{Bound, Row},
     sample::Spread,
 };
 
-/// So much of a run goes before those that are measured.
-const WARM_UP_SHARE: u32 = 4;
 const SECONDS: &str = "20";
 
 /// ingest by itself at 5,000 single posts a second.
@@ -27,7 +25,7 @@ pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row
         rate: 5_000.0,
     };
     let messages = Messages::new();
-    clients.run(&messages, plan.length / WARM_UP_SHARE).await?;
+    closed::warm_up(&world, &messages).await?;
     let mut p99 = Vec::new();
     for _ in 0..plan.rounds {
         let answered = clients.run(&messages, plan.length).await?;
@@ -48,6 +46,8 @@ pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row
 /// Everything on, at 1,000 messages a second.
 pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
+    closed::warm_up(&world, &Messages::real()?).await?;
+    world.all_partitions_pass().await?;
     let args = ["--json", "measure", "--rate", "1000", "--seconds", SECONDS];
     let mut reports = Vec::new();
     for _ in 0..plan.rounds {

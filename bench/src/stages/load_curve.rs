@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{EVERYTHING, Plan};
 use crate::{
     curve::{Curve, Percentiles, Point},
-    load::{messages::Messages, paced::PacedLoop, post::Post},
+    load::{closed, messages::Messages, paced::PacedLoop, post::Post},
 };
 
 /// So much of a load goes before what is measured of it.
@@ -49,6 +49,8 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> 
     for load in &LOADS {
         let world = World::start(EVERYTHING).await?;
         let messages = Messages::real()?;
+        closed::warm_up(&world, &messages).await?;
+        world.all_partitions_pass().await?;
         let mut points = Vec::new();
         for rate in load.rates {
             points.push(point(&world, &messages, load, *rate, plan).await?);

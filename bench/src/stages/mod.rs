@@ -62,7 +62,7 @@ const SERVERS: Settings = Settings {
 };
 
 /// How often a stage looks whether something is done.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How many records `chat.events` has, those that are no messages among them.
 async fn events(world: &World) -> Result<u64> {

@@ -26,7 +26,7 @@ mod whereabouts;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use service_runtime::{ConfigSource, Process, run_service};
+use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 
 use crate::{
     args::{Args, Command, DbCommand, EpochCommand},
@@ -63,7 +63,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         quiet_logs();
         return stack::run(&source, command, args.json);
     }
-    let runtime = tokio::runtime::Runtime::new()?;
+    let runtime = if args.command.is_service() {
+        source.section::<RuntimeConfig>("runtime")?.build()?
+    } else {
+        tokio::runtime::Runtime::new()?
+    };
     let handles = Handles {
         source,
         credentials: args.credentials,

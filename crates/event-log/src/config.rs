@@ -30,6 +30,10 @@ pub struct KafkaConfig {
     /// be held back for half of its interval, where that is longer.
     #[garde(range(min = 1, max = 1000))]
     pub fetch_wait_ms: u32,
+    /// After how long without a word a process counts as dead and others take its partitions over, milliseconds. Brokers
+    /// refuse what lies outside their `group.min.session.timeout.ms` and `group.max.session.timeout.ms`.
+    #[garde(range(min = 1000, max = 250_000))]
+    pub session_timeout_ms: u32,
     /// How connections are encrypted and authenticated; without it that follows from the settings below. A user implies
     /// `sasl_ssl`.
     #[garde(custom(fits_protocol(self)))]
@@ -93,6 +97,7 @@ impl Default for KafkaConfig {
             prefix: String::new(),
             replication: 1,
             fetch_wait_ms: 5,
+            session_timeout_ms: 10_000,
             security_protocol: None,
             tls_ca: None,
             tls_cert: None,

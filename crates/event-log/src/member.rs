@@ -154,11 +154,12 @@ impl GroupMember {
         topic: Topic,
     ) -> Result<(Self, mpsc::UnboundedReceiver<GroupEvent>), KafkaFault> {
         let (events, receiver) = mpsc::unbounded_channel();
+        let session_ms = config.session_timeout_ms;
         let consumer: Kept<BaseConsumer<Context>> = config
             .consumer(&config.group(group))
             .own("partition.assignment.strategy", "cooperative-sticky")
-            .own("session.timeout.ms", "10000")
-            .own("heartbeat.interval.ms", "2000")
+            .own("session.timeout.ms", session_ms.to_string())
+            .own("heartbeat.interval.ms", (session_ms / 5).to_string())
             .own("enable.partition.eof", "false")
             .own("queued.max.messages.kbytes", "64")
             .create_with_context(Context { events })

@@ -26,6 +26,9 @@ use crate::{
 /// How long a poll waits when nothing is half done; commands wait no longer than this.
 const IDLE_POLL: Duration = Duration::from_millis(10);
 
+/// How many records are polled before commands and pauses get their turn.
+const POLL_RECORDS: usize = 256;
+
 /// Tells one start of a partition from the next: what was read before a rewind must not be absorbed after it.
 pub(crate) type Run = u64;
 
@@ -137,7 +140,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                     Err(sync_mpsc::TryRecvError::Disconnected) => return Ok(()),
                 }
             }
-            self.poll_once()?;
+            self.poll_some()?;
             self.balance()?;
         }
     }
@@ -190,15 +193,27 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         }
     }
 
-    fn poll_once(&mut self) -> Result<(), FetchLoopError> {
+    /// Takes what is at hand.
+    fn poll_some(&mut self) -> Result<(), FetchLoopError> {
         let half_done = self.reading.values().any(Reading::has_moved);
-        let patience = if half_done { Duration::ZERO } else { IDLE_POLL };
+        let mut patience = if half_done { Duration::ZERO } else { IDLE_POLL };
+        for _ in 0..POLL_RECORDS {
+            if !self.poll_once(patience)? {
+                break;
+            }
+            patience = Duration::ZERO;
+        }
+        Ok(())
+    }
+
+    /// Whether something came.
+    fn poll_once(&mut self, patience: Duration) -> Result<bool, FetchLoopError> {
         let fetched = match self.fetcher.poll(patience) {
             Ok(fetched) => fetched,
             Err(FetchError::Transient(error)) => {
                 self.troubled = true;
                 self.brokers.failed(format!("reading chat.events: {error}"));
-                return Ok(());
+                return Ok(false);
             }
             Err(error) => return Err(error.into()),
         };
@@ -206,16 +221,19 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         if fetched.is_some() && std::mem::take(&mut self.troubled) {
             self.brokers.answered(Instant::now());
         }
+        let Some(fetched) = fetched else {
+            self.hand_over_all();
+            return Ok(false);
+        };
         match fetched {
-            Some(Fetched::Record(record)) => self.take(record)?,
-            Some(Fetched::Drained(partition)) => self.hand_over(partition),
-            Some(Fetched::Resumed(partition)) => {
+            Fetched::Record(record) => self.take(record)?,
+            Fetched::Drained(partition) => self.hand_over(partition),
+            Fetched::Resumed(partition) => {
                 let reading = self.reading.get(&partition);
                 self.doubt(partition, reading.and_then(Reading::leader_epoch))?;
             }
-            None => self.hand_over_all(),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn take(&mut self, record: Record) -> Result<(), KafkaFault> {

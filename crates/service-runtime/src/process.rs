@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::Router;
 use clap::{Args as _, Command, FromArgMatches as _};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tracing::info;
 
 use crate::{
     BindError, ConfigArgs, ConfigError, ConfigSource, Door, Gate, Health, HttpConfig,
-    MetricsHandle, Profile, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener,
+    MetricsHandle, RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener,
     health_router, metrics_router, middleware, serve, telemetry, with_causes,
 };
 
@@ -24,27 +24,6 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// How long the runtime may take to let go of what still blocks a thread once everything has been told to stop.
 const RUNTIME_GRACE: Duration = Duration::from_secs(1);
-
-/// Section `runtime`.
-#[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
-#[serde(deny_unknown_fields, default)]
-pub struct RuntimeConfig {
-    /// `latency`, the default, or `throughput`: sets what is set nowhere else, in all sections.
-    #[garde(skip)]
-    pub profile: Profile,
-    /// How long a stop may take before unfinished work is dropped.
-    #[garde(range(min = 1, max = 600_000))]
-    pub shutdown_deadline_ms: u64,
-}
-
-impl Default for RuntimeConfig {
-    fn default() -> Self {
-        Self {
-            profile: Profile::default(),
-            shutdown_deadline_ms: 10_000,
-        }
-    }
-}
 
 /// What the services of a process are wired with.
 #[derive(Debug)]
@@ -165,19 +144,23 @@ pub fn main_with(
     wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
 ) -> ExitCode {
     let args = parse_args(name, version);
-    let runtime = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime,
-        Err(error) => return report(name, &error.into()),
-    };
-    let ended = runtime.block_on(async {
-        let source = args.load()?;
-        run_service(name, version, source, wire).await
-    });
-    runtime.shutdown_timeout(RUNTIME_GRACE);
-    match ended {
+    match run_on_its_own(name, version, &args, wire) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(name, &error),
     }
+}
+
+fn run_on_its_own(
+    name: &str,
+    version: &str,
+    args: &ConfigArgs,
+    wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let source = args.load()?;
+    let runtime = source.section::<RuntimeConfig>("runtime")?.build()?;
+    let ended = runtime.block_on(run_service(name, version, source, wire));
+    runtime.shutdown_timeout(RUNTIME_GRACE);
+    ended
 }
 
 /// Runs what `wire` starts, from the log's first line until a signal or the death of a worker. For a program that has parsed its arguments

@@ -1,6 +1,6 @@
 //! Which sends of late are sequenced: repeats of them emit nothing (PROTOCOL S1, S3).
 
-use std::{collections::VecDeque, hash::BuildHasher as _};
+use std::{collections::VecDeque, hash::BuildHasher as _, mem};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use schemas::{ClientMsgId, ConversationId, Mid, TimestampMs, UserId, event::Rules};
@@ -17,74 +17,47 @@ impl DedupKey {
         sender: UserId,
         client_msg_id: &ClientMsgId,
     ) -> Self {
-        let mut fields = ShortBytes::default();
-        if !dropped(Rule::S3Sender) {
-            // All of fixed length, so that no two triples have one encoding.
-            fields.push(&conversation.lo().get().to_le_bytes());
-            fields.push(&conversation.hi().get().to_le_bytes());
-            fields.push(&sender.get().to_le_bytes());
-        }
-        fields.push(client_msg_id.as_str().as_bytes());
-        Self(fields.hash())
+        // All of fixed length but the last, so that no two triples have one encoding.
+        let [lo, hi] = [conversation.lo(), conversation.hi()].map(|user| user.get().to_le_bytes());
+        let sender = sender.get().to_le_bytes();
+        let id = client_msg_id.as_str().as_bytes();
+        Self(if dropped(Rule::S3Sender) {
+            hash(&[id])
+        } else {
+            hash(&[&lo, &hi, &sender, id])
+        })
     }
 }
 
 /// What must be equal in a repeat: a hash over the fields, never over encoded bytes, which may differ for equal fields.
 pub(super) fn payload_hash(srcid: UserId, destid: UserId, msg: &str) -> u64 {
-    let mut fields = ShortBytes::default();
-    fields.push(&srcid.get().to_le_bytes());
-    fields.push(&destid.get().to_le_bytes());
-    fields.push(msg.as_bytes());
-    u64::from_le_bytes(fields.hash())
+    let [srcid, destid] = [srcid, destid].map(|user| user.get().to_le_bytes());
+    u64::from_le_bytes(hash(&[&srcid, &destid, msg.as_bytes()]))
 }
 
-/// What is hashed, gathered on the stack: one call of the hash over all of it costs half of one for each piece. What is
-/// too long for that goes the long way.
-struct ShortBytes {
-    bytes: [u8; Self::MOST],
-    length: usize,
-    long: Option<blake3::Hasher>,
-}
-
-impl Default for ShortBytes {
-    fn default() -> Self {
-        Self {
-            bytes: [0; Self::MOST],
-            length: 0,
-            long: None,
-        }
-    }
-}
-
-impl ShortBytes {
-    const MOST: usize = 512;
-
-    fn push(&mut self, more: &[u8]) {
-        if let Some(hasher) = &mut self.long {
-            hasher.update(more);
-            return;
-        }
-        match self.bytes[self.length..].get_mut(..more.len()) {
-            Some(place) => {
-                place.copy_from_slice(more);
-                self.length += more.len();
+/// The first bytes, 32 at most, of BLAKE3 over the pieces. What is short is gathered first: one call of the hash over all
+/// of it costs half of one for each piece.
+fn hash<const N: usize>(pieces: &[&[u8]]) -> [u8; N] {
+    const SHORT: usize = 512;
+    let mut gathered = [0; SHORT];
+    let mut rest = gathered.as_mut_slice();
+    for piece in pieces {
+        let Some((place, behind)) = mem::take(&mut rest).split_at_mut_checked(piece.len()) else {
+            let mut hasher = blake3::Hasher::new();
+            for piece in pieces {
+                hasher.update(piece);
             }
-            None => {
-                let mut hasher = blake3::Hasher::new();
-                hasher.update(&self.bytes[..self.length]).update(more);
-                self.long = Some(hasher);
-            }
-        }
-    }
-
-    /// The first bytes of the BLAKE3 hash, 32 at most.
-    fn hash<const N: usize>(&self) -> [u8; N] {
-        let hash = match &self.long {
-            Some(hasher) => hasher.finalize(),
-            None => blake3::hash(&self.bytes[..self.length]),
+            return cut(&hasher.finalize());
         };
-        std::array::from_fn(|i| hash.as_bytes()[i])
+        place.copy_from_slice(piece);
+        rest = behind;
     }
+    let length = SHORT - rest.len();
+    cut(&blake3::hash(&gathered[..length]))
+}
+
+fn cut<const N: usize>(hash: &blake3::Hash) -> [u8; N] {
+    std::array::from_fn(|i| hash.as_bytes()[i])
 }
 
 /// One sequenced send.
@@ -223,11 +196,12 @@ mod tests {
         let text = [7_u8; 2_000];
         for lengths in [[0, 0], [8, 100], [8, 504], [8, 505], [513, 0], [600, 900]] {
             let [first, second] = lengths.map(|length| &text[..length]);
-            let mut fields = ShortBytes::default();
-            fields.push(first);
-            fields.push(second);
             let whole = blake3::hash(&[first, second].concat());
-            assert_eq!(&fields.hash::<32>(), whole.as_bytes(), "{lengths:?}");
+            assert_eq!(
+                &hash::<32>(&[first, second]),
+                whole.as_bytes(),
+                "{lengths:?}"
+            );
         }
     }
 

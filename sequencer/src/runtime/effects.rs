@@ -1,10 +1,6 @@
 //! What shells ask for, done over Kafka.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-    mpsc,
-};
+use std::sync::mpsc;
 
 use event_log::{
     AppendRecord, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, OnDelivery,
@@ -19,6 +15,7 @@ use schemas::{
 };
 
 use super::{
+    event_writer::{Appended, EventWriter},
     snapshot_turns::SnapshotTurns,
     snapshot_writer::{Job, SnapshotWriter},
 };
@@ -30,7 +27,6 @@ pub(super) type Run = u64;
 /// Which effect a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    Append(Ticket),
     DeadLetter(Ticket),
     /// One of `of` pieces of a snapshot.
     SnapshotChunk {
@@ -39,7 +35,7 @@ pub(super) enum Effect {
     },
 }
 
-/// What became of one record.
+/// What became of one record that is no event.
 pub(super) struct Report {
     pub(super) partition: Partition,
     pub(super) run: Run,
@@ -54,8 +50,6 @@ pub(super) struct Delivery {
     run: Run,
     effect: Effect,
     reports: mpsc::Sender<Report>,
-    /// Of events: set when one failed, for nothing may be queued behind it (PROTOCOL S6).
-    event_failed: Option<Arc<AtomicBool>>,
 }
 
 impl Delivery {
@@ -70,16 +64,12 @@ impl Delivery {
             run,
             effect,
             reports,
-            event_failed: None,
         }
     }
 }
 
 impl OnDelivery for Delivery {
     fn delivered(self, outcome: event_log::Delivery) {
-        if let (Some(event_failed), Err(_)) = (&self.event_failed, &outcome) {
-            event_failed.store(true, Ordering::SeqCst);
-        }
         // A worker that is gone wants no reports.
         let _ = self.reports.send(Report {
             partition: self.partition,
@@ -91,7 +81,7 @@ impl OnDelivery for Delivery {
 }
 
 /// What may wait in the producer of events, and in that of dead letters, bytes.
-const QUEUE_BYTES: usize = 256 << 20;
+pub(super) const QUEUE_BYTES: usize = 256 << 20;
 
 /// A producer whose records are never given up: what is behind one must not overtake it (PROTOCOL S6, S7).
 pub(super) fn never_given_up(queue_bytes: usize) -> ProducerSettings {
@@ -107,13 +97,11 @@ pub(super) fn never_given_up(queue_bytes: usize) -> ProducerSettings {
 
 /// The producers of a sequencer process.
 pub(super) struct Effects {
-    events: LogProducer<Delivery>,
+    events: EventWriter,
     /// Each kind queues apart, so that a large snapshot cannot fill the queue of what must not fail.
     dead_letters: LogProducer<Delivery>,
     snapshots: SnapshotWriter,
     snapshot_turns: SnapshotTurns,
-    event_failed: Arc<AtomicBool>,
-    events_topic: String,
     inbound_topic: String,
     dead_letters_topic: String,
     reports: mpsc::Sender<Report>,
@@ -123,21 +111,14 @@ impl Effects {
     pub(super) fn new(
         kafka: &KafkaConfig,
         linger_ms: u32,
+        appended: mpsc::Sender<Appended>,
         reports: mpsc::Sender<Report>,
     ) -> Result<Self, KafkaFault> {
-        let events = ProducerSettings {
-            linger_ms,
-            max_message_bytes: 1_000_000,
-            gapless: true,
-            ..never_given_up(QUEUE_BYTES)
-        };
         Ok(Self {
-            events: LogProducer::new(kafka, &events)?,
+            events: EventWriter::new(kafka, linger_ms, appended)?,
             dead_letters: LogProducer::new(kafka, &never_given_up(QUEUE_BYTES))?,
             snapshots: SnapshotWriter::start(kafka, reports.clone())?,
             snapshot_turns: SnapshotTurns::default(),
-            event_failed: Arc::default(),
-            events_topic: kafka.topic(Topic::Events),
             inbound_topic: kafka.topic(Topic::Inbound),
             dead_letters_topic: kafka.topic(Topic::DeadLetters),
             reports,
@@ -171,20 +152,7 @@ pub(super) struct ShellIo<'a> {
     run: Run,
 }
 
-impl ShellIo<'_> {
-    fn delivery(&self, effect: Effect) -> Delivery {
-        let reports = self.effects.reports.clone();
-        Delivery::new(self.partition, self.run, effect, reports)
-    }
-
-    fn send(&self, producer: &LogProducer<Delivery>, record: AppendRecord<'_>, handle: Delivery) {
-        if let Err(full) = producer.append(record, handle) {
-            not_queued(full.0, "the producer's queue is full");
-        }
-    }
-}
-
-pub(super) fn not_queued(handle: Delivery, why: &str) {
+pub(super) fn not_queued(handle: impl OnDelivery, why: &str) {
     handle.delivered(Err(DeliveryFailure::Unknown(why.to_owned())));
 }
 
@@ -195,28 +163,9 @@ impl Io for ShellIo<'_> {
     }
 
     fn append(&mut self, ticket: Ticket, event: Event) {
-        let delivery = Delivery {
-            event_failed: Some(Arc::clone(&self.effects.event_failed)),
-            ..self.delivery(Effect::Append(ticket))
-        };
-        if self.effects.event_failed.load(Ordering::SeqCst) {
-            return not_queued(delivery, "an event before it failed");
-        }
-        let key = event
-            .conversation()
-            .map(|id| id.to_string())
-            .unwrap_or_default();
-        let timestamp = Some(event.ts);
-        let value = event.encode();
-        let record = AppendRecord {
-            topic: &self.effects.events_topic,
-            partition: self.partition,
-            key: key.as_bytes(),
-            value: Some(&value),
-            timestamp,
-            headers: &[],
-        };
-        self.send(&self.effects.events, record, delivery);
+        self.effects
+            .events
+            .append(self.partition, self.run, ticket, event);
     }
 
     fn dead_letter(&mut self, ticket: Ticket, letter: DeadLetter) {
@@ -250,11 +199,11 @@ impl Io for ShellIo<'_> {
             timestamp: None,
             headers: &letter.headers,
         };
-        self.send(
-            &self.effects.dead_letters,
-            append,
-            self.delivery(Effect::DeadLetter(ticket)),
-        );
+        let (effect, reports) = (Effect::DeadLetter(ticket), self.effects.reports.clone());
+        let delivery = Delivery::new(self.partition, self.run, effect, reports);
+        if let Err(full) = self.effects.dead_letters.append(append, delivery) {
+            not_queued(full.0, "the producer's queue is full");
+        }
     }
 
     fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot) {

@@ -2,6 +2,7 @@
 //! happens in one order.
 
 mod effects;
+mod event_writer;
 mod group;
 mod phase;
 mod publisher;

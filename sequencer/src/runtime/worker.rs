@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Status,
     effects::{Effect, Effects, Report, Run, ShellIo},
+    event_writer::Appended,
     group::Group,
     phase::{Owned, Phase, Then, inbound},
     publisher::Publisher,
@@ -47,6 +48,7 @@ pub(crate) struct Worker {
     partitions: BTreeMap<Partition, Phase>,
     fetcher: Fetcher,
     effects: Effects,
+    appended: mpsc::Receiver<Appended>,
     reports: mpsc::Receiver<Report>,
     snapshots: Snapshots,
     publisher: Publisher,
@@ -57,6 +59,7 @@ impl Worker {
     pub(crate) fn new(config: &Config, status: watch::Sender<Status>) -> anyhow::Result<Self> {
         let kafka = &config.kafka;
         let runtime = tokio::runtime::Handle::current();
+        let (appended_sender, appended) = mpsc::channel();
         let (report_sender, reports) = mpsc::channel();
         Ok(Self {
             shell_config: config.sequencer.shell(),
@@ -66,7 +69,13 @@ impl Worker {
             starts: Starts::new(kafka)?,
             partitions: BTreeMap::new(),
             fetcher: Fetcher::new(kafka, Topic::Inbound)?,
-            effects: Effects::new(kafka, config.sequencer.linger_ms, report_sender)?,
+            effects: Effects::new(
+                kafka,
+                config.sequencer.linger_ms,
+                appended_sender,
+                report_sender,
+            )?,
+            appended,
             reports,
             snapshots: Snapshots::new(kafka, runtime.clone())?,
             publisher: Publisher::new(status),
@@ -266,8 +275,30 @@ impl Worker {
     }
 
     fn take_reports(&mut self) -> anyhow::Result<()> {
+        self.take_appended()?;
         while let Ok(report) = self.reports.try_recv() {
             self.take_report(report)?;
+        }
+        Ok(())
+    }
+
+    fn take_appended(&mut self) -> anyhow::Result<()> {
+        let appended: Vec<Appended> = self.appended.try_iter().collect();
+        for of_one_shell in appended.chunk_by(|a, b| (a.partition, a.run) == (b.partition, b.run)) {
+            let Appended { partition, run, .. } = of_one_shell[0];
+            // Also where the shell that asked is gone: an event that is lost must not be followed by another.
+            if let Some(failed) = of_one_shell
+                .iter()
+                .find_map(|one| one.outcome.as_ref().err())
+            {
+                return Err(HaltReason::AppendFailed(failed.clone()))
+                    .with_context(|| format!("partition {partition}"));
+            }
+            let reports = of_one_shell.iter();
+            let reports = reports.map(|one| (one.ticket, one.outcome.clone()));
+            self.drive(partition, Some(run), |shell, now, io| {
+                shell.on_appended(reports, now, io)
+            })?;
         }
         Ok(())
     }
@@ -280,16 +311,6 @@ impl Worker {
             outcome,
         } = report;
         match effect {
-            Effect::Append(ticket) => {
-                // Also where the shell that asked is gone: an event that is lost must not be followed by another.
-                if let Err(failed) = &outcome {
-                    return Err(HaltReason::AppendFailed(failed.clone()))
-                        .with_context(|| format!("partition {partition}"));
-                }
-                self.drive(partition, Some(run), |shell, now, io| {
-                    shell.on_appended(ticket, outcome, now, io)
-                })
-            }
             Effect::DeadLetter(ticket) => self.drive(partition, Some(run), |shell, now, io| {
                 shell.on_dead_lettered(ticket, outcome.map(|_| ()), now, io)
             }),

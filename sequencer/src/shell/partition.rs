@@ -137,15 +137,18 @@ impl PartitionShell {
         })
     }
 
-    /// An append is on the log at this offset (`None`: at one that is not known), or failed.
+    /// These appends, in their order, are each on the log at this offset (`None`: at one that is not known), or failed.
     pub fn on_appended(
         &mut self,
-        ticket: Ticket,
-        result: Result<Option<i64>, Failed>,
+        reports: impl IntoIterator<Item = (Ticket, Result<Option<i64>, Failed>)>,
         now_ms: u64,
         io: &mut impl Io,
     ) -> Flow {
-        self.run(now_ms, io, |shell, io| shell.appended(ticket, result, io))
+        self.run(now_ms, io, |shell, io| {
+            reports
+                .into_iter()
+                .try_for_each(|(ticket, result)| shell.appended(ticket, result, io))
+        })
     }
 
     /// A dead letter is on its topic, or failed.

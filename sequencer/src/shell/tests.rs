@@ -127,12 +127,12 @@ fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0]);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
     );
     assert_eq!(io.appended(), [0, 1, 2, 3]);
     for ticket in 1..4 {
-        let flow = shell.on_appended(Ticket(ticket), Ok(Some(ticket as i64)), 0, &mut io);
+        let flow = shell.on_appended([(Ticket(ticket), Ok(Some(ticket as i64)))], 0, &mut io);
         assert_eq!(flow, Flow::Continue);
     }
     // Nothing is in flight: alone again.
@@ -147,7 +147,7 @@ fn nothing_passes_a_dead_letter() {
     let records = vec![send(0), record(1, b"junk".to_vec()), send(2)];
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
     );
     assert_eq!(io.appended(), [0]);
@@ -172,7 +172,7 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
     assert_eq!(io.appended(), [0]);
     assert_eq!(io.appends[0].1.body, Body::Progress);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 510, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 510, &mut io),
         Flow::Continue
     );
     // Held back for 100 ms, then sent.
@@ -187,7 +187,7 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
     assert_eq!(shell.on_tick(600, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0, 1]);
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(Some(1)), 600, &mut io),
+        shell.on_appended([(Ticket(1), Ok(Some(1)))], 600, &mut io),
         Flow::Continue
     );
     // All is answered for.
@@ -212,18 +212,18 @@ fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
     let records = (0..3).map(send).collect();
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
     );
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(Some(2)), 0, &mut io),
+        shell.on_appended([(Ticket(1), Ok(Some(2)))], 0, &mut io),
         Flow::Continue
     );
     assert!(!shell.wants_more());
     assert_eq!(shell.on_inbound(vec![send(3)], 0, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0, 1, 2]);
     assert_eq!(
-        shell.on_appended(Ticket(2), Ok(Some(3)), 0, &mut io),
+        shell.on_appended([(Ticket(2), Ok(Some(3)))], 0, &mut io),
         Flow::Restart
     );
 }
@@ -233,7 +233,7 @@ fn an_offset_that_is_not_known_counts_as_foreign() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(None), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(None))], 0, &mut io),
         Flow::Restart
     );
 }
@@ -245,7 +245,7 @@ fn what_must_not_happen_halts_for_good() {
         let records = (0..3).map(send).collect();
         assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
         assert_eq!(
-            shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+            shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
             Flow::Continue
         );
         let Flow::Halt(reason) = report(&mut shell, &mut io) else {
@@ -257,11 +257,11 @@ fn what_must_not_happen_halts_for_good() {
     };
     let failed = Failed("no".to_owned());
     assert_eq!(
-        halted(|shell, io| shell.on_appended(Ticket(1), Err(Failed("no".to_owned())), 0, io)),
+        halted(|shell, io| shell.on_appended([(Ticket(1), Err(Failed("no".to_owned())))], 0, io)),
         HaltReason::AppendFailed(failed)
     );
     assert_eq!(
-        halted(|shell, io| shell.on_appended(Ticket(2), Ok(Some(8)), 0, io)),
+        halted(|shell, io| shell.on_appended([(Ticket(2), Ok(Some(8)))], 0, io)),
         HaltReason::ReportOutOfOrder {
             expected: Some(Ticket(1)),
             reported: Ticket(2)
@@ -275,11 +275,11 @@ fn a_log_that_goes_back_halts() {
     let records = (0..3).map(send).collect();
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
     );
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(1), Ok(Some(0)))], 0, &mut io),
         Flow::Halt(HaltReason::EventsWentBack {
             offset: 0,
             known: 1
@@ -337,7 +337,7 @@ fn the_queue_is_bounded() {
     assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
     assert!(!shell.wants_more());
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
     );
     assert!(shell.wants_more());
@@ -356,12 +356,12 @@ fn a_snapshot_is_of_its_record_and_waits_for_it() {
     );
     assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
     );
     assert!(io.snapshots.is_empty());
     assert_eq!(
-        shell.on_appended(Ticket(1), Ok(Some(1)), 0, &mut io),
+        shell.on_appended([(Ticket(1), Ok(Some(1)))], 0, &mut io),
         Flow::Continue
     );
     let (ticket, snapshot) = io.snapshots[0].clone();
@@ -394,7 +394,7 @@ fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
             let flow = shell.on_inbound(vec![send_to(peer, offset)], 0, &mut io);
             assert_eq!(flow, Flow::Continue);
             let ticket = io.appends[snapshot].0;
-            let flow = shell.on_appended(ticket, Ok(Some(offset)), 0, &mut io);
+            let flow = shell.on_appended([(ticket, Ok(Some(offset)))], 0, &mut io);
             assert_eq!(flow, Flow::Continue);
             assert_eq!(shell.on_tick(due_ms - 1, &mut io), Flow::Continue);
             assert_eq!(io.snapshots.len(), snapshot, "{partition}");
@@ -416,7 +416,7 @@ fn a_snapshot_waits_for_its_turn() {
     io.no_snapshots = true;
     assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
     assert_eq!(
-        shell.on_appended(Ticket(0), Ok(Some(0)), 0, &mut io),
+        shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
     );
     assert_eq!(shell.on_tick(900_000, &mut io), Flow::Continue);
@@ -433,7 +433,7 @@ fn what_is_settled_moves_with_the_oldest_output_and_not_with_the_last() {
     assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
     assert_eq!((shell.settled_inbound(), shell.next_inbound()), (0, 4));
     for ticket in 0..2 {
-        let flow = shell.on_appended(Ticket(ticket), Ok(Some(ticket as i64)), 0, &mut io);
+        let flow = shell.on_appended([(Ticket(ticket), Ok(Some(ticket as i64)))], 0, &mut io);
         assert_eq!(flow, Flow::Continue);
     }
     // More comes in all the while.
@@ -443,7 +443,7 @@ fn what_is_settled_moves_with_the_oldest_output_and_not_with_the_last() {
     assert_eq!(flow, Flow::Continue);
     assert_eq!(shell.settled_inbound(), 3);
     for (ticket, offset) in [(3, 2), (4, 3)] {
-        let flow = shell.on_appended(Ticket(ticket), Ok(Some(offset)), 0, &mut io);
+        let flow = shell.on_appended([(Ticket(ticket), Ok(Some(offset)))], 0, &mut io);
         assert_eq!(flow, Flow::Continue);
     }
     assert_eq!((shell.settled_inbound(), shell.next_inbound()), (5, 5));

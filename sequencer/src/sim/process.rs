@@ -327,7 +327,7 @@ impl Process {
                 if let Ok(offset) = report.result {
                     io.saw_offset(offset);
                 }
-                shell.on_appended(report.tag.ticket, report.result, now_ms, io)
+                shell.on_appended([(report.tag.ticket, report.result)], now_ms, io)
             }
             Settled::DeadLettered(tag) => shell.on_dead_lettered(tag.ticket, Ok(()), now_ms, io),
             Settled::SnapshotStored(tag) => shell.on_snapshot_stored(tag.ticket, now_ms, io),

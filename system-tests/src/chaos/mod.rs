@@ -46,7 +46,7 @@ const CLUSTER: Settings = Settings {
     mariadb_nodes: 2,
     proxied: true,
     // Ten consumers that ask each of three brokers 200 times a second leave a small machine time for little else.
-    overrides: &["kafka.fetch_wait_ms=50"],
+    overrides: &["kafka.fetch_wait_ms=50", "kafka.session_timeout_ms=10000"],
     ..Settings::USUAL
 };
 

@@ -1,6 +1,12 @@
 //! Named sets of settings, for what a deployment is to be best at.
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::{
+        IntoDeserializer as _,
+        value::{self, StrDeserializer},
+    },
+};
 
 use super::{ConfigError, setting::Setting};
 
@@ -24,16 +30,20 @@ impl Profile {
     pub(super) fn named_in(settings: &[Setting]) -> Result<Self, ConfigError> {
         let named = settings.iter().rev();
         let named = named.filter(|setting| setting.section == SECTION && setting.is_of(KEY));
-        match named.map(Setting::text_and_origin).next() {
-            None => Ok(Self::default()),
-            Some((Some("latency"), _)) => Ok(Self::Latency),
-            Some((Some("throughput"), _)) => Ok(Self::Throughput),
-            Some((_, origin)) => Err(ConfigError::value(
+        let Some((text, origin)) = named.map(Setting::text_and_origin).next() else {
+            return Ok(Self::default());
+        };
+        let known = text.and_then(|text| {
+            let text: StrDeserializer<'_, value::Error> = text.into_deserializer();
+            Self::deserialize(text).ok()
+        });
+        known.ok_or_else(|| {
+            ConfigError::value(
                 origin,
                 format!("{SECTION}.{KEY}"),
                 "is no profile; must be latency or throughput".to_owned(),
-            )),
-        }
+            )
+        })
     }
 
     /// What it says, as `section.key` and value.

@@ -1,0 +1,112 @@
+//! Appends events, which nothing may follow onto the log once one of them has failed (PROTOCOL S6).
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+    mpsc,
+};
+
+use event_log::{AppendRecord, KafkaConfig, KafkaFault, LogProducer, OnDelivery, ProducerSettings};
+use schemas::{Partition, event::Event, topics::Topic};
+
+use super::effects::{QUEUE_BYTES, Run, never_given_up, not_queued};
+use crate::shell::{Failed, Ticket};
+
+/// What became of an append.
+pub(super) struct Appended {
+    pub(super) partition: Partition,
+    pub(super) run: Run,
+    pub(super) ticket: Ticket,
+    /// Its offset, where that is known.
+    pub(super) outcome: Result<Option<i64>, Failed>,
+}
+
+/// The producer of `chat.events`.
+pub(super) struct EventWriter {
+    producer: LogProducer<EventDelivery>,
+    topic: String,
+    fates: Arc<Fates>,
+}
+
+/// Where what became of appends goes.
+struct Fates {
+    reports: mpsc::Sender<Appended>,
+    /// Whether one failed.
+    has_failed: AtomicBool,
+}
+
+struct EventDelivery {
+    partition: Partition,
+    run: Run,
+    ticket: Ticket,
+    fates: Arc<Fates>,
+}
+
+impl OnDelivery for EventDelivery {
+    fn delivered(self, outcome: event_log::Delivery) {
+        if outcome.is_err() {
+            self.fates.has_failed.store(true, Ordering::SeqCst);
+        }
+        // A worker that is gone wants no reports.
+        let _ = self.fates.reports.send(Appended {
+            partition: self.partition,
+            run: self.run,
+            ticket: self.ticket,
+            outcome: outcome.map_err(|failure| Failed(failure.to_string())),
+        });
+    }
+}
+
+impl EventWriter {
+    /// Reports on every append.
+    pub(super) fn new(
+        kafka: &KafkaConfig,
+        linger_ms: u32,
+        reports: mpsc::Sender<Appended>,
+    ) -> Result<Self, KafkaFault> {
+        let settings = ProducerSettings {
+            linger_ms,
+            max_message_bytes: 1_000_000,
+            gapless: true,
+            ..never_given_up(QUEUE_BYTES)
+        };
+        Ok(Self {
+            producer: LogProducer::new(kafka, &settings)?,
+            topic: kafka.topic(Topic::Events),
+            fates: Arc::new(Fates {
+                reports,
+                has_failed: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// Queues an event, unless one before it has failed.
+    pub(super) fn append(&self, partition: Partition, run: Run, ticket: Ticket, event: Event) {
+        let delivery = EventDelivery {
+            partition,
+            run,
+            ticket,
+            fates: Arc::clone(&self.fates),
+        };
+        if self.fates.has_failed.load(Ordering::SeqCst) {
+            return not_queued(delivery, "an event before it failed");
+        }
+        let key = event
+            .conversation()
+            .map(|id| id.to_string())
+            .unwrap_or_default();
+        let timestamp = Some(event.ts);
+        let value = event.encode();
+        let record = AppendRecord {
+            topic: &self.topic,
+            partition,
+            key: key.as_bytes(),
+            value: Some(&value),
+            timestamp,
+            headers: &[],
+        };
+        if let Err(full) = self.producer.append(record, delivery) {
+            not_queued(full.0, "the producer's queue is full");
+        }
+    }
+}
