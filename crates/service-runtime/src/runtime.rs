@@ -14,8 +14,8 @@ pub struct RuntimeConfig {
     #[garde(skip)]
     pub profile: Profile,
     /// How many threads work on requests and writes; by default as many as there are cores. Clients of Kafka have threads of their own.
-    #[garde(skip)]
-    pub worker_threads: NonZeroUsize,
+    #[garde(range(min = 1, max = 1_024))]
+    pub worker_threads: usize,
     /// How long a stop may take before unfinished work is dropped.
     #[garde(range(min = 1, max = 600_000))]
     pub shutdown_deadline_ms: u64,
@@ -25,7 +25,7 @@ impl Default for RuntimeConfig {
     fn default() -> Self {
         Self {
             profile: Profile::default(),
-            worker_threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            worker_threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
             shutdown_deadline_ms: 10_000,
         }
     }
@@ -38,7 +38,7 @@ impl RuntimeConfig {
     /// The system has no threads to spare.
     pub fn build(&self) -> io::Result<tokio::runtime::Runtime> {
         tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(self.worker_threads.get())
+            .worker_threads(self.worker_threads)
             .enable_all()
             .build()
     }
