@@ -2,10 +2,18 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use event_log::LogReader;
 use schemas::topics::Topic;
 use system_tests::World;
+
+/// Those that read `chat.events`.
+const GROUPS: [&str; 4] = [
+    "projector-mysql-messages",
+    "projector-mysql-reads",
+    "projector-mysql-contacts",
+    "projector-unread",
+];
 
 /// By consumer group; of a world in which the sequencer was started once.
 pub(crate) type Backlog = BTreeMap<String, f64>;
@@ -23,10 +31,14 @@ pub(crate) async fn now(world: &World) -> Result<Backlog> {
             *backlog.entry(group.to_owned()).or_default() += value;
         }
     }
+    for group in GROUPS {
+        ensure!(backlog.contains_key(group), "no lag of {group} is told");
+    }
     let reader = Arc::new(LogReader::new(world.events.config())?);
     let appended: i64 = reader.ends(Topic::Inbound).await?.values().sum();
     let metrics = world.metrics("sequencer").await?;
     let sequenced: f64 = values(&metrics, "sequencer_records_total")
+        .filter(|(labels, _)| label(labels, "outcome") != Some("progress"))
         .map(|(_, value)| value)
         .sum();
     backlog.insert(

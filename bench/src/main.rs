@@ -14,9 +14,14 @@ mod results;
 mod sample;
 mod stages;
 
-use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum as _};
 
 use crate::{
@@ -78,6 +83,7 @@ async fn run(args: &Args) -> Result<()> {
     let mut results = Results {
         machine: Machine::here()?,
         found: Found::default(),
+        failed: Vec::new(),
     };
     let all = Stage::value_variants().iter().copied();
     let wanted = |stage: &Stage| match args.only.as_slice() {
@@ -86,29 +92,40 @@ async fn run(args: &Args) -> Result<()> {
     };
     for stage in all.filter(wanted) {
         eprintln!("{} …", stage.name());
-        let found = stage.run(&plan).await.context(stage.name())?;
-        eprint!("{found}");
-        results.found.extend(found);
+        let began = Instant::now();
+        match stage.run(&plan).await {
+            Ok(found) => {
+                eprint!("{found}");
+                results.found.extend(found);
+            }
+            Err(error) => {
+                eprintln!("bench: {}: {error:#}", stage.name());
+                results.failed.push(stage.name());
+            }
+        }
+        // Whatever becomes of a later stage.
+        write(&results, args)?;
+        eprintln!("{}: {} s", stage.name(), began.elapsed().as_secs());
     }
     println!("{results}");
-    write(&results, &args.out)
+    let failed = &results.failed;
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(())
 }
 
-/// The whole as JSON, its tables and its pictures; named for the day.
-fn write(results: &Results, out: &PathBuf) -> Result<()> {
+/// The whole as JSON, its tables and its pictures; named for the day, and for the stages where it is not all of them.
+fn write(results: &Results, args: &Args) -> Result<()> {
+    let out = &args.out;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let named = |extension| out.join(&results.machine.date).with_extension(extension);
+    let only = args.only.iter().map(|stage| format!("-{}", stage.name()));
+    let name = format!("{}{}", results.machine.date, only.collect::<String>());
+    let named = |extension: &str| out.join(format!("{name}.{extension}"));
     let json = serde_json::to_string_pretty(results)?;
     for (path, text) in [(named("json"), json), (named("md"), results.to_string())] {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     for curve in &results.found.curves {
-        let named = |what| {
-            out.join(format!(
-                "{}-{}-{what}.svg",
-                results.machine.date, curve.file
-            ))
-        };
+        let named = |what| out.join(format!("{name}-{}-{what}.svg", curve.file));
         picture::throughput(curve, &named("throughput"))?;
         picture::latency(curve, &named("latency"))?;
     }

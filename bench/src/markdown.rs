@@ -27,7 +27,15 @@ impl fmt::Display for Results {
             "| what | figure | compared with | ratio | at least | CPU s per 10,000 | |"
         )?;
         writeln!(f, "|---|---|---|---|---|---|---|")?;
-        write!(f, "{}", self.found)
+        write!(f, "{}", self.found)?;
+        if !self.failed.is_empty() {
+            writeln!(
+                f,
+                "\nFailed, and so without figures: {}.",
+                self.failed.join(", ")
+            )?;
+        }
+        Ok(())
     }
 }
 

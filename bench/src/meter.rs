@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, fs, time::Instant};
 
-use anyhow::{Context as _, Result};
-use system_tests::World;
+use anyhow::{Context as _, Result, ensure};
+use system_tests::{SERVICES, World};
 
 use crate::sample::Sample;
 
-/// This program, among the processes.
+/// This program, and the programs that it ran to their end, among the processes.
 pub(crate) const CLIENT: &str = "client";
 
 /// Counts from its start on.
@@ -60,20 +60,49 @@ fn processes(world: &World) -> impl Iterator<Item = (String, u32)> {
 
 /// What each process has used so far, seconds of CPU.
 fn spent(world: &World) -> Result<BTreeMap<String, f64>> {
-    processes(world)
+    let mut all: BTreeMap<String, f64> = processes(world)
         .map(|(name, pid)| Ok((name, cpu_s(pid)?)))
-        .collect()
+        .collect::<Result<_>>()?;
+    let ended = cpu_s_of_children()?;
+    all.entry(CLIENT.to_owned()).and_modify(|own| *own += ended);
+    Ok(all)
 }
 
 /// What each process holds in memory, MiB.
 pub(crate) fn resident_mib(world: &World) -> Result<BTreeMap<String, f64>> {
     processes(world)
-        .map(|(name, pid)| Ok((name, resident_of(pid)?)))
+        .map(|(name, pid)| Ok((name, resident_of(pid, SharedPages::Proportional)?)))
         .collect()
+}
+
+/// What our five services hold together, MiB.
+///
+/// # Errors
+/// One of them does not run.
+pub(crate) fn services_mib(world: &World, shared: SharedPages) -> Result<f64> {
+    let services = processes(world).filter(|(name, _)| SERVICES.contains(&name.as_str()));
+    let each: Vec<f64> = services
+        .map(|(_, pid)| resident_of(pid, shared))
+        .collect::<Result<_>>()?;
+    ensure!(
+        each.len() == SERVICES.len(),
+        "only {} of our services run",
+        each.len()
+    );
+    Ok(each.into_iter().sum())
 }
 
 /// User and system time of all threads that it has and had (proc(5), fields 14 and 15 of `stat`).
 fn cpu_s(pid: u32) -> Result<f64> {
+    seconds_of(pid, [14, 15])
+}
+
+/// The same of what this process started and saw end (fields 16 and 17).
+fn cpu_s_of_children() -> Result<f64> {
+    seconds_of(std::process::id(), [16, 17])
+}
+
+fn seconds_of(pid: u32, counters: [usize; 2]) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name, in parentheses, may hold anything.
     let (_, after_name) = stat.rsplit_once(')').context("no stat")?;
@@ -82,16 +111,30 @@ fn cpu_s(pid: u32) -> Result<f64> {
         let text = fields.get(field - 3).context("a short stat")?;
         Ok(text.parse()?)
     };
-    let total = ticks(14)? + ticks(15)?;
+    let [user, system] = counters;
+    let total = ticks(user)? + ticks(system)?;
     Ok(total as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// What a process holds in memory, MiB.
-pub(crate) fn resident_of(pid: u32) -> Result<f64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+/// How pages count that several processes have mapped, as five services have those of one program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SharedPages {
+    /// Each process has its share of them (PSS), so that the sum is what all have together.
+    Proportional,
+    /// Each process has all of them (RSS).
+    Resident,
+}
+
+/// What a process holds in memory, MiB (proc(5), `smaps_rollup`).
+pub(crate) fn resident_of(pid: u32, shared: SharedPages) -> Result<f64> {
+    let field = match shared {
+        SharedPages::Proportional => "Pss:",
+        SharedPages::Resident => "Rss:",
+    };
+    let memory = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = memory.lines().find_map(|line| line.strip_prefix(field));
     let kib = line.and_then(|line| line.split_whitespace().next());
-    let kib: f64 = kib.context("no VmRSS")?.parse()?;
+    let kib: f64 = kib.with_context(|| format!("no {field}"))?.parse()?;
     Ok(kib / 1024.0)
 }
 
@@ -102,7 +145,9 @@ mod tests {
     #[test]
     fn this_process_uses_something() {
         let pid = std::process::id();
-        assert!(resident_of(pid).unwrap() > 0.5);
+        let resident = |shared| resident_of(pid, shared).unwrap();
+        assert!(resident(SharedPages::Proportional) > 0.5);
+        assert!(resident(SharedPages::Proportional) <= resident(SharedPages::Resident) * 1.1);
         let began = Instant::now();
         let before = cpu_s(pid).unwrap();
         while cpu_s(pid).unwrap() <= before {

@@ -17,6 +17,8 @@ pub(crate) struct Results {
     pub(crate) machine: Machine,
     #[serde(flatten)]
     pub(crate) found: Found,
+    /// Stages without figures, since something failed in them.
+    pub(crate) failed: Vec<&'static str>,
 }
 
 /// What stages found.

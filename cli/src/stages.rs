@@ -160,14 +160,17 @@ impl Watch {
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         std::thread::spawn(move || {
             while !stop.is_cancelled() {
-                let Ok(Some(Fetched::Record(record))) = fetcher.poll(Duration::from_millis(20))
-                else {
-                    continue;
+                let note = |fetched: Fetched<'_>| {
+                    let Fetched::Record(record) = fetched else {
+                        return;
+                    };
+                    if let Ok(event) = record.event() {
+                        let (at, mark) = (record.partition, event.src.mark);
+                        locked(&seen).note(Stage::Sequenced, at, mark, Instant::now());
+                    }
                 };
-                if let Ok(event) = record.event() {
-                    let mark = event.src.mark;
-                    locked(&seen).note(Stage::Sequenced, record.partition, mark, Instant::now());
-                }
+                // What it cannot read now it reads at the next poll.
+                let _ = fetcher.poll(Duration::from_millis(20), note);
             }
         });
         Ok(())

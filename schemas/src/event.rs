@@ -208,17 +208,24 @@ impl Event {
     /// The record's value.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
+        let mut value = Vec::new();
+        self.encode_to(&mut value);
+        value
+    }
+
+    /// Puts the record's value behind what is in `buffer`.
+    pub fn encode_to(self, buffer: &mut Vec<u8>) {
         let event = match self.body {
             Body::Message(message) => sequenced_event::Event::Message(message.into()),
             Body::ReadPosition(position) => sequenced_event::Event::ReadPosition(position.into()),
             Body::Control(rules) => sequenced_event::Event::Control(rules.into()),
             Body::Progress => sequenced_event::Event::Progress(proto::Progress {}),
         };
-        proto::SequencedEvent {
+        let event = proto::SequencedEvent {
             src: Some(self.src.into()),
             event: Some(event),
-        }
-        .encode_to_vec()
+        };
+        event.encode(buffer).expect("a vector has room for all");
     }
 
     /// The conversation it belongs to; `None` for control and progress.

@@ -18,14 +18,23 @@ pub(crate) struct Accepted(BTreeMap<String, BTreeMap<String, u64>>);
 /// How a figure compares with what was accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Change {
-    /// Nothing was accepted yet.
-    New,
+    /// Nothing was accepted for this architecture yet.
+    NewArchitecture,
+    /// There are figures for this architecture, but none of the part.
+    NewPart,
     /// By so much of it, up or down.
     Within { by: f64 },
     /// By so much less that the file should say so.
     Fallen { by: f64 },
     /// By so much more, which is too much.
     Risen { by: f64 },
+}
+
+impl Change {
+    /// Whether it must be accepted before anything else lands.
+    pub(crate) fn is_refused(self) -> bool {
+        matches!(self, Self::Risen { .. } | Self::NewPart)
+    }
 }
 
 impl Accepted {
@@ -49,8 +58,11 @@ impl Accepted {
     }
 
     pub(crate) fn compare(&self, part: &str, now: u64) -> Change {
-        let Some(accepted) = self.0.get(ARCH).and_then(|parts| parts.get(part)) else {
-            return Change::New;
+        let Some(parts) = self.0.get(ARCH) else {
+            return Change::NewArchitecture;
+        };
+        let Some(accepted) = parts.get(part) else {
+            return Change::NewPart;
         };
         let by = now as f64 / *accepted as f64 - 1.0;
         if now * 100 > accepted * (100 + TOLERANCE) {
@@ -59,6 +71,13 @@ impl Accepted {
             Change::Fallen { by }
         } else {
             Change::Within { by }
+        }
+    }
+
+    /// Forgets the parts of this architecture that there are no more.
+    pub(crate) fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
+        if let Some(parts) = self.0.get_mut(ARCH) {
+            parts.retain(|part, _| is_there(part));
         }
     }
 
@@ -71,10 +90,11 @@ impl Accepted {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::New => write!(
+            Self::NewArchitecture => write!(
                 f,
                 "nothing accepted for {ARCH} yet: `make instructions ACCEPT=1`"
             ),
+            Self::NewPart => write!(f, "not accepted yet: `make instructions ACCEPT=1`"),
             Self::Within { by } => write!(f, "{:+.1} %", by * 100.0),
             Self::Fallen { by } => write!(
                 f,
@@ -91,10 +111,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_that_are_gone_are_forgotten() {
+        let mut accepted = Accepted::default();
+        accepted.put("step", 1000);
+        accepted.put("gone", 1000);
+        accepted.keep(|part| part == "step");
+        assert_eq!(accepted.compare("gone", 1000), Change::NewPart);
+        assert_eq!(accepted.compare("step", 1000), Change::Within { by: 0.0 });
+    }
+
+    #[test]
     fn a_rise_of_more_than_five_percent_is_too_much() {
         let mut accepted = Accepted::default();
-        assert_eq!(accepted.compare("step", 1), Change::New);
+        assert_eq!(accepted.compare("step", 1), Change::NewArchitecture);
         accepted.put("step", 1000);
+        assert_eq!(accepted.compare("fold", 1), Change::NewPart);
         assert!(matches!(
             accepted.compare("step", 1050),
             Change::Within { .. }

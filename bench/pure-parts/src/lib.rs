@@ -54,8 +54,13 @@ impl Part {
             }),
             Self::new("step", move || stepped(&inbound).len()),
             Self::new("encode-event", move || {
-                let encoded = events.iter().cloned().map(Event::encode);
-                encoded.map(|value| black_box(value).len().min(1)).sum()
+                let mut value = Vec::new();
+                let encoded = events.iter().cloned().map(|event| {
+                    value.clear();
+                    event.encode_to(&mut value);
+                    black_box(&value).len().min(1)
+                });
+                encoded.sum()
             }),
             Self::new("read-event", move || {
                 let ts = traffic::TS;

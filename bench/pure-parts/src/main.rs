@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use pure_parts::Part;
 
-use crate::accepted::{Accepted, Change};
+use crate::accepted::Accepted;
 
 /// Count the instructions of the pure parts, and compare them with those that were accepted
 #[derive(Debug, Parser)]
@@ -46,26 +46,28 @@ fn run(args: &Args) -> Result<()> {
     }
     let file = Path::new(FILE);
     let mut accepted = Accepted::load(file)?;
-    let mut risen = Vec::new();
-    for part in Part::all() {
+    let parts = Part::all();
+    let mut refused = Vec::new();
+    for part in &parts {
         let now = callgrind::per_message(part.name)?;
         let change = accepted.compare(part.name, now);
         println!(
             "{:<16} {now:>7} instructions a message, {change}",
             part.name
         );
-        if let Change::Risen { .. } = change {
-            risen.push(part.name);
+        if change.is_refused() {
+            refused.push(part.name);
         }
         accepted.put(part.name, now);
     }
     if args.accept {
+        accepted.keep(|name| parts.iter().any(|part| part.name == name));
         return accepted.save(file);
     }
-    if !risen.is_empty() {
+    if !refused.is_empty() {
         bail!(
-            "{} cost more than was accepted: find out why (perf, callgrind), or take it over with `make instructions ACCEPT=1`",
-            risen.join(", ")
+            "{}: more than was accepted; find out why (perf, callgrind), or take it over with `make instructions ACCEPT=1`",
+            refused.join(", ")
         );
     }
     Ok(())

@@ -143,7 +143,9 @@ impl Pairs {
             Self::Given(pairs) => pairs[number as usize % pairs.len()],
             Self::Many { partitions } => {
                 let from = number.wrapping_mul(7_919) % USERS;
-                let near = from + 1 + number.wrapping_mul(104_729) % PEERS;
+                // Each user has written to one of theirs before the next round is of others.
+                let peer = number / USERS % PEERS;
+                let near = from + 1 + peer * 64;
                 // (from + to) mod 64 is to be below `partitions`.
                 (from, near + 64 - (from + near) % 64 + number % partitions)
             }
@@ -278,6 +280,24 @@ mod tests {
             .map(|_| messages.make().record().unwrap().partition.get())
             .collect();
         assert_eq!(found, (0..16).collect());
+    }
+
+    #[test]
+    fn everybody_writes_to_many_others() {
+        for partitions in [1, 16, 64] {
+            let pairs = Pairs::Many { partitions };
+            let direct = |number| {
+                let (from, to) = pairs.of(number);
+                (from.min(to), from.max(to))
+            };
+            let found: BTreeSet<(u64, u64)> = (0..USERS * PEERS).map(direct).collect();
+            let most = USERS * PEERS;
+            let count = found.len() as u64;
+            assert!(
+                (most * 9 / 10..=most).contains(&count),
+                "{partitions}: {count}"
+            );
+        }
     }
 
     #[test]

@@ -14,31 +14,49 @@ use super::producer::PlainProducer;
 
 const POLL: Duration = Duration::from_secs(10);
 
-/// Copies `count` records of `chat.inbound`, from the given offsets of the partitions on, to `chat.events` of another
-/// deployment on the same broker.
-///
-/// # Errors
-/// They do not come, or are not delivered.
-pub(crate) fn copy(
-    from: &KafkaConfig,
-    offsets: &BTreeMap<Partition, i64>,
-    to: &KafkaConfig,
-    count: u64,
-) -> Result<()> {
-    let consumer = consumer(from, offsets)?;
-    let producer = PlainProducer::new(to, Topic::Events, 0)?;
-    for _ in 0..count {
-        let record = consumer.poll(POLL).context("no more records")??;
-        let (key, value) = (record.key(), record.payload());
-        producer.send(
-            record.partition(),
-            key.unwrap_or_default(),
-            value.unwrap_or_default(),
-        )?;
+/// Copies records of `chat.inbound` to `chat.events` of another deployment on the same broker.
+pub(crate) struct Copier {
+    consumer: BaseConsumer,
+    producer: PlainProducer,
+}
+
+impl Copier {
+    /// Connects and copies a first record, from the given offsets of the partitions on.
+    ///
+    /// # Errors
+    /// It does not come, or is not delivered.
+    pub(crate) fn start(
+        from: &KafkaConfig,
+        offsets: &BTreeMap<Partition, i64>,
+        to: &KafkaConfig,
+    ) -> Result<Self> {
+        let copier = Self {
+            consumer: consumer(from, offsets)?,
+            producer: PlainProducer::new(to, Topic::Events, 0)?,
+        };
+        copier.copy(1)?;
+        Ok(copier)
     }
-    let copied = producer.finish()?;
-    ensure!(copied == count, "{copied} of {count} records copied");
-    Ok(())
+
+    /// Copies the next `count` records.
+    ///
+    /// # Errors
+    /// They do not come, or are not delivered.
+    pub(crate) fn copy(&self, count: u64) -> Result<()> {
+        let before = self.producer.delivered()?;
+        for _ in 0..count {
+            let record = self.consumer.poll(POLL).context("no more records")??;
+            let (key, value) = (record.key(), record.payload());
+            self.producer.send(
+                record.partition(),
+                key.unwrap_or_default(),
+                value.unwrap_or_default(),
+            )?;
+        }
+        let copied = self.producer.delivered()? - before;
+        ensure!(copied == count, "{copied} of {count} records copied");
+        Ok(())
+    }
 }
 
 /// With the sequencer's settings (`crates/event-log/src/fetcher.rs`).

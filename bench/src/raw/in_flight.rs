@@ -31,47 +31,62 @@ impl ProducerContext for Answers {
     }
 }
 
-/// Produces to `chat.inbound` for so long; gives how many records were delivered, all of them.
-///
-/// # Errors
-/// One is not.
-pub(crate) async fn closed_loop(
-    kafka: &KafkaConfig,
-    messages: &Messages,
-    in_flight: usize,
-    length: Duration,
-) -> Result<u64> {
-    let producer: ThreadedProducer<Answers> = client(kafka, 0).create_with_context(Answers)?;
-    let producer = Arc::new(producer);
-    let topic = kafka.topic(Topic::Inbound);
-    let tasks = (0..in_flight).map(|_| {
-        let (producer, topic, messages) = (Arc::clone(&producer), topic.clone(), messages.clone());
-        let task = async move {
-            let began = Instant::now();
-            let mut delivered = 0;
-            while began.elapsed() < length {
-                append(&producer, &topic, &messages).await?;
-                delivered += 1;
-            }
-            anyhow::Ok(delivered)
-        };
-        async { tokio::spawn(task).await? }
-    });
-    Ok(try_join_all(tasks).await?.into_iter().sum())
+/// Appends to `chat.inbound`.
+#[derive(Clone)]
+pub(crate) struct InFlight {
+    producer: Arc<ThreadedProducer<Answers>>,
+    topic: Arc<str>,
 }
 
-async fn append(
-    producer: &ThreadedProducer<Answers>,
-    topic: &str,
-    messages: &Messages,
-) -> Result<()> {
-    let record = messages.make().record()?;
-    let (asker, answer) = oneshot::channel();
-    let queued = BaseRecord::with_opaque_to(topic, Box::new(asker))
-        .partition(record.partition.get().into())
-        .key(&record.key)
-        .payload(&record.value);
-    producer.send(queued).map_err(|(error, _)| error)?;
-    ensure!(answer.await?, "a record was not delivered");
-    Ok(())
+impl InFlight {
+    /// Connects, which a first record sees to.
+    ///
+    /// # Errors
+    /// It is not delivered.
+    pub(crate) async fn connect(kafka: &KafkaConfig, messages: &Messages) -> Result<Self> {
+        let connected = Self {
+            producer: Arc::new(client(kafka, 0).create_with_context(Answers)?),
+            topic: kafka.topic(Topic::Inbound).into(),
+        };
+        connected.append(messages).await?;
+        Ok(connected)
+    }
+
+    /// Appends for so long; gives how many records were delivered, all of them.
+    ///
+    /// # Errors
+    /// One is not.
+    pub(crate) async fn closed_loop(
+        &self,
+        messages: &Messages,
+        in_flight: usize,
+        length: Duration,
+    ) -> Result<u64> {
+        let tasks = (0..in_flight).map(|_| {
+            let (producer, messages) = (self.clone(), messages.clone());
+            let task = async move {
+                let began = Instant::now();
+                let mut delivered = 0;
+                while began.elapsed() < length {
+                    producer.append(&messages).await?;
+                    delivered += 1;
+                }
+                anyhow::Ok(delivered)
+            };
+            async { tokio::spawn(task).await? }
+        });
+        Ok(try_join_all(tasks).await?.into_iter().sum())
+    }
+
+    async fn append(&self, messages: &Messages) -> Result<()> {
+        let record = messages.make().record()?;
+        let (asker, answer) = oneshot::channel();
+        let queued = BaseRecord::with_opaque_to(&self.topic, Box::new(asker))
+            .partition(record.partition.get().into())
+            .key(&record.key)
+            .payload(&record.value);
+        self.producer.send(queued).map_err(|(error, _)| error)?;
+        ensure!(answer.await?, "a record was not delivered");
+        Ok(())
+    }
 }

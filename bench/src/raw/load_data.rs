@@ -20,6 +20,15 @@ const SESSIONS: usize = 2;
 const SERVER: &str = "mariadb";
 const COLUMNS: &str = "id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n";
 
+/// How far the rows of tables are numbered.
+#[derive(Default)]
+pub(crate) struct Numbers {
+    /// Of each table.
+    rows: usize,
+    /// Of each conversation, by its users.
+    mids: HashMap<(i64, i64), i64>,
+}
+
 /// Files of rows, for tables of a database of their own.
 pub(crate) struct Files {
     directory: PathBuf,
@@ -29,7 +38,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Writes files of so many rows for `tables` tables; each table's ids go on from `first_id`.
+    /// Writes files of so many rows for `tables` tables, which go on from the numbers.
     ///
     /// # Errors
     /// There is no room.
@@ -38,7 +47,7 @@ impl Files {
         messages: &Messages,
         rows: u64,
         tables: usize,
-        first_id: usize,
+        numbers: &mut Numbers,
     ) -> Result<Self> {
         let directory = world.log_file("rows").with_extension("d");
         fs::create_dir_all(&directory)?;
@@ -47,7 +56,6 @@ impl Files {
             files: Vec::new(),
             rows: 0,
         };
-        let mut numbers = HashMap::new();
         let per_table = rows as usize / tables;
         let format = format_description::parse_borrowed::<2>(
             "[year]-[month]-[day] [hour]:[minute]:[second].[subsecond digits:3]",
@@ -65,16 +73,17 @@ impl Files {
                 open[table] = Some(written.next_file(table, ids[table])?);
             }
             let pair = (made.srcid.min(made.destid), made.srcid.max(made.destid));
-            let mid = numbers.entry(pair).or_insert(0_i64);
+            let mid = numbers.mids.entry(pair).or_default();
             *mid += 1;
             let file = open[table].as_mut().context("a table without a file")?;
-            made.write_row(file, first_id + ids[table], *mid, &now, table)?;
+            made.write_row(file, numbers.rows + ids[table], *mid, &now, table)?;
             ids[table] += 1;
             written.rows += 1;
         }
         for file in open.iter_mut().flatten() {
             file.flush()?;
         }
+        numbers.rows += per_table;
         Ok(written)
     }
 

@@ -115,11 +115,11 @@ impl PlainProducer {
         self.send(partition, record.key.as_bytes(), &record.value)
     }
 
-    /// How many records were delivered, once all are.
+    /// How many records were delivered, once all are that were queued by now.
     ///
     /// # Errors
     /// Some were not.
-    pub(crate) fn finish(self) -> Result<u64> {
+    pub(crate) fn delivered(&self) -> Result<u64> {
         self.inner.flush(FLUSH)?;
         let failed = self.counts.failed.load(Ordering::Relaxed);
         ensure!(failed == 0, "{failed} records were not delivered");
@@ -136,6 +136,6 @@ pub(crate) fn fill(world: &World, messages: &Messages, count: u64) -> Result<()>
     for _ in 0..count {
         producer.send_record(&messages.make().record()?)?;
     }
-    producer.finish()?;
+    producer.delivered()?;
     Ok(())
 }

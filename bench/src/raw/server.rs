@@ -104,7 +104,8 @@ async fn messages(
         .page_before(conversation, None, PAGE)
         .await
         .map_err(failed)?;
-    let items = rows.into_iter().map(|row| Item {
+    let items = rows.into_iter().take(PAGE as usize - 1);
+    let items = items.map(|row| Item {
         srcid: row.message.srcid,
         destid: row.message.destid,
         mid: row.message.mid.get(),

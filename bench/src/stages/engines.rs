@@ -12,7 +12,7 @@ use crate::{
     curve::Percentiles,
     disk,
     load::messages::Messages,
-    raw::load_data::{self, Files},
+    raw::load_data::{self, Files, Numbers},
     results::Row,
     sample::Sample,
 };
@@ -57,12 +57,11 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
         let world = World::start(SERVERS).await?;
         engine.make_tables(&world).await?;
         let messages = Messages::of_partitions(TABLES as u64);
-        let mut there = 0;
+        let (mut there, mut numbers) = (0, Numbers::default());
         for look in LOOKS {
             let mut rate = 0.0;
             while there < look * MILLION {
-                let per_table = there as usize / TABLES;
-                let files = Files::write(&world, &messages, STEP, TABLES, per_table)?;
+                let files = Files::write(&world, &messages, STEP, TABLES, &mut numbers)?;
                 let began = Instant::now();
                 files.load(&world, RAW).await?;
                 rate = Sample::of_rate(STEP, began.elapsed()).rate();

@@ -7,7 +7,11 @@ use rustix::process::Signal;
 use system_tests::World;
 
 use super::{Plan, SERVERS, sequenced};
-use crate::{load::messages::Messages, meter, results::Row};
+use crate::{
+    load::messages::Messages,
+    meter::{SharedPages, resident_of},
+    results::Row,
+};
 
 /// All in one partition.
 const CONVERSATIONS: [u64; 3] = [0, 100_000, 1_000_000];
@@ -56,5 +60,6 @@ async fn restart(world: &World, signal: Signal) -> Result<f64> {
 
 /// MiB.
 fn resident(world: &World) -> Result<f64> {
-    meter::resident_of(world.pid(SEQUENCER).context("the sequencer has ended")?)
+    let pid = world.pid(SEQUENCER).context("the sequencer has ended")?;
+    resident_of(pid, SharedPages::Resident)
 }

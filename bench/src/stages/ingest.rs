@@ -16,7 +16,7 @@ use crate::{
     meter::Meter,
     pair::Pair,
     raw::{
-        in_flight,
+        in_flight::InFlight,
         producer::{LINGER_MS, PlainProducer},
     },
     results::Row,
@@ -29,6 +29,8 @@ const SINGLE_CONNECTIONS: usize = 64;
 const MANY_CONNECTIONS: usize = 1_024;
 /// So many different records go round and round through the plain producer.
 const RECORDS: usize = 20_000;
+/// These connect it to every partition's broker.
+const CONNECTING_RECORDS: usize = 1_000;
 const RECORD_BYTES: &str = "200";
 const PERFORMANCE_RECORDS: u64 = 1_000_000;
 
@@ -75,11 +77,12 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
     let messages = Messages::new();
     let world = world(&messages).await?;
     let post = async |connections| single_posts(&world, connections, &messages, plan.length).await;
+    let producer = InFlight::connect(world.events.config(), &messages).await?;
     let in_flight = async || {
         let meter = Meter::start(&world)?;
-        let kafka = world.events.config();
-        let delivered =
-            in_flight::closed_loop(kafka, &messages, SINGLE_CONNECTIONS, plan.length).await?;
+        let delivered = producer
+            .closed_loop(&messages, SINGLE_CONNECTIONS, plan.length)
+            .await?;
         meter.stop(delivered)
     };
     let few = async || post(SINGLE_CONNECTIONS).await;
@@ -150,6 +153,11 @@ fn plain(world: &World, messages: &Messages, length: Duration) -> Result<Sample>
     let records = (0..RECORDS).map(|_| messages.make().record());
     let records = records.collect::<Result<Vec<_>>>()?;
     let producer = PlainProducer::new(world.events.config(), Topic::Inbound, LINGER_MS)?;
+    // ingest is connected, too, when its time begins.
+    for record in &records[..CONNECTING_RECORDS] {
+        producer.send_record(record)?;
+    }
+    let before = producer.delivered()?;
     let meter = Meter::start(world)?;
     let began = Instant::now();
     for record in records.iter().cycle() {
@@ -158,7 +166,7 @@ fn plain(world: &World, messages: &Messages, length: Duration) -> Result<Sample>
         }
         producer.send_record(record)?;
     }
-    meter.stop(producer.finish()?)
+    meter.stop(producer.delivered()? - before)
 }
 
 async fn producer_performance(world: &World) -> Result<Sample> {

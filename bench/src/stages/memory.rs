@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use system_tests::{SERVICES, World, program, until};
+use system_tests::{World, program, until};
 use tokio::{process::Command, time::sleep};
 
 use super::{EVERYTHING, Plan, SERVERS};
 use crate::{
     load::connection::Connection,
-    meter,
+    meter::{SharedPages, resident_of, services_mib},
     results::{Bound, Row},
 };
 
@@ -20,16 +20,20 @@ const QUIET: Duration = Duration::from_secs(20);
 pub(super) async fn idle(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
     sleep(QUIET).await;
-    let all = meter::resident_mib(&world)?;
-    let five: f64 = SERVICES.iter().filter_map(|name| all.get(*name)).sum();
+    let together = services_mib(&world, SharedPages::Proportional)?;
+    let each_by_itself = services_mib(&world, SharedPages::Resident)?;
     drop(world);
-    let row = |what, mib, most| {
-        let most = Some(Bound::AtMost(most));
-        Row::of_one(stage, what, "MiB", mib, most)
+    let row = |what, mib, most: Option<f64>| {
+        Row::of_one(stage, what, "MiB", mib, most.map(Bound::AtMost))
     };
     Ok(vec![
-        row("idle, five processes", five, 150.0),
-        row("idle, `tidemark up`", in_one().await?, 80.0),
+        row("idle, five processes together", together, Some(150.0)),
+        row(
+            "idle, the same, pages of the program counted for each",
+            each_by_itself,
+            None,
+        ),
+        row("idle, `tidemark up`", in_one().await?, Some(80.0)),
     ])
 }
 
@@ -47,7 +51,8 @@ async fn in_one() -> Result<f64> {
     };
     until("`tidemark up` is ready", ready).await?;
     sleep(QUIET).await;
-    let mib = meter::resident_of(up.id().context("`tidemark up` has ended")?)?;
+    let pid = up.id().context("`tidemark up` has ended")?;
+    let mib = resident_of(pid, SharedPages::Resident)?;
     up.kill().await?;
     Ok(mib)
 }

@@ -17,7 +17,7 @@ use crate::{
     load::{closed::ClosedLoop, messages::Messages, post::Post},
     meter::Meter,
     pair::Pair,
-    raw::load_data::{self, Files},
+    raw::load_data::{self, Files, Numbers},
     results::Row,
     sample::Sample,
 };
@@ -69,7 +69,7 @@ pub(super) async fn rebuild(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
     let messages = Messages::of_partitions(1);
     let world = filled(&messages, ROWS).await?;
     load_data::make_tables(&world, RAW, OURS, 1).await?;
-    let files = Files::write(&world, &messages, ROWS, 1, 0)?;
+    let files = Files::write(&world, &messages, ROWS, 1, &mut Numbers::default())?;
     let pair = Pair::run(
         plan.rounds,
         async || {

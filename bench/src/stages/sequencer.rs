@@ -1,20 +1,20 @@
 //! The sequencer alone, against a copier of the same records.
 
-use std::sync::Arc;
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use anyhow::{Result, ensure};
 use event_log::{Admin, KafkaConfig, LogReader};
 use rustix::process::Signal;
-use schemas::topics::Topic;
+use schemas::{Partition, topics::Topic};
 use system_tests::World;
-use tokio::time::sleep;
+use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{LOOK_EVERY, Plan, SERVERS, events};
 use crate::{
     load::messages::Messages,
     meter::Meter,
     pair::Pair,
-    raw::{copier, producer::fill},
+    raw::{copier::Copier, producer::fill},
     results::Row,
     sample::Sample,
 };
@@ -25,10 +25,16 @@ const RECORDS: u64 = 2_000_000;
 pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(SERVERS).await?;
     let messages = Messages::new();
+    let copies = copies(&world).await?;
+    // Both sides read the same records.
+    let offsets = RefCell::default();
     let pair = Pair::run(
         plan.rounds,
-        async || sequence(&world, &messages).await,
-        async || copy(&world, &messages).await,
+        async || {
+            offsets.replace(ends_of_inbound(&world).await?);
+            sequence(&world, &messages).await
+        },
+        async || copy(&world, offsets.take(), copies.clone()).await,
     )
     .await?;
     Ok(vec![Row::of_pair(
@@ -59,20 +65,27 @@ async fn sequence(world: &World, messages: &Messages) -> Result<Sample> {
     Ok(sample)
 }
 
-/// To topics of its own on the same broker.
-async fn copy(world: &World, messages: &Messages) -> Result<Sample> {
-    let from = world.events.config().clone();
-    let to = KafkaConfig {
+/// Topics for the copies, on the same broker.
+async fn copies(world: &World) -> Result<KafkaConfig> {
+    let copies = KafkaConfig {
         prefix: "copied.".to_owned(),
-        ..from.clone()
+        ..world.events.config().clone()
     };
-    Admin::new(&to)?.apply().await?;
-    let ends = Arc::new(LogReader::new(&from)?)
-        .ends(Topic::Inbound)
-        .await?;
-    fill(world, messages, RECORDS)?;
-    let meter = Meter::start(world)?;
-    let copying = move || copier::copy(&from, &ends, &to, RECORDS);
-    tokio::task::spawn_blocking(copying).await??;
-    meter.stop(RECORDS)
+    Admin::new(&copies)?.apply().await?;
+    Ok(copies)
+}
+
+async fn ends_of_inbound(world: &World) -> Result<BTreeMap<Partition, i64>> {
+    let reader = Arc::new(LogReader::new(world.events.config())?);
+    Ok(reader.ends(Topic::Inbound).await?)
+}
+
+/// What it copies while it connects is not counted.
+async fn copy(world: &World, offsets: BTreeMap<Partition, i64>, to: KafkaConfig) -> Result<Sample> {
+    let from = world.events.config().clone();
+    let start = move || Copier::start(&from, &offsets, &to);
+    let copier = spawn_blocking(start).await??;
+    let (meter, count) = (Meter::start(world)?, RECORDS - 1);
+    spawn_blocking(move || copier.copy(count)).await??;
+    meter.stop(count)
 }

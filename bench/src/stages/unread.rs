@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use system_tests::World;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -119,7 +119,9 @@ async fn drain(world: &World, messages: &Messages) -> Result<Sample> {
     while counted(&redis).await? < end {
         sleep(LOOK_EVERY).await;
     }
-    let sample = meter.stop(end - from)?;
+    let count = end - from;
+    let sample = meter.stop(count)?;
+    ensure!(count > EVENTS / 2, "only {count} were left after its start");
     world.end(PROJECTOR, Signal::TERM).await?;
     Ok(sample)
 }

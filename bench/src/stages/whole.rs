@@ -11,7 +11,7 @@ use crate::{
     backlog::{self, Backlog},
     disk,
     load::{messages::Messages, paced::PacedLoop, post::Post},
-    meter::Meter,
+    meter::{Meter, SharedPages, services_mib},
     results::{Bound, Row},
     sample::{Sample, Spread},
 };
@@ -94,7 +94,7 @@ impl Load {
         stage: &'static str,
         rate: f64,
         sample: &Sample,
-        seen: &[Backlog],
+        seen: &[Seen],
         disk: &Disk,
     ) -> Vec<Row> {
         let what = self.what;
@@ -109,19 +109,12 @@ impl Load {
             samples,
         );
         let cpu: f64 = sample.cpu_per_10_000().map(|(_, spent)| spent).sum();
-        let services = [
-            "ingest",
-            "sequencer",
-            "projector-mysql",
-            "projector-unread",
-            "query-api",
-        ];
-        let resident: f64 = sample
-            .resident()
-            .filter(|(name, _)| services.contains(name))
-            .map(|(_, mib)| mib)
-            .sum();
-        let growth = growth(seen) / rate;
+        let memory = seen
+            .iter()
+            .map(|seen| seen.services_mib)
+            .fold(0.0, f64::max);
+        let backlogs: Vec<&Backlog> = seen.iter().map(|seen| &seen.backlog).collect();
+        let growth = growth(&backlogs) / rate;
         vec![
             accepted,
             value(
@@ -137,9 +130,9 @@ impl Load {
                 Some(Bound::AtMost(0.5)),
             ),
             value(
-                format!("{what}: resident, our five processes"),
+                format!("{what}: memory of our five processes together, at most"),
                 "MiB",
-                resident,
+                memory,
                 Some(Bound::AtMost(400.0)),
             ),
             value(
@@ -158,24 +151,33 @@ impl Load {
     }
 }
 
-/// Looks at the backlog from time to time.
-async fn watch(world: &World, length: Duration) -> Result<Vec<Backlog>> {
+/// What a look at a loaded world found.
+struct Seen {
+    backlog: Backlog,
+    services_mib: f64,
+}
+
+/// Looks from time to time.
+async fn watch(world: &World, length: Duration) -> Result<Vec<Seen>> {
     let end = Instant::now() + length;
     let mut seen = Vec::new();
     while Instant::now() + LOOK_EVERY < end {
         sleep(LOOK_EVERY).await;
-        seen.push(backlog::now(world).await?);
+        seen.push(Seen {
+            backlog: backlog::now(world).await?,
+            services_mib: services_mib(world, SharedPages::Proportional)?,
+        });
     }
     Ok(seen)
 }
 
 /// By how much the middle backlog of the second half is above that of the first, of the group where that is most; records.
-fn growth(seen: &[Backlog]) -> f64 {
+fn growth(seen: &[&Backlog]) -> f64 {
     let (first, second) = seen.split_at(seen.len() / 2);
-    let middle = |half: &[Backlog], group: &str| {
+    let middle = |half: &[&Backlog], group: &str| {
         Spread::of(half.iter().filter_map(|all| all.get(group).copied())).median
     };
-    let groups = seen.iter().flat_map(Backlog::keys);
+    let groups = seen.iter().flat_map(|backlog| backlog.keys());
     groups
         .map(|group| middle(second, group) - middle(first, group))
         .fold(0.0, f64::max)
@@ -214,7 +216,7 @@ mod tests {
     fn growth_is_that_of_the_group_that_falls_behind_most() {
         let at = |a: f64, b: f64| Backlog::from([("a".to_owned(), a), ("b".to_owned(), b)]);
         let seen = [at(5.0, 0.0), at(5.0, 10.0), at(5.0, 20.0), at(5.0, 30.0)];
-        assert_eq!(growth(&seen), 20.0);
+        assert_eq!(growth(&seen.iter().collect::<Vec<_>>()), 20.0);
         assert_eq!(growth(&[]), 0.0);
     }
 }

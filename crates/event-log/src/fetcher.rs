@@ -11,7 +11,7 @@ use rdkafka::{
 use schemas::{Partition, topics::Topic};
 
 use crate::{
-    KafkaConfig, KafkaFault, NextOffset, Record,
+    KafkaConfig, KafkaFault, NextOffset, RecordRef,
     config::OwnSettings as _,
     context::{self, Named},
     kept::Kept,
@@ -24,9 +24,9 @@ const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// What a poll brought.
 #[derive(Debug)]
-pub enum Fetched {
-    /// The next record of its partition.
-    Record(Record),
+pub enum Fetched<'a> {
+    /// The next record of its partition, in librdkafka's memory.
+    Record(RecordRef<'a>),
     /// The partition has no more right now.
     Drained(Partition),
     /// A broker did not have the partition's position for a while and has it again: reading goes on there. Leaders
@@ -176,43 +176,51 @@ impl Fetcher {
         done.map_err(|e| KafkaFault::new(format!("{what} {partition:?}"), e))
     }
 
-    /// Waits at most `timeout` for the next record of any started partition; about 2 s longer while a broker is
-    /// asked for the bounds of partitions whose position it did not have.
+    /// Waits at most `timeout` for the next record of any started partition, and hands it to `take`, whose answer it gives;
+    /// about 2 s longer while a broker is asked for the bounds of partitions whose position it did not have.
     ///
     /// # Errors
-    /// [`FetchError`], see there for what to do.
-    pub fn poll(&mut self, timeout: Duration) -> Result<Option<Fetched>, FetchError> {
+    /// [`FetchError`], see there for what to do; nothing was handed over then.
+    pub fn poll<T>(
+        &mut self,
+        timeout: Duration,
+        take: impl FnOnce(Fetched<'_>) -> T,
+    ) -> Result<Option<T>, FetchError> {
         self.settle_doubts()?;
         if let Some(partition) = self.resumed.pop_front() {
-            return Ok(Some(Fetched::Resumed(partition)));
+            return Ok(Some(take(Fetched::Resumed(partition))));
         }
         match self.consumer.poll(timeout) {
             None => Ok(None),
             Some(Ok(message)) => {
-                let record = Record::from_message(&message);
+                let record = RecordRef::of_message(&message);
                 if let Some(reading) = self.reading.get_mut(&record.partition) {
                     reading.next = NextOffset::after(record.offset);
                 }
-                Ok(Some(Fetched::Record(record)))
+                Ok(Some(take(Fetched::Record(record))))
             }
             Some(Err(KafkaError::PartitionEOF(partition))) => Ok(i64::from(partition)
                 .try_into()
                 .ok()
                 .filter(|partition| self.reading.contains_key(partition))
-                .map(Fetched::Drained)),
-            Some(Err(error)) => self.explain(&error),
+                .map(|partition| take(Fetched::Drained(partition)))),
+            Some(Err(error)) => {
+                self.explain(&error)?;
+                let resumed = self.resumed.pop_front();
+                Ok(resumed.map(|partition| take(Fetched::Resumed(partition))))
+            }
         }
     }
 
-    fn explain(&mut self, error: &KafkaError) -> Result<Option<Fetched>, FetchError> {
+    /// What is to be done about what a poll brought instead of a record.
+    fn explain(&mut self, error: &KafkaError) -> Result<(), FetchError> {
         use RDKafkaErrorCode as Code;
         match error {
             KafkaError::MessageConsumptionFatal(_) => Err(FetchError::Fatal(error.to_string())),
             KafkaError::MessageConsumption(Code::OffsetOutOfRange | Code::AutoOffsetReset) => {
                 // librdkafka has stopped reading a partition for good, and rdkafka does not say which.
                 self.doubtful = self.reading.keys().copied().collect();
-                self.settle_doubts()?;
-                Ok(self.resumed.pop_front().map(Fetched::Resumed))
+                self.settle_doubts()
             }
             KafkaError::MessageConsumption(
                 Code::TopicAuthorizationFailed | Code::GroupAuthorizationFailed,

@@ -32,7 +32,7 @@ pub use producer::{
 };
 pub use properties::ClientProperties;
 pub use reader::{Bounds, LogReader};
-pub use record::Record;
+pub use record::{Record, RecordRef};
 pub use scan::Scanned;
 pub use sequenced::Newest;
 #[cfg(feature = "test-topics")]

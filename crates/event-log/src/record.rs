@@ -23,17 +23,36 @@ pub struct Record {
     pub headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
-impl Record {
-    pub(crate) fn from_message(message: &BorrowedMessage<'_>) -> Self {
+/// A record as it lies on a topic, in the memory of whoever read it.
+#[derive(Clone, Debug)]
+pub struct RecordRef<'a> {
+    /// Its partition.
+    pub partition: Partition,
+    /// Its offset there.
+    pub offset: i64,
+    /// Its time, whoever set it (the topic's `message.timestamp.type` says).
+    pub timestamp: TimestampMs,
+    /// The leader epoch of the batch it came in; −1 where the broker does not say.
+    pub leader_epoch: i32,
+    /// Its key, where it has one.
+    pub key: Option<&'a [u8]>,
+    /// Its value, where it has one.
+    pub value: Option<&'a [u8]>,
+    headers: Headers<'a>,
+}
+
+/// Where the headers lie; librdkafka makes a list of them when it is first asked for one, which costs more than all the rest.
+#[derive(Clone, Copy, Debug)]
+enum Headers<'a> {
+    OfMessage(&'a BorrowedMessage<'a>),
+    OfRecord(&'a Record),
+}
+
+impl<'a> RecordRef<'a> {
+    pub(crate) fn of_message(message: &'a BorrowedMessage<'a>) -> Self {
         // SAFETY: the pointer is valid for as long as `message` lives, and the call only reads.
         let leader_epoch =
             unsafe { rdkafka::bindings::rd_kafka_message_leader_epoch(message.ptr()) };
-        let headers = message.headers().map_or_else(Vec::new, |headers| {
-            headers
-                .iter()
-                .map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)))
-                .collect()
-        });
         Self {
             partition: i64::from(message.partition())
                 .try_into()
@@ -41,9 +60,67 @@ impl Record {
             offset: message.offset(),
             timestamp: TimestampMs(message.timestamp().to_millis().unwrap_or(0)),
             leader_epoch,
-            key: message.key().map(<[u8]>::to_vec),
-            value: message.payload().map(<[u8]>::to_vec),
-            headers,
+            key: message.key(),
+            value: message.payload(),
+            headers: Headers::OfMessage(message),
+        }
+    }
+
+    /// A copy of its own.
+    #[must_use]
+    pub fn to_record(&self) -> Record {
+        Record {
+            partition: self.partition,
+            offset: self.offset,
+            timestamp: self.timestamp,
+            leader_epoch: self.leader_epoch,
+            key: self.key.map(<[u8]>::to_vec),
+            value: self.value.map(<[u8]>::to_vec),
+            headers: self.headers(),
+        }
+    }
+
+    /// A copy of its headers, in order.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(String, Option<Vec<u8>>)> {
+        match self.headers {
+            Headers::OfRecord(record) => record.headers.clone(),
+            Headers::OfMessage(message) => message.headers().map_or_else(Vec::new, |headers| {
+                headers
+                    .iter()
+                    .map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)))
+                    .collect()
+            }),
+        }
+    }
+
+    /// The event that a record of `chat.events` is.
+    ///
+    /// # Errors
+    /// [`PassedOver`]: no reader takes it for one.
+    pub fn event(&self) -> Result<Event, PassedOver> {
+        Event::read(self.partition, self.bytes(), self.timestamp)
+    }
+
+    /// The value's bytes; empty where there is none.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.value.unwrap_or_default()
+    }
+}
+
+impl Record {
+    /// The same record, for those who only read it.
+    #[must_use]
+    pub fn by_ref(&self) -> RecordRef<'_> {
+        RecordRef {
+            partition: self.partition,
+            offset: self.offset,
+            timestamp: self.timestamp,
+            leader_epoch: self.leader_epoch,
+            key: self.key.as_deref(),
+            value: self.value.as_deref(),
+            headers: Headers::OfRecord(self),
         }
     }
 

@@ -13,7 +13,7 @@ use rdkafka::{
 };
 use schemas::Partition;
 
-use crate::{Bounds, Record, context::Named};
+use crate::{Bounds, Record, RecordRef, context::Named};
 
 /// How long a poll waits.
 const POLL: Duration = Duration::from_millis(100);
@@ -62,7 +62,7 @@ impl Source for TopicSource<'_> {
 
     fn poll(&self, timeout: Duration) -> Option<Result<Record, KafkaError>> {
         let polled = self.consumer.poll(timeout)?;
-        Some(polled.map(|message| Record::from_message(&message)))
+        Some(polled.map(|message| RecordRef::of_message(&message).to_record()))
     }
 
     fn bounds(&self, partition: Partition) -> Result<Bounds, KafkaError> {

@@ -61,21 +61,19 @@ async fn append(
 }
 
 /// Polls until `take` is satisfied; panics after 30 s.
-fn poll_until(fetcher: &mut Fetcher, mut take: impl FnMut(Result<Fetched, FetchError>) -> bool) {
+fn poll_until(
+    fetcher: &mut Fetcher,
+    mut take: impl FnMut(Result<Fetched<'_>, FetchError>) -> bool,
+) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while Instant::now() < deadline {
-        match fetcher.poll(Duration::from_millis(50)) {
-            Ok(None) => {}
-            Ok(Some(fetched)) => {
-                if take(Ok(fetched)) {
-                    return;
-                }
-            }
-            Err(error) => {
-                if take(Err(error)) {
-                    return;
-                }
-            }
+        let polled = fetcher.poll(Duration::from_millis(50), |fetched| take(Ok(fetched)));
+        let satisfied = match polled {
+            Ok(taken) => taken.unwrap_or(false),
+            Err(error) => take(Err(error)),
+        };
+        if satisfied {
+            return;
         }
     }
     panic!("not within 30 s");

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{FetchError, Fetched, Fetcher, KafkaFault, Record};
+use event_log::{FetchError, Fetched, Fetcher, KafkaFault, RecordRef};
 use schemas::Partition;
 use tokio::sync::mpsc;
 
@@ -73,6 +73,46 @@ pub(crate) struct FetchLoop<F> {
     /// Whether the last poll failed.
     troubled: bool,
     reading: BTreeMap<Partition, Reading>,
+}
+
+/// What follows from what a poll brought.
+enum Next {
+    /// Nothing yet.
+    Read,
+    /// The open slice of this partition is complete.
+    HandOver(Partition),
+    /// The log of this partition need not be what was read.
+    Doubt {
+        partition: Partition,
+        leader_epoch: Option<i32>,
+    },
+}
+
+/// Takes a record into the open slice of its partition.
+fn take_record(
+    reading: &mut BTreeMap<Partition, Reading>,
+    lanes: &[LaneFeed],
+    record: &RecordRef<'_>,
+) -> Next {
+    let partition = record.partition;
+    let Some(reading) = reading.get_mut(&partition) else {
+        return Next::Read;
+    };
+    if reading.doubts(record) {
+        let leader_epoch = Some(record.leader_epoch);
+        return Next::Doubt {
+            partition,
+            leader_epoch,
+        };
+    }
+    let lane = &lanes[reading.lane];
+    let grown = reading.take(record);
+    lane.queued.fetch_add(grown, Ordering::Relaxed);
+    if reading.is_full() || lane.paused {
+        Next::HandOver(partition)
+    } else {
+        Next::Read
+    }
 }
 
 /// Why the fetch thread ended.
@@ -208,8 +248,22 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
 
     /// Whether something came.
     fn poll_once(&mut self, patience: Duration) -> Result<bool, FetchLoopError> {
-        let fetched = match self.fetcher.poll(patience) {
-            Ok(fetched) => fetched,
+        let Self {
+            fetcher,
+            lanes,
+            reading,
+            ..
+        } = self;
+        let polled = fetcher.poll(patience, |fetched| match fetched {
+            Fetched::Record(record) => take_record(reading, lanes, &record),
+            Fetched::Drained(partition) => Next::HandOver(partition),
+            Fetched::Resumed(partition) => Next::Doubt {
+                partition,
+                leader_epoch: reading.get(&partition).and_then(Reading::leader_epoch),
+            },
+        });
+        let next = match polled {
+            Ok(next) => next,
             Err(FetchError::Transient(error)) => {
                 self.troubled = true;
                 self.brokers.failed(format!("reading chat.events: {error}"));
@@ -218,37 +272,25 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
             Err(error) => return Err(error.into()),
         };
         // That nothing came says nothing.
-        if fetched.is_some() && std::mem::take(&mut self.troubled) {
+        if next.is_some() && std::mem::take(&mut self.troubled) {
             self.brokers.answered(Instant::now());
         }
-        let Some(fetched) = fetched else {
+        let Some(next) = next else {
             self.hand_over_all();
             return Ok(false);
         };
-        match fetched {
-            Fetched::Record(record) => self.take(record)?,
-            Fetched::Drained(partition) => self.hand_over(partition),
-            Fetched::Resumed(partition) => {
-                let reading = self.reading.get(&partition);
-                self.doubt(partition, reading.and_then(Reading::leader_epoch))?;
-            }
-        }
+        self.go_on(next)?;
         Ok(true)
     }
 
-    fn take(&mut self, record: Record) -> Result<(), KafkaFault> {
-        let partition = record.partition;
-        let Some(reading) = self.reading.get_mut(&partition) else {
-            return Ok(());
-        };
-        if reading.doubts(&record) {
-            return self.doubt(partition, Some(record.leader_epoch));
-        }
-        let lane = &self.lanes[reading.lane];
-        let grown = reading.take(record);
-        lane.queued.fetch_add(grown, Ordering::Relaxed);
-        if reading.is_full() || lane.paused {
-            self.hand_over(partition);
+    fn go_on(&mut self, next: Next) -> Result<(), KafkaFault> {
+        match next {
+            Next::Read => {}
+            Next::HandOver(partition) => self.hand_over(partition),
+            Next::Doubt {
+                partition,
+                leader_epoch,
+            } => self.doubt(partition, leader_epoch)?,
         }
         Ok(())
     }
@@ -318,7 +360,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
 
 #[cfg(test)]
 mod tests {
-    use event_log::KafkaConfig;
+    use event_log::{KafkaConfig, Record};
     use schemas::topics::Topic;
 
     use super::*;
@@ -361,6 +403,11 @@ mod tests {
         (fetch, feeds)
     }
 
+    fn take(fetch: &mut OneLane, record: &Record) {
+        let next = take_record(&mut fetch.reading, &fetch.lanes, &record.by_ref());
+        fetch.go_on(next).unwrap();
+    }
+
     fn queued(fetch: &OneLane) -> usize {
         fetch.lanes[0].queued.load(Ordering::Relaxed)
     }
@@ -373,7 +420,7 @@ mod tests {
         'filling: for offset in 0..100 {
             for partition in 0..64 {
                 let record = value(partition, offset, vec![0xff; 16 << 10]);
-                fetch.take(record).unwrap();
+                take(&mut fetch, &record);
                 fetch.balance().unwrap();
                 taken += 16 << 10;
                 if fetch.lanes[0].paused {
@@ -400,7 +447,7 @@ mod tests {
     fn what_is_dropped_with_its_partition_is_no_longer_queued() {
         let (mut fetch, _feeds) = fetch_loop();
         let partition = 3_i64.try_into().unwrap();
-        fetch.take(record(3, 0, 100)).unwrap();
+        take(&mut fetch, &record(3, 0, 100));
         assert!(queued(&fetch) > 100);
         fetch.obey(Command::Stop { partition }).unwrap();
         assert_eq!(queued(&fetch), 0);

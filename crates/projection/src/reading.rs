@@ -1,6 +1,6 @@
 //! One partition on its way from records to slices.
 
-use event_log::{NextOffset, Record, RisingMarks};
+use event_log::{NextOffset, Record, RecordRef, RisingMarks};
 use schemas::{Partition, event::Body};
 
 use crate::{
@@ -47,7 +47,7 @@ impl Reading {
     }
 
     /// Whether a record is of a leader that was elected since: what was read before it need not be on the log any more.
-    pub(crate) fn doubts(&mut self, record: &Record) -> bool {
+    pub(crate) fn doubts(&mut self, record: &RecordRef<'_>) -> bool {
         record.leader_epoch > *self.leader_epoch.get_or_insert(record.leader_epoch)
     }
 
@@ -57,10 +57,10 @@ impl Reading {
     }
 
     /// Takes the next record; how many bytes the slice has grown by. Repeats and progress are not kept.
-    pub(crate) fn take(&mut self, record: Record) -> usize {
+    pub(crate) fn take(&mut self, record: &RecordRef<'_>) -> usize {
         self.moved = true;
         self.next = NextOffset::after(record.offset);
-        let weight = weight(&record);
+        let mut weight = weight_of_event(record);
         match record.event() {
             Ok(event) => {
                 if !self.marks.admit(event.src.mark) || event.body == Body::Progress {
@@ -69,7 +69,11 @@ impl Reading {
                 let offset = record.offset;
                 self.events.push(LogEvent { offset, event });
             }
-            Err(why) => self.poison.push(Poison { record, why }),
+            Err(why) => {
+                let record = record.to_record();
+                weight += weight_of_headers(&record);
+                self.poison.push(Poison { record, why });
+            }
         }
         self.bytes += weight;
         weight
@@ -108,14 +112,17 @@ impl Reading {
     }
 }
 
-fn weight(record: &Record) -> usize {
-    let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
-    let headers: usize = record
-        .headers
-        .iter()
-        .map(|(name, value)| name.len() + length(value))
-        .sum();
-    RECORD_BYTES + length(&record.key) + length(&record.value) + headers
+fn weight_of_event(record: &RecordRef<'_>) -> usize {
+    let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    RECORD_BYTES + length(record.key) + length(record.value)
+}
+
+/// Only dead letters keep them.
+fn weight_of_headers(record: &Record) -> usize {
+    let lengths = record.headers.iter();
+    lengths
+        .map(|(name, value)| name.len() + value.as_ref().map_or(0, Vec::len))
+        .sum()
 }
 
 #[cfg(test)]
@@ -178,7 +185,7 @@ pub(crate) mod tests {
         let mut reading = reading();
         (1..)
             .find(|offset| {
-                reading.take(next(*offset));
+                reading.take(&next(*offset).by_ref());
                 reading.is_full()
             })
             .unwrap()
@@ -196,13 +203,14 @@ pub(crate) mod tests {
     #[test]
     fn what_is_not_kept_weighs_nothing() {
         let mut reading = reading();
-        let grown = reading.take(record(3, 5, 100));
+        let grown = reading.take(&record(3, 5, 100).by_ref());
         assert!(grown > 100);
         // A former owner's repeat, and progress.
         let mut repeat = record(3, 5, 100);
         repeat.offset = 6;
-        assert_eq!(reading.take(repeat), 0);
-        assert_eq!(reading.take(value(3, 7, encode(9, Body::Progress))), 0);
+        assert_eq!(reading.take(&repeat.by_ref()), 0);
+        let progress = value(3, 7, encode(9, Body::Progress));
+        assert_eq!(reading.take(&progress.by_ref()), 0);
         assert_eq!(reading.bytes(), grown);
         let feed = reading.cut(3_i64.try_into().unwrap());
         assert_eq!((feed.bytes, feed.slice.behind.next.get()), (grown, 8));
@@ -217,7 +225,7 @@ pub(crate) mod tests {
         };
         let doubts = |known: Option<i32>, epochs: [i32; 3]| {
             let mut reading = Reading::new(0, 1, Position::default(), known);
-            epochs.map(|epoch| reading.doubts(&of_leader(epoch)))
+            epochs.map(|epoch| reading.doubts(&of_leader(epoch).by_ref()))
         };
         assert_eq!(doubts(Some(4), [3, 4, 5]), [false, false, true]);
         assert_eq!(doubts(None, [3, 3, 4]), [false, false, true]);
@@ -226,8 +234,8 @@ pub(crate) mod tests {
     #[test]
     fn poison_says_what_is_wrong_with_it() {
         let mut reading = reading();
-        reading.take(value(4, 0, b"junk".to_vec()));
-        reading.take(record(4, 1, 1));
+        reading.take(&value(4, 0, b"junk".to_vec()).by_ref());
+        reading.take(&record(4, 1, 1).by_ref());
         let feed = reading.cut(4_i64.try_into().unwrap());
         let reasons: Vec<Reason> = feed.poison.iter().map(|poison| poison.why.reason).collect();
         assert_eq!(reasons, [Reason::Malformed, Reason::WrongPartition]);

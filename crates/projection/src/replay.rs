@@ -122,7 +122,7 @@ impl<S: Sink> Replay<S> {
                 let Some(reading) = readings.get_mut(&partition) else {
                     return ControlFlow::Continue(());
                 };
-                reading.take(record);
+                reading.take(&record.by_ref());
                 if reading.is_full() && sender.blocking_send(reading.cut(partition).slice).is_err()
                 {
                     return ControlFlow::Break(());

@@ -1,9 +1,12 @@
 //! Appends events, which nothing may follow onto the log once one of them has failed (PROTOCOL S6).
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-    mpsc,
+use std::{
+    fmt::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
 };
 
 use event_log::{AppendRecord, KafkaConfig, KafkaFault, LogProducer, OnDelivery, ProducerSettings};
@@ -26,6 +29,9 @@ pub(super) struct EventWriter {
     producer: LogProducer<EventDelivery>,
     topic: String,
     fates: Arc<Fates>,
+    /// Scratch for the event at hand; librdkafka copies what it is given.
+    key: String,
+    value: Vec<u8>,
 }
 
 /// Where what became of appends goes.
@@ -77,11 +83,13 @@ impl EventWriter {
                 reports,
                 has_failed: AtomicBool::new(false),
             }),
+            key: String::new(),
+            value: Vec::new(),
         })
     }
 
     /// Queues an event, unless one before it has failed.
-    pub(super) fn append(&self, partition: Partition, run: Run, ticket: Ticket, event: Event) {
+    pub(super) fn append(&mut self, partition: Partition, run: Run, ticket: Ticket, event: Event) {
         let delivery = EventDelivery {
             partition,
             run,
@@ -91,17 +99,18 @@ impl EventWriter {
         if self.fates.has_failed.load(Ordering::SeqCst) {
             return not_queued(delivery, "an event before it failed");
         }
-        let key = event
-            .conversation()
-            .map(|id| id.to_string())
-            .unwrap_or_default();
+        self.key.clear();
+        if let Some(id) = event.conversation() {
+            write!(self.key, "{id}").expect("a string takes anything");
+        }
         let timestamp = Some(event.ts);
-        let value = event.encode();
+        self.value.clear();
+        event.encode_to(&mut self.value);
         let record = AppendRecord {
             topic: &self.topic,
             partition,
-            key: key.as_bytes(),
-            value: Some(&value),
+            key: self.key.as_bytes(),
+            value: Some(&self.value),
             timestamp,
             headers: &[],
         };

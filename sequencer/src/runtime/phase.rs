@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Instant};
 
-use event_log::{Fetcher, KafkaFault, Record, Released};
-use schemas::Partition;
+use bytes::Bytes;
+use event_log::{Fetcher, KafkaFault, RecordRef, Released};
+use schemas::{Partition, TimestampMs};
 
 use super::effects::Run;
-use crate::shell::{Counts, InboundRecord, PartitionShell};
+use crate::shell::{Counts, InboundRecord, LogRecord, PartitionShell};
 
 /// How far a partition is with this process.
 pub(super) enum Phase {
@@ -116,18 +117,35 @@ impl Owned {
     }
 }
 
-/// A record of `chat.inbound` as shells take it.
-pub(super) fn inbound(record: Record) -> InboundRecord {
-    InboundRecord {
-        offset: record.offset,
-        ts: record.timestamp,
-        leader_epoch: record.leader_epoch,
-        key: record.key.map(Into::into),
-        value: record.value.map(Into::into),
-        headers: record
-            .headers
-            .into_iter()
-            .map(|(name, value)| (name, value.map(Into::into)))
-            .collect(),
+impl LogRecord for RecordRef<'_> {
+    fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    fn ts(&self) -> TimestampMs {
+        self.timestamp
+    }
+
+    fn leader_epoch(&self) -> i32 {
+        self.leader_epoch
+    }
+
+    fn value(&self) -> &[u8] {
+        self.bytes()
+    }
+
+    fn whole(&self) -> InboundRecord {
+        InboundRecord {
+            offset: self.offset,
+            ts: self.timestamp,
+            leader_epoch: self.leader_epoch,
+            key: self.key.map(Bytes::copy_from_slice),
+            value: self.value.map(Bytes::copy_from_slice),
+            headers: self
+                .headers()
+                .into_iter()
+                .map(|(name, value)| (name, value.map(Into::into)))
+                .collect(),
+        }
     }
 }

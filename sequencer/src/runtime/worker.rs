@@ -1,5 +1,5 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, mpsc},
     time::{Duration, Instant},
 };
@@ -15,14 +15,14 @@ use super::{
     effects::{Effect, Effects, Report, Run, ShellIo},
     event_writer::Appended,
     group::Group,
-    phase::{Owned, Phase, Then, inbound},
+    phase::{Owned, Phase, Then},
     publisher::Publisher,
     snapshots::Snapshots,
     starts::{LoadFault, LoadReport, Starts},
 };
 use crate::{
     Config,
-    shell::{Flow, HaltReason, InboundRecord, Loaded, PartitionShell, ShellConfig},
+    shell::{Flow, HaltReason, Loaded, PartitionShell, ShellConfig},
 };
 
 /// How many records are polled before reports and timers get their turn.
@@ -49,6 +49,8 @@ pub(crate) struct Worker {
     fetcher: Fetcher,
     effects: Effects,
     appended: mpsc::Receiver<Appended>,
+    /// Scratch of [`Self::take_appended`]; empty between its calls.
+    appended_by_now: Vec<Appended>,
     reports: mpsc::Receiver<Report>,
     snapshots: Snapshots,
     publisher: Publisher,
@@ -76,6 +78,7 @@ impl Worker {
                 report_sender,
             )?,
             appended,
+            appended_by_now: Vec::new(),
             reports,
             snapshots: Snapshots::new(kafka, runtime.clone())?,
             publisher: Publisher::new(status),
@@ -283,24 +286,33 @@ impl Worker {
     }
 
     fn take_appended(&mut self) -> anyhow::Result<()> {
-        let appended: Vec<Appended> = self.appended.try_iter().collect();
-        for of_one_shell in appended.chunk_by(|a, b| (a.partition, a.run) == (b.partition, b.run)) {
-            let Appended { partition, run, .. } = of_one_shell[0];
-            // Also where the shell that asked is gone: an event that is lost must not be followed by another.
-            if let Some(failed) = of_one_shell
-                .iter()
-                .find_map(|one| one.outcome.as_ref().err())
-            {
-                return Err(HaltReason::AppendFailed(failed.clone()))
-                    .with_context(|| format!("partition {partition}"));
-            }
-            let reports = of_one_shell.iter();
-            let reports = reports.map(|one| (one.ticket, one.outcome.clone()));
-            self.drive(partition, Some(run), |shell, now, io| {
-                shell.on_appended(reports, now, io)
-            })?;
+        let mut appended = std::mem::take(&mut self.appended_by_now);
+        appended.extend(self.appended.try_iter());
+        let taken = appended
+            .chunk_by(|a, b| (a.partition, a.run) == (b.partition, b.run))
+            .try_for_each(|of_one_shell| self.take_appended_of_one(of_one_shell));
+        appended.clear();
+        self.appended_by_now = appended;
+        taken
+    }
+
+    fn take_appended_of_one(&mut self, of_one_shell: &[Appended]) -> anyhow::Result<()> {
+        let Some(&Appended { partition, run, .. }) = of_one_shell.first() else {
+            return Ok(());
+        };
+        // Also where the shell that asked is gone: an event that is lost must not be followed by another.
+        let failed = of_one_shell
+            .iter()
+            .find_map(|one| one.outcome.as_ref().err());
+        if let Some(failed) = failed {
+            return Err(HaltReason::AppendFailed(failed.clone()))
+                .with_context(|| format!("partition {partition}"));
         }
-        Ok(())
+        let reports = of_one_shell.iter();
+        let reports = reports.map(|one| (one.ticket, one.outcome.clone()));
+        self.drive(partition, Some(run), |shell, now, io| {
+            shell.on_appended(reports, now, io)
+        })
     }
 
     fn take_report(&mut self, report: Report) -> anyhow::Result<()> {
@@ -330,21 +342,46 @@ impl Worker {
     }
 
     fn poll(&mut self) -> anyhow::Result<()> {
+        let Polled {
+            taken,
+            drained,
+            resumed,
+        } = self.step_at_hand()?;
+        for partition in taken {
+            self.drive(partition, None, |shell, now, io| shell.on_taken(now, io))?;
+        }
+        for partition in drained {
+            self.drive(partition, None, |shell, now, io| shell.on_drained(now, io))?;
+        }
+        for partition in resumed {
+            self.start_anew(partition)?;
+        }
+        Ok(())
+    }
+
+    /// Steps what is at hand, in librdkafka's memory.
+    fn step_at_hand(&mut self) -> anyhow::Result<Polled> {
         let mut patience = if self.has_pending_outputs() {
             BUSY_POLL
         } else {
             IDLE_POLL
         };
-        let mut batches: BTreeMap<Partition, Vec<InboundRecord>> = BTreeMap::new();
-        let (mut drained, mut resumed) = (Vec::new(), Vec::new());
+        let mut polled = Polled::default();
+        let (now, partitions) = (self.now_ms, &mut self.partitions);
         for _ in 0..POLL_RECORDS {
-            match self.fetcher.poll(patience) {
-                Ok(Some(Fetched::Record(record))) => {
-                    let batch = batches.entry(record.partition).or_default();
-                    batch.push(inbound(record));
+            let polling = self.fetcher.poll(patience, |fetched| match fetched {
+                Fetched::Record(record) => {
+                    let phase = partitions.get_mut(&record.partition);
+                    if let Some(owned) = phase.and_then(Phase::owned_mut) {
+                        owned.shell.take(&record, now);
+                        polled.taken.insert(record.partition);
+                    }
                 }
-                Ok(Some(Fetched::Drained(partition))) => drained.push(partition),
-                Ok(Some(Fetched::Resumed(partition))) => resumed.push(partition),
+                Fetched::Drained(partition) => polled.drained.push(partition),
+                Fetched::Resumed(partition) => polled.resumed.push(partition),
+            });
+            match polling {
+                Ok(Some(())) => {}
                 Ok(None) => break,
                 Err(FetchError::Transient(error)) => {
                     tracing::debug!(error, "polling chat.inbound");
@@ -354,18 +391,7 @@ impl Worker {
             }
             patience = Duration::ZERO;
         }
-        for (partition, records) in batches {
-            self.drive(partition, None, |shell, now, io| {
-                shell.on_inbound(records, now, io)
-            })?;
-        }
-        for partition in drained {
-            self.drive(partition, None, |shell, now, io| shell.on_drained(now, io))?;
-        }
-        for partition in resumed {
-            self.start_anew(partition)?;
-        }
-        Ok(())
+        Ok(polled)
     }
 
     /// A start compares the log with what was sequenced from it.
@@ -440,6 +466,14 @@ impl Worker {
         });
         self.group.commit(settled);
     }
+}
+
+/// Partitions that a round of polling brought something of.
+#[derive(Default)]
+struct Polled {
+    taken: BTreeSet<Partition>,
+    drained: Vec<Partition>,
+    resumed: Vec<Partition>,
 }
 
 /// Only what is missing from the log can be gone on without.

@@ -42,6 +42,46 @@ pub struct InboundRecord {
     pub headers: Vec<(String, Option<Bytes>)>,
 }
 
+/// A record of `chat.inbound`, wherever it lies: only one that becomes a dead letter is kept whole.
+pub trait LogRecord {
+    /// Its offset.
+    fn offset(&self) -> i64;
+
+    /// Its log-append time.
+    fn ts(&self) -> TimestampMs;
+
+    /// Kafka's leader epoch of it; −1 where it is not known.
+    fn leader_epoch(&self) -> i32;
+
+    /// Its value; empty where it has none.
+    fn value(&self) -> &[u8];
+
+    /// A copy of it.
+    fn whole(&self) -> InboundRecord;
+}
+
+impl LogRecord for InboundRecord {
+    fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    fn ts(&self) -> TimestampMs {
+        self.ts
+    }
+
+    fn leader_epoch(&self) -> i32 {
+        self.leader_epoch
+    }
+
+    fn value(&self) -> &[u8] {
+        self.value.as_deref().unwrap_or_default()
+    }
+
+    fn whole(&self) -> InboundRecord {
+        self.clone()
+    }
+}
+
 /// A record that could not be processed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {

@@ -6,7 +6,7 @@ use schemas::{
 };
 
 use super::{
-    DeadLetter, Failed, Flow, HaltReason, InboundRecord, Io, Loaded, ShellConfig, SnapshotTicket,
+    DeadLetter, Failed, Flow, HaltReason, Io, Loaded, LogRecord, ShellConfig, SnapshotTicket,
     Ticket, known_log::KnownLog, outbox::Outbox, progress::ProgressTimer,
     snapshot_schedule::SnapshotSchedule,
 };
@@ -110,21 +110,17 @@ impl PartitionShell {
         &self.state
     }
 
-    /// Inbound records from [`Self::next_inbound`] on, in order. After [`Flow::Restart`] is due they are passed over.
-    pub fn on_inbound(
-        &mut self,
-        records: Vec<InboundRecord>,
-        now_ms: u64,
-        io: &mut impl Io,
-    ) -> Flow {
-        self.run(now_ms, io, |shell, _| {
-            if shell.is_stopping() {
-                return Ok(());
-            }
-            records
-                .into_iter()
-                .try_for_each(|record| shell.step(record, now_ms))
-        })
+    /// Steps the inbound record at [`Self::next_inbound`]. What it comes to waits for [`Self::on_taken`], which says how to go
+    /// on; after [`Flow::Restart`] is due records are passed over.
+    pub fn take(&mut self, record: &impl LogRecord, now_ms: u64) {
+        if self.halted.is_none() && !self.is_stopping() {
+            self.halted = self.step(record, now_ms).err();
+        }
+    }
+
+    /// Inbound records were taken.
+    pub fn on_taken(&mut self, now_ms: u64, io: &mut impl Io) -> Flow {
+        self.run(now_ms, io, |_, _| Ok(()))
     }
 
     /// There are no further inbound records right now.
@@ -219,25 +215,22 @@ impl PartitionShell {
         self.log.has_foreign() && !dropped(Rule::S11)
     }
 
-    fn step(&mut self, record: InboundRecord, now_ms: u64) -> Result<(), HaltReason> {
-        let expected = self.next_inbound();
-        if record.offset != expected && !dropped(Rule::S13Contiguous) {
-            return Err(HaltReason::InboundGap {
-                expected,
-                offset: record.offset,
-            });
+    fn step(&mut self, record: &impl LogRecord, now_ms: u64) -> Result<(), HaltReason> {
+        let (expected, offset) = (self.next_inbound(), record.offset());
+        if offset != expected && !dropped(Rule::S13Contiguous) {
+            return Err(HaltReason::InboundGap { expected, offset });
         }
         let src = Source {
             mark: SrcMark {
                 epoch: self.stepped.mark.epoch,
-                offset: record.offset,
+                offset,
             },
-            leader_epoch: record.leader_epoch,
+            leader_epoch: record.leader_epoch(),
         };
         let inbound = Inbound {
             src,
-            ts: record.ts,
-            value: record.value.as_deref().unwrap_or_default(),
+            ts: record.ts(),
+            value: record.value(),
         };
         let mut decision = step(&self.state, self.partition, &inbound);
         sabotage::after_step(&mut self.state, &inbound, &mut decision);
@@ -245,11 +238,11 @@ impl PartitionShell {
             Decision::Emit(event) => self.emit(event, now_ms),
             Decision::DeadLetter(refusal) => {
                 self.counts.dead_letters += 1;
+                let record = record.whole();
                 self.outbox.push_dead_letter(DeadLetter { record, refusal });
             }
             Decision::Silent(silent) => self.count_silent(silent),
             Decision::Stop(unknown) => {
-                let offset = src.mark.offset;
                 return Err(HaltReason::UnknownRules { offset, unknown });
             }
         }

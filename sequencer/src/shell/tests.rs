@@ -91,6 +91,18 @@ fn send_to(destid: UserId, offset: i64) -> InboundRecord {
     record(offset, Command::Send(send).encode())
 }
 
+fn take(
+    shell: &mut PartitionShell,
+    records: Vec<InboundRecord>,
+    now_ms: u64,
+    io: &mut Asked,
+) -> Flow {
+    for record in &records {
+        shell.take(record, now_ms);
+    }
+    shell.on_taken(now_ms, io)
+}
+
 /// Emits nothing: there is no such conversation.
 fn idle(offset: i64) -> InboundRecord {
     let ack = ReadAck {
@@ -124,7 +136,7 @@ fn start_as(partition: i64, config: ShellConfig) -> PartitionShell {
 fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     let records = (0..4).map(send).collect();
-    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0]);
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
@@ -137,7 +149,7 @@ fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
     }
     // Nothing is in flight: alone again.
     let records = (4..6).map(send).collect();
-    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0, 1, 2, 3, 4]);
 }
 
@@ -145,7 +157,7 @@ fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
 fn nothing_passes_a_dead_letter() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     let records = vec![send(0), record(1, b"junk".to_vec()), send(2)];
-    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
@@ -164,7 +176,7 @@ fn nothing_passes_a_dead_letter() {
 fn progress_answers_for_silence_when_drained_and_not_too_often() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     assert_eq!(
-        shell.on_inbound(vec![idle(0)], 500, &mut io),
+        take(&mut shell, vec![idle(0)], 500, &mut io),
         Flow::Continue
     );
     assert!(io.appends.is_empty());
@@ -177,7 +189,7 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
     );
     // Held back for 100 ms, then sent.
     assert_eq!(
-        shell.on_inbound(vec![idle(1)], 520, &mut io),
+        take(&mut shell, vec![idle(1)], 520, &mut io),
         Flow::Continue
     );
     assert_eq!(shell.on_drained(520, &mut io), Flow::Continue);
@@ -200,7 +212,7 @@ fn progress_comes_within_a_second_of_silence_without_a_pause_in_the_records() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     for offset in 0..20 {
         let now_ms = 60 * offset as u64;
-        let flow = shell.on_inbound(vec![idle(offset)], now_ms, &mut io);
+        let flow = take(&mut shell, vec![idle(offset)], now_ms, &mut io);
         assert_eq!(flow, Flow::Continue);
         assert_eq!(io.appends.is_empty(), now_ms < 1000, "{now_ms}");
     }
@@ -210,7 +222,7 @@ fn progress_comes_within_a_second_of_silence_without_a_pause_in_the_records() {
 fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     let records = (0..3).map(send).collect();
-    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
@@ -220,7 +232,7 @@ fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
         Flow::Continue
     );
     assert!(!shell.wants_more());
-    assert_eq!(shell.on_inbound(vec![send(3)], 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, vec![send(3)], 0, &mut io), Flow::Continue);
     assert_eq!(io.appended(), [0, 1, 2]);
     assert_eq!(
         shell.on_appended([(Ticket(2), Ok(Some(3)))], 0, &mut io),
@@ -231,7 +243,7 @@ fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
 #[test]
 fn an_offset_that_is_not_known_counts_as_foreign() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
-    assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, vec![send(0)], 0, &mut io), Flow::Continue);
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(None))], 0, &mut io),
         Flow::Restart
@@ -243,7 +255,7 @@ fn what_must_not_happen_halts_for_good() {
     let halted = |report: fn(&mut PartitionShell, &mut Asked) -> Flow| {
         let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
         let records = (0..3).map(send).collect();
-        assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+        assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
         assert_eq!(
             shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
             Flow::Continue
@@ -273,7 +285,7 @@ fn what_must_not_happen_halts_for_good() {
 fn a_log_that_goes_back_halts() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     let records = (0..3).map(send).collect();
-    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
@@ -291,7 +303,7 @@ fn a_log_that_goes_back_halts() {
 fn inbound_records_must_be_contiguous() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     assert_eq!(
-        shell.on_inbound(vec![send(0), send(2)], 0, &mut io),
+        take(&mut shell, vec![send(0), send(2)], 0, &mut io),
         Flow::Halt(HaltReason::InboundGap {
             expected: 1,
             offset: 2
@@ -301,7 +313,7 @@ fn inbound_records_must_be_contiguous() {
     let _dropped = drop_rule(Rule::S13Contiguous);
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     let records = vec![send(0), send(2)];
-    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
     assert_eq!(shell.next_inbound(), 3);
 }
 
@@ -314,7 +326,7 @@ fn unknown_rules_halt() {
     };
     let control = record(0, Command::Control(control).encode());
     assert_eq!(
-        shell.on_inbound(vec![control], 0, &mut io),
+        take(&mut shell, vec![control], 0, &mut io),
         Flow::Halt(HaltReason::UnknownRules {
             offset: 0,
             unknown: UnknownRules { version: 9 },
@@ -330,11 +342,11 @@ fn the_queue_is_bounded() {
     };
     let (mut shell, mut io) = (start(config), Asked::default());
     assert_eq!(
-        shell.on_inbound((0..2).map(send).collect(), 0, &mut io),
+        take(&mut shell, (0..2).map(send).collect(), 0, &mut io),
         Flow::Continue
     );
     assert!(shell.wants_more());
-    assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, vec![send(2)], 0, &mut io), Flow::Continue);
     assert!(!shell.wants_more());
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
@@ -351,10 +363,10 @@ fn a_snapshot_is_of_its_record_and_waits_for_it() {
     };
     let (mut shell, mut io) = (start(config), Asked::default());
     assert_eq!(
-        shell.on_inbound(vec![send(0), send(1)], 0, &mut io),
+        take(&mut shell, vec![send(0), send(1)], 0, &mut io),
         Flow::Continue
     );
-    assert_eq!(shell.on_inbound(vec![send(2)], 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, vec![send(2)], 0, &mut io), Flow::Continue);
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
@@ -391,7 +403,7 @@ fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
             .enumerate()
         {
             let offset = snapshot as i64;
-            let flow = shell.on_inbound(vec![send_to(peer, offset)], 0, &mut io);
+            let flow = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
             assert_eq!(flow, Flow::Continue);
             let ticket = io.appends[snapshot].0;
             let flow = shell.on_appended([(ticket, Ok(Some(offset)))], 0, &mut io);
@@ -414,7 +426,7 @@ fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
 fn a_snapshot_waits_for_its_turn() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     io.no_snapshots = true;
-    assert_eq!(shell.on_inbound(vec![send(0)], 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, vec![send(0)], 0, &mut io), Flow::Continue);
     assert_eq!(
         shell.on_appended([(Ticket(0), Ok(Some(0)))], 0, &mut io),
         Flow::Continue
@@ -430,14 +442,14 @@ fn a_snapshot_waits_for_its_turn() {
 fn what_is_settled_moves_with_the_oldest_output_and_not_with_the_last() {
     let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
     let records = vec![send(0), send(1), record(2, b"junk".to_vec()), send(3)];
-    assert_eq!(shell.on_inbound(records, 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, records, 0, &mut io), Flow::Continue);
     assert_eq!((shell.settled_inbound(), shell.next_inbound()), (0, 4));
     for ticket in 0..2 {
         let flow = shell.on_appended([(Ticket(ticket), Ok(Some(ticket as i64)))], 0, &mut io);
         assert_eq!(flow, Flow::Continue);
     }
     // More comes in all the while.
-    assert_eq!(shell.on_inbound(vec![send(4)], 0, &mut io), Flow::Continue);
+    assert_eq!(take(&mut shell, vec![send(4)], 0, &mut io), Flow::Continue);
     assert_eq!(shell.settled_inbound(), 2, "the dead letter is in flight");
     let flow = shell.on_dead_lettered(io.letters[0].0, Ok(()), 0, &mut io);
     assert_eq!(flow, Flow::Continue);

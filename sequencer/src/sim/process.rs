@@ -223,9 +223,11 @@ impl Process {
                     shell.on_drained(shared.now_ms, io)
                 } else if shell.wants_more() {
                     let count = 1 + rng.below(available.min(8));
-                    let records = shared.inbound[next..next + count].to_vec();
+                    for record in &shared.inbound[next..next + count] {
+                        shell.take(record, shared.now_ms);
+                    }
                     shared.committed = (next + count) as i64;
-                    shell.on_inbound(records, shared.now_ms, io)
+                    shell.on_taken(shared.now_ms, io)
                 } else {
                     Flow::Continue
                 };

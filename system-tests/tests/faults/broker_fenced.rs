@@ -70,11 +70,12 @@ impl Follower {
         thread::spawn(move || {
             while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
                 // Polling on is what helps where it fails.
-                let polled = fetcher.poll(Duration::from_millis(10));
+                let polled = fetcher.poll(Duration::from_millis(10), |fetched| {
+                    if let Fetched::Record(record) = fetched {
+                        read.fetch_max(record.offset, Ordering::Relaxed);
+                    }
+                });
                 failed.fetch_or(polled.is_err(), Ordering::Relaxed);
-                if let Ok(Some(Fetched::Record(record))) = polled {
-                    read.fetch_max(record.offset, Ordering::Relaxed);
-                }
             }
         });
         Ok(follower)

@@ -59,7 +59,7 @@ impl Profile {
     }
 }
 
-/// As measured: docs/CAPACITY.md.
+/// docs/CAPACITY.md has them beside the defaults.
 const THROUGHPUT: &[(&str, &str, i64)] = &[
     ("kafka", "fetch_wait_ms", 50),
     ("ingest", "batch_linger_ms", 25),
