@@ -102,7 +102,7 @@ pub(crate) struct StageReport {
     pub(crate) records: usize,
     /// From the first that was accepted to the last that passed.
     pub(crate) per_second: f64,
-    /// From accepted to passed, milliseconds.
+    /// From [`Accepted::at`] to passed, milliseconds: in an open loop since it was due, else since it was accepted.
     pub(crate) p50_ms: f64,
     /// The same.
     pub(crate) p99_ms: f64,

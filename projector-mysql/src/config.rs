@@ -62,7 +62,11 @@ pub struct ProjectorMySqlConfig {
     /// How long a message may wait for company before it is written, milliseconds.
     #[garde(range(min = 1, max = 60_000))]
     pub messages_interval_ms: u32,
-    /// How much may wait for one database before it is written at once, bytes of text and row.
+    /// How many sessions write into each database at the same time, each for its share of the tables. One keeps about one core of
+    /// the database's server busy; several take more transactions for the same rows where few come.
+    #[garde(range(min = 1, max = 16))]
+    pub messages_writers: u8,
+    /// How much may wait for one writer before it is written at once, bytes of text and row.
     #[garde(range(min = 65_536, max = 268_435_456))]
     pub messages_max_pending_bytes: usize,
     /// How often read positions are written, milliseconds.
@@ -100,6 +104,7 @@ impl Default for ProjectorMySqlConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7305)),
             projections: BTreeSet::from([Table::Messages, Table::Reads, Table::Contacts]),
             messages_interval_ms: 50,
+            messages_writers: 1,
             messages_max_pending_bytes: 4 << 20,
             reads_interval_ms: 30_000,
             reads_max_pending_rows: 50_000,

@@ -1,3 +1,5 @@
+use std::iter::repeat_n;
+
 use event_log::KafkaConfig;
 use message_store::{Layout, MessageStore, Sink as StoreSink};
 use projection::{Settings, Sink, Status};
@@ -55,14 +57,15 @@ pub async fn start(
     for table in &own.projections {
         match table {
             Table::Messages => {
-                let sinks = layout
-                    .shards()
-                    .map(|shard| MessagesSink::new(place(shard, StoreSink::Messages)));
+                let writers = usize::from(own.messages_writers);
+                let sinks = layout.shards().flat_map(|shard| {
+                    repeat_n(place(shard, StoreSink::Messages), writers).map(MessagesSink::new)
+                });
                 wiring.spawn(
                     "messages",
                     own.messages(),
                     sinks.collect(),
-                    lane_by_database(layout),
+                    lane_by_writer(layout, writers),
                 );
             }
             Table::Reads => {
@@ -73,7 +76,7 @@ pub async fn start(
                     "reads",
                     own.reads(),
                     sinks.collect(),
-                    lane_by_database(layout),
+                    lane_by_writer(layout, 1),
                 );
             }
             Table::Contacts => {
@@ -101,9 +104,15 @@ pub async fn start(
     ))
 }
 
-/// Lane `i` has the partitions whose messages are in database `i`.
-fn lane_by_database(layout: Layout) -> impl Fn(Partition) -> usize + Copy + Send + 'static {
-    move |partition| usize::from(layout.shard_of(partition).get())
+/// Each database has so many lanes, one after the other, and each of those its share of the partitions whose messages are there.
+fn lane_by_writer(
+    layout: Layout,
+    writers: usize,
+) -> impl Fn(Partition) -> usize + Copy + Send + 'static {
+    move |partition| {
+        let database = usize::from(layout.shard_of(partition).get());
+        database * writers + partition.index() % writers
+    }
 }
 
 struct Wiring<'a> {
@@ -153,6 +162,43 @@ async fn show(mut changes: watch::Receiver<Status>, gate: &Gate) {
             Some(fault) => gate.not_ready(fault.clone()),
             None if status.joined => gate.ready(),
             None => gate.not_ready("waiting for partitions"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use message_store::MySqlConfig;
+
+    use super::*;
+
+    #[test]
+    fn writers_share_the_tables_of_their_database() {
+        let layout = Layout::new(&MySqlConfig::default());
+        let databases = layout.shards().len();
+        for writers in [1, 2, 3] {
+            let lane_of = lane_by_writer(layout, writers);
+            let mut tables: BTreeMap<usize, Vec<Partition>> = BTreeMap::new();
+            for partition in Partition::all() {
+                tables
+                    .entry(lane_of(partition))
+                    .or_default()
+                    .push(partition);
+            }
+            assert!(tables.keys().copied().eq(0..databases * writers));
+            for (lane, tables) in tables {
+                let database = |table: &Partition| usize::from(layout.shard_of(*table).get());
+                assert!(
+                    tables
+                        .iter()
+                        .map(database)
+                        .all(|found| found == lane / writers)
+                );
+                // 16 tables of a database.
+                assert!(tables.len().abs_diff(16 / writers) <= 1, "{tables:?}");
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use futures::future::try_join_all;
 use system_tests::World;
 
-use super::{connection::Connection, messages::Messages, post::Post};
+use super::{connection::Connection, post::Post, traffic::Traffic};
 
 /// Until Java has compiled what a broker does all the time, everything takes it up to ten times as long.
 const WARM_UP: Duration = Duration::from_secs(45);
@@ -15,13 +15,13 @@ const WARM_UP: Duration = Duration::from_secs(45);
 ///
 /// # Errors
 /// Something is not accepted.
-pub(crate) async fn warm_up(world: &World, messages: &Messages) -> Result<()> {
+pub(crate) async fn warm_up(world: &World, traffic: &Traffic) -> Result<()> {
     let clients = ClosedLoop {
         port: world.port("ingest")?,
         connections: 64,
         post: Post::Single,
     };
-    clients.run(messages, WARM_UP).await?;
+    clients.run(traffic, WARM_UP).await?;
     Ok(())
 }
 
@@ -38,9 +38,9 @@ impl ClosedLoop {
     ///
     /// # Errors
     /// Something is not accepted.
-    pub(crate) async fn run(self, messages: &Messages, length: Duration) -> Result<u64> {
+    pub(crate) async fn run(self, traffic: &Traffic, length: Duration) -> Result<u64> {
         let clients = (0..self.connections).map(|_| {
-            let client = self.client(messages.clone(), length);
+            let client = self.client(traffic.clone(), length);
             async { tokio::spawn(client).await? }
         });
         Ok(try_join_all(clients).await?.into_iter().sum())
@@ -50,21 +50,21 @@ impl ClosedLoop {
     ///
     /// # Errors
     /// Something is not accepted.
-    pub(crate) async fn count(self, messages: &Messages, count: u64) -> Result<u64> {
+    pub(crate) async fn count(self, traffic: &Traffic, count: u64) -> Result<u64> {
         let mut connection = Connection::open(self.port).await?;
         let mut accepted = 0;
         while accepted < count {
-            accepted += self.post.post(&mut connection, messages).await?;
+            accepted += self.post.post(&mut connection, traffic).await?;
         }
         Ok(accepted)
     }
 
-    async fn client(self, messages: Messages, length: Duration) -> Result<u64> {
+    async fn client(self, traffic: Traffic, length: Duration) -> Result<u64> {
         let mut connection = Connection::open(self.port).await?;
         let began = Instant::now();
         let mut accepted = 0;
         while began.elapsed() < length {
-            accepted += self.post.post(&mut connection, &messages).await?;
+            accepted += self.post.post(&mut connection, &traffic).await?;
         }
         Ok(accepted)
     }

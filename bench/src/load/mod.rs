@@ -2,8 +2,9 @@
 
 pub(crate) mod closed;
 pub(crate) mod connection;
-pub(crate) mod messages;
+pub(crate) mod fill;
 pub(crate) mod paced;
 pub(crate) mod post;
 pub(crate) mod reading;
 pub(crate) mod real;
+pub(crate) mod traffic;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use futures::future::try_join_all;
 use tokio::time::{Instant, sleep_until};
 
-use super::{connection::Connection, messages::Messages, post::Post};
+use super::{connection::Connection, post::Post, traffic::Traffic};
 
 /// Clients of ingest that together keep to a rate.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +32,10 @@ impl PacedLoop {
     ///
     /// # Errors
     /// Something is not accepted.
-    pub(crate) async fn run(self, messages: &Messages, length: Duration) -> Result<Answered> {
+    pub(crate) async fn run(self, traffic: &Traffic, length: Duration) -> Result<Answered> {
         let began = Instant::now();
         let clients = (0..self.connections).map(|i| {
-            let client = self.client(i, messages.clone(), began, length);
+            let client = self.client(i, traffic.clone(), began, length);
             async { tokio::spawn(client).await? }
         });
         let mut all = Answered::default();
@@ -49,7 +49,7 @@ impl PacedLoop {
     async fn client(
         self,
         index: usize,
-        messages: Messages,
+        traffic: Traffic,
         began: Instant,
         length: Duration,
     ) -> Result<Answered> {
@@ -63,7 +63,7 @@ impl PacedLoop {
                 break;
             }
             sleep_until(began + due).await;
-            answered.accepted += self.post.post(&mut connection, &messages).await?;
+            answered.accepted += self.post.post(&mut connection, &traffic).await?;
             let waited = (began + due).elapsed();
             answered.waited_ms.push(waited.as_secs_f64() * 1e3);
         }

@@ -7,7 +7,7 @@ use prost::Message as _;
 use schemas::proto::{self, event_result};
 use serde_json::Value;
 
-use super::{connection::Connection, messages::Messages};
+use super::{connection::Connection, traffic::Traffic};
 
 /// How messages are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,14 @@ impl Post {
     ///
     /// # Errors
     /// Something is not accepted.
-    pub(crate) async fn post(self, to: &mut Connection, messages: &Messages) -> Result<u64> {
+    pub(crate) async fn post(self, to: &mut Connection, traffic: &Traffic) -> Result<u64> {
         let (path, content_type, expected) = match self {
             Self::Single => ("/v1/messages", "application/json", StatusCode::ACCEPTED),
             Self::Ndjson(_) => ("/v1/events", "application/x-ndjson", StatusCode::OK),
             Self::Protobuf(_) => ("/v1/events", "application/x-protobuf", StatusCode::OK),
         };
         let answer = to
-            .post(path, content_type, self.body(messages), expected)
+            .post(path, content_type, self.body(traffic), expected)
             .await?;
         let count = self.count();
         let accepted = self.accepted(answer)?;
@@ -48,10 +48,10 @@ impl Post {
         }
     }
 
-    fn body(self, messages: &Messages) -> Vec<u8> {
+    fn body(self, traffic: &Traffic) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.count() as usize * 256);
         for _ in 0..self.count() {
-            let made = messages.make();
+            let made = traffic.make();
             match self {
                 Self::Single => made.write_json(&mut body),
                 Self::Ndjson(_) => made.write_line(&mut body),

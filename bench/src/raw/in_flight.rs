@@ -16,7 +16,7 @@ use schemas::topics::Topic;
 use tokio::sync::oneshot;
 
 use super::producer::client;
-use crate::load::messages::Messages;
+use crate::load::traffic::Traffic;
 
 struct Answers;
 
@@ -43,12 +43,12 @@ impl InFlight {
     ///
     /// # Errors
     /// It is not delivered.
-    pub(crate) async fn connect(kafka: &KafkaConfig, messages: &Messages) -> Result<Self> {
+    pub(crate) async fn connect(kafka: &KafkaConfig, traffic: &Traffic) -> Result<Self> {
         let connected = Self {
             producer: Arc::new(client(kafka, 0).create_with_context(Answers)?),
             topic: kafka.topic(Topic::Inbound).into(),
         };
-        connected.append(messages).await?;
+        connected.append(traffic).await?;
         Ok(connected)
     }
 
@@ -58,17 +58,17 @@ impl InFlight {
     /// One is not.
     pub(crate) async fn closed_loop(
         &self,
-        messages: &Messages,
+        traffic: &Traffic,
         in_flight: usize,
         length: Duration,
     ) -> Result<u64> {
         let tasks = (0..in_flight).map(|_| {
-            let (producer, messages) = (self.clone(), messages.clone());
+            let (producer, traffic) = (self.clone(), traffic.clone());
             let task = async move {
                 let began = Instant::now();
                 let mut delivered = 0;
                 while began.elapsed() < length {
-                    producer.append(&messages).await?;
+                    producer.append(&traffic).await?;
                     delivered += 1;
                 }
                 anyhow::Ok(delivered)
@@ -78,8 +78,8 @@ impl InFlight {
         Ok(try_join_all(tasks).await?.into_iter().sum())
     }
 
-    async fn append(&self, messages: &Messages) -> Result<()> {
-        let record = messages.make().record()?;
+    async fn append(&self, traffic: &Traffic) -> Result<()> {
+        let record = traffic.make().record()?;
         let (asker, answer) = oneshot::channel();
         let queued = BaseRecord::with_opaque_to(&self.topic, Box::new(asker))
             .partition(record.partition.get().into())

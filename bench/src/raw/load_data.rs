@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 use system_tests::World;
 use time::{OffsetDateTime, format_description};
 
-use crate::load::messages::Messages;
+use crate::load::traffic::Traffic;
 
 const ROWS_OF_FILE: usize = 5_000;
 /// As many as the machine has cores.
@@ -44,7 +44,7 @@ impl Files {
     /// There is no room.
     pub(crate) fn write(
         world: &World,
-        messages: &Messages,
+        traffic: &Traffic,
         rows: u64,
         tables: usize,
         numbers: &mut Numbers,
@@ -64,7 +64,7 @@ impl Files {
         let mut open: Vec<Option<BufWriter<File>>> = (0..tables).map(|_| None).collect();
         let mut ids = vec![0; tables];
         while written.rows < (per_table * tables) as u64 {
-            let made = messages.make();
+            let made = traffic.make();
             let table = ((made.srcid + made.destid) % 64) as usize;
             if ids[table] == per_table {
                 continue;

@@ -17,9 +17,8 @@ use rdkafka::{
     producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer},
 };
 use schemas::topics::Topic;
-use system_tests::World;
 
-use crate::load::messages::{Messages, Record};
+use crate::load::traffic::Record;
 
 /// Librdkafka has no room: wait a little, as anybody would.
 const FULL: Duration = Duration::from_millis(1);
@@ -125,17 +124,4 @@ impl PlainProducer {
         ensure!(failed == 0, "{failed} records were not delivered");
         Ok(self.counts.delivered.load(Ordering::Relaxed))
     }
-}
-
-/// Appends so many messages that never were to `chat.inbound`.
-///
-/// # Errors
-/// One is not delivered.
-pub(crate) fn fill(world: &World, messages: &Messages, count: u64) -> Result<()> {
-    let producer = PlainProducer::new(world.events.config(), Topic::Inbound, LINGER_MS)?;
-    for _ in 0..count {
-        producer.send_record(&messages.make().record()?)?;
-    }
-    producer.delivered()?;
-    Ok(())
 }

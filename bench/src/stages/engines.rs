@@ -11,7 +11,7 @@ use super::{Plan, SERVERS};
 use crate::{
     curve::Percentiles,
     disk,
-    load::messages::Messages,
+    load::traffic::Traffic,
     raw::load_data::{self, Files, Numbers},
     results::Row,
     sample::Sample,
@@ -56,12 +56,12 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
     for engine in &ENGINES {
         let world = World::start(SERVERS).await?;
         engine.make_tables(&world).await?;
-        let messages = Messages::of_partitions(TABLES as u64);
+        let traffic = Traffic::of_partitions(TABLES as u64);
         let (mut there, mut numbers) = (0, Numbers::default());
         for look in LOOKS {
             let mut rate = 0.0;
             while there < look * MILLION {
-                let files = Files::write(&world, &messages, STEP, TABLES, &mut numbers)?;
+                let files = Files::write(&world, &traffic, STEP, TABLES, &mut numbers)?;
                 let began = Instant::now();
                 files.load(&world, RAW).await?;
                 rate = Sample::of_rate(STEP, began.elapsed()).rate();
@@ -104,11 +104,11 @@ impl Engine {
 /// Pages of conversations drawn at random.
 async fn read_pages(world: &World) -> Result<Percentiles> {
     let mut database = MySqlConnection::connect(&world.mysql_url()).await?;
-    let messages = Messages::of_partitions(TABLES as u64);
+    let traffic = Traffic::of_partitions(TABLES as u64);
     let mut rng = StdRng::seed_from_u64(17);
     let mut took_ms = Vec::new();
     for _ in 0..PAGES {
-        let made = messages.nth(rng.random_range(0..STEP));
+        let made = traffic.nth(rng.random_range(0..STEP));
         let table = (made.srcid + made.destid) % 64;
         let sql = format!(
             "SELECT id, mid, msg, ts FROM {RAW}.chat_msg_{table} \

@@ -8,7 +8,7 @@ use system_tests::World;
 
 use super::{Plan, SERVERS, sequenced};
 use crate::{
-    load::messages::Messages,
+    load::traffic::Traffic,
     meter::{SharedPages, resident_of},
     results::Row,
 };
@@ -21,12 +21,12 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// With one message each, which the sequencer remembers for recognising repeats.
 pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(SERVERS).await?;
-    let messages = Messages::first_words();
+    let traffic = Traffic::first_words();
     let mut rows = Vec::new();
     let (mut there, mut empty) = (0, 0.0);
     for conversations in CONVERSATIONS {
         world.start_services(&[SEQUENCER]).await?;
-        sequenced(&world, &messages, conversations - there).await?;
+        sequenced(&world, &traffic, conversations - there).await?;
         there = conversations;
         let after_term = restart(&world, Signal::TERM).await?;
         let after_kill = restart(&world, Signal::KILL).await?;

@@ -10,8 +10,8 @@ use super::{Plan, SERVERS};
 use crate::{
     load::{
         closed::{self, ClosedLoop},
-        messages::Messages,
         post::Post,
+        traffic::Traffic,
     },
     meter::Meter,
     pair::Pair,
@@ -36,10 +36,10 @@ const PERFORMANCE_RECORDS: u64 = 1_000_000;
 
 /// Batches of NDJSON, against a plain producer and against Kafka's own benchmark.
 pub(super) async fn ndjson(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let messages = Messages::new();
-    let world = world(&messages).await?;
-    let post = async || batches(&world, Post::Ndjson(LINES), &messages, plan.length).await;
-    let plain = async || plain(&world, &messages, plan.length);
+    let traffic = Traffic::new();
+    let world = world(&traffic).await?;
+    let post = async || batches(&world, Post::Ndjson(LINES), &traffic, plan.length).await;
+    let plain = async || plain(&world, &traffic, plan.length);
     let against_plain = Pair::run(plan.rounds, post, plain).await?;
     let performance = async || producer_performance(&world).await;
     let against_performance = Pair::run(plan.rounds, post, performance).await?;
@@ -60,12 +60,12 @@ const PLAIN: &str = "plain rdkafka producer, same settings and records";
 
 /// Batches of protobuf, against a plain producer.
 pub(super) async fn protobuf(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let messages = Messages::new();
-    let world = world(&messages).await?;
+    let traffic = Traffic::new();
+    let world = world(&traffic).await?;
     let pair = Pair::run(
         plan.rounds,
-        async || batches(&world, Post::Protobuf(LINES), &messages, plan.length).await,
-        async || plain(&world, &messages, plan.length),
+        async || batches(&world, Post::Protobuf(LINES), &traffic, plan.length).await,
+        async || plain(&world, &traffic, plan.length),
     )
     .await?;
     let what = format!("protobuf, {LINES} items a request, {BATCH_CONNECTIONS} connections");
@@ -74,14 +74,14 @@ pub(super) async fn protobuf(stage: &'static str, plan: &Plan) -> Result<Vec<Row
 
 /// Single posts, against a plain producer with as many records in flight; then over many connections.
 pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let messages = Messages::new();
-    let world = world(&messages).await?;
-    let post = async |connections| single_posts(&world, connections, &messages, plan.length).await;
-    let producer = InFlight::connect(world.events.config(), &messages).await?;
+    let traffic = Traffic::new();
+    let world = world(&traffic).await?;
+    let post = async |connections| single_posts(&world, connections, &traffic, plan.length).await;
+    let producer = InFlight::connect(world.events.config(), &traffic).await?;
     let in_flight = async || {
         let meter = Meter::start(&world)?;
         let delivered = producer
-            .closed_loop(&messages, SINGLE_CONNECTIONS, plan.length)
+            .closed_loop(&traffic, SINGLE_CONNECTIONS, plan.length)
             .await?;
         meter.stop(delivered)
     };
@@ -106,36 +106,31 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
     ])
 }
 
-async fn world(messages: &Messages) -> Result<World> {
+async fn world(traffic: &Traffic) -> Result<World> {
     let world = World::start(SERVERS).await?;
     world.start_services(&["ingest"]).await?;
-    closed::warm_up(&world, messages).await?;
+    closed::warm_up(&world, traffic).await?;
     Ok(world)
 }
 
-async fn batches(
-    world: &World,
-    post: Post,
-    messages: &Messages,
-    length: Duration,
-) -> Result<Sample> {
-    closed_loop(world, BATCH_CONNECTIONS, post, messages, length).await
+async fn batches(world: &World, post: Post, traffic: &Traffic, length: Duration) -> Result<Sample> {
+    closed_loop(world, BATCH_CONNECTIONS, post, traffic, length).await
 }
 
 async fn single_posts(
     world: &World,
     connections: usize,
-    messages: &Messages,
+    traffic: &Traffic,
     length: Duration,
 ) -> Result<Sample> {
-    closed_loop(world, connections, Post::Single, messages, length).await
+    closed_loop(world, connections, Post::Single, traffic, length).await
 }
 
 async fn closed_loop(
     world: &World,
     connections: usize,
     post: Post,
-    messages: &Messages,
+    traffic: &Traffic,
     length: Duration,
 ) -> Result<Sample> {
     let port = world.port("ingest")?;
@@ -145,12 +140,12 @@ async fn closed_loop(
         post,
     };
     let meter = Meter::start(world)?;
-    let accepted = clients.run(messages, length).await?;
+    let accepted = clients.run(traffic, length).await?;
     meter.stop(accepted)
 }
 
-fn plain(world: &World, messages: &Messages, length: Duration) -> Result<Sample> {
-    let records = (0..RECORDS).map(|_| messages.make().record());
+fn plain(world: &World, traffic: &Traffic, length: Duration) -> Result<Sample> {
+    let records = (0..RECORDS).map(|_| traffic.make().record());
     let records = records.collect::<Result<Vec<_>>>()?;
     let producer = PlainProducer::new(world.events.config(), Topic::Inbound, LINGER_MS)?;
     // ingest is connected, too, when its time begins.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use system_tests::{SHARED_OUT, Settings, World};
 
 use super::{EVERYTHING, Plan, sequenced};
-use crate::{load::messages::Messages, meter::Meter, results::Row, sample::Sample};
+use crate::{load::traffic::Traffic, meter::Meter, results::Row, sample::Sample};
 
 const RECORDS: u64 = 1_000_000;
 const INSTANCES: [usize; 3] = [1, 2, 4];
@@ -47,9 +47,9 @@ async fn share_out(instances: usize) -> Result<Sample> {
         }
     }
     world.all_partitions_pass().await?;
-    let messages = Messages::new();
+    let traffic = Traffic::new();
     let meter = Meter::start(&world)?;
-    sequenced(&world, &messages, RECORDS).await?;
+    sequenced(&world, &traffic, RECORDS).await?;
     world.all_partitions_pass().await?;
     meter.stop(RECORDS)
 }

@@ -1,18 +1,32 @@
 //! How long a message takes, under load that does not wait for answers.
 
-use anyhow::{Context as _, Result};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use system_tests::World;
+use tokio::time::{Instant, sleep};
 
 use super::{EVERYTHING, Plan, SERVERS};
 use crate::{
     curve::Percentiles,
-    load::{closed, messages::Messages, paced::PacedLoop, post::Post},
+    load::{
+        closed,
+        connection::Connection,
+        paced::PacedLoop,
+        post::Post,
+        traffic::{Made, Traffic},
+    },
     results::{Bound, Row},
     sample::Spread,
 };
 
 const SECONDS: &str = "20";
+/// So many users are taken out of Redis, one after the other.
+const ABSENT_USERS: u64 = 50;
+/// How often Redis is asked whether a user is there.
+const ASK_EVERY: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// ingest by itself at 5,000 single posts a second.
 pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
@@ -24,11 +38,11 @@ pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row
         post: Post::Single,
         rate: 5_000.0,
     };
-    let messages = Messages::new();
-    closed::warm_up(&world, &messages).await?;
+    let traffic = Traffic::new();
+    closed::warm_up(&world, &traffic).await?;
     let mut p99 = Vec::new();
     for _ in 0..plan.rounds {
-        let answered = clients.run(&messages, plan.length).await?;
+        let answered = clients.run(&traffic, plan.length).await?;
         p99.push(Percentiles::of(answered.waited_ms).p99);
     }
     let what = "single posts at 5,000/s, ingest alone: accepted, p99";
@@ -46,7 +60,7 @@ pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row
 /// Everything on, at 1,000 messages a second.
 pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
-    closed::warm_up(&world, &Messages::real()?).await?;
+    closed::warm_up(&world, &Traffic::real()?).await?;
     world.all_partitions_pass().await?;
     let args = ["--json", "measure", "--rate", "1000", "--seconds", SECONDS];
     let mut reports = Vec::new();
@@ -67,6 +81,7 @@ pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row
             &[],
         ))
     };
+    let absent_ms = first_events_of_absent_users(&world).await?;
     let of_stage = |report: &Value, name: &str| {
         let stages = report["latency_stages"].as_array()?;
         stages.iter().find(|one| one["stage"] == name)?["p99_ms"].as_f64()
@@ -81,5 +96,45 @@ pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row
         row("send → in MySQL", 500.0, &|report| {
             of_stage(report, "Messages")
         })?,
+        Row::of_value(
+            stage,
+            format!("first event of a user whom Redis does not have, {ABSENT_USERS} users"),
+            "ms",
+            Spread::of(absent_ms.iter().copied()),
+            None,
+            &[],
+        ),
+        Row::of_one(
+            stage,
+            "the same, the longest",
+            "ms",
+            absent_ms.into_iter().fold(0.0, f64::max),
+            Some(Bound::AtMost(2_000.0)),
+        ),
     ])
+}
+
+/// From the post until the receiver's counts are there, milliseconds each.
+async fn first_events_of_absent_users(world: &World) -> Result<Vec<f64>> {
+    let traffic = Traffic::real()?;
+    let mut connection = Connection::open(world.port("ingest")?).await?;
+    let mut waited_ms = Vec::new();
+    for number in 0..ABSENT_USERS {
+        let Made { srcid, destid, .. } = traffic.nth(number);
+        let key = format!("pc-{destid}");
+        world.redis.number(&["DEL", &key]).await?;
+        let posted = Instant::now();
+        Post::Single.post(&mut connection, &traffic).await?;
+        while !world
+            .redis
+            .hgetall(&key)
+            .await?
+            .contains_key(&srcid.to_string())
+        {
+            ensure!(posted.elapsed() < PATIENCE, "{key} does not come back");
+            sleep(ASK_EVERY).await;
+        }
+        waited_ms.push(posted.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(waited_ms)
 }

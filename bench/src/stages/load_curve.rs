@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{EVERYTHING, Plan};
 use crate::{
     curve::{Curve, Percentiles, Point},
-    load::{closed, messages::Messages, paced::PacedLoop, post::Post},
+    load::{closed, paced::PacedLoop, post::Post, traffic::Traffic},
 };
 
 /// So much of a load goes before what is measured of it.
@@ -48,12 +48,12 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> 
     let mut curves = Vec::new();
     for load in &LOADS {
         let world = World::start(EVERYTHING).await?;
-        let messages = Messages::real()?;
-        closed::warm_up(&world, &messages).await?;
+        let traffic = Traffic::real()?;
+        closed::warm_up(&world, &traffic).await?;
         world.all_partitions_pass().await?;
         let mut points = Vec::new();
         for rate in load.rates {
-            points.push(point(&world, &messages, load, *rate, plan).await?);
+            points.push(point(&world, &traffic, load, *rate, plan).await?);
         }
         curves.push(Curve {
             stage,
@@ -67,7 +67,7 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> 
 
 async fn point(
     world: &World,
-    messages: &Messages,
+    traffic: &Traffic,
     load: &Load,
     rate: f64,
     plan: &Plan,
@@ -78,9 +78,9 @@ async fn point(
         post: load.post,
         rate,
     };
-    clients.run(messages, plan.length / WARM_UP_SHARE).await?;
+    clients.run(traffic, plan.length / WARM_UP_SHARE).await?;
     let began = Instant::now();
-    let answered = clients.run(messages, plan.length).await?;
+    let answered = clients.run(traffic, plan.length).await?;
     let accepted = answered.accepted as f64 / began.elapsed().as_secs_f64();
     // What is still under way is not to weigh on the next.
     world.all_partitions_pass().await?;

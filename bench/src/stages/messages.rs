@@ -1,14 +1,13 @@
 //! projector-mysql, messages only, into the 16 tables of one database.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
 use system_tests::{Settings, World};
-use tokio::time::sleep;
 
-use super::{LOOK_EVERY, Plan, SERVERS};
+use super::{Plan, SERVERS, drain::drained};
 use crate::{
-    load::messages::Messages,
+    load::traffic::Traffic,
     meter::Meter,
     pair::Pair,
     raw::load_data::{self, Files, Numbers},
@@ -24,11 +23,11 @@ const RAW: &str = "raw";
 /// Two million rows into empty tables.
 pub(super) async fn against_load_data(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = world().await?;
-    let messages = Messages::of_partitions(TABLES as u64);
+    let traffic = Traffic::of_partitions(TABLES as u64);
     load_data::make_tables(&world, RAW, OURS, TABLES).await?;
     let files = Files::write(
         &world,
-        &messages,
+        &traffic,
         2 * MILLION,
         TABLES,
         &mut Numbers::default(),
@@ -37,7 +36,7 @@ pub(super) async fn against_load_data(stage: &'static str, plan: &Plan) -> Resul
         plan.rounds,
         async || {
             empty(&world).await?;
-            sequenced(&world, &messages, 2 * MILLION).await?;
+            sequenced(&world, &traffic, 2 * MILLION).await?;
             project(&world).await
         },
         async || {
@@ -50,7 +49,7 @@ pub(super) async fn against_load_data(stage: &'static str, plan: &Plan) -> Resul
     .await?;
     Ok(vec![Row::of_pair(
         stage,
-        "projector-mysql, messages, 0 → 2 million rows in 16 tables",
+        "projector-mysql, messages, 0 → 2 million rows in 16 tables of one database, 2 writers",
         "LOAD DATA INFILE of 5,000-row files, 2 sessions",
         &pair,
         0.9,
@@ -60,14 +59,14 @@ pub(super) async fn against_load_data(stage: &'static str, plan: &Plan) -> Resul
 /// How much of its rate it keeps once the tables are large.
 pub(super) async fn grown(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
     let world = world().await?;
-    let messages = Messages::of_partitions(TABLES as u64);
+    let traffic = Traffic::of_partitions(TABLES as u64);
     // Cold servers would make a slow beginning, of which it is easy to keep much.
-    sequenced(&world, &messages, 2 * MILLION).await?;
+    sequenced(&world, &traffic, 2 * MILLION).await?;
     project(&world).await?;
     load_data::empty(&world, OURS, TABLES).await?;
     let mut samples = Vec::new();
     for _ in 0..4 {
-        sequenced(&world, &messages, 2 * MILLION).await?;
+        sequenced(&world, &traffic, 2 * MILLION).await?;
         samples.push(project(&world).await?);
     }
     let rates: Vec<f64> = samples.iter().map(Sample::rate).collect();
@@ -102,7 +101,11 @@ pub(super) async fn grown(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>>
 
 async fn world() -> Result<World> {
     World::start(Settings {
-        overrides: &[r#"projector_mysql.projections=["messages"]"#],
+        overrides: &[
+            r#"projector_mysql.projections=["messages"]"#,
+            // As many sessions as LOAD DATA has, since all tables are in one database here.
+            "projector_mysql.messages_writers=2",
+        ],
         ..SERVERS
     })
     .await
@@ -115,26 +118,17 @@ async fn empty(world: &World) -> Result<()> {
 }
 
 /// So many more messages on `chat.events`, and no sequencer any more.
-async fn sequenced(world: &World, messages: &Messages, count: u64) -> Result<()> {
+async fn sequenced(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
     world.start_services(&["sequencer"]).await?;
-    super::sequenced(world, messages, count).await?;
+    super::sequenced(world, traffic, count).await?;
     world.end("sequencer", Signal::TERM).await
 }
 
-/// What it writes while it starts is not counted.
 async fn project(world: &World) -> Result<Sample> {
     let mut database = MySqlConnection::connect(&world.mysql_url()).await?;
     let end = events(world).await?;
-    world.start_services(&["projector-mysql"]).await?;
-    let (from, meter) = (projected(&mut database).await?, Meter::start(world)?);
-    while projected(&mut database).await? < end {
-        sleep(LOOK_EVERY).await;
-    }
-    let count = end - from;
-    let sample = meter.stop(count)?;
-    ensure!(count > MILLION, "only {count} were left after its start");
-    world.end("projector-mysql", Signal::TERM).await?;
-    Ok(sample)
+    let done = async || projected(&mut database).await;
+    drained(world, "projector-mysql", end, done).await
 }
 
 /// How many records `chat.events` has for these tables.

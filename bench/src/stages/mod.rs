@@ -1,5 +1,6 @@
 //! The stages, each with the raw part that it is measured against.
 
+mod drain;
 mod engines;
 mod idle_conversations;
 mod ingest;
@@ -21,7 +22,10 @@ use clap::ValueEnum;
 use system_tests::{Settings, World};
 use tokio::time::sleep;
 
-use crate::{load::messages::Messages, raw::producer::fill, results::Found};
+use crate::{
+    load::{fill::fill, traffic::Traffic},
+    results::Found,
+};
 
 /// What can be measured by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,9 +75,9 @@ async fn events(world: &World) -> Result<u64> {
 }
 
 /// Appends so many messages, and waits until a sequencer that runs has put them on `chat.events`.
-async fn sequenced(world: &World, messages: &Messages, count: u64) -> Result<()> {
+async fn sequenced(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
     let end = events(world).await? + count;
-    fill(world, messages, count)?;
+    fill(world, traffic, count)?;
     while events(world).await? < end {
         sleep(LOOK_EVERY).await;
     }

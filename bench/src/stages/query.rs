@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{EVERYTHING, Plan};
 use crate::{
-    load::{closed::ClosedLoop, connection::Connection, messages::Messages, post::Post, reading},
+    load::{closed::ClosedLoop, connection::Connection, post::Post, reading, traffic::Traffic},
     meter::Meter,
     pair::Pair,
     results::Row,
@@ -81,7 +81,7 @@ impl Readers {
 
 /// Messages of each conversation; gives who writes to whom.
 async fn fill(world: &World) -> Result<Vec<(i64, i64)>> {
-    let messages = Messages::each_to_each(SENDERS, RECEIVERS);
+    let traffic = Traffic::each_to_each(SENDERS, RECEIVERS);
     let conversations = SENDERS * RECEIVERS;
     let posts = ClosedLoop {
         port: world.port("ingest")?,
@@ -89,10 +89,10 @@ async fn fill(world: &World) -> Result<Vec<(i64, i64)>> {
         post: Post::Ndjson(LINES),
     };
     posts
-        .count(&messages, conversations * MESSAGES_OF_CONVERSATION)
+        .count(&traffic, conversations * MESSAGES_OF_CONVERSATION)
         .await?;
     world.all_partitions_pass().await?;
-    let made = (0..conversations).map(|_| messages.make());
+    let made = (0..conversations).map(|_| traffic.make());
     let pairs: Vec<(i64, i64)> = made.map(|made| (made.srcid, made.destid)).collect();
     // Redis has whoever has asked once.
     let mut connection = Connection::open(world.port("query-api")?).await?;

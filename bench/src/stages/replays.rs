@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::{EVERYTHING, Plan};
 use crate::{
     backlog,
-    load::{closed::ClosedLoop, messages::Messages, post::Post},
+    load::{closed::ClosedLoop, post::Post, traffic::Traffic},
     meter::Meter,
     pair::Pair,
     raw::load_data::{self, Files, Numbers},
@@ -30,7 +30,7 @@ const RAW: &str = "raw";
 
 /// Everything in the stores against a fold of the log.
 pub(super) async fn audit(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = filled(&Messages::real()?, MESSAGES).await?;
+    let world = filled(&Traffic::real()?, MESSAGES).await?;
     let records = records(&world).await?;
     let count = records.to_string();
     let consume = [
@@ -66,10 +66,10 @@ pub(super) async fn audit(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> 
 
 /// A table made anew beside the live one, compared and switched.
 pub(super) async fn rebuild(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let messages = Messages::of_partitions(1);
-    let world = filled(&messages, ROWS).await?;
+    let traffic = Traffic::of_partitions(1);
+    let world = filled(&traffic, ROWS).await?;
     load_data::make_tables(&world, RAW, OURS, 1).await?;
-    let files = Files::write(&world, &messages, ROWS, 1, &mut Numbers::default())?;
+    let files = Files::write(&world, &traffic, ROWS, 1, &mut Numbers::default())?;
     let pair = Pair::run(
         plan.rounds,
         async || {
@@ -107,7 +107,7 @@ async fn records(world: &World) -> Result<u64> {
 }
 
 /// A world in which so many messages have passed everything.
-async fn filled(messages: &Messages, count: u64) -> Result<World> {
+async fn filled(traffic: &Traffic, count: u64) -> Result<World> {
     let world = World::start(Settings {
         // Read positions are not what takes long here.
         overrides: &["projector_mysql.reads_interval_ms=1000"],
@@ -119,7 +119,7 @@ async fn filled(messages: &Messages, count: u64) -> Result<World> {
         connections: 1,
         post: Post::Ndjson(500),
     };
-    posts.count(messages, count).await?;
+    posts.count(traffic, count).await?;
     let deadline = Instant::now() + Duration::from_secs(300);
     while backlog::now(&world).await?.values().any(|left| *left > 0.0) {
         ensure!(Instant::now() < deadline, "the backlog does not go down");

@@ -2,19 +2,18 @@
 
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use event_log::{Admin, KafkaConfig, LogReader};
-use rustix::process::Signal;
 use schemas::{Partition, topics::Topic};
 use system_tests::World;
-use tokio::{task::spawn_blocking, time::sleep};
+use tokio::task::spawn_blocking;
 
-use super::{LOOK_EVERY, Plan, SERVERS, events};
+use super::{Plan, SERVERS, drain::drained, events};
 use crate::{
-    load::messages::Messages,
+    load::{fill::fill, traffic::Traffic},
     meter::Meter,
     pair::Pair,
-    raw::{copier::Copier, producer::fill},
+    raw::copier::Copier,
     results::Row,
     sample::Sample,
 };
@@ -24,7 +23,7 @@ const RECORDS: u64 = 2_000_000;
 /// A backlog, sequenced or copied.
 pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(SERVERS).await?;
-    let messages = Messages::new();
+    let traffic = Traffic::new();
     let copies = copies(&world).await?;
     // Both sides read the same records.
     let offsets = RefCell::default();
@@ -32,7 +31,7 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
         plan.rounds,
         async || {
             offsets.replace(ends_of_inbound(&world).await?);
-            sequence(&world, &messages).await
+            sequence(&world, &traffic).await
         },
         async || copy(&world, offsets.take(), copies.clone()).await,
     )
@@ -46,23 +45,10 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     )])
 }
 
-/// What it sequences while it starts is not counted.
-async fn sequence(world: &World, messages: &Messages) -> Result<Sample> {
+async fn sequence(world: &World, traffic: &Traffic) -> Result<Sample> {
     let end = events(world).await? + RECORDS;
-    fill(world, messages, RECORDS)?;
-    world.start_services(&["sequencer"]).await?;
-    let (from, meter) = (events(world).await?, Meter::start(world)?);
-    while events(world).await? < end {
-        sleep(LOOK_EVERY).await;
-    }
-    let count = end - from;
-    let sample = meter.stop(count)?;
-    ensure!(
-        count > RECORDS / 2,
-        "only {count} were left after its start"
-    );
-    world.end("sequencer", Signal::TERM).await?;
-    Ok(sample)
+    fill(world, traffic, RECORDS)?;
+    drained(world, "sequencer", end, async || events(world).await).await
 }
 
 /// Topics for the copies, on the same broker.

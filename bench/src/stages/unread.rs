@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use rustix::process::Signal;
 use system_tests::World;
 use tokio::time::{Instant, sleep, sleep_until};
 use unread_store::{Connection, Node, RedisConfig};
 
-use super::{EVERYTHING, LOOK_EVERY, Plan, events, sequenced};
+use super::{EVERYTHING, LOOK_EVERY, Plan, drain::drained, events, sequenced};
 use crate::{
-    load::{closed::ClosedLoop, messages::Messages, paced::PacedLoop, post::Post},
+    load::{closed::ClosedLoop, paced::PacedLoop, post::Post, traffic::Traffic},
     meter::{CLIENT, Meter},
     pair::Pair,
     raw::hincrby,
@@ -28,15 +28,15 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// A backlog, drained.
 pub(super) async fn backlog(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let (world, messages) = loaded().await?;
+    let (world, traffic) = loaded().await?;
     world.end("projector-mysql", Signal::TERM).await?;
     world.end(PROJECTOR, Signal::TERM).await?;
     let port = world.redis.port();
     let pair = Pair::run(
         plan.rounds,
-        async || drain(&world, &messages).await,
+        async || drain(&world, &traffic).await,
         async || {
-            let made = pairs(&messages, EVENTS);
+            let made = pairs(&traffic, EVENTS);
             let meter = Meter::start(&world)?;
             tokio::task::spawn_blocking(move || hincrby::Counter::connect(port)?.count(&made))
                 .await??;
@@ -55,7 +55,7 @@ pub(super) async fn backlog(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
 
 /// Events as they come; the same work for both, so what counts is what it costs.
 pub(super) async fn live(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let (world, messages) = loaded().await?;
+    let (world, traffic) = loaded().await?;
     world.end("projector-mysql", Signal::TERM).await?;
     let clients = PacedLoop {
         port: world.port("ingest")?,
@@ -66,11 +66,11 @@ pub(super) async fn live(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let (mut ours, mut ratios) = (Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
         let meter = Meter::start(&world)?;
-        let answered = clients.run(&messages, plan.length).await?;
+        let answered = clients.run(&traffic, plan.length).await?;
         caught_up(&world).await?;
         let sample = meter.stop(answered.accepted)?;
         let meter = Meter::start(&world)?;
-        let counted = plain_at_rate(&world, &messages, plan.length).await?;
+        let counted = plain_at_rate(&world, &traffic, plan.length).await?;
         let plain = meter.stop(counted)?;
         ratios.push(cost(&plain, CLIENT) / cost(&sample, PROJECTOR));
         ours.push(sample);
@@ -95,35 +95,25 @@ fn cost(sample: &Sample, writer: &str) -> f64 {
 }
 
 /// A world whose Redis has all users.
-async fn loaded() -> Result<(World, Messages)> {
+async fn loaded() -> Result<(World, Traffic)> {
     let world = World::start(EVERYTHING).await?;
-    let messages = Messages::real()?;
+    let traffic = Traffic::real()?;
     let posts = ClosedLoop {
         port: world.port("ingest")?,
         connections: 1,
         post: Post::Ndjson(500),
     };
-    posts.count(&messages, ONCE).await?;
+    posts.count(&traffic, ONCE).await?;
     world.all_partitions_pass().await?;
     caught_up(&world).await?;
-    Ok((world, messages))
+    Ok((world, traffic))
 }
 
-/// What it counts while it starts is not measured.
-async fn drain(world: &World, messages: &Messages) -> Result<Sample> {
-    sequenced(world, messages, EVENTS).await?;
+async fn drain(world: &World, traffic: &Traffic) -> Result<Sample> {
+    sequenced(world, traffic, EVENTS).await?;
     let redis = redis(world).await?;
-    world.start_services(&[PROJECTOR]).await?;
-    let (from, meter) = (counted(&redis).await?, Meter::start(world)?);
     let end = events(world).await?;
-    while counted(&redis).await? < end {
-        sleep(LOOK_EVERY).await;
-    }
-    let count = end - from;
-    let sample = meter.stop(count)?;
-    ensure!(count > EVENTS / 2, "only {count} were left after its start");
-    world.end(PROJECTOR, Signal::TERM).await?;
-    Ok(sample)
+    drained(world, PROJECTOR, end, async || counted(&redis).await).await
 }
 
 async fn caught_up(world: &World) -> Result<()> {
@@ -150,13 +140,13 @@ async fn counted(redis: &Connection) -> Result<u64> {
 }
 
 /// Sender and receiver of the next so many messages.
-fn pairs(messages: &Messages, count: u64) -> Vec<(i64, i64)> {
-    let made = (0..count).map(|_| messages.make());
+fn pairs(traffic: &Traffic, count: u64) -> Vec<(i64, i64)> {
+    let made = (0..count).map(|_| traffic.make());
     made.map(|made| (made.srcid, made.destid)).collect()
 }
 
 /// Counts at the rate for so long; gives how many.
-async fn plain_at_rate(world: &World, messages: &Messages, length: Duration) -> Result<u64> {
+async fn plain_at_rate(world: &World, traffic: &Traffic, length: Duration) -> Result<u64> {
     let mut counter = hincrby::Counter::connect(world.redis.port())?;
     let each = (RATE * TICK.as_secs_f64()) as u64;
     let began = Instant::now();
@@ -167,7 +157,7 @@ async fn plain_at_rate(world: &World, messages: &Messages, length: Duration) -> 
             break;
         }
         sleep_until(began + due).await;
-        counter.count(&pairs(messages, each))?;
+        counter.count(&pairs(traffic, each))?;
         counted += each;
     }
     Ok(counted)

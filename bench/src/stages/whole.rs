@@ -10,7 +10,7 @@ use super::{EVERYTHING, Plan};
 use crate::{
     backlog::{self, Backlog},
     disk,
-    load::{messages::Messages, paced::PacedLoop, post::Post},
+    load::{paced::PacedLoop, post::Post, traffic::Traffic},
     meter::{Meter, SharedPages, services_mib},
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -65,23 +65,21 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
 impl Load {
     async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
         let world = World::start(self.settings).await?;
-        let messages = Messages::real()?;
+        let traffic = Traffic::real()?;
         let clients = PacedLoop {
             port: world.port("ingest")?,
             connections: self.connections,
             post: self.post,
             rate: self.rate,
         };
-        clients.run(&messages, WARM_UP).await?;
+        clients.run(&traffic, WARM_UP).await?;
         world.all_partitions_pass().await?;
 
         let disk_before = Disk::of(&world)?;
         let meter = Meter::start(&world)?;
         let began = Instant::now();
-        let (answered, seen) = tokio::try_join!(
-            clients.run(&messages, plan.whole),
-            watch(&world, plan.whole)
-        )?;
+        let (answered, seen) =
+            tokio::try_join!(clients.run(&traffic, plan.whole), watch(&world, plan.whole))?;
         let rate = answered.accepted as f64 / began.elapsed().as_secs_f64();
         world.all_partitions_pass().await?;
         let sample = meter.stop(answered.accepted)?;

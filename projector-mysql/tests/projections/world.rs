@@ -66,6 +66,8 @@ impl World {
             reads_interval_ms: 300,
             contacts_interval_ms: 100,
             verify_interval_ms: 300,
+            // Whoever shares a database must not be in another's way.
+            messages_writers: 2,
             ..ProjectorMySqlConfig::default()
         };
         Self {

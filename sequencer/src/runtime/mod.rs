@@ -4,6 +4,7 @@
 mod effects;
 mod event_writer;
 mod group;
+mod inbound;
 mod phase;
 mod publisher;
 mod snapshot_turns;

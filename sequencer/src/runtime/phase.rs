@@ -2,12 +2,11 @@
 
 use std::{sync::Arc, time::Instant};
 
-use bytes::Bytes;
-use event_log::{Fetcher, KafkaFault, RecordRef, Released};
-use schemas::{Partition, TimestampMs};
+use event_log::{Fetcher, KafkaFault, Released};
+use schemas::Partition;
 
 use super::effects::Run;
-use crate::shell::{Counts, InboundRecord, LogRecord, PartitionShell};
+use crate::shell::{Counts, PartitionShell};
 
 /// How far a partition is with this process.
 pub(super) enum Phase {
@@ -113,39 +112,6 @@ impl Owned {
             fetcher.pause(partition)
         } else {
             fetcher.resume(partition)
-        }
-    }
-}
-
-impl LogRecord for RecordRef<'_> {
-    fn offset(&self) -> i64 {
-        self.offset
-    }
-
-    fn ts(&self) -> TimestampMs {
-        self.timestamp
-    }
-
-    fn leader_epoch(&self) -> i32 {
-        self.leader_epoch
-    }
-
-    fn value(&self) -> &[u8] {
-        self.bytes()
-    }
-
-    fn whole(&self) -> InboundRecord {
-        InboundRecord {
-            offset: self.offset,
-            ts: self.timestamp,
-            leader_epoch: self.leader_epoch,
-            key: self.key.map(Bytes::copy_from_slice),
-            value: self.value.map(Bytes::copy_from_slice),
-            headers: self
-                .headers()
-                .into_iter()
-                .map(|(name, value)| (name, value.map(Into::into)))
-                .collect(),
         }
     }
 }

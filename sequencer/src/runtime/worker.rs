@@ -1,11 +1,11 @@
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, mpsc},
     time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
-use event_log::{FetchError, Fetched, Fetcher, GroupEvent, NextOffset, Released};
+use event_log::{Fetcher, GroupEvent, NextOffset, Released};
 use schemas::{Partition, topics::Topic};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use super::{
     effects::{Effect, Effects, Report, Run, ShellIo},
     event_writer::Appended,
     group::Group,
+    inbound::{Stepped, step_at_hand},
     phase::{Owned, Phase, Then},
     publisher::Publisher,
     snapshots::Snapshots,
@@ -25,8 +26,6 @@ use crate::{
     shell::{Flow, HaltReason, Loaded, PartitionShell, ShellConfig},
 };
 
-/// How many records are polled before reports and timers get their turn.
-const POLL_RECORDS: usize = 4000;
 /// How long a poll waits: reports of what is in flight must not wait longer.
 const BUSY_POLL: Duration = Duration::from_millis(1);
 const IDLE_POLL: Duration = Duration::from_millis(10);
@@ -342,11 +341,21 @@ impl Worker {
     }
 
     fn poll(&mut self) -> anyhow::Result<()> {
-        let Polled {
+        let patience = if self.has_pending_outputs() {
+            BUSY_POLL
+        } else {
+            IDLE_POLL
+        };
+        let Stepped {
             taken,
             drained,
             resumed,
-        } = self.step_at_hand()?;
+        } = step_at_hand(
+            &mut self.fetcher,
+            &mut self.partitions,
+            patience,
+            self.now_ms,
+        )?;
         for partition in taken {
             self.drive(partition, None, |shell, now, io| shell.on_taken(now, io))?;
         }
@@ -357,41 +366,6 @@ impl Worker {
             self.start_anew(partition)?;
         }
         Ok(())
-    }
-
-    /// Steps what is at hand, in librdkafka's memory.
-    fn step_at_hand(&mut self) -> anyhow::Result<Polled> {
-        let mut patience = if self.has_pending_outputs() {
-            BUSY_POLL
-        } else {
-            IDLE_POLL
-        };
-        let mut polled = Polled::default();
-        let (now, partitions) = (self.now_ms, &mut self.partitions);
-        for _ in 0..POLL_RECORDS {
-            let polling = self.fetcher.poll(patience, |fetched| match fetched {
-                Fetched::Record(record) => {
-                    let phase = partitions.get_mut(&record.partition);
-                    if let Some(owned) = phase.and_then(Phase::owned_mut) {
-                        owned.shell.take(&record, now);
-                        polled.taken.insert(record.partition);
-                    }
-                }
-                Fetched::Drained(partition) => polled.drained.push(partition),
-                Fetched::Resumed(partition) => polled.resumed.push(partition),
-            });
-            match polling {
-                Ok(Some(())) => {}
-                Ok(None) => break,
-                Err(FetchError::Transient(error)) => {
-                    tracing::debug!(error, "polling chat.inbound");
-                    break;
-                }
-                Err(error) => return Err(cannot_read_on(error)),
-            }
-            patience = Duration::ZERO;
-        }
-        Ok(polled)
     }
 
     /// A start compares the log with what was sequenced from it.
@@ -465,45 +439,5 @@ impl Worker {
             Some((*partition, shell.settled_inbound()))
         });
         self.group.commit(settled);
-    }
-}
-
-/// Partitions that a round of polling brought something of.
-#[derive(Default)]
-struct Polled {
-    taken: BTreeSet<Partition>,
-    drained: Vec<Partition>,
-    resumed: Vec<Partition>,
-}
-
-/// Only what is missing from the log can be gone on without.
-fn cannot_read_on(error: FetchError) -> anyhow::Error {
-    let what = match error {
-        FetchError::OutOfRange { .. } => {
-            "chat.inbound cannot be read on; to go on without what is missing, stop every sequencer and run `tidemark \
-             epoch raise`"
-        }
-        FetchError::Transient(_) | FetchError::Fatal(_) => "chat.inbound cannot be read",
-    };
-    anyhow::Error::new(error).context(what)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn raising_the_epoch_is_advised_only_where_records_are_missing() {
-        let partition: Partition = 1.try_into().unwrap();
-        let advised = |error| format!("{:#}", cannot_read_on(error)).contains("epoch raise");
-        assert!(advised(FetchError::OutOfRange {
-            topic: "chat.inbound".to_owned(),
-            partition,
-            position: NextOffset::new(7),
-            start: 0,
-            end: 3,
-        }));
-        let denied = "Broker: Topic authorization failed".to_owned();
-        assert!(!advised(FetchError::Fatal(denied)));
     }
 }

@@ -34,7 +34,7 @@ const WORDS_BYTES: usize = 1 << 16;
 
 /// Makes messages; clones go on with the same numbers.
 #[derive(Clone)]
-pub(crate) struct Messages {
+pub(crate) struct Traffic {
     run: u64,
     next: Arc<AtomicU64>,
     words: Arc<str>,
@@ -76,7 +76,7 @@ impl fmt::Display for ClientMsgId {
     }
 }
 
-impl Messages {
+impl Traffic {
     /// For all partitions.
     pub(crate) fn new() -> Self {
         Self::of_partitions(64)
@@ -275,9 +275,9 @@ mod tests {
 
     #[test]
     fn messages_lie_in_the_partitions_that_they_are_for() {
-        let messages = Messages::of_partitions(16);
+        let traffic = Traffic::of_partitions(16);
         let found: BTreeSet<u8> = (0..1_000)
-            .map(|_| messages.make().record().unwrap().partition.get())
+            .map(|_| traffic.make().record().unwrap().partition.get())
             .collect();
         assert_eq!(found, (0..16).collect());
     }
@@ -302,8 +302,8 @@ mod tests {
 
     #[test]
     fn first_words_begin_conversations_in_one_partition() {
-        let messages = Messages::first_words();
-        let records = (0..200).map(|_| messages.make().record().unwrap());
+        let traffic = Traffic::first_words();
+        let records = (0..200).map(|_| traffic.make().record().unwrap());
         let keys = records.map(|record| (record.partition.get(), record.key));
         let found: BTreeSet<(u8, String)> = keys.collect();
         assert_eq!(found.len(), 200);
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_record_has_about_200_bytes() {
-        let record = Messages::new().make().record().unwrap();
+        let record = Traffic::new().make().record().unwrap();
         let bytes = record.key.len() + record.value.len();
         assert!((180..220).contains(&bytes), "{bytes}");
     }

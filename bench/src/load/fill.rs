@@ -1,0 +1,21 @@
+//! Records on `chat.inbound`, past ingest.
+
+use anyhow::Result;
+use schemas::topics::Topic;
+use system_tests::World;
+
+use super::traffic::Traffic;
+use crate::raw::producer::{LINGER_MS, PlainProducer};
+
+/// Appends so many messages that never were to `chat.inbound`.
+///
+/// # Errors
+/// One is not delivered.
+pub(crate) fn fill(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
+    let producer = PlainProducer::new(world.events.config(), Topic::Inbound, LINGER_MS)?;
+    for _ in 0..count {
+        producer.send_record(&traffic.make().record()?)?;
+    }
+    producer.delivered()?;
+    Ok(())
+}

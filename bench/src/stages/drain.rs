@@ -1,0 +1,36 @@
+//! A backlog, and the service that drains it.
+
+use anyhow::{Result, ensure};
+use rustix::process::Signal;
+use system_tests::World;
+use tokio::time::sleep;
+
+use super::LOOK_EVERY;
+use crate::{meter::Meter, sample::Sample};
+
+/// Starts a service, measures it until it has `done` everything up to `end`, and ends it. What it does while it starts is
+/// not counted.
+///
+/// # Errors
+/// It had less than half of its backlog left when it was ready: that is too little to measure.
+pub(super) async fn drained(
+    world: &World,
+    service: &str,
+    end: u64,
+    mut done: impl AsyncFnMut() -> Result<u64>,
+) -> Result<Sample> {
+    let before = done().await?;
+    world.start_services(&[service]).await?;
+    let (from, meter) = (done().await?, Meter::start(world)?);
+    while done().await? < end {
+        sleep(LOOK_EVERY).await;
+    }
+    let (count, all) = (end.saturating_sub(from), end - before);
+    let sample = meter.stop(count)?;
+    ensure!(
+        2 * count > all,
+        "{service} had only {count} of {all} before it when it was ready"
+    );
+    world.end(service, Signal::TERM).await?;
+    Ok(sample)
+}
