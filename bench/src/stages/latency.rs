@@ -81,7 +81,7 @@ pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row
             &[],
         ))
     };
-    let absent_ms = first_events_of_absent_users(&world).await?;
+    let absent_ms = Spread::of(first_events_of_absent_users(&world).await?);
     let of_stage = |report: &Value, name: &str| {
         let stages = report["latency_stages"].as_array()?;
         stages.iter().find(|one| one["stage"] == name)?["p99_ms"].as_f64()
@@ -100,7 +100,7 @@ pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row
             stage,
             format!("first event of a user whom Redis does not have, {ABSENT_USERS} users"),
             "ms",
-            Spread::of(absent_ms.iter().copied()),
+            absent_ms,
             None,
             &[],
         ),
@@ -108,7 +108,7 @@ pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row
             stage,
             "the same, the longest",
             "ms",
-            absent_ms.into_iter().fold(0.0, f64::max),
+            absent_ms.max,
             Some(Bound::AtMost(2_000.0)),
         ),
     ])

@@ -107,10 +107,7 @@ impl Load {
             samples,
         );
         let cpu: f64 = sample.cpu_per_10_000().map(|(_, spent)| spent).sum();
-        let memory = seen
-            .iter()
-            .map(|seen| seen.services_mib)
-            .fold(0.0, f64::max);
+        let memory = Spread::of(seen.iter().map(|seen| seen.services_mib)).max;
         let backlogs: Vec<&Backlog> = seen.iter().map(|seen| &seen.backlog).collect();
         let growth = growth(&backlogs) / rate;
         vec![
