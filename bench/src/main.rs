@@ -41,7 +41,7 @@ struct Args {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
     /// How long a closed loop runs, seconds
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// How long the load on everything at once goes on, seconds
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..))]

@@ -1,6 +1,6 @@
 //! Results as people read them.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use crate::{
     curve::{Curve, Percentiles, Point},
@@ -83,12 +83,10 @@ impl fmt::Display for Curve {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cpu = self.cpu_s_per_10_000.iter();
-        let cpu: Vec<String> = cpu
-            .filter(|(_, spent)| **spent >= 0.001)
-            .map(|(name, spent)| format!("{name} {spent:.3}"))
-            .collect();
-        let cpu = cpu.join(", ");
+        let mut cpu = of_processes(&self.cpu_s_per_10_000);
+        if !self.baseline_cpu_s_per_10_000.is_empty() {
+            cpu += &format!("; raw: {}", of_processes(&self.baseline_cpu_s_per_10_000));
+        }
         let verdict = if self.is_reached() { "" } else { "missed" };
         let what = &self.what;
         match &self.figure {
@@ -124,6 +122,15 @@ impl fmt::Display for Row {
 fn spread(spread: &Spread, digits: usize) -> String {
     let Spread { min, median, max } = spread;
     format!("{min:.digits$} / **{median:.digits$}** / {max:.digits$}")
+}
+
+/// Those that use anything worth telling.
+fn of_processes(cpu: &BTreeMap<String, f64>) -> String {
+    let worth_telling = cpu.iter().filter(|(_, spent)| **spent >= 0.001);
+    let each: Vec<String> = worth_telling
+        .map(|(name, spent)| format!("{name} {spent:.3}"))
+        .collect();
+    each.join(", ")
 }
 
 fn rates(rates: &Spread) -> String {

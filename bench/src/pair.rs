@@ -1,11 +1,32 @@
-//! Two sides in turn, so that both meet the same moods of the machine.
+//! Sides in turn, so that all meet the same moods of the machine.
 
 use anyhow::Result;
 use serde::Serialize;
 
 use crate::sample::{Sample, Spread};
 
-/// What came of a pair.
+/// Runs each side, then each again, …; a first round warms everything up and does not count. Gives the samples of each side.
+///
+/// # Errors
+/// One of them fails.
+pub(crate) async fn in_turn<S: Copy, const N: usize>(
+    rounds: usize,
+    sides: [S; N],
+    mut run: impl AsyncFnMut(S) -> Result<Sample>,
+) -> Result<[Vec<Sample>; N]> {
+    for side in sides {
+        run(side).await?;
+    }
+    let mut samples = [const { Vec::new() }; N];
+    for _ in 0..rounds {
+        for (side, samples) in sides.into_iter().zip(&mut samples) {
+            samples.push(run(side).await?);
+        }
+    }
+    Ok(samples)
+}
+
+/// What came of two sides.
 #[derive(Debug, Serialize)]
 pub(crate) struct Pair {
     pub(crate) ours: Vec<Sample>,
@@ -13,7 +34,15 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Runs ours, the baseline, ours, the baseline, …; a first round warms everything up and does not count.
+    /// Of samples that were taken in turn.
+    pub(crate) fn of(ours: &[Sample], baseline: &[Sample]) -> Self {
+        Self {
+            ours: ours.to_vec(),
+            baseline: baseline.to_vec(),
+        }
+    }
+
+    /// Runs ours, the baseline, ours, the baseline, … as [`in_turn`].
     ///
     /// # Errors
     /// One of them fails.
@@ -22,17 +51,13 @@ impl Pair {
         mut ours: impl AsyncFnMut() -> Result<Sample>,
         mut baseline: impl AsyncFnMut() -> Result<Sample>,
     ) -> Result<Self> {
-        let mut pair = Self {
-            ours: Vec::new(),
-            baseline: Vec::new(),
+        let sides = [true, false];
+        let run = async |is_ours| match is_ours {
+            true => ours().await,
+            false => baseline().await,
         };
-        ours().await?;
-        baseline().await?;
-        for _ in 0..rounds {
-            pair.ours.push(ours().await?);
-            pair.baseline.push(baseline().await?);
-        }
-        Ok(pair)
+        let [ours, baseline] = in_turn(rounds, sides, run).await?;
+        Ok(Self { ours, baseline })
     }
 
     /// Ours over the baseline, round by round.

@@ -64,6 +64,8 @@ pub(crate) struct Row {
     pub(crate) figure: Figure,
     /// What each process spends on 10,000 messages, seconds of CPU: the middle of all runs.
     pub(crate) cpu_s_per_10_000: BTreeMap<String, f64>,
+    /// The same of the raw part, where there is one.
+    pub(crate) baseline_cpu_s_per_10_000: BTreeMap<String, f64>,
     /// What each process holds at the end, MiB: the most of all runs.
     pub(crate) resident_mib: BTreeMap<String, f64>,
 }
@@ -113,7 +115,10 @@ impl Row {
             ratio: pair.ratio(),
             at_least,
         };
-        Self::new(stage, what, figure, &pair.ours)
+        Self {
+            baseline_cpu_s_per_10_000: cpu_of_each(&pair.baseline),
+            ..Self::new(stage, what, figure, &pair.ours)
+        }
     }
 
     /// Of a value that several runs gave.
@@ -150,7 +155,8 @@ impl Row {
             stage,
             what: what.into(),
             figure,
-            cpu_s_per_10_000: of_each(samples, Sample::cpu_per_10_000, |spread| spread.median),
+            cpu_s_per_10_000: cpu_of_each(samples),
+            baseline_cpu_s_per_10_000: BTreeMap::new(),
             resident_mib: of_each(samples, Sample::resident, |spread| spread.max),
         }
     }
@@ -168,6 +174,10 @@ impl Row {
             },
         }
     }
+}
+
+fn cpu_of_each(samples: &[Sample]) -> BTreeMap<String, f64> {
+    of_each(samples, Sample::cpu_per_10_000, |spread| spread.median)
 }
 
 /// One number for each process, of what the samples have for it.

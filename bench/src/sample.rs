@@ -27,6 +27,15 @@ impl Sample {
         }
     }
 
+    /// Of runs one after another, as if they were one, without what each process used.
+    pub(crate) fn sum(runs: &[Self]) -> Self {
+        Self {
+            count: runs.iter().map(|run| run.count).sum(),
+            seconds: runs.iter().map(|run| run.seconds).sum(),
+            ..Self::default()
+        }
+    }
+
     /// How many a second.
     pub(crate) fn rate(&self) -> f64 {
         self.count as f64 / self.seconds

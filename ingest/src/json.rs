@@ -92,26 +92,17 @@ fn one_of_two(wrong: &str) -> Problem {
     )
 }
 
+/// That the text is UTF-8 is looked at once, for all of it: cheaper than for each string, and the parser would call it a syntax error.
 /// Keeping track of the path to a field costs time, so only what was refused once is parsed with it.
 fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
-    match serde_json::from_slice(text) {
-        Ok(value) => Ok(value),
-        Err(_) => Err(
-            reason(text).unwrap_or_else(|| match problem::json::from_slice::<T>(text) {
-                Err(problem) => problem,
-                Ok(_) => Problem::invalid_json("it is not valid"),
-            }),
-        ),
-    }
-}
-
-/// What the parser would call a syntax error although its cause is the text's encoding.
-fn reason(text: &[u8]) -> Option<Problem> {
-    let error = std::str::from_utf8(text).err()?;
-    let byte = error.valid_up_to() + 1;
-    Some(Problem::invalid_json(format_args!(
-        "byte {byte} is not UTF-8"
-    )))
+    let utf8 = str::from_utf8(text).map_err(|error| {
+        let byte = error.valid_up_to() + 1;
+        Problem::invalid_json(format_args!("byte {byte} is not UTF-8"))
+    })?;
+    serde_json::from_str(utf8).map_err(|_| match problem::json::from_slice::<T>(text) {
+        Err(problem) => problem,
+        Ok(_) => Problem::invalid_json("it is not valid"),
+    })
 }
 
 impl MessageBody {

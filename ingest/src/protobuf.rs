@@ -2,7 +2,10 @@
 
 use problem::Problem;
 use prost::Message;
-use schemas::proto::{self, ingest_event};
+use schemas::{
+    command::ingest_event,
+    proto::{self, ingest_event::Event},
+};
 
 use crate::posted::{Place, Posted};
 
@@ -18,10 +21,11 @@ pub(crate) fn read_ack(body: &[u8]) -> Result<Posted, Problem> {
 
 /// Reads one item of `POST /v1/events`: an `IngestEvent` without its length.
 pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
-    let event: proto::IngestEvent = decode(item, "IngestEvent")?;
+    let event =
+        ingest_event(item).map_err(|error| Problem::invalid_protobuf("IngestEvent", error))?;
     match event.event {
-        Some(ingest_event::Event::Message(send)) => checked(send, max_msg_bytes, Place::Item),
-        Some(ingest_event::Event::ReadAck(ack)) => Posted::read_ack(ack, Place::Item),
+        Some(Event::Message(send)) => checked(send, max_msg_bytes, Place::Item),
+        Some(Event::ReadAck(ack)) => Posted::read_ack(ack, Place::Item),
         None => Err(Problem::invalid_field(
             "event",
             "is missing",
@@ -68,14 +72,8 @@ mod tests {
             device: 0,
             mid: None,
         };
-        assert_eq!(
-            field(Some(ingest_event::Event::Message(send))),
-            "message.destid"
-        );
-        assert_eq!(
-            field(Some(ingest_event::Event::ReadAck(ack))),
-            "read_ack.device"
-        );
+        assert_eq!(field(Some(Event::Message(send))), "message.destid");
+        assert_eq!(field(Some(Event::ReadAck(ack))), "read_ack.device");
         assert_eq!(field(None), "event");
     }
 

@@ -4,8 +4,8 @@
 //! prost would read it. Most values are canonical, and every reader reads every one of them.
 
 use crate::proto::{
-    DeviceClass, InboundCommand, MessageSequenced, ReadPositionMoved, SendMessage, SequencedEvent,
-    Source, inbound_command, sequenced_event,
+    DeviceClass, InboundCommand, IngestEvent, MessageSequenced, ReadPositionMoved, SendMessage,
+    SequencedEvent, Source, inbound_command, ingest_event, sequenced_event,
 };
 
 /// A canonical event that is a message or a read position.
@@ -25,10 +25,21 @@ pub(crate) fn event(value: &[u8]) -> Option<SequencedEvent> {
 
 /// A canonical command that is a send.
 pub(crate) fn command(value: &[u8]) -> Option<InboundCommand> {
+    let command = Some(inbound_command::Command::SendMessage(send(value)?));
+    Some(InboundCommand { command })
+}
+
+/// A canonical item of a batch that is a message.
+pub(crate) fn ingest_event(item: &[u8]) -> Option<IngestEvent> {
+    let event = Some(ingest_event::Event::Message(send(item)?));
+    Some(IngestEvent { event })
+}
+
+/// A send as the first field, and nothing else.
+fn send(value: &[u8]) -> Option<SendMessage> {
     let mut fields = Fields(value);
-    let send = inbound_command::Command::SendMessage(send_message(fields.message(1)??)?);
-    let command = Some(send);
-    fields.end(InboundCommand { command })
+    let send = send_message(fields.message(1)??)?;
+    fields.end(send)
 }
 
 fn source(mut fields: Fields<'_>) -> Option<Source> {
@@ -253,6 +264,10 @@ mod tests {
             let value = mangled(send.encode_to_vec(), &changes);
             if let Some(read) = command(&value) {
                 prop_assert_eq!(InboundCommand::decode(&*value), Ok(read));
+            }
+            // A message is the first of its fields, too.
+            if let Some(read) = super::ingest_event(&value) {
+                prop_assert_eq!(IngestEvent::decode(&*value), Ok(read));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What producers say: the values of `chat.inbound`, checked.
 
-use prost::Message as _;
+use prost::{DecodeError, Message as _};
 
 use crate::{
     ClientMsgId, ConversationId, DeviceClass, Mid, UserId, canonical,
@@ -130,6 +130,17 @@ impl Command {
             command: Some(command),
         }
         .encode_to_vec()
+    }
+}
+
+/// Reads an item of a batch, as prost does.
+///
+/// # Errors
+/// prost's, where the bytes are no `IngestEvent`.
+pub fn ingest_event(item: &[u8]) -> Result<proto::IngestEvent, DecodeError> {
+    match canonical::ingest_event(item) {
+        Some(event) => Ok(event),
+        None => proto::IngestEvent::decode(item),
     }
 }
 

@@ -8,25 +8,30 @@ use system_tests::World;
 
 use super::{Plan, SERVERS};
 use crate::{
+    curve::Percentiles,
     load::{
         closed::{self, ClosedLoop},
+        paced::PacedLoop,
         post::Post,
         traffic::Traffic,
     },
     meter::Meter,
-    pair::Pair,
+    pair::{Pair, in_turn},
     raw::{
         in_flight::InFlight,
         producer::{LINGER_MS, PlainProducer},
     },
-    results::Row,
-    sample::Sample,
+    results::{Bound, Row},
+    sample::{Sample, Spread},
 };
 
 const LINES: usize = 500;
-const BATCH_CONNECTIONS: usize = 64;
+/// As many lines as these have under way make batches of some hundred records in each partition.
+const BATCH_CONNECTIONS: usize = 128;
 const SINGLE_CONNECTIONS: usize = 64;
 const MANY_CONNECTIONS: usize = 1_024;
+/// Of single posts that do not wait for answers, a second.
+const PACED_RATE: f64 = 5_000.0;
 /// So many different records go round and round through the plain producer.
 const RECORDS: usize = 20_000;
 /// These connect it to every partition's broker.
@@ -34,134 +39,175 @@ const CONNECTING_RECORDS: usize = 1_000;
 const RECORD_BYTES: &str = "200";
 const PERFORMANCE_RECORDS: u64 = 1_000_000;
 
-/// Batches of NDJSON, against a plain producer and against Kafka's own benchmark.
-pub(super) async fn ndjson(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let traffic = Traffic::new();
-    let world = world(&traffic).await?;
-    let post = async || batches(&world, Post::Ndjson(LINES), &traffic, plan.length).await;
-    let plain = async || plain(&world, &traffic, plan.length);
-    let against_plain = Pair::run(plan.rounds, post, plain).await?;
-    let performance = async || producer_performance(&world).await;
-    let against_performance = Pair::run(plan.rounds, post, performance).await?;
-    let what = format!("NDJSON, {LINES} lines a request, {BATCH_CONNECTIONS} connections");
-    Ok(vec![
-        Row::of_pair(stage, &what, PLAIN, &against_plain, 0.6),
-        Row::of_pair(
-            stage,
-            &what,
-            "Kafka's ProducerPerformance, acks=all, idempotent",
-            &against_performance,
-            2.0,
-        ),
-    ])
-}
-
 const PLAIN: &str = "plain rdkafka producer, same settings and records";
+const PERFORMANCE: &str = "Kafka's ProducerPerformance, acks=all, idempotent";
 
-/// Batches of protobuf, against a plain producer.
-pub(super) async fn protobuf(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let traffic = Traffic::new();
-    let world = world(&traffic).await?;
-    let pair = Pair::run(
-        plan.rounds,
-        async || batches(&world, Post::Protobuf(LINES), &traffic, plan.length).await,
-        async || plain(&world, &traffic, plan.length),
-    )
-    .await?;
-    let what = format!("protobuf, {LINES} items a request, {BATCH_CONNECTIONS} connections");
-    Ok(vec![Row::of_pair(stage, what, PLAIN, &pair, 0.8)])
-}
-
-/// Single posts, against a plain producer with as many records in flight; then over many connections.
-pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let traffic = Traffic::new();
-    let world = world(&traffic).await?;
-    let post = async |connections| single_posts(&world, connections, &traffic, plan.length).await;
-    let producer = InFlight::connect(world.events.config(), &traffic).await?;
-    let in_flight = async || {
-        let meter = Meter::start(&world)?;
-        let delivered = producer
-            .closed_loop(&traffic, SINGLE_CONNECTIONS, plan.length)
-            .await?;
-        meter.stop(delivered)
-    };
-    let few = async || post(SINGLE_CONNECTIONS).await;
-    let pair = Pair::run(plan.rounds, few, in_flight).await?;
-    let many = Pair::run(plan.rounds, async || post(MANY_CONNECTIONS).await, few).await?;
-    Ok(vec![
-        Row::of_pair(
-            stage,
-            format!("single posts, {SINGLE_CONNECTIONS} connections"),
-            format!("plain rdkafka producer, {SINGLE_CONNECTIONS} records in flight"),
-            &pair,
-            0.8,
-        ),
-        Row::of_pair(
-            stage,
-            format!("single posts, {MANY_CONNECTIONS} connections"),
-            format!("the same over {SINGLE_CONNECTIONS}"),
-            &many,
-            2.0,
-        ),
-    ])
-}
-
-async fn world(traffic: &Traffic) -> Result<World> {
+/// Everything about ingest in one world, whose broker has to be warmed up once.
+pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(SERVERS).await?;
     world.start_services(&["ingest"]).await?;
-    closed::warm_up(&world, traffic).await?;
-    Ok(world)
-}
-
-async fn batches(world: &World, post: Post, traffic: &Traffic, length: Duration) -> Result<Sample> {
-    closed_loop(world, BATCH_CONNECTIONS, post, traffic, length).await
-}
-
-async fn single_posts(
-    world: &World,
-    connections: usize,
-    traffic: &Traffic,
-    length: Duration,
-) -> Result<Sample> {
-    closed_loop(world, connections, Post::Single, traffic, length).await
-}
-
-async fn closed_loop(
-    world: &World,
-    connections: usize,
-    post: Post,
-    traffic: &Traffic,
-    length: Duration,
-) -> Result<Sample> {
-    let port = world.port("ingest")?;
-    let clients = ClosedLoop {
-        port,
-        connections,
-        post,
+    let traffic = Traffic::new();
+    closed::warm_up(&world, &traffic).await?;
+    let ingest = Ingest {
+        stage,
+        world,
+        traffic,
+        length: plan.length,
     };
-    let meter = Meter::start(world)?;
-    let accepted = clients.run(traffic, length).await?;
-    meter.stop(accepted)
+    let mut rows = ingest.batches(plan.rounds).await?;
+    rows.extend(ingest.singles(plan.rounds).await?);
+    rows.push(ingest.accepted(plan.rounds).await?);
+    Ok(rows)
 }
 
-fn plain(world: &World, traffic: &Traffic, length: Duration) -> Result<Sample> {
-    let records = (0..RECORDS).map(|_| traffic.make().record());
-    let records = records.collect::<Result<Vec<_>>>()?;
-    let producer = PlainProducer::new(world.events.config(), Topic::Inbound, LINGER_MS)?;
-    // ingest is connected, too, when its time begins.
-    for record in &records[..CONNECTING_RECORDS] {
-        producer.send_record(record)?;
+/// A world with ingest alone, and what is posted there.
+struct Ingest {
+    stage: &'static str,
+    world: World,
+    traffic: Traffic,
+    length: Duration,
+}
+
+/// Who appends batches.
+#[derive(Clone, Copy)]
+enum Batches {
+    Posted(Post),
+    Plain,
+    Performance,
+}
+
+/// Who appends single records.
+#[derive(Clone, Copy)]
+enum Singles {
+    Posted { connections: usize },
+    Plain,
+}
+
+impl Ingest {
+    /// Batches, against a plain producer and against Kafka's own benchmark.
+    async fn batches(&self, rounds: usize) -> Result<Vec<Row>> {
+        let sides = [
+            Batches::Posted(Post::Ndjson(LINES)),
+            Batches::Posted(Post::Protobuf(LINES)),
+            Batches::Plain,
+            Batches::Performance,
+        ];
+        let run = async |side| match side {
+            Batches::Posted(post) => self.closed_loop(BATCH_CONNECTIONS, post).await,
+            Batches::Plain => self.plain(),
+            Batches::Performance => producer_performance(&self.world).await,
+        };
+        let [ndjson, protobuf, plain, performance] = in_turn(rounds, sides, run).await?;
+        let row = |encoding, ours, name, baseline, at_least| {
+            let what = format!("{encoding} of {LINES} a request, {BATCH_CONNECTIONS} connections");
+            Row::of_pair(self.stage, what, name, &Pair::of(ours, baseline), at_least)
+        };
+        Ok(vec![
+            row("NDJSON", &ndjson, PLAIN, &plain, 0.6),
+            row("protobuf", &protobuf, PLAIN, &plain, 0.8),
+            row("NDJSON", &ndjson, PERFORMANCE, &performance, 2.0),
+        ])
     }
-    let before = producer.delivered()?;
-    let meter = Meter::start(world)?;
-    let began = Instant::now();
-    for record in records.iter().cycle() {
-        if began.elapsed() >= length {
-            break;
+
+    /// Single posts, against a plain producer with as many records in flight, and over many connections.
+    async fn singles(&self, rounds: usize) -> Result<Vec<Row>> {
+        let producer = InFlight::connect(self.world.events.config(), &self.traffic).await?;
+        let sides = [
+            Singles::Posted {
+                connections: SINGLE_CONNECTIONS,
+            },
+            Singles::Plain,
+            Singles::Posted {
+                connections: MANY_CONNECTIONS,
+            },
+        ];
+        let run = async |side| match side {
+            Singles::Posted { connections } => self.closed_loop(connections, Post::Single).await,
+            Singles::Plain => self.in_flight(&producer).await,
+        };
+        let [few, plain, many] = in_turn(rounds, sides, run).await?;
+        let what = |connections| format!("single posts, {connections} connections");
+        Ok(vec![
+            Row::of_pair(
+                self.stage,
+                what(SINGLE_CONNECTIONS),
+                format!("plain rdkafka producer, {SINGLE_CONNECTIONS} records in flight"),
+                &Pair::of(&few, &plain),
+                0.8,
+            ),
+            Row::of_pair(
+                self.stage,
+                what(MANY_CONNECTIONS),
+                format!("the same over {SINGLE_CONNECTIONS}"),
+                &Pair::of(&many, &few),
+                2.0,
+            ),
+        ])
+    }
+
+    /// Single posts that do not wait for answers.
+    async fn accepted(&self, rounds: usize) -> Result<Row> {
+        let clients = PacedLoop {
+            port: self.world.port("ingest")?,
+            connections: SINGLE_CONNECTIONS,
+            post: Post::Single,
+            rate: PACED_RATE,
+        };
+        let mut p99 = Vec::new();
+        for _ in 0..rounds {
+            let answered = clients.run(&self.traffic, self.length).await?;
+            p99.push(Percentiles::of(answered.waited_ms).p99);
         }
-        producer.send_record(record)?;
+        let what = format!("single posts at {PACED_RATE}/s, as scheduled: accepted, p99");
+        let most = Some(Bound::AtMost(10.0));
+        Ok(Row::of_value(
+            self.stage,
+            what,
+            "ms",
+            Spread::of(p99),
+            most,
+            &[],
+        ))
     }
-    meter.stop(producer.delivered()? - before)
+
+    async fn closed_loop(&self, connections: usize, post: Post) -> Result<Sample> {
+        let clients = ClosedLoop {
+            port: self.world.port("ingest")?,
+            connections,
+            post,
+        };
+        let meter = Meter::start(&self.world)?;
+        let accepted = clients.run(&self.traffic, self.length).await?;
+        meter.stop(accepted)
+    }
+
+    async fn in_flight(&self, producer: &InFlight) -> Result<Sample> {
+        let meter = Meter::start(&self.world)?;
+        let delivered = producer
+            .closed_loop(&self.traffic, SINGLE_CONNECTIONS, self.length)
+            .await?;
+        meter.stop(delivered)
+    }
+
+    fn plain(&self) -> Result<Sample> {
+        let records = (0..RECORDS).map(|_| self.traffic.make().record());
+        let records = records.collect::<Result<Vec<_>>>()?;
+        let producer = PlainProducer::new(self.world.events.config(), Topic::Inbound, LINGER_MS)?;
+        // ingest is connected, too, when its time begins.
+        for record in &records[..CONNECTING_RECORDS] {
+            producer.send_record(record)?;
+        }
+        let before = producer.delivered()?;
+        let meter = Meter::start(&self.world)?;
+        let began = Instant::now();
+        for record in records.iter().cycle() {
+            if began.elapsed() >= self.length {
+                break;
+            }
+            producer.send_record(record)?;
+        }
+        meter.stop(producer.delivered()? - before)
+    }
 }
 
 async fn producer_performance(world: &World) -> Result<Sample> {

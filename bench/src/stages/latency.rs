@@ -7,13 +7,11 @@ use serde_json::Value;
 use system_tests::World;
 use tokio::time::{Instant, sleep};
 
-use super::{EVERYTHING, Plan, SERVERS};
+use super::{EVERYTHING, Plan};
 use crate::{
-    curve::Percentiles,
     load::{
         closed,
         connection::Connection,
-        paced::PacedLoop,
         post::Post,
         traffic::{Made, Traffic},
     },
@@ -21,44 +19,15 @@ use crate::{
     sample::Spread,
 };
 
-const SECONDS: &str = "20";
+const SECONDS: &str = "15";
 /// So many users are taken out of Redis, one after the other.
 const ABSENT_USERS: u64 = 50;
 /// How often Redis is asked whether a user is there.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// ingest by itself at 5,000 single posts a second.
-pub(super) async fn accepted(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(SERVERS).await?;
-    world.start_services(&["ingest"]).await?;
-    let clients = PacedLoop {
-        port: world.port("ingest")?,
-        connections: 64,
-        post: Post::Single,
-        rate: 5_000.0,
-    };
-    let traffic = Traffic::new();
-    closed::warm_up(&world, &traffic).await?;
-    let mut p99 = Vec::new();
-    for _ in 0..plan.rounds {
-        let answered = clients.run(&traffic, plan.length).await?;
-        p99.push(Percentiles::of(answered.waited_ms).p99);
-    }
-    let what = "single posts at 5,000/s, ingest alone: accepted, p99";
-    let most = Some(Bound::AtMost(10.0));
-    Ok(vec![Row::of_value(
-        stage,
-        what,
-        "ms",
-        Spread::of(p99),
-        most,
-        &[],
-    )])
-}
-
 /// Everything on, at 1,000 messages a second.
-pub(super) async fn readable(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
     closed::warm_up(&world, &Traffic::real()?).await?;
     world.all_partitions_pass().await?;

@@ -43,14 +43,14 @@ const LOADS: [Load; 2] = [
     },
 ];
 
-/// Each load in a world of its own.
+/// One load after the other.
 pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> {
+    let world = World::start(EVERYTHING).await?;
+    let traffic = Traffic::real()?;
+    closed::warm_up(&world, &traffic).await?;
+    world.all_partitions_pass().await?;
     let mut curves = Vec::new();
     for load in &LOADS {
-        let world = World::start(EVERYTHING).await?;
-        let traffic = Traffic::real()?;
-        closed::warm_up(&world, &traffic).await?;
-        world.all_partitions_pass().await?;
         let mut points = Vec::new();
         for rate in load.rates {
             points.push(point(&world, &traffic, load, *rate, plan).await?);

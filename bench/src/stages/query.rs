@@ -25,58 +25,54 @@ const MESSAGES_OF_CONVERSATION: u64 = 60;
 const LINES: usize = 500;
 const CONNECTIONS: usize = 64;
 
-/// A user's unread counts.
-pub(super) async fn unread(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let readers = Readers {
-        what: format!("query-api, unread counts of {SENDERS} senders"),
-        ours: |_, receiver| format!("/v1/users/{receiver}/unread?device=pc"),
-        raw: |_, receiver| format!("/unread/{receiver}"),
-    };
-    readers.run(stage, plan).await
-}
-
-/// A page of 50 messages.
-pub(super) async fn page(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let readers = Readers {
-        what: "query-api, a page of 50 messages".to_owned(),
-        ours: |sender, receiver| format!("/v1/users/{receiver}/conversations/{sender}/messages"),
-        raw: |sender, receiver| format!("/messages/{receiver}/{sender}"),
-    };
-    readers.run(stage, plan).await
-}
-
 /// What is read of a sender and a receiver.
-struct Readers {
-    what: String,
+struct Call {
+    what: &'static str,
     ours: fn(i64, i64) -> String,
     raw: fn(i64, i64) -> String,
 }
 
-impl Readers {
-    async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-        let world = World::start(EVERYTHING).await?;
-        let pairs = fill(&world).await?;
-        let (port, mut server) = raw_server(&world).await?;
+const CALLS: [Call; 2] = [
+    Call {
+        what: "query-api, unread counts of 20 senders",
+        ours: |_, receiver| format!("/v1/users/{receiver}/unread?device=pc"),
+        raw: |_, receiver| format!("/unread/{receiver}"),
+    },
+    Call {
+        what: "query-api, a page of 50 messages",
+        ours: |sender, receiver| format!("/v1/users/{receiver}/conversations/{sender}/messages"),
+        raw: |sender, receiver| format!("/messages/{receiver}/{sender}"),
+    },
+];
+
+/// Each call by itself.
+pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    let world = World::start(EVERYTHING).await?;
+    let pairs = fill(&world).await?;
+    let query_api = world.port("query-api")?;
+    let (raw_port, mut raw) = raw_server(&world).await?;
+    let read = async |port, paths: &Arc<[String]>| -> Result<Sample> {
+        let meter = Meter::start(&world)?;
+        let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
+        meter.stop(answers)
+    };
+    let mut rows = Vec::new();
+    for call in CALLS {
         let paths = |of: fn(i64, i64) -> String| -> Arc<[String]> {
             pairs.iter().map(|(from, to)| of(*from, *to)).collect()
         };
-        let (ours, raw) = (paths(self.ours), paths(self.raw));
-        let read = async |port, paths: &Arc<[String]>| -> Result<Sample> {
-            let meter = Meter::start(&world)?;
-            let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
-            meter.stop(answers)
-        };
-        let query_api = world.port("query-api")?;
+        let (ours, baseline) = (paths(call.ours), paths(call.raw));
         let pair = Pair::run(
             plan.rounds,
             async || read(query_api, &ours).await,
-            async || read(port, &raw).await,
+            async || read(raw_port, &baseline).await,
         )
         .await?;
-        server.kill().await?;
-        let baseline = "bare axum, the same calls to the stores";
-        Ok(vec![Row::of_pair(stage, self.what, baseline, &pair, 0.8)])
+        let against = "bare axum, the same calls to the stores";
+        rows.push(Row::of_pair(stage, call.what, against, &pair, 0.8));
     }
+    raw.kill().await?;
+    Ok(rows)
 }
 
 /// Messages of each conversation; gives who writes to whom.

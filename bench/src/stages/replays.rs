@@ -11,10 +11,10 @@ use schemas::topics::Topic;
 use system_tests::{Settings, World};
 use tokio::time::sleep;
 
-use super::{EVERYTHING, Plan};
+use super::{EVERYTHING, Plan, sequenced};
 use crate::{
     backlog,
-    load::{closed::ClosedLoop, post::Post, traffic::Traffic},
+    load::traffic::Traffic,
     meter::Meter,
     pair::Pair,
     raw::load_data::{self, Files, Numbers},
@@ -22,8 +22,8 @@ use crate::{
     sample::Sample,
 };
 
-const MESSAGES: u64 = 500_000;
-const ROWS: u64 = 1_000_000;
+const MESSAGES: u64 = 300_000;
+const ROWS: u64 = 500_000;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const OURS: &str = "im_0";
 const RAW: &str = "raw";
@@ -114,12 +114,7 @@ async fn filled(traffic: &Traffic, count: u64) -> Result<World> {
         ..EVERYTHING
     })
     .await?;
-    let posts = ClosedLoop {
-        port: world.port("ingest")?,
-        connections: 1,
-        post: Post::Ndjson(500),
-    };
-    posts.count(traffic, count).await?;
+    sequenced(&world, traffic, count).await?;
     let deadline = Instant::now() + Duration::from_secs(300);
     while backlog::now(&world).await?.values().any(|left| *left > 0.0) {
         ensure!(Instant::now() < deadline, "the backlog does not go down");

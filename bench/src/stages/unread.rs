@@ -26,37 +26,47 @@ const RATE: f64 = 20_000.0;
 /// Plain counters are told so often at that rate.
 const TICK: Duration = Duration::from_millis(5);
 
-/// A backlog, drained.
-pub(super) async fn backlog(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+/// In one world: events as they come, then backlogs.
+pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let (world, traffic) = loaded().await?;
     world.end("projector-mysql", Signal::TERM).await?;
+    let live = live(stage, plan, &world, &traffic).await?;
     world.end(PROJECTOR, Signal::TERM).await?;
+    let backlog = backlog(stage, plan, &world, &traffic).await?;
+    Ok(vec![backlog, live])
+}
+
+/// A backlog, drained.
+async fn backlog(
+    stage: &'static str,
+    plan: &Plan,
+    world: &World,
+    traffic: &Traffic,
+) -> Result<Row> {
     let port = world.redis.port();
     let pair = Pair::run(
         plan.rounds,
-        async || drain(&world, &traffic).await,
+        async || drain(world, traffic).await,
         async || {
-            let made = pairs(&traffic, EVENTS);
-            let meter = Meter::start(&world)?;
+            let made = pairs(traffic, EVENTS);
+            let meter = Meter::start(world)?;
             tokio::task::spawn_blocking(move || hincrby::Counter::connect(port)?.count(&made))
                 .await??;
             meter.stop(EVENTS)
         },
     )
     .await?;
-    Ok(vec![Row::of_pair(
+    Ok(Row::of_pair(
         stage,
         format!("projector-unread, a backlog of {EVENTS} real messages, drained"),
         "pipelined HINCRBY ×2",
         &pair,
         1.0,
-    )])
+    ))
 }
 
 /// Events as they come; the same work for both, so what counts is what it costs.
-pub(super) async fn live(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
-    let (world, traffic) = loaded().await?;
-    world.end("projector-mysql", Signal::TERM).await?;
+async fn live(stage: &'static str, plan: &Plan, world: &World, traffic: &Traffic) -> Result<Row> {
     let clients = PacedLoop {
         port: world.port("ingest")?,
         connections: 8,
@@ -65,17 +75,17 @@ pub(super) async fn live(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     };
     let (mut ours, mut ratios) = (Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
-        let meter = Meter::start(&world)?;
-        let answered = clients.run(&traffic, plan.length).await?;
-        caught_up(&world).await?;
+        let meter = Meter::start(world)?;
+        let answered = clients.run(traffic, plan.length).await?;
+        caught_up(world).await?;
         let sample = meter.stop(answered.accepted)?;
-        let meter = Meter::start(&world)?;
-        let counted = plain_at_rate(&world, &traffic, plan.length).await?;
+        let meter = Meter::start(world)?;
+        let counted = plain_at_rate(world, traffic, plan.length).await?;
         let plain = meter.stop(counted)?;
         ratios.push(cost(&plain, CLIENT) / cost(&sample, PROJECTOR));
         ours.push(sample);
     }
-    Ok(vec![Row::of_value(
+    Ok(Row::of_value(
         stage,
         format!(
             "projector-unread and Redis at {RATE}/s as they come: CPU of pipelined HINCRBY ×2 over ours"
@@ -84,7 +94,7 @@ pub(super) async fn live(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
         Spread::of(ratios),
         Some(Bound::AtLeast(0.5)),
         &ours,
-    )])
+    ))
 }
 
 /// What Redis and the one who writes to it spend on an event, seconds of CPU.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use audit::{Check, Proof};
+use futures::try_join;
 use message_store::{Fence, Leftover, RebuildLock, Resume, Shadows, Sink as Kind};
 use projection::{Replay, Sink};
 use schemas::Partition;
@@ -126,10 +127,17 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         (self.progress)(Progress::At(format!("{what} {}", name(self.shadows))));
     }
 
-    /// Reads up to where the log ends now.
+    /// Reads up to where the log ends now. What that is to be compared with is read beside it, while the server writes.
     async fn read_to_end(&mut self) -> Result<(), RebuildError> {
         let ends = self.tools.whole_log(&self.shadows.feeds).await?;
-        self.read(&ends).await
+        let progress = self.progress;
+        let told = |records| progress(Progress::Advanced(records));
+        let (replay, proof) = (&mut self.replay, &mut self.proof);
+        let built = async { Ok(replay.up_to(&ends, told).await?) };
+        // What is wrong with the log is told by the comparison, which goes on from here.
+        let folded = async { Ok::<_, RebuildError>(proof.fold_to(&ends).await?) };
+        try_join!(built, folded)?;
+        Ok(())
     }
 
     async fn read(&mut self, ends: &BTreeMap<Partition, i64>) -> Result<(), RebuildError> {
