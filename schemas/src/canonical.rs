@@ -266,7 +266,7 @@ mod tests {
                 prop_assert_eq!(InboundCommand::decode(&*value), Ok(read));
             }
             // A message is the first of its fields, too.
-            if let Some(read) = super::ingest_event(&value) {
+            if let Some(read) = ingest_event(&value) {
                 prop_assert_eq!(IngestEvent::decode(&*value), Ok(read));
             }
         }
