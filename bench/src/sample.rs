@@ -41,6 +41,11 @@ impl Sample {
         self.count as f64 / self.seconds
     }
 
+    /// What all processes together used for one of them, seconds of CPU.
+    pub(crate) fn cpu_of_one(&self) -> f64 {
+        self.cpu_s.values().sum::<f64>() / self.count as f64
+    }
+
     /// What each process used for 10,000 of them, seconds of CPU.
     pub(crate) fn cpu_per_10_000(&self) -> impl Iterator<Item = (&str, f64)> {
         let ten_thousands = self.count as f64 / 10_000.0;

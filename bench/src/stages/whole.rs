@@ -120,7 +120,7 @@ impl Load {
             Some(Bound::AtLeast(self.rate * 0.99)),
             samples,
         );
-        let cpu: f64 = sample.cpu_per_10_000().map(|(_, spent)| spent).sum();
+        let cpu = sample.cpu_of_one() * 10_000.0;
         let memory = Spread::of(seen.iter().map(|seen| seen.services_mib)).max;
         let backlogs: Vec<&Backlog> = seen.iter().map(|seen| &seen.backlog).collect();
         let growth = growth(&backlogs) / rate;
@@ -165,8 +165,7 @@ async fn posted(world: &World, clients: PacedLoop, traffic: &Traffic) -> Result<
     let meter = Meter::start(world)?;
     let answered = clients.run(traffic, WARM_UP).await?;
     world.all_partitions_pass().await?;
-    let sample = meter.stop(answered.accepted)?;
-    Ok(sample.cpu_s.values().sum::<f64>() / answered.accepted as f64)
+    Ok(meter.stop(answered.accepted)?.cpu_of_one())
 }
 
 /// What a look at a loaded world found.

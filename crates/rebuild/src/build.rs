@@ -7,7 +7,7 @@ use std::{
 };
 
 use audit::{Check, Proof};
-use futures::try_join;
+use futures::{TryFutureExt as _, try_join};
 use message_store::{Fence, Leftover, RebuildLock, Resume, Shadows, Sink as Kind};
 use projection::{Replay, Sink};
 use schemas::Partition;
@@ -130,20 +130,15 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     /// Reads up to where the log ends now. What that is to be compared with is read beside it, while the server writes.
     async fn read_to_end(&mut self) -> Result<(), RebuildError> {
         let ends = self.tools.whole_log(&self.shadows.feeds).await?;
-        let progress = self.progress;
-        let told = |records| progress(Progress::Advanced(records));
-        let (replay, proof) = (&mut self.replay, &mut self.proof);
-        let built = async { Ok(replay.up_to(&ends, told).await?) };
+        let built = read(&mut self.replay, &ends, self.progress);
         // What is wrong with the log is told by the comparison, which goes on from here.
-        let folded = async { Ok::<_, RebuildError>(proof.fold_to(&ends).await?) };
+        let folded = self.proof.fold_to(&ends).err_into();
         try_join!(built, folded)?;
         Ok(())
     }
 
     async fn read(&mut self, ends: &BTreeMap<Partition, i64>) -> Result<(), RebuildError> {
-        let progress = self.progress;
-        let told = |records| progress(Progress::Advanced(records));
-        Ok(self.replay.up_to(ends, told).await?)
+        read(&mut self.replay, ends, self.progress).await
     }
 
     async fn compare_in(&mut self, company: &Company) -> Result<(), RebuildError> {
@@ -248,6 +243,16 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             Ok(Leftover::Nothing)
         )
     }
+}
+
+/// Writes what the log has up to these ends.
+async fn read<S: Sink>(
+    replay: &mut Replay<S>,
+    ends: &BTreeMap<Partition, i64>,
+    progress: &impl Fn(Progress),
+) -> Result<(), RebuildError> {
+    let told = |records| progress(Progress::Advanced(records));
+    Ok(replay.up_to(ends, told).await?)
 }
 
 fn name(shadows: &Shadows) -> String {
