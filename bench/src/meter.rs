@@ -1,6 +1,6 @@
 //! What processes use, as Linux counts it.
 
-use std::{collections::BTreeMap, fs, time::Instant};
+use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use system_tests::{SERVICES, World};
@@ -9,6 +9,9 @@ use crate::sample::Sample;
 
 /// This program, and the programs that it ran to their end, among the processes.
 pub(crate) const CLIENT: &str = "client";
+
+/// How the names of the threads begin that compile in a Java process.
+const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
 
 /// Counts from its start on.
 pub(crate) struct Meter<'a> {
@@ -103,7 +106,30 @@ fn cpu_s_of_children() -> Result<f64> {
 }
 
 fn seconds_of(pid: u32, counters: [usize; 2]) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    seconds_in(Path::new(&format!("/proc/{pid}/stat")), counters)
+}
+
+/// What Java's compilers have used so far in a world's broker, seconds. Those that have nothing to do end, and count no more.
+///
+/// # Errors
+/// The broker does not run.
+pub(crate) fn compiling_s(world: &World) -> Result<f64> {
+    let broker = processes(world).find(|(name, _)| name == "kafka");
+    let (_, pid) = broker.context("no broker runs")?;
+    let mut sum = 0.0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let thread = thread?.path();
+        // It may end meanwhile.
+        let name = fs::read_to_string(thread.join("comm")).unwrap_or_default();
+        if COMPILERS.iter().any(|compiler| name.starts_with(compiler)) {
+            sum += seconds_in(&thread.join("stat"), [14, 15]).unwrap_or_default();
+        }
+    }
+    Ok(sum)
+}
+
+fn seconds_in(stat: &Path, counters: [usize; 2]) -> Result<f64> {
+    let stat = fs::read_to_string(stat)?;
     // The name, in parentheses, may hold anything.
     let (_, after_name) = stat.rsplit_once(')').context("no stat")?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();

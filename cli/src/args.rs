@@ -412,6 +412,9 @@ pub(crate) struct MeasureArgs {
     /// Messages a second in the latency part
     #[arg(long, default_value_t = 1000)]
     pub(crate) rate: u32,
+    /// Leave out the parts that load the stack as far as it goes
+    #[arg(long)]
+    pub(crate) latency_only: bool,
 }
 
 #[cfg(test)]

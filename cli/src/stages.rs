@@ -16,9 +16,9 @@ use unread_store::Node;
 
 use crate::{handles::Handles, posting::Accepted};
 
-/// How often the marks are read: the resolution of what is measured.
-const REDIS_EVERY: Duration = Duration::from_millis(2);
-const MYSQL_EVERY: Duration = Duration::from_millis(25);
+/// How often the marks are read: the resolution of what is measured, and a load on what is measured.
+const REDIS_EVERY: Duration = Duration::from_millis(5);
+const MYSQL_EVERY: Duration = Duration::from_millis(50);
 
 /// A stage behind ingest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -31,7 +31,15 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
     closed::warm_up(&world, &Traffic::real()?).await?;
     world.all_partitions_pass().await?;
-    let args = ["--json", "measure", "--rate", "1000", "--seconds", SECONDS];
+    let args = [
+        "--json",
+        "measure",
+        "--latency-only",
+        "--rate",
+        "1000",
+        "--seconds",
+        SECONDS,
+    ];
     let mut reports = Vec::new();
     for _ in 0..plan.rounds {
         reports.push(world.tidemark(&args).await?.expect(0)?.json()?);

@@ -13,12 +13,15 @@ use crate::{
 /// So much of a load goes before what is measured of it.
 const WARM_UP_SHARE: u32 = 4;
 
+/// What accepts less of a load than this is past what it can do, and greater loads would show the same.
+const CARRIED_SHARE: f64 = 0.8;
+
 struct Load {
     what: &'static str,
     file: &'static str,
     post: Post,
     connections: usize,
-    /// Messages a second.
+    /// Messages a second, up to the first that is too many.
     rates: &'static [f64],
 }
 
@@ -53,7 +56,11 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> 
     for load in &LOADS {
         let mut points = Vec::new();
         for rate in load.rates {
-            points.push(point(&world, &traffic, load, *rate, plan).await?);
+            let point = point(&world, &traffic, load, *rate, plan).await?;
+            points.push(point);
+            if point.accepted < CARRIED_SHARE * point.offered {
+                break;
+            }
         }
         curves.push(Curve {
             stage,

@@ -34,13 +34,20 @@ const SETTLE: Duration = Duration::from_secs(120);
 /// What was measured.
 #[derive(Serialize)]
 struct Report {
-    single_per_second: f64,
-    batch_per_second: f64,
-    batch_stages: Vec<StageReport>,
+    #[serde(flatten)]
+    rates: Option<Rates>,
     latency_rate: f64,
     accepted_p50_ms: f64,
     accepted_p99_ms: f64,
     latency_stages: Vec<StageReport>,
+}
+
+/// What it can do where each client waits for its answers.
+#[derive(Serialize)]
+struct Rates {
+    single_per_second: f64,
+    batch_per_second: f64,
+    batch_stages: Vec<StageReport>,
 }
 
 pub(super) async fn run(
@@ -53,13 +60,14 @@ pub(super) async fn run(
     let period = Duration::from_secs(args.seconds);
     // Users who are not there yet are rebuilt first: the figures are those of users who are.
     warm_up(handles, &client, &messages).await?;
-    let single_per_second = closed_loop(&client, &messages, period).await?;
-    let (batch_per_second, batch_stages) = batches(handles, &client, &messages, period).await?;
+    let rates = if args.latency_only {
+        None
+    } else {
+        Some(rates(handles, &client, &messages, period).await?)
+    };
     let latencies = open_loop(handles, &client, &messages, period, args.rate).await?;
     let report = Report {
-        single_per_second,
-        batch_per_second,
-        batch_stages,
+        rates,
         latency_rate: latencies.rate,
         accepted_p50_ms: percentile(&latencies.accepted_ms, 50),
         accepted_p99_ms: percentile(&latencies.accepted_ms, 99),
@@ -114,6 +122,21 @@ async fn warm_up(handles: &Handles, client: &Client, messages: &Messages) -> any
         "the stack does not settle"
     );
     Ok(())
+}
+
+async fn rates(
+    handles: &Handles,
+    client: &Arc<Client>,
+    messages: &Arc<Messages>,
+    period: Duration,
+) -> anyhow::Result<Rates> {
+    let single_per_second = closed_loop(client, messages, period).await?;
+    let (batch_per_second, batch_stages) = batches(handles, client, messages, period).await?;
+    Ok(Rates {
+        single_per_second,
+        batch_per_second,
+        batch_stages,
+    })
 }
 
 /// 64 connections, each posting one message after the other.
@@ -234,21 +257,23 @@ fn table(report: &Report) -> Table {
     let rate = |rate: f64| grouped(rate.round() as u64);
     let ms = |ms: f64| format!("{ms:.1}");
     let none = String::new;
-    table.row([
-        format!("accepted, single POSTs, {CONNECTIONS} connections"),
-        rate(report.single_per_second),
-        none(),
-        none(),
-    ]);
-    table.row([
-        format!("accepted, NDJSON, {BATCH_LINES} lines a request"),
-        rate(report.batch_per_second),
-        none(),
-        none(),
-    ]);
-    for stage in &report.batch_stages {
-        let title = format!("  of those {}", stage.stage.title());
-        table.row([title, rate(stage.per_second), none(), none()]);
+    if let Some(rates) = &report.rates {
+        table.row([
+            format!("accepted, single POSTs, {CONNECTIONS} connections"),
+            rate(rates.single_per_second),
+            none(),
+            none(),
+        ]);
+        table.row([
+            format!("accepted, NDJSON, {BATCH_LINES} lines a request"),
+            rate(rates.batch_per_second),
+            none(),
+            none(),
+        ]);
+        for stage in &rates.batch_stages {
+            let title = format!("  of those {}", stage.stage.title());
+            table.row([title, rate(stage.per_second), none(), none()]);
+        }
     }
     table.row([
         "send→accepted, open loop".to_owned(),

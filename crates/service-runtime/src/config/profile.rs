@@ -61,10 +61,10 @@ impl Profile {
 
 /// docs/CAPACITY.md has them beside the defaults.
 const THROUGHPUT: &[(&str, &str, i64)] = &[
-    ("kafka", "fetch_wait_ms", 50),
-    ("ingest", "batch_linger_ms", 25),
-    ("sequencer", "linger_ms", 25),
-    ("projector_unread", "interval_ms", 100),
-    ("projector_mysql", "messages_interval_ms", 500),
+    ("kafka", "fetch_wait_ms", 100),
+    ("ingest", "batch_linger_ms", 100),
+    ("sequencer", "linger_ms", 100),
+    ("projector_unread", "interval_ms", 200),
+    ("projector_mysql", "messages_interval_ms", 1_000),
     ("projector_mysql", "contacts_interval_ms", 5_000),
 ];
