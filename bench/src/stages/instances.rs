@@ -47,7 +47,7 @@ async fn share_out(instances: usize) -> Result<Sample> {
         }
     }
     world.all_partitions_pass().await?;
-    let traffic = Traffic::new();
+    let traffic = Traffic::real()?;
     let meter = Meter::start(&world)?;
     sequenced(&world, &traffic, RECORDS).await?;
     world.all_partitions_pass().await?;

@@ -171,18 +171,29 @@ async fn what_is_carried(
     let mut rate = clients.rate * FIRST_SHARE;
     for _ in 0..TRIALS {
         let offered = PacedLoop { rate, ..clients };
-        let cost = posted(world, offered, traffic).await?;
-        rate = clients.rate.min(OFFERED_SHARE * cores / cost);
+        let used = posted(world, offered, traffic).await?;
+        // Some of it is used whatever comes, and is no message's.
+        let idle = used_by_nothing(world).await?;
+        let of_one = used.cpu_of_one() - idle * used.seconds / used.count as f64;
+        rate = clients.rate.min((OFFERED_SHARE * cores - idle) / of_one);
     }
     Ok(PacedLoop { rate, ..clients })
 }
 
-/// Posts for a while, and waits until all of it is everywhere; gives what a message costs, seconds of CPU.
-async fn posted(world: &World, clients: PacedLoop, traffic: &Traffic) -> Result<f64> {
+/// Posts for a while, and waits until all of it is everywhere.
+async fn posted(world: &World, clients: PacedLoop, traffic: &Traffic) -> Result<Sample> {
     let meter = Meter::start(world)?;
     let answered = clients.run(traffic, WARM_UP).await?;
     world.all_partitions_pass().await?;
-    Ok(meter.stop(answered.accepted)?.cpu_of_one())
+    meter.stop(answered.accepted)
+}
+
+/// How many cores are busy while nothing is posted.
+async fn used_by_nothing(world: &World) -> Result<f64> {
+    let meter = Meter::start(world)?;
+    sleep(LOOK_EVERY).await;
+    let used = meter.stop(1)?;
+    Ok(used.cpu_of_one() / used.seconds)
 }
 
 /// What a look at a loaded world found.
