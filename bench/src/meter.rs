@@ -10,6 +10,10 @@ use crate::sample::Sample;
 /// This program, and the programs that it ran to their end, among the processes.
 pub(crate) const CLIENT: &str = "client";
 
+/// Fields of `stat` (proc(5)): user and system time of its own, and of its children that have ended.
+const OWN: [usize; 2] = [14, 15];
+const CHILDREN: [usize; 2] = [16, 17];
+
 /// How the names of the threads begin that compile in a Java process.
 const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
 
@@ -95,18 +99,14 @@ pub(crate) fn services_mib(world: &World, shared: SharedPages) -> Result<f64> {
     Ok(each.into_iter().sum())
 }
 
-/// User and system time of all threads that it has and had (proc(5), fields 14 and 15 of `stat`).
+/// User and system time of all threads that it has and had.
 fn cpu_s(pid: u32) -> Result<f64> {
-    seconds_of(pid, [14, 15])
+    seconds_in(format!("/proc/{pid}/stat"), OWN)
 }
 
-/// The same of what this process started and saw end (fields 16 and 17).
+/// The same of what this process started and saw end.
 fn cpu_s_of_children() -> Result<f64> {
-    seconds_of(std::process::id(), [16, 17])
-}
-
-fn seconds_of(pid: u32, counters: [usize; 2]) -> Result<f64> {
-    seconds_in(Path::new(&format!("/proc/{pid}/stat")), counters)
+    seconds_in("/proc/self/stat", CHILDREN)
 }
 
 /// What Java's compilers have used so far in a world's broker, seconds. Those that have nothing to do end, and count no more.
@@ -114,21 +114,21 @@ fn seconds_of(pid: u32, counters: [usize; 2]) -> Result<f64> {
 /// # Errors
 /// The broker does not run.
 pub(crate) fn compiling_s(world: &World) -> Result<f64> {
-    let broker = processes(world).find(|(name, _)| name == "kafka");
-    let (_, pid) = broker.context("no broker runs")?;
+    let pid = world.pid("kafka").context("no broker runs")?;
     let mut sum = 0.0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let thread = thread?.path();
         // It may end meanwhile.
         let name = fs::read_to_string(thread.join("comm")).unwrap_or_default();
         if COMPILERS.iter().any(|compiler| name.starts_with(compiler)) {
-            sum += seconds_in(&thread.join("stat"), [14, 15]).unwrap_or_default();
+            sum += seconds_in(thread.join("stat"), OWN).unwrap_or_default();
         }
     }
     Ok(sum)
 }
 
-fn seconds_in(stat: &Path, counters: [usize; 2]) -> Result<f64> {
+/// The sum of two counters of a process or a thread.
+fn seconds_in(stat: impl AsRef<Path>, counters: [usize; 2]) -> Result<f64> {
     let stat = fs::read_to_string(stat)?;
     // The name, in parentheses, may hold anything.
     let (_, after_name) = stat.rsplit_once(')').context("no stat")?;

@@ -2,7 +2,7 @@
 
 use std::{thread::available_parallelism, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use system_tests::{Settings, World};
 use tokio::time::{Instant, sleep};
 
@@ -24,6 +24,8 @@ const OFFERED_SHARE: f64 = 0.85;
 const TRIALS: usize = 3;
 /// That of the rate, which the slowest machine carries.
 const FIRST_SHARE: f64 = 0.25;
+/// So long it takes to see what is used while nothing comes.
+const IDLE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Single posts are few, and fill nothing.
 const SINGLES: Duration = Duration::from_secs(60);
@@ -176,6 +178,10 @@ async fn what_is_carried(
         let idle = used_by_nothing(world).await?;
         let of_one = used.cpu_of_one() - idle * used.seconds / used.count as f64;
         rate = clients.rate.min((OFFERED_SHARE * cores - idle) / of_one);
+        ensure!(
+            rate > 0.0,
+            "{idle:.2} of {cores} cores are busy while nothing is posted: no room is left for a load"
+        );
     }
     Ok(PacedLoop { rate, ..clients })
 }
@@ -191,7 +197,7 @@ async fn posted(world: &World, clients: PacedLoop, traffic: &Traffic) -> Result<
 /// How many cores are busy while nothing is posted.
 async fn used_by_nothing(world: &World) -> Result<f64> {
     let meter = Meter::start(world)?;
-    sleep(LOOK_EVERY).await;
+    sleep(IDLE).await;
     let used = meter.stop(1)?;
     Ok(used.cpu_of_one() / used.seconds)
 }
@@ -216,7 +222,8 @@ async fn watch(world: &World, length: Duration) -> Result<Vec<Seen>> {
     Ok(seen)
 }
 
-/// By how much the middle backlog of the second half is above that of the first, records; of the group where that is most.
+/// By how much the middle backlog of the second half is above that of the first, records; of the group where that is most; of none, where none
+/// grows.
 fn growth(seen: &[&Backlog]) -> (String, f64) {
     let (first, second) = seen.split_at(seen.len() / 2);
     let middle = |half: &[&Backlog], group: &str| {
@@ -225,6 +232,7 @@ fn growth(seen: &[&Backlog]) -> (String, f64) {
     let groups = seen.iter().flat_map(|backlog| backlog.keys());
     groups
         .map(|group| (group.clone(), middle(second, group) - middle(first, group)))
+        .filter(|(_, growth)| *growth > 0.0)
         .max_by(|one, other| one.1.total_cmp(&other.1))
         .unwrap_or_else(|| ("none".to_owned(), 0.0))
 }
@@ -264,6 +272,8 @@ mod tests {
         let seen = [at(5.0, 0.0), at(5.0, 10.0), at(5.0, 20.0), at(5.0, 30.0)];
         let (group, growth_of_b) = growth(&seen.iter().collect::<Vec<_>>());
         assert_eq!((group.as_str(), growth_of_b), ("b", 20.0));
+        let shrinking = [at(9.0, 9.0), at(5.0, 9.0)];
+        assert_eq!(growth(&shrinking.iter().collect::<Vec<_>>()).1, 0.0);
         assert_eq!(growth(&[]).1, 0.0);
     }
 }
