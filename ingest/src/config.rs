@@ -86,6 +86,10 @@ pub struct IngestConfig {
     /// How long a line of a batch may wait for others of its partition, milliseconds.
     #[garde(range(max = 1_000))]
     pub batch_linger_ms: u32,
+    /// How many connections to each Kafka broker the single posts share, by partition: one has five requests under way at most, each
+    /// with records of one partition. More answer sooner, and send fewer records in a request.
+    #[garde(range(min = 1, max = 16))]
+    pub single_connections: usize,
 }
 
 impl Default for IngestConfig {
@@ -104,6 +108,7 @@ impl Default for IngestConfig {
             message_timeout_ms: 8_000,
             stall_ms: 30_000,
             batch_linger_ms: 5,
+            single_connections: 2,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use event_log::{
     AppendRecord, Delivery, DeliveryFailure, KafkaFault, LogProducer, OnDelivery, ProducerSettings,
-    QueueFull,
+    QueueFull, SpreadProducer,
 };
 use schemas::{Partition, command::Command, topics::Topic};
 use tokio::sync::oneshot;
@@ -76,24 +76,25 @@ impl OnDelivery for SingleDelivery {
 /// The two ways onto `chat.inbound`: at once for single posts, with a little company for the lines of batches.
 pub(crate) struct Inbound {
     topic: String,
-    singles: LogProducer<SingleDelivery>,
+    singles: SpreadProducer<SingleDelivery>,
     batches: LogProducer<LineDelivery>,
 }
 
 impl Inbound {
     /// Connects lazily. The producers' queues hold what the rooms of both sorts let through, so they are never full before the rooms are.
     pub(crate) fn new(config: &Config) -> Result<Self, KafkaFault> {
+        let Config { ingest, kafka, .. } = config;
         let settings = |linger_ms| ProducerSettings {
             linger_ms,
-            message_timeout_ms: config.ingest.message_timeout_ms,
-            queue_bytes: config.ingest.in_flight_bytes as usize,
+            message_timeout_ms: ingest.message_timeout_ms,
+            queue_bytes: ingest.in_flight_bytes as usize,
             max_message_bytes: MAX_RECORD_BYTES,
             gapless: false,
         };
         Ok(Self {
-            topic: config.kafka.topic(Topic::Inbound),
-            singles: LogProducer::new(&config.kafka, &settings(0))?,
-            batches: LogProducer::new(&config.kafka, &settings(config.ingest.batch_linger_ms))?,
+            topic: kafka.topic(Topic::Inbound),
+            singles: SpreadProducer::new(kafka, &settings(0), ingest.single_connections)?,
+            batches: LogProducer::new(kafka, &settings(ingest.batch_linger_ms))?,
         })
     }
 

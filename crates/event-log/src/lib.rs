@@ -15,6 +15,7 @@ mod reader;
 mod record;
 mod scan;
 mod sequenced;
+mod spread;
 #[cfg(feature = "test-topics")]
 mod test_topics;
 mod unpolled;
@@ -35,6 +36,7 @@ pub use reader::{Bounds, LogReader};
 pub use record::{Record, RecordRef};
 pub use scan::Scanned;
 pub use sequenced::Newest;
+pub use spread::SpreadProducer;
 #[cfg(feature = "test-topics")]
 pub use test_topics::TestTopics;
 
