@@ -1,12 +1,12 @@
 use std::{
     collections::BTreeMap,
     ops::{ControlFlow, Range},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use rdkafka::{
-    Offset, TopicPartitionList,
+    ClientConfig, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
@@ -38,14 +38,24 @@ pub struct Bounds {
     pub end: i64,
 }
 
+/// Up to so many records of each partition are few.
+const FEW: i64 = 64;
+
+/// What a broker sends of a partition at a time where few records are wanted: the first of them, and whatever lies behind it. A
+/// batch that is larger comes whole. Of a backlog, librdkafka's megabyte of each partition took more than a second to pass over.
+const BYTES_OF_FEW: &str = "65536";
+
 /// Looks into topics: how far they go, and what lies between two offsets. Its calls block; the `async` ones run on
 /// tokio's blocking threads.
 pub struct LogReader {
     config: KafkaConfig,
-    /// One scan at a time: a scan assigns.
-    consumer: Mutex<Kept<BaseConsumer<Named>>>,
+    few: Scanner,
+    many: Scanner,
     asker: Kept<BaseConsumer<Named>>,
 }
+
+/// A consumer for one scan at a time, since a scan assigns; made when it is first wanted.
+type Scanner = Mutex<Option<Kept<BaseConsumer<Named>>>>;
 
 impl LogReader {
     /// Connects lazily.
@@ -53,25 +63,11 @@ impl LogReader {
     /// # Errors
     /// [`KafkaFault`] where librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig) -> Result<Self, KafkaFault> {
-        let create = || {
-            config
-                .consumer("tidemark-reader")
-                .own("queued.max.messages.kbytes", "4096")
-                // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
-                // log would hold up the next scan.
-                .own("fetch.wait.max.ms", "5")
-                // What was heard of a topic while its leaders changed may be that it has no partitions; nothing asks again
-                // before it is this old.
-                .set("metadata.max.age.ms", "5000")
-                .set("topic.metadata.refresh.interval.ms", "2000")
-                .create_with_context(Named("reader"))
-                .map(|consumer| Kept::new(consumer, &config.brokers))
-                .map_err(|e| KafkaFault::new("creating a reader", e))
-        };
         Ok(Self {
             config: config.clone(),
-            consumer: Mutex::new(create()?),
-            asker: create()?,
+            few: Scanner::default(),
+            many: Scanner::default(),
+            asker: create(reading(config), config)?,
         })
     }
 
@@ -252,12 +248,21 @@ impl LogReader {
     ) -> Result<(), KafkaFault> {
         let name = self.config.topic(topic);
         let fault = |e| KafkaFault::new(format!("reading {name}"), e);
-        let consumer = self
-            .consumer
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is_few = |(_, range): &(_, Range<i64>)| range.end - range.start <= FEW;
+        let mut settings = reading(&self.config);
+        let scanner = if ranges.iter().all(is_few) {
+            settings.set("max.partition.fetch.bytes", BYTES_OF_FEW);
+            &self.few
+        } else {
+            &self.many
+        };
+        let mut made = scanner.lock().unwrap_or_else(PoisonError::into_inner);
+        let consumer = match &mut *made {
+            Some(consumer) => consumer,
+            none => none.insert(create(settings, &self.config)?),
+        };
         let source = TopicSource {
-            consumer: &consumer,
+            consumer,
             topic: &name,
             patience: PATIENCE,
         };
@@ -292,6 +297,30 @@ impl LogReader {
         })?;
         Ok(found)
     }
+}
+
+fn reading(config: &KafkaConfig) -> ClientConfig {
+    let mut settings = config.consumer("tidemark-reader");
+    settings
+        .own("queued.max.messages.kbytes", "4096")
+        // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
+        // log would hold up the next scan.
+        .own("fetch.wait.max.ms", "5")
+        // What was heard of a topic while its leaders changed may be that it has no partitions; nothing asks again
+        // before it is this old.
+        .set("metadata.max.age.ms", "5000")
+        .set("topic.metadata.refresh.interval.ms", "2000");
+    settings
+}
+
+fn create(
+    settings: ClientConfig,
+    config: &KafkaConfig,
+) -> Result<Kept<BaseConsumer<Named>>, KafkaFault> {
+    settings
+        .create_with_context(Named("reader"))
+        .map(|consumer| Kept::new(consumer, &config.brokers))
+        .map_err(|e| KafkaFault::new("creating a reader", e))
 }
 
 /// Whether an answer, or a part of it, says that somebody else leads than was known, or for a moment nobody.

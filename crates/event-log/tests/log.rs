@@ -11,7 +11,7 @@ use std::{
 
 use event_log::{
     Admin, AppendRecord, DeliveryFailure, FetchError, Fetched, Fetcher, GroupEvent, GroupMember,
-    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, Scanned, TestTopics,
+    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, Record, Scanned, TestTopics,
     TopicDifference,
 };
 use native_stack::TestServers;
@@ -160,6 +160,42 @@ async fn what_is_appended_is_read_back_whole() {
     })
     .await
     .unwrap();
+}
+
+/// Each record is more than a broker is asked for where few are wanted.
+#[tokio::test(flavor = "multi_thread")]
+async fn few_records_are_found_among_large_ones() {
+    let topics = deployment().await;
+    let config = topics.config().clone();
+    let topic = config.topic(Topic::Events);
+    let producer = producer(&config);
+    let ranges = [3, 4, 5].map(|n| (partition(n), 2..4));
+    // Digits that are not compressed to next to nothing.
+    let text: String = (0..20_000_u64)
+        .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string())
+        .collect();
+    for (to, _) in &ranges {
+        for offset in 0..5 {
+            let fate = append(&producer, &topic, *to, &text, 1000 + offset).await;
+            assert_eq!(fate, Ok(offset));
+        }
+    }
+    let found = tokio::task::spawn_blocking(move || {
+        let reader = LogReader::new(&config).unwrap();
+        let mut found = BTreeMap::<_, Vec<_>>::new();
+        let take = |record: Record| {
+            assert_eq!(record.value.as_deref(), Some(text.as_bytes()));
+            found
+                .entry(record.partition)
+                .or_default()
+                .push(record.offset);
+            ControlFlow::Continue(())
+        };
+        reader.scan(Topic::Events, &ranges, take).unwrap();
+        found
+    });
+    let expected = [3, 4, 5].map(|n| (partition(n), vec![2, 3]));
+    assert_eq!(found.await.unwrap(), BTreeMap::from(expected));
 }
 
 #[tokio::test(flavor = "multi_thread")]
