@@ -1,10 +1,11 @@
 //! Which sends of late are sequenced: repeats of them emit nothing (PROTOCOL S1, S3).
 
-use std::{collections::VecDeque, hash::BuildHasher as _, mem};
+use std::{hash::BuildHasher as _, mem};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use schemas::{ClientMsgId, ConversationId, Mid, TimestampMs, UserId, event::Rules};
 
+use super::chunked_queue::ChunkedQueue;
 use crate::sabotage::{Rule, dropped};
 
 /// BLAKE3 over (conversation, sender, client_msg_id), cut to 16 bytes.
@@ -61,7 +62,7 @@ fn cut<const N: usize>(hash: &blake3::Hash) -> [u8; N] {
 }
 
 /// One sequenced send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: DedupKey,
     pub(super) payload_hash: u64,
@@ -80,11 +81,12 @@ impl Entry {
 /// The sends remembered, in log order, and an index into them by key.
 #[derive(Clone, Default)]
 pub(super) struct Dedup {
-    entries: VecDeque<Entry>,
-    /// Numbers of entries, counted from the first ever remembered.
-    index: HashTable<u64>,
+    entries: ChunkedQueue<Entry>,
+    /// Numbers of entries, counted from the first ever remembered, and again from 0 after the last that has 32 bits: of what
+    /// is remembered at a time, each has one of its own.
+    index: HashTable<u32>,
     /// The number of the oldest entry that is left.
-    first: u64,
+    first: u32,
     hasher: DefaultHashBuilder,
 }
 
@@ -102,7 +104,7 @@ impl Dedup {
         if self.get(&entry.key).is_some() {
             return;
         }
-        let number = self.first + self.entries.len() as u64;
+        let number = self.first.wrapping_add(self.entries.len() as u32);
         let hash = self.hasher.hash_one(entry.key);
         self.entries.push_back(entry);
         let Self {
@@ -112,13 +114,13 @@ impl Dedup {
             hasher,
         } = self;
         index.insert_unique(hash, number, |number| {
-            hasher.hash_one(entries[(number - *first) as usize].key)
+            hasher.hash_one(nth(entries, *first, *number).key)
         });
     }
 
     /// Forgets what is past the window at `clock`, and the oldest above the largest count.
     pub(super) fn evict(&mut self, clock: TimestampMs, rules: &Rules) {
-        let most = usize::try_from(rules.dedup_max_entries).unwrap_or(0);
+        let most = u32::try_from(rules.dedup_max_entries.max(0)).unwrap_or(u32::MAX) as usize;
         while let Some(oldest) = self.entries.front() {
             if oldest.is_live(clock, rules.dedup_window_ms) && self.entries.len() <= most {
                 return;
@@ -144,7 +146,7 @@ impl Dedup {
             return;
         };
         let number = self.first;
-        self.first += 1;
+        self.first = self.first.wrapping_add(1);
         if let Ok(slot) = self
             .index
             .find_entry(self.hasher.hash_one(oldest.key), |found| *found == number)
@@ -153,20 +155,25 @@ impl Dedup {
         }
     }
 
-    fn entry(&self, number: u64) -> &Entry {
-        &self.entries[(number - self.first) as usize]
+    fn entry(&self, number: u32) -> &Entry {
+        nth(&self.entries, self.first, number)
     }
+}
+
+fn nth(entries: &ChunkedQueue<Entry>, first: u32, number: u32) -> &Entry {
+    let entry = entries.get(number.wrapping_sub(first) as usize);
+    entry.expect("the index has numbers of what is remembered")
 }
 
 impl PartialEq for Dedup {
     fn eq(&self, other: &Self) -> bool {
-        self.entries == other.entries
+        self.entries.iter().eq(other.entries.iter())
     }
 }
 
 impl std::fmt::Debug for Dedup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&self.entries).finish()
+        f.debug_list().entries(self.entries.iter()).finish()
     }
 }
 
@@ -231,9 +238,24 @@ mod tests {
     }
 
     #[test]
+    fn numbers_begin_again_after_the_last() {
+        let mut dedup = Dedup {
+            first: u32::MAX - 20,
+            ..Dedup::default()
+        };
+        for n in 0..100 {
+            dedup.insert(entry(n, 0));
+            dedup.evict(TimestampMs(0), &rules(10, 50));
+        }
+        for n in 0..100 {
+            assert_eq!(dedup.get(&DedupKey([n; 16])).is_some(), n >= 50, "{n}");
+        }
+    }
+
+    #[test]
     fn an_entry_costs_what_the_docs_say() {
         assert_eq!(size_of::<Entry>(), 40);
         // A number and the table's control byte.
-        assert_eq!(size_of::<u64>() + 1, 9);
+        assert_eq!(size_of::<u32>() + 1, 5);
     }
 }
