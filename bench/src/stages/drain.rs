@@ -8,11 +8,11 @@ use tokio::time::sleep;
 use super::LOOK_EVERY;
 use crate::{meter::Meter, sample::Sample};
 
-/// Starts a service, measures it until it has `done` everything up to `end`, and ends it. What it does while it starts is
-/// not counted.
+/// Starts a service, measures it from its first records until it has `done` everything up to `end`, and ends it. What it
+/// does before them is not counted.
 ///
 /// # Errors
-/// It had less than half of its backlog left when it was ready: that is too little to measure.
+/// It had less than half of its backlog left by then: that is too little to measure.
 pub(super) async fn drained(
     world: &World,
     service: &str,
@@ -21,6 +21,9 @@ pub(super) async fn drained(
 ) -> Result<Sample> {
     let before = done().await?;
     world.start_services(&[service]).await?;
+    while done().await? <= before {
+        sleep(LOOK_EVERY).await;
+    }
     let (from, meter) = (done().await?, Meter::start(world)?);
     while done().await? < end {
         sleep(LOOK_EVERY).await;
@@ -29,7 +32,7 @@ pub(super) async fn drained(
     let sample = meter.stop(count)?;
     ensure!(
         2 * count > all,
-        "{service} had only {count} of {all} before it when it was ready"
+        "{service} had only {count} of {all} before it when it was measured"
     );
     world.end(service, Signal::TERM).await?;
     Ok(sample)
