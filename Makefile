@@ -9,7 +9,7 @@ WITH_DOCKER := --features native-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test chaos bench instructions pressure sabotage fmt lint ci release toolchain openssl valgrind
+.PHONY: help demo up down clean test chaos bench instructions counted pressure sabotage fmt lint ci release toolchain openssl valgrind
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,10 +46,12 @@ bench: toolchain ## measure each stage against the raw part that it sits on, ONL
 	@cargo build --locked --release --package tidemark --package bench
 	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY))
 
-instructions: toolchain ## count what the pure parts execute, against what was accepted; ACCEPT=1 takes it over
+instructions: counted ## count what the pure parts execute, against what was accepted; ACCEPT=1 takes it over
 	@command -v valgrind >/dev/null || $(MAKE) --no-print-directory valgrind
-	@cargo build --locked --release --package tidemark --package pure-parts
 	@$(TARGET_DIR)/release/instructions $(if $(ACCEPT),--accept)
+
+counted: toolchain
+	@cargo build --locked --release --package tidemark --package pure-parts
 
 sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
 	@system-tests/sabotage/run $(ONLY)

@@ -29,26 +29,31 @@ const PAGES: usize = 2_000;
 
 struct Engine {
     name: &'static str,
-    /// What has the server load it at its next start: MyRocks brings one down that loads it while it runs.
-    install: &'static str,
+    plugin: Option<Plugin>,
     /// Where it keeps its tables, below the server's data.
     files: &'static str,
+}
+
+struct Plugin {
+    /// Has the server load it at its next start: MyRocks brings one down that loads it while it runs.
+    install: &'static str,
     memory: &'static str,
 }
 
 const ENGINES: [Engine; 2] = [
     Engine {
         name: "InnoDB",
-        install: "",
+        plugin: None,
         files: RAW,
-        memory: "",
     },
     Engine {
         name: "ROCKSDB",
-        install: "INSERT INTO mysql.plugin VALUES ('ROCKSDB', 'ha_rocksdb.so')",
+        plugin: Some(Plugin {
+            install: "INSERT INTO mysql.plugin VALUES ('ROCKSDB', 'ha_rocksdb.so')",
+            // As much as InnoDB's buffer pool has; it comes back to life with every server.
+            memory: "SET GLOBAL rocksdb_block_cache_size = 512 * 1024 * 1024",
+        }),
         files: "#rocksdb",
-        // As much as InnoDB's buffer pool has; it comes back to life with every server.
-        memory: "SET GLOBAL rocksdb_block_cache_size = 512 * 1024 * 1024;",
     },
 ];
 
@@ -86,13 +91,8 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
 
 impl Engine {
     async fn make_tables(&self, world: &World) -> Result<()> {
-        let Self {
-            name,
-            install,
-            memory,
-            ..
-        } = self;
-        if !install.is_empty() {
+        let Self { name, plugin, .. } = self;
+        if let Some(Plugin { install, memory }) = plugin {
             world.execute_sql("mariadb", install).await?;
             world.end("mariadb", Signal::TERM).await?;
             world.start_servers().await?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rdkafka::{
-    ClientConfig, Offset, TopicPartitionList,
+    Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
@@ -67,7 +67,7 @@ impl LogReader {
             config: config.clone(),
             few: Scanner::default(),
             many: Scanner::default(),
-            asker: create(reading(config), config)?,
+            asker: consumer(config, None)?,
         })
     }
 
@@ -249,17 +249,15 @@ impl LogReader {
         let name = self.config.topic(topic);
         let fault = |e| KafkaFault::new(format!("reading {name}"), e);
         let is_few = |(_, range): &(_, Range<i64>)| range.end - range.start <= FEW;
-        let mut settings = reading(&self.config);
-        let scanner = if ranges.iter().all(is_few) {
-            settings.set("max.partition.fetch.bytes", BYTES_OF_FEW);
-            &self.few
+        let (scanner, bytes) = if ranges.iter().all(is_few) {
+            (&self.few, Some(BYTES_OF_FEW))
         } else {
-            &self.many
+            (&self.many, None)
         };
         let mut made = scanner.lock().unwrap_or_else(PoisonError::into_inner);
         let consumer = match &mut *made {
             Some(consumer) => consumer,
-            none => none.insert(create(settings, &self.config)?),
+            none => none.insert(consumer(&self.config, bytes)?),
         };
         let source = TopicSource {
             consumer,
@@ -299,7 +297,10 @@ impl LogReader {
     }
 }
 
-fn reading(config: &KafkaConfig) -> ClientConfig {
+fn consumer(
+    config: &KafkaConfig,
+    partition_bytes: Option<&str>,
+) -> Result<Kept<BaseConsumer<Named>>, KafkaFault> {
     let mut settings = config.consumer("tidemark-reader");
     settings
         .own("queued.max.messages.kbytes", "4096")
@@ -310,13 +311,9 @@ fn reading(config: &KafkaConfig) -> ClientConfig {
         // before it is this old.
         .set("metadata.max.age.ms", "5000")
         .set("topic.metadata.refresh.interval.ms", "2000");
-    settings
-}
-
-fn create(
-    settings: ClientConfig,
-    config: &KafkaConfig,
-) -> Result<Kept<BaseConsumer<Named>>, KafkaFault> {
+    if let Some(bytes) = partition_bytes {
+        settings.set("max.partition.fetch.bytes", bytes);
+    }
     settings
         .create_with_context(Named("reader"))
         .map(|consumer| Kept::new(consumer, &config.brokers))

@@ -13,7 +13,6 @@ pub(super) struct ChunkedQueue<T> {
     chunks: VecDeque<Vec<T>>,
     /// So many of the first chunk are gone; never all of it.
     gone: usize,
-    length: usize,
 }
 
 impl<T> Default for ChunkedQueue<T> {
@@ -21,14 +20,16 @@ impl<T> Default for ChunkedQueue<T> {
         Self {
             chunks: VecDeque::new(),
             gone: 0,
-            length: 0,
         }
     }
 }
 
 impl<T: Copy> ChunkedQueue<T> {
     pub(super) fn len(&self) -> usize {
-        self.length
+        let Some(last) = self.chunks.back() else {
+            return 0;
+        };
+        (self.chunks.len() - 1) * CHUNK + last.len() - self.gone
     }
 
     /// The entry that `index` others are before.
@@ -46,13 +47,11 @@ impl<T: Copy> ChunkedQueue<T> {
             Some(last) if last.len() < CHUNK => last.push(entry),
             _ => self.chunks.push_back(vec![entry]),
         }
-        self.length += 1;
     }
 
     pub(super) fn pop_front(&mut self) -> Option<T> {
         let first = *self.front()?;
         self.gone += 1;
-        self.length -= 1;
         if self.gone == self.chunks[0].len() {
             self.chunks.pop_front();
             self.gone = 0;
@@ -61,7 +60,7 @@ impl<T: Copy> ChunkedQueue<T> {
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
-        (0..self.length).map(|index| self.get(index).expect("it is within the length"))
+        (0..self.len()).map(|index| self.get(index).expect("it is within the length"))
     }
 
     #[cfg(test)]
