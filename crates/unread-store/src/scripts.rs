@@ -17,21 +17,21 @@ macro_rules! scripts {
     };
 }
 
-/// A script on a user's keys, with what all of those share in front.
+/// A script on a user's keys, with the files that it uses in front.
 macro_rules! on_a_user {
-    ($file:literal) => {
-        concat!(include_str!("../lua/state.lua"), include_str!($file))
+    ($($file:literal),+) => {
+        concat!(include_str!("../lua/user.lua"), $(include_str!(concat!("../lua/", $file, ".lua"))),+)
     };
 }
 
 scripts! {
-    APPLY = on_a_user!("../lua/apply.lua");
-    BEGIN_REBUILD = on_a_user!("../lua/begin_rebuild.lua");
-    RENEW_REBUILD = on_a_user!("../lua/renew_rebuild.lua");
-    COMPLETE_REBUILD = on_a_user!("../lua/complete_rebuild.lua");
-    BEGIN_BESIDE = on_a_user!("../lua/begin_beside.lua");
-    COMPLETE_BESIDE = on_a_user!("../lua/complete_beside.lua");
-    READ = on_a_user!("../lua/read.lua");
+    APPLY = on_a_user!("peer", "lease", "apply");
+    BEGIN_REBUILD = on_a_user!("lease", "begin_rebuild");
+    RENEW_REBUILD = on_a_user!("lease", "renew_rebuild");
+    COMPLETE_REBUILD = on_a_user!("peer", "whole", "lease", "complete_rebuild");
+    BEGIN_BESIDE = on_a_user!("lease", "begin_beside");
+    COMPLETE_BESIDE = on_a_user!("peer", "whole", "lease", "complete_beside");
+    READ = on_a_user!("read");
     INITIALISE_MARKS = include_str!("../lua/initialise_marks.lua");
     REPAIR_MARKS = include_str!("../lua/repair_marks.lua");
     MOVE_MARKS = include_str!("../lua/move_marks.lua");
