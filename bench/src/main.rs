@@ -8,6 +8,7 @@ mod machine;
 mod markdown;
 mod meter;
 mod pair;
+mod patience;
 mod picture;
 mod raw;
 mod results;

@@ -99,8 +99,11 @@ pub(crate) fn services_mib(world: &World, shared: SharedPages) -> Result<f64> {
     Ok(each.into_iter().sum())
 }
 
-/// User and system time of all threads that it has and had.
-fn cpu_s(pid: u32) -> Result<f64> {
+/// User and system time of all threads that a process has and had, seconds.
+///
+/// # Errors
+/// It does not run.
+pub(crate) fn cpu_s(pid: u32) -> Result<f64> {
     seconds_in(format!("/proc/{pid}/stat"), OWN)
 }
 

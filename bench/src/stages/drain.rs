@@ -3,10 +3,8 @@
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use system_tests::World;
-use tokio::time::sleep;
 
-use super::LOOK_EVERY;
-use crate::{meter::Meter, sample::Sample};
+use crate::{meter::Meter, patience::wait_until, sample::Sample};
 
 /// Starts a service, measures it from its first records until it has `done` everything up to `end`, and ends it. What it
 /// does before them is not counted.
@@ -21,13 +19,11 @@ pub(super) async fn drained(
 ) -> Result<Sample> {
     let before = done().await?;
     world.start_services(&[service]).await?;
-    while done().await? <= before {
-        sleep(LOOK_EVERY).await;
-    }
+    let begins = async || Ok(done().await? > before);
+    wait_until(&format!("{service}'s first records"), begins).await?;
     let (from, meter) = (done().await?, Meter::start(world)?);
-    while done().await? < end {
-        sleep(LOOK_EVERY).await;
-    }
+    let ends = async || Ok(done().await? >= end);
+    wait_until(&format!("{service}'s last records"), ends).await?;
     let (count, all) = (end.saturating_sub(from), end - before);
     let sample = meter.stop(count)?;
     ensure!(

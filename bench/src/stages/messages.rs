@@ -4,13 +4,13 @@ use anyhow::Result;
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
 use system_tests::{Settings, World};
-use tokio::time::sleep;
 
-use super::{LOOK_EVERY, Plan, SERVERS, drain::drained};
+use super::{Plan, SERVERS, drain::drained};
 use crate::{
     load::traffic::Traffic,
     meter::Meter,
     pair::Pair,
+    patience::wait_until,
     raw::load_data::{self, Files, Numbers},
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -148,13 +148,11 @@ async fn written_back(world: &World) -> Result<()> {
                          WHERE variable_name = 'INNODB_BUFFER_POOL_PAGES_DIRTY'";
     let mut database = MySqlConnection::connect(&world.mysql_url()).await?;
     sqlx::query(AT_ONCE).execute(&mut database).await?;
-    while sqlx::query_scalar::<_, i64>(DIRTY)
-        .fetch_one(&mut database)
-        .await?
-        > A_FEW_PAGES
-    {
-        sleep(LOOK_EVERY).await;
-    }
+    let written = async || {
+        let dirty: i64 = sqlx::query_scalar(DIRTY).fetch_one(&mut database).await?;
+        Ok(dirty <= A_FEW_PAGES)
+    };
+    wait_until("dirty pages are written", written).await?;
     sqlx::query(AS_EVER).execute(&mut database).await?;
     Ok(())
 }

@@ -20,10 +20,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::ValueEnum;
 use system_tests::{Settings, World};
-use tokio::time::sleep;
 
 use crate::{
     load::{fill::fill, traffic::Traffic},
+    patience::wait_until,
     results::Found,
 };
 
@@ -59,9 +59,6 @@ const SERVERS: Settings = Settings {
     ..EVERYTHING
 };
 
-/// How often a stage looks whether something is done.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-
 /// How many records `chat.events` has, those that are no messages among them.
 async fn events(world: &World) -> Result<u64> {
     let ends = world.events.ends().await?;
@@ -72,10 +69,8 @@ async fn events(world: &World) -> Result<u64> {
 async fn sequenced(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
     let end = events(world).await? + count;
     fill(world, traffic, count)?;
-    while events(world).await? < end {
-        sleep(LOOK_EVERY).await;
-    }
-    Ok(())
+    let appended = async || Ok(events(world).await? >= end);
+    wait_until("messages on chat.events", appended).await
 }
 
 /// How long and how often.

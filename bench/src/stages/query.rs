@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, sync::Arc};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use system_tests::{World, until};
 use tokio::{
     net::TcpStream,
@@ -12,7 +12,7 @@ use tokio::{
 use super::{EVERYTHING, Plan};
 use crate::{
     load::{closed::ClosedLoop, connection::Connection, post::Post, reading, traffic::Traffic},
-    meter::Meter,
+    meter::{Meter, cpu_s},
     pair::Pair,
     results::Row,
     sample::Sample,
@@ -24,6 +24,8 @@ const RECEIVERS: u64 = 200;
 const MESSAGES_OF_CONVERSATION: u64 = 60;
 const LINES: usize = 500;
 const CONNECTIONS: usize = 64;
+/// What the raw part is called among the processes.
+const BARE: &str = "bare axum";
 
 /// What is read of a sender and a receiver.
 struct Call {
@@ -56,6 +58,15 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
         let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
         meter.stop(answers)
     };
+    let raw_pid = raw.id().context("the bare server has ended")?;
+    let read_raw = async |paths: &Arc<[String]>| -> Result<Sample> {
+        let before = cpu_s(raw_pid)?;
+        let mut sample = read(raw_port, paths).await?;
+        sample
+            .cpu_s
+            .insert(BARE.to_owned(), cpu_s(raw_pid)? - before);
+        Ok(sample)
+    };
     let mut rows = Vec::new();
     for call in CALLS {
         let paths = |of: fn(i64, i64) -> String| -> Arc<[String]> {
@@ -65,10 +76,10 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
         let pair = Pair::run(
             plan.rounds,
             async || read(query_api, &ours).await,
-            async || read(raw_port, &baseline).await,
+            async || read_raw(&baseline).await,
         )
         .await?;
-        let against = "bare axum, the same calls to the stores";
+        let against = format!("{BARE}, the same calls to the stores");
         rows.push(Row::of_pair(stage, call.what, against, &pair, 0.8));
     }
     raw.kill().await?;

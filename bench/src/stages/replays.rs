@@ -1,15 +1,11 @@
 //! What reads the whole log again: the audit and a rebuild.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use event_log::LogReader;
 use schemas::topics::Topic;
 use system_tests::{Settings, World};
-use tokio::time::sleep;
 
 use super::{EVERYTHING, Plan, sequenced};
 use crate::{
@@ -17,6 +13,7 @@ use crate::{
     load::traffic::Traffic,
     meter::Meter,
     pair::Pair,
+    patience::wait_until,
     raw::load_data::{self, Files, Numbers},
     results::Row,
     sample::Sample,
@@ -24,7 +21,6 @@ use crate::{
 
 const MESSAGES: u64 = 300_000;
 const ROWS: u64 = 500_000;
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 const OURS: &str = "im_0";
 const RAW: &str = "raw";
 
@@ -115,11 +111,13 @@ async fn filled(traffic: &Traffic, count: u64) -> Result<World> {
     })
     .await?;
     sequenced(&world, traffic, count).await?;
-    let deadline = Instant::now() + Duration::from_secs(300);
-    while backlog::now(&world).await?.values().any(|left| *left > 0.0) {
-        ensure!(Instant::now() < deadline, "the backlog does not go down");
-        sleep(LOOK_EVERY).await;
-    }
+    let passed = async || {
+        Ok(backlog::now(&world)
+            .await?
+            .values()
+            .all(|left| *left <= 0.0))
+    };
+    wait_until("messages have passed everything", passed).await?;
     Ok(world)
 }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 use anyhow::Result;
 use rustix::process::Signal;
 use system_tests::World;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use unread_store::{Connection, Node, RedisConfig};
 
-use super::{EVERYTHING, LOOK_EVERY, Plan, drain::drained, events, sequenced};
+use super::{EVERYTHING, Plan, drain::drained, events, sequenced};
 use crate::{
     load::{closed::ClosedLoop, paced::PacedLoop, post::Post, traffic::Traffic},
     meter::{CLIENT, Meter},
     pair::Pair,
+    patience::wait_until,
     raw::hincrby,
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -128,10 +129,8 @@ async fn drain(world: &World, traffic: &Traffic) -> Result<Sample> {
 
 async fn caught_up(world: &World) -> Result<()> {
     let redis = redis(world).await?;
-    while counted(&redis).await? < events(world).await? {
-        sleep(LOOK_EVERY).await;
-    }
-    Ok(())
+    let has_all = async || Ok(counted(&redis).await? >= events(world).await?);
+    wait_until("Redis has all events", has_all).await
 }
 
 async fn redis(world: &World) -> Result<Connection> {

@@ -20,44 +20,58 @@ use tokio::sync::oneshot;
 
 type Fate = Result<i64, DeliveryFailure>;
 
-/// A deployment of its own on the shared broker.
-async fn deployment() -> TestTopics {
-    TestTopics::create(&TestServers::shared().kafka_brokers).await
+/// A deployment of its own on the shared broker, and who appends to its `chat.events`.
+struct Log {
+    topics: TestTopics,
+    producer: LogProducer<oneshot::Sender<Fate>>,
+}
+
+impl Log {
+    async fn new() -> Self {
+        let topics = TestTopics::create(&TestServers::shared().kafka_brokers).await;
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 10_000,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 1_000_000,
+            gapless: false,
+        };
+        let producer = LogProducer::new(topics.config(), &settings).unwrap();
+        Self { topics, producer }
+    }
+
+    fn config(&self) -> KafkaConfig {
+        self.topics.config().clone()
+    }
+
+    async fn append(&self, to: Partition, value: &str, ts: i64) -> Fate {
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.topics.config().topic(Topic::Events),
+            partition: to,
+            key: b"k",
+            value: Some(value.as_bytes()),
+            timestamp: Some(TimestampMs(ts)),
+            headers: &[("h".to_owned(), Some(b"v".to_vec()))],
+        };
+        self.producer.append(record, fate).unwrap();
+        outcome.await.unwrap()
+    }
+
+    async fn append_all(&self, to: Partition, values: &[&str]) {
+        for value in values {
+            self.append(to, value, 1).await.unwrap();
+        }
+    }
 }
 
 fn partition(n: i64) -> Partition {
     n.try_into().unwrap()
 }
 
-fn producer(config: &KafkaConfig) -> LogProducer<oneshot::Sender<Fate>> {
-    let settings = ProducerSettings {
-        linger_ms: 0,
-        message_timeout_ms: 10_000,
-        queue_bytes: 1 << 20,
-        max_message_bytes: 1_000_000,
-        gapless: false,
-    };
-    LogProducer::new(config, &settings).unwrap()
-}
-
-async fn append(
-    producer: &LogProducer<oneshot::Sender<Fate>>,
-    topic: &str,
-    to: Partition,
-    value: &str,
-    ts: i64,
-) -> Fate {
-    let (fate, outcome) = oneshot::channel();
-    let record = AppendRecord {
-        topic,
-        partition: to,
-        key: b"k",
-        value: Some(value.as_bytes()),
-        timestamp: Some(TimestampMs(ts)),
-        headers: &[("h".to_owned(), Some(b"v".to_vec()))],
-    };
-    producer.append(record, fate).unwrap();
-    outcome.await.unwrap()
+/// Runs what blocks where it may.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
 }
 
 /// Polls until `take` is satisfied; panics after 30 s.
@@ -81,8 +95,8 @@ fn poll_until(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn topics_are_applied_once_and_differences_are_named() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
+    let log = Log::new().await;
+    let config = log.config();
     let admin = Admin::new(&config).unwrap();
     assert_eq!(admin.diff().await.unwrap(), []);
     assert_eq!(admin.apply().await.unwrap(), []);
@@ -101,12 +115,10 @@ async fn topics_are_applied_once_and_differences_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_appended_is_read_back_whole() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
-    let topic = config.topic(Topic::Events);
-    let producer = producer(&config);
+    let log = Log::new().await;
+    let config = log.config();
     for (offset, text) in ["one", "two", "three"].into_iter().enumerate() {
-        let fate = append(&producer, &topic, partition(5), text, 1000 + offset as i64).await;
+        let fate = log.append(partition(5), text, 1000 + offset as i64).await;
         assert_eq!(fate, Ok(offset as i64));
     }
     let reader = Arc::new(LogReader::new(&config).unwrap());
@@ -120,7 +132,7 @@ async fn what_is_appended_is_read_back_whole() {
         1
     );
     assert_eq!(ends[&partition(5)], 3);
-    tokio::task::spawn_blocking(move || {
+    blocking(move || {
         let mut texts = Vec::new();
         reader
             .scan(
@@ -158,17 +170,14 @@ async fn what_is_appended_is_read_back_whole() {
             .unwrap();
         assert!(record.leader_epoch >= 0);
     })
-    .await
-    .unwrap();
+    .await;
 }
 
 /// Each record is more than a broker is asked for where few are wanted.
 #[tokio::test(flavor = "multi_thread")]
 async fn few_records_are_found_among_large_ones() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
-    let topic = config.topic(Topic::Events);
-    let producer = producer(&config);
+    let log = Log::new().await;
+    let config = log.config();
     let ranges = [3, 4, 5].map(|n| (partition(n), 2..4));
     // Digits that are not compressed to next to nothing.
     let text: String = (0..20_000_u64)
@@ -176,11 +185,11 @@ async fn few_records_are_found_among_large_ones() {
         .collect();
     for (to, _) in &ranges {
         for offset in 0..5 {
-            let fate = append(&producer, &topic, *to, &text, 1000 + offset).await;
+            let fate = log.append(*to, &text, 1000 + offset).await;
             assert_eq!(fate, Ok(offset));
         }
     }
-    let found = tokio::task::spawn_blocking(move || {
+    let found = blocking(move || {
         let reader = LogReader::new(&config).unwrap();
         let mut found = BTreeMap::<_, Vec<_>>::new();
         let take = |record: Record| {
@@ -195,21 +204,15 @@ async fn few_records_are_found_among_large_ones() {
         found
     });
     let expected = [3, 4, 5].map(|n| (partition(n), vec![2, 3]));
-    assert_eq!(found.await.unwrap(), BTreeMap::from(expected));
+    assert_eq!(found.await, BTreeMap::from(expected));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
-    let topic = config.topic(Topic::Events);
-    let producer = producer(&config);
-    for text in ["a", "b", "c"] {
-        append(&producer, &topic, partition(1), text, 1)
-            .await
-            .unwrap();
-    }
-    tokio::task::spawn_blocking(move || {
+    let log = Log::new().await;
+    let config = log.config();
+    log.append_all(partition(1), &["a", "b", "c"]).await;
+    blocking(move || {
         let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
         for start in [0, 2, 1] {
             fetcher.start(partition(1), NextOffset::new(start)).unwrap();
@@ -242,8 +245,7 @@ async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log
             other => panic!("{other:?}"),
         });
     })
-    .await
-    .unwrap();
+    .await;
 }
 
 /// What the next records of `partition` are, until it is drained at `end`.
@@ -264,16 +266,12 @@ fn read_to(fetcher: &mut Fetcher, of: Partition, end: i64) -> Vec<i64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_position_that_comes_onto_the_log_is_read_on_from() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
-    let topic = config.topic(Topic::Events);
-    let producer = producer(&config);
-    append(&producer, &topic, partition(1), "a", 1)
-        .await
-        .unwrap();
+    let log = Log::new().await;
+    let config = log.config();
+    log.append_all(partition(1), &["a"]).await;
     let mut fetcher = {
         let config = config.clone();
-        tokio::task::spawn_blocking(move || {
+        blocking(move || {
             let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
             fetcher.start(partition(1), NextOffset::new(2)).unwrap();
             poll_until(&mut fetcher, |fetched| {
@@ -282,14 +280,9 @@ async fn a_position_that_comes_onto_the_log_is_read_on_from() {
             fetcher
         })
         .await
-        .unwrap()
     };
-    for text in ["b", "c", "d"] {
-        append(&producer, &topic, partition(1), text, 1)
-            .await
-            .unwrap();
-    }
-    tokio::task::spawn_blocking(move || {
+    log.append_all(partition(1), &["b", "c", "d"]).await;
+    blocking(move || {
         let mut told = false;
         let mut offsets = Vec::new();
         poll_until(&mut fetcher, |fetched| {
@@ -302,22 +295,15 @@ async fn a_position_that_comes_onto_the_log_is_read_on_from() {
         });
         assert_eq!((told, offsets), (true, vec![2, 3]));
     })
-    .await
-    .unwrap();
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_that_was_paused_is_read_after_a_new_start() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
-    let topic = config.topic(Topic::Events);
-    let producer = producer(&config);
-    for text in ["a", "b"] {
-        append(&producer, &topic, partition(1), text, 1)
-            .await
-            .unwrap();
-    }
-    tokio::task::spawn_blocking(move || {
+    let log = Log::new().await;
+    let config = log.config();
+    log.append_all(partition(1), &["a", "b"]).await;
+    blocking(move || {
         let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
         fetcher.start(partition(1), NextOffset::START).unwrap();
         assert_eq!(read_to(&mut fetcher, partition(1), 2), [0, 1]);
@@ -326,27 +312,20 @@ async fn a_partition_that_was_paused_is_read_after_a_new_start() {
         fetcher.start(partition(1), NextOffset::START).unwrap();
         assert_eq!(read_to(&mut fetcher, partition(1), 2), [0, 1]);
     })
-    .await
-    .unwrap();
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_tells_what_was_removed_and_passes_over_it_only_where_asked_to() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
-    let topic = config.topic(Topic::Events);
-    let producer = producer(&config);
-    for text in ["a", "b", "c", "d"] {
-        append(&producer, &topic, partition(5), text, 1)
-            .await
-            .unwrap();
-    }
+    let log = Log::new().await;
+    let config = log.config();
+    log.append_all(partition(5), &["a", "b", "c", "d"]).await;
     let admin = Admin::new(&config).unwrap();
     admin
         .delete_before(Topic::Events, partition(5), 2)
         .await
         .unwrap();
-    tokio::task::spawn_blocking(move || {
+    blocking(move || {
         let reader = LogReader::new(&config).unwrap();
         let ranges = [(partition(5), 0..4)];
         let fault = reader
@@ -376,14 +355,13 @@ async fn a_scan_tells_what_was_removed_and_passes_over_it_only_where_asked_to() 
         assert_eq!(seen, [0..2, 2..3, 3..4]);
         assert_eq!(reader.record(Topic::Events, partition(5), 1).unwrap(), None);
     })
-    .await
-    .unwrap();
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_shares_the_partitions_and_a_revoke_waits_for_the_release() {
-    let topics = deployment().await;
-    let config = topics.config().clone();
+    let log = Log::new().await;
+    let config = log.config();
     let (_first, mut events) = GroupMember::join(&config, "g", Topic::Events).unwrap();
     let Some(GroupEvent::Assigned(all)) = events.recv().await else {
         panic!("an assignment")
