@@ -90,17 +90,10 @@ impl Accepted {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NewArchitecture => write!(
-                f,
-                "nothing accepted for {ARCH} yet: `make instructions ACCEPT=1`"
-            ),
-            Self::NewPart => write!(f, "not accepted yet: `make instructions ACCEPT=1`"),
+            Self::NewArchitecture => write!(f, "nothing accepted for {ARCH} yet"),
+            Self::NewPart => write!(f, "not accepted yet"),
             Self::Within { by } => write!(f, "{:+.1} %", by * 100.0),
-            Self::Fallen { by } => write!(
-                f,
-                "{:+.1} %: take it over with `make instructions ACCEPT=1`",
-                by * 100.0
-            ),
+            Self::Fallen { by } => write!(f, "{:+.1} %: less", by * 100.0),
             Self::Risen { by } => write!(f, "{:+.1} %: too much", by * 100.0),
         }
     }

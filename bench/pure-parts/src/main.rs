@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use pure_parts::Part;
 
-use crate::accepted::Accepted;
+use crate::accepted::{Accepted, Change};
 
 /// Count the instructions of the pure parts, and compare them with those that were accepted
 #[derive(Debug, Parser)]
@@ -29,6 +29,7 @@ enum Command {
 }
 
 const FILE: &str = "bench/pure-parts/accepted.toml";
+const TAKE_OVER: &str = "take it over with `make instructions ACCEPT=1`";
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
@@ -47,7 +48,7 @@ fn run(args: &Args) -> Result<()> {
     let file = Path::new(FILE);
     let mut accepted = Accepted::load(file)?;
     let parts = Part::all();
-    let mut refused = Vec::new();
+    let (mut refused, mut differs) = (Vec::new(), false);
     for part in &parts {
         let now = callgrind::per_message(part.name)?;
         let change = accepted.compare(part.name, now);
@@ -58,17 +59,23 @@ fn run(args: &Args) -> Result<()> {
         if change.is_refused() {
             refused.push(part.name);
         }
+        differs |= !matches!(change, Change::Within { .. });
         accepted.put(part.name, now);
     }
     if args.accept {
         accepted.keep(|name| parts.iter().any(|part| part.name == name));
-        return accepted.save(file);
+        accepted.save(file)?;
+        println!("accepted, in {FILE}");
+        return Ok(());
     }
     if !refused.is_empty() {
         bail!(
-            "{}: more than was accepted; find out why (perf, callgrind), or take it over with `make instructions ACCEPT=1`",
+            "{}: more than was accepted; find out why (perf, callgrind), or {TAKE_OVER}",
             refused.join(", ")
         );
+    }
+    if differs {
+        println!("What is new or less: {TAKE_OVER}");
     }
     Ok(())
 }
