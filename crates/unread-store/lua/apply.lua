@@ -52,7 +52,8 @@ return on_sound_keys(function()
       beside = false
     end
   end
-  if renew or new_in_views > 0 or rebuilding then align_expiry(ARGV[2], renew) end
+  -- Only a view with a new field may have been made anew, without an expiry.
+  if renew or new_in_views > 0 then align_expiry(ARGV[2], renew) end
 
   if not rebuilding then return 1 end
   -- Even without a live lease the updates were merged: its holder may yet complete it.
