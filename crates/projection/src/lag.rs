@@ -1,4 +1,4 @@
-//! How far a projection is behind, for people: group offsets and gauges. Nothing resumes from either.
+//! How far a projection is behind, for people: group offsets and metrics. Nothing resumes from either.
 
 use std::{
     collections::BTreeMap,
@@ -7,6 +7,7 @@ use std::{
 };
 
 use event_log::{GroupMember, KafkaConfig, LogReader, NextOffset};
+use metrics::Counter;
 use schemas::{Partition, topics::Topic};
 use tokio::{sync::watch, time::timeout};
 
@@ -63,6 +64,17 @@ async fn ask_ends(reader: &Arc<LogReader>, brokers: &Brokers) -> Option<BTreeMap
 async fn still_running(done: &mut watch::Receiver<Done>) -> bool {
     let every_lane_ended = async { while done.changed().await.is_ok() {} };
     timeout(REPORT_EVERY, every_lane_ended).await.is_err()
+}
+
+/// Counts events that sinks took in, which they may not have written yet: where a projection coalesces for long, this tells whether
+/// it keeps up, and the lag how long it holds things.
+pub(crate) fn events_counter(kafka: &KafkaConfig, group: &str) -> Counter {
+    const EVENTS: &str = "projection_events_total";
+    metrics::describe_counter!(
+        EVENTS,
+        "Events that a projection took in, written or not, repeats of a start too"
+    );
+    metrics::counter!(EVENTS, "consumergroup" => kafka.group(group))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]

@@ -13,6 +13,7 @@ use std::{
 };
 
 use event_log::{LogReader, NextOffset, Released};
+use metrics::Counter;
 use schemas::Partition;
 use tokio::{
     sync::{mpsc, watch},
@@ -62,6 +63,8 @@ pub(crate) struct Connections {
     pub(crate) done: watch::Sender<Done>,
     pub(crate) dead_letters: Arc<DeadLetters>,
     pub(crate) log: Arc<LogReader>,
+    /// Events that sinks took in.
+    pub(crate) events: Counter,
     /// Why this lane stands still, where it does.
     pub(crate) fault: watch::Sender<Option<String>>,
 }
@@ -288,6 +291,7 @@ impl<S: Sink> Lane<S> {
             self.oldest_absorbed = Instant::now();
         }
         self.absorbed.insert(partition, feed.slice.behind.next);
+        self.wires.events.increment(feed.slice.events.len() as u64);
         self.sink.absorb(feed.slice);
     }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use event_log::{Fetcher, GroupMember, KafkaConfig, KafkaFault, LogReader};
+use metrics::Counter;
 use schemas::{Partition, topics::Topic};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -120,6 +121,7 @@ pub async fn run<S: Sink>(
         done,
         dead_letters,
         log: Arc::clone(&log),
+        events: lag::events_counter(kafka, &settings.group),
     };
     let Lanes {
         tasks,
@@ -165,6 +167,7 @@ struct Wires {
     done: watch::Sender<lag::Done>,
     dead_letters: Arc<DeadLetters>,
     log: Arc<LogReader>,
+    events: Counter,
 }
 
 /// Lanes at work, and both ends of what leads to them.
@@ -195,6 +198,7 @@ fn start_lanes<S: Sink>(
             done: wires.done.clone(),
             dead_letters: Arc::clone(&wires.dead_letters),
             log: Arc::clone(&wires.log),
+            events: wires.events.clone(),
             fault,
         };
         tasks.spawn(Lane::new(sink, settings.clone(), connections).run(soft.clone()));
