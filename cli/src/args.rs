@@ -407,10 +407,10 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct MeasureArgs {
     /// How long each part takes, seconds
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub(crate) seconds: u64,
     /// Messages a second in the latency part
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) rate: u32,
     /// Leave out the parts that load the stack as far as it goes
     #[arg(long)]

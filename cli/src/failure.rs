@@ -1,7 +1,10 @@
 //! Exit codes: 0 fine, 1 difference or negative answer, 2 usage, 3 configuration, 4 unreachable, 5 timeout,
 //! 130 interrupted, 141 nobody reads the output any more.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use audit::AuditError;
 use event_log::KafkaFault;
@@ -40,7 +43,8 @@ pub(crate) enum Failure {
 /// Says why the command failed, unless the log has said it, and gives the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if !error.is::<WorkerFailed>() {
-        eprintln!("tidemark: {}", with_causes(error));
+        // Nobody may be there to read it.
+        let _ = writeln!(io::stderr(), "tidemark: {}", with_causes(error));
     }
     ExitCode::from(code(error))
 }
@@ -128,6 +132,7 @@ fn of_stack(error: &StackError) -> u8 {
         StackError::MissingPrograms { .. }
         | StackError::PortTaken { .. }
         | StackError::BadReadyUrl { .. }
+        | StackError::RunDirOfOthers { .. }
         | StackError::UnknownProcess { .. }
         | StackError::UnknownServers { .. }
         | StackError::NoCacheDir => CONFIG,

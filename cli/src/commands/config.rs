@@ -56,6 +56,11 @@ fn refused(key: &str, error: impl Into<anyhow::Error>) -> ConfigError {
     }])
 }
 
+/// Fails where any section has a value that is refused.
+pub(super) fn check_sections(source: &ConfigSource) -> Result<(), ConfigError> {
+    effective(source).map(drop)
+}
+
 /// Every section as it is in force, secrets redacted.
 fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
     let sections = [

@@ -1,6 +1,12 @@
 //! The local stack: servers and services as processes under `.run/`.
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use event_log::{Admin, KafkaConfig};
@@ -53,10 +59,11 @@ fn listed(names: &[String]) -> String {
 pub(super) fn up(source: &ConfigSource) -> anyhow::Result<Stack> {
     let config: StackConfig = source.section("stack")?;
     let stack = Stack::new(config)?;
+    super::config::check_sections(source)?;
     stack.check_ports()?;
     native_stack::install(stack.config())?;
     stack.start_servers()?;
-    let file = write_config(&stack)?;
+    let file = write_config(source, &stack)?;
     let source = ConfigSource::load(Some(&file), &[])?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -81,7 +88,7 @@ async fn prepare(source: &ConfigSource) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn services(config: &StackConfig, file: &std::path::Path) -> anyhow::Result<Vec<ServiceSpec>> {
+fn services(config: &StackConfig, file: &Path) -> anyhow::Result<Vec<ServiceSpec>> {
     let ports = &config.ports;
     // Those that others wait for come first.
     let services = [
@@ -109,63 +116,81 @@ fn services(config: &StackConfig, file: &std::path::Path) -> anyhow::Result<Vec<
         .collect()
 }
 
-/// Writes down where everything is, so that services and commands find it.
-fn write_config(stack: &Stack) -> anyhow::Result<PathBuf> {
-    let (config, endpoints) = (stack.config(), stack.endpoints());
-    let server: ServerConfig = endpoints.mysql_url.parse().map_err(anyhow::Error::msg)?;
-    let mut mysql = Table::from_iter([
-        ("host".to_owned(), Value::from(server.host.clone())),
-        ("port".to_owned(), Value::from(i64::from(server.port))),
-    ]);
-    if let (Some(user), Some(password)) = (server.user, server.password) {
-        mysql.insert("user".to_owned(), Value::from(user));
-        mysql.insert("password".to_owned(), Value::from(password.expose()));
+/// Writes down where everything is, over what was said of it and beside all else that was said, so that services and commands
+/// find it.
+fn write_config(source: &ConfigSource, stack: &Stack) -> anyhow::Result<PathBuf> {
+    let config = stack.config();
+    let mut file = source.said()?;
+    for (name, settings) in whereabouts(stack)? {
+        let section = file.entry(name).or_insert_with(|| Table::new().into());
+        if let Value::Table(section) = section {
+            section.extend(settings);
+        }
     }
-    let listen = |port: u16| section([("listen", Value::from(format!("127.0.0.1:{port}")))]);
-    let ports = &config.ports;
-    let replication = i64::from(config.kafka_nodes.min(3));
-    let file = Table::from_iter([
-        (
-            "kafka".to_owned(),
-            section([
-                ("brokers", Value::from(endpoints.kafka_brokers)),
-                ("replication", Value::from(replication)),
-            ]),
-        ),
-        (
-            "redis".to_owned(),
-            section([("url", Value::from(endpoints.redis_url))]),
-        ),
-        (
-            "mysql".to_owned(),
-            section([("servers", Value::from(vec![Value::from(mysql)]))]),
-        ),
-        ("ingest".to_owned(), listen(ports.ingest)),
-        ("sequencer".to_owned(), listen(ports.sequencer)),
-        (
-            "projector_unread".to_owned(),
-            listen(ports.projector_unread),
-        ),
-        ("projector_mysql".to_owned(), listen(ports.projector_mysql)),
-        ("query_api".to_owned(), listen(ports.query_api)),
-        ("stack".to_owned(), Value::try_from(config)?),
-    ]);
     let path = config_file(config);
     let text = format!(
         "# Written by `tidemark stack up`.\n{}",
         toml::to_string(&file)?
     );
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    write_for_the_owner(&path, &text)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(fs::canonicalize(&path)?)
 }
 
-fn section<const N: usize>(settings: [(&str, Value); N]) -> Value {
-    Value::Table(
-        settings
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
-    )
+/// There may be passwords in it.
+fn write_for_the_owner(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
+}
+
+/// Where servers and services are, by section.
+fn whereabouts(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
+    let (config, endpoints) = (stack.config(), stack.endpoints());
+    let server: ServerConfig = endpoints.mysql_url.parse().map_err(anyhow::Error::msg)?;
+    let mut mysql = table([
+        ("host", server.host.clone().into()),
+        ("port", i64::from(server.port).into()),
+    ]);
+    if let (Some(user), Some(password)) = (server.user, server.password) {
+        mysql.extend(table([
+            ("user", user.into()),
+            ("password", password.expose().into()),
+        ]));
+    }
+    let listen = |port: u16| table([("listen", format!("127.0.0.1:{port}").into())]);
+    let ports = &config.ports;
+    let replication = i64::from(config.kafka_nodes.min(3));
+    Ok([
+        (
+            "kafka",
+            table([
+                ("brokers", endpoints.kafka_brokers.into()),
+                ("replication", replication.into()),
+            ]),
+        ),
+        ("redis", table([("url", endpoints.redis_url.into())])),
+        (
+            "mysql",
+            table([("servers", vec![Value::from(mysql)].into())]),
+        ),
+        ("ingest", listen(ports.ingest)),
+        ("sequencer", listen(ports.sequencer)),
+        ("projector_unread", listen(ports.projector_unread)),
+        ("projector_mysql", listen(ports.projector_mysql)),
+        ("query_api", listen(ports.query_api)),
+        ("stack", Table::try_from(config)?),
+    ])
+}
+
+fn table<const N: usize>(settings: [(&str, Value); N]) -> Table {
+    let named = settings.map(|(name, value)| (name.to_owned(), value));
+    named.into_iter().collect()
 }
 
 #[derive(Serialize)]

@@ -36,6 +36,17 @@ pub enum StackError {
         /// What a start asks for, in MiB.
         needed_mib: u64,
     },
+    /// Somebody else has files where the stack would put its own, and would remove them.
+    #[error(
+        "{} has files that no stack put there, {} among them: name an empty or a new directory in stack.run_dir",
+        run_dir.display(), found.display()
+    )]
+    RunDirOfOthers {
+        /// The run directory.
+        run_dir: PathBuf,
+        /// One of the files.
+        found: PathBuf,
+    },
     /// A process ended before it was ready.
     #[error("{name} ended while it was starting; its log {} ends with:\n{tail}", log.display())]
     Exited {

@@ -1,6 +1,7 @@
 //! The layout of a run directory, and the lock that keeps two commands from working on it at once.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,11 @@ use crate::StackError;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 const NEEDED_MIB: u64 = 256;
+
+/// What the lock file of a run directory says: everything of these names in it is ours to remove.
+const MARKER: &str = "run directory of a tidemark stack\n";
+const LOCK: &str = "lock";
+const PARTS: [&str; 5] = ["identity", "data", "log", "config", "clock"];
 
 /// A run directory; all paths below it are absolute.
 #[derive(Debug, Clone)]
@@ -87,21 +93,38 @@ impl RunDir {
     }
 
     /// Waits for other commands on this run directory to end.
+    ///
+    /// # Errors
+    /// It is not in time, or the directory is somebody else's.
     pub(crate) fn lock(&self) -> Result<RunLock, StackError> {
-        let path = self.root.join("lock");
-        let what = || format!("lock {}", path.display());
+        self.refuse_others()?;
+        let path = self.root.join(LOCK);
+        let what = || format!("lock {} (stack.run_dir)", path.display());
         fs::create_dir_all(&self.root).map_err(StackError::io(what()))?;
-        let file = OpenOptions::new()
+        let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
+            .read(true)
             .write(true)
             .open(&path)
             .map_err(StackError::io(what()))?;
+        self.wait_for(&file)?;
+        file.set_len(0)
+            .and_then(|()| file.write_all(MARKER.as_bytes()))
+            .map_err(StackError::io(what()))?;
+        Ok(RunLock { _file: file })
+    }
+
+    fn wait_for(&self, lock: &File) -> Result<(), StackError> {
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(RunLock { _file: file }),
-                Err(TryLockError::Error(error)) => return Err(StackError::io(what())(error)),
+            match lock.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::Error(error)) => {
+                    return Err(StackError::io(format!("lock {}", self.root.display()))(
+                        error,
+                    ));
+                }
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     thread::sleep(LOCK_POLL);
                 }
@@ -111,6 +134,25 @@ impl RunDir {
                     });
                 }
             }
+        }
+    }
+
+    /// Whoever keeps files here under the names that a stack uses would lose them.
+    fn refuse_others(&self) -> Result<(), StackError> {
+        let marker = fs::read_to_string(self.root.join(LOCK)).unwrap_or_default();
+        // One that was made before there was a marker has the pids' identities.
+        if marker == MARKER || self.root.join("identity").is_dir() {
+            return Ok(());
+        }
+        let parts = PARTS.iter().map(|part| self.root.join(part));
+        let noted = self.noted()?;
+        let pid_files = noted.iter().map(|name| self.pid_file(name));
+        match parts.chain(pid_files).find(|path| path.exists()) {
+            Some(found) => Err(StackError::RunDirOfOthers {
+                run_dir: self.root.clone(),
+                found,
+            }),
+            None => Ok(()),
         }
     }
 
@@ -133,10 +175,10 @@ impl RunDir {
 
     /// Removes what the stack wrote, and the directory itself if nothing else is in it.
     pub(crate) fn remove_contents(&self) -> Result<(), StackError> {
-        for part in ["data", "log", "config", "identity", "clock"] {
+        for part in PARTS {
             remove_dir(&self.root.join(part))?;
         }
-        let lock = self.root.join("lock");
+        let lock = self.root.join(LOCK);
         fs::remove_file(&lock).map_err(StackError::io(format!("remove {}", lock.display())))?;
         // It is not empty when somebody keeps files of their own there, and then it stays.
         let _ = fs::remove_dir(&self.root);
@@ -162,4 +204,36 @@ pub(crate) fn write_with_parents(path: &Path, text: &str) -> Result<(), StackErr
         fs::write(path, text)
     };
     write().map_err(StackError::io(format!("write {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_holds_anybodys_data_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::create_dir(root.join("data")).unwrap();
+        fs::write(root.join("nginx.pid"), "1").unwrap();
+        let refused = RunDir::new(root).unwrap().lock().unwrap_err();
+        assert!(matches!(refused, StackError::RunDirOfOthers { .. }));
+        assert!(!root.join(LOCK).exists());
+        fs::remove_dir(root.join("data")).unwrap();
+        RunDir::new(root).unwrap().lock().unwrap_err();
+        assert!(root.join("nginx.pid").exists());
+    }
+
+    #[test]
+    fn a_directory_of_a_stack_may_have_other_files_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::write(root.join("keys.toml"), "").unwrap();
+        let run_dir = RunDir::new(root).unwrap();
+        drop(run_dir.lock().unwrap());
+        fs::create_dir(root.join("data")).unwrap();
+        drop(run_dir.lock().unwrap());
+        run_dir.remove_contents().unwrap();
+        assert!(root.join("keys.toml").exists() && !root.join("data").exists());
+    }
 }

@@ -1,5 +1,6 @@
 //! One process from its arguments to its exit code, with one service in it or several.
 
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -231,7 +232,8 @@ async fn upkeep(metrics: MetricsHandle, wired: Gate, shutdown: Shutdown) -> anyh
 /// Says on standard error why a process ends, in one line unless the log has said it, and gives the exit code for it.
 pub fn report(name: &str, error: &anyhow::Error) -> ExitCode {
     if !error.is::<WorkerFailed>() {
-        eprintln!("{name}: {}", with_causes(error));
+        // Nobody may be there to read it.
+        let _ = writeln!(io::stderr(), "{name}: {}", with_causes(error));
     }
     ExitCode::from(exit_code(error))
 }

@@ -49,6 +49,8 @@ pub fn init(config: &TelemetryConfig) -> anyhow::Result<()> {
     let filter = filter(config)?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // It would be said where the log goes, and panic where nobody takes that.
+        .log_internal_errors(false)
         .with_writer(io::stderr);
     let installed = match config.format.on_this_stderr() {
         LogFormat::Json => subscriber

@@ -11,7 +11,7 @@ mod setting;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use figment::Figment;
@@ -54,6 +54,8 @@ pub const TOKEN_VARIABLE: &str = "TIDEMARK_TOKEN";
 /// [`ConfigSource::default`] says nothing: every section then has its built-in defaults, whatever the environment holds.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigSource {
+    /// What the named profile brings.
+    of_profile: Vec<Setting>,
     settings: Vec<Setting>,
 }
 
@@ -86,9 +88,30 @@ impl ConfigSource {
         for setting in &settings {
             refuse_unknown_section(setting)?;
         }
-        let of_profile = Profile::named_in(&settings)?.settings();
-        settings.splice(..0, of_profile);
-        Ok(Self { settings })
+        let of_profile = Profile::named_in(&settings)?.settings().collect();
+        Ok(Self {
+            of_profile,
+            settings,
+        })
+    }
+
+    /// What file, environment and command line say, later ones over earlier ones, as one file would have it. A profile is only
+    /// named in it. Secrets are in it as they are.
+    ///
+    /// # Errors
+    /// A value that no file can have.
+    pub fn said(&self) -> Result<toml::Table, ConfigError> {
+        let mut sections: BTreeMap<String, Figment> = BTreeMap::new();
+        for setting in &self.settings {
+            let section = sections.entry(setting.section.clone()).or_default();
+            *section = std::mem::take(section).merge(setting.clone());
+        }
+        let said = sections.into_iter().map(|(name, layers)| {
+            let values = layers.extract::<toml::Table>();
+            let values = values.map_err(|error| ConfigError::refused(&name, &layers, error))?;
+            Ok((name, values.into()))
+        });
+        said.collect()
     }
 
     /// The section as its struct, checked.
@@ -116,7 +139,7 @@ impl ConfigSource {
     /// Where the value of `section.key` was said last; the built-in default counts as such a place.
     #[must_use]
     pub fn origin(&self, section: &str, key: &str) -> String {
-        let mut said = self.settings.iter().rev();
+        let mut said = self.all().rev();
         said.find(|setting| setting.section == section && setting.is_of(key))
             .map_or_else(|| "built-in default".to_owned(), |s| s.origin.clone())
     }
@@ -133,11 +156,16 @@ impl ConfigSource {
         Ok(serde_json::to_value(value).expect("a section has string keys and plain values"))
     }
 
+    /// In rising order of precedence.
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Setting> {
+        self.of_profile.iter().chain(&self.settings)
+    }
+
     /// The settings of one section, later ones over earlier ones. `<key>_file` becomes `<key>` with the file's content, unless the
     /// section itself has a key of that name.
     fn layers(&self, section: &str, keys: &BTreeSet<String>) -> Result<Figment, ConfigError> {
         let mut layers = Figment::new();
-        for setting in self.settings.iter().filter(|s| s.section == section) {
+        for setting in self.all().filter(|s| s.section == section) {
             let setting = match setting.names_file_for(keys) {
                 Some(key) => setting.read_file(key)?,
                 None => setting.clone(),

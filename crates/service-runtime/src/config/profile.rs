@@ -41,7 +41,10 @@ impl Profile {
             ConfigError::value(
                 origin,
                 format!("{SECTION}.{KEY}"),
-                "is no profile; must be latency or throughput".to_owned(),
+                format!(
+                    "is {}, which is no profile; must be latency or throughput",
+                    text.map_or_else(|| "no text".to_owned(), |text| format!("{text:?}"))
+                ),
             )
         })
     }

@@ -139,6 +139,20 @@ fn each_layer_goes_over_the_one_below() {
 }
 
 #[test]
+fn what_was_said_is_a_file_that_says_the_same() {
+    let layers = Layers {
+        file: "[runtime]\nprofile = 'throughput'\n[ingest]\nbind = 'file'\n[ingest.retry]\nattempts = 1",
+        environment: &[("TIDEMARK_INGEST__RETRY__ATTEMPTS", "2")],
+        overrides: &[("ingest.max_msg_bytes", "3")],
+    };
+    let said = layers.source().unwrap().said().unwrap();
+    // What was a text in the environment or on the command line stays one, and is read as the number that it is.
+    let expected = "[runtime]\nprofile = 'throughput'\n\
+                    [ingest]\nbind = 'file'\nmax_msg_bytes = '3'\n[ingest.retry]\nattempts = '2'";
+    assert_eq!(said, toml::from_str(expected).unwrap());
+}
+
+#[test]
 fn a_profile_goes_over_the_defaults_and_under_all_else() {
     let linger_and_origin = |overrides| {
         let layers = Layers {
