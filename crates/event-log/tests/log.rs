@@ -287,7 +287,10 @@ async fn a_position_that_comes_onto_the_log_is_read_on_from() {
         let mut offsets = Vec::new();
         poll_until(&mut fetcher, |fetched| {
             match fetched {
-                Ok(Fetched::Record(record)) => offsets.push(record.offset),
+                Ok(Fetched::Record(record)) => {
+                    assert!(told, "the log may be another one from here on");
+                    offsets.push(record.offset);
+                }
                 Ok(Fetched::Resumed(resumed)) => told |= resumed == partition(1),
                 Ok(Fetched::Drained(_)) | Err(_) => {}
             }

@@ -9,9 +9,10 @@ return on_sound_keys(function()
     redis.call('SREM', WANTED, ARGV[3])
     return { 2, 0 }
   else
-    local _, deadline = lease(head[2])
+    local nonce, deadline = lease(head[2])
     local left = deadline - now_ms()
-    if left > 0 then return { 1, left } end
+    -- Its own, where a pipeline is sent again whose answers were lost.
+    if left > 0 and nonce ~= ARGV[4] then return { 1, left } end
   end
 
   redis.call('HSET', STATE, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. lease_end(ARGV[5]))

@@ -22,7 +22,7 @@ pub(super) struct Stepped {
     pub(super) taken: BTreeSet<Partition>,
     /// There is no more of them right now.
     pub(super) drained: Vec<Partition>,
-    /// Their position was off the log for a while.
+    /// Their position was off the log for a while; none of their records behind that is taken.
     pub(super) resumed: Vec<Partition>,
 }
 
@@ -50,6 +50,8 @@ pub(super) fn step_at_hand(
             Fetched::Resumed(partition) => stepped.resumed.push(partition),
         });
         match polled {
+            // What comes behind it is not for a shell that has not compared the log with what it sequenced.
+            Ok(Some(())) if !stepped.resumed.is_empty() => break,
             Ok(Some(())) => {}
             Ok(None) => break,
             Err(FetchError::Transient(error)) => {

@@ -1,4 +1,4 @@
-//! The seed's story: the boss writes three times, I read on the telephone, the pc still counts three.
+//! A first story: the boss writes three times, I read on the telephone, the pc still counts three.
 
 use std::collections::BTreeMap;
 
