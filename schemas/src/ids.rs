@@ -198,7 +198,7 @@ impl From<SystemTime> for TimestampMs {
     }
 }
 
-/// A direct conversation: two users, the smaller uid first. Written `lo,hi` (the seed's sessionId).
+/// A direct conversation: two users, the smaller uid first. Written `lo,hi` (older clients' sessionId).
 ///
 /// Groups (`g:<gid>`) will make this an enum; that is why its fields are private.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

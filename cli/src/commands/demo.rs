@@ -1,4 +1,4 @@
-//! The main job on real input: the seed's story, 59,835 real messages, the audit, and what to try next.
+//! The main job on real input: a first story, 59,835 real messages, the audit, and what to try next.
 
 use std::{
     cmp::Reverse,
@@ -50,9 +50,9 @@ pub(super) async fn run(handles: Handles, args: &DemoArgs) -> anyhow::Result<Exi
 const BOSS: &str = "1001";
 const ME: &str = "1000";
 
-/// The seed's story: the boss writes three times while I am away; I read on the telephone; the pc still counts three.
+/// A first story: the boss writes three times while I am away; I read on the telephone; the pc still counts three.
 async fn tell_story(client: &Client) -> anyhow::Result<()> {
-    println!("\nThe seed's story: 1001 sends three messages to 1000, who then reads on mobile.");
+    println!("\nA first story: 1001 sends three messages to 1000, who then reads on mobile.");
     let mut last = Value::Null;
     for (n, text) in (1..).zip(["Are you there?", "Call me.", "Today, please."]) {
         let body = json!({ "srcid": BOSS, "destid": ME, "client_msg_id": format!("story-{n}"), "msg": text });

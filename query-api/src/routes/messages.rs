@@ -148,7 +148,7 @@ fn only_one(field: &'static str, beside: &str) -> Problem {
     Problem::invalid_field(field, wrong, format!("absent where {beside} is given"))
 }
 
-/// The seed's query: everything above the read position, which is the larger of the two that are kept.
+/// The query that older clients had: everything above the read position, which is the larger of the two that are kept.
 async fn unread(
     api: &QueryApi,
     path: &ConversationPath,

@@ -5,11 +5,11 @@ use schemas::{ClientMsgId, ConversationId, Mid, Ordinal, Partition, TimestampMs,
 use super::{ReadTx, decode};
 use crate::{MessageRow, StoreError, arguments::Arguments, datetime, names::Table};
 
-/// The most messages that [`ReadTx::unread_messages`] returns, as the seed has it.
+/// The most messages that [`ReadTx::unread_messages`] returns, as older clients had it.
 pub const UNREAD_LIMIT: usize = 200;
 
 impl ReadTx {
-    /// The seed's query: the conversation's messages above `read_mid`, both directions, at most one month old and
+    /// The query that older clients had: the conversation's messages above `read_mid`, both directions, at most one month old and
     /// [`UNREAD_LIMIT`] many, the newest first.
     ///
     /// # Errors
