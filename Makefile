@@ -42,13 +42,13 @@ pressure: release ## take MariaDB, then Redis away for SECONDS=600 at RATE=2000 
 	@cargo build --locked --release --package system-tests --bins
 	@$(TARGET_DIR)/release/pressure $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE))
 
-bench: toolchain ## measure each stage against the raw part that it sits on, ONLY=a,b or all
-	@cargo build --locked --release --package tidemark --package bench
-	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY))
+bench: release ## measure each stage against the raw part that it sits on, ONLY=a,b or all, ARGS=--rounds=5
+	@cargo build --locked --release --package bench
+	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 instructions: counted ## count what the pure parts execute, against what was accepted; ACCEPT=1 takes it over
 	@command -v valgrind >/dev/null || $(MAKE) --no-print-directory valgrind
-	@$(TARGET_DIR)/release/instructions $(if $(ACCEPT),--accept)
+	@$(TARGET_DIR)/release/instructions $(if $(filter 1,$(ACCEPT)),--accept)
 
 counted: toolchain
 	@cargo build --locked --release --package tidemark --package pure-parts

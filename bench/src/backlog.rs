@@ -1,4 +1,4 @@
-//! How many records each consumer has still before it.
+//! How many messages each consumer has still before it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,38 +14,64 @@ const GROUPS: [&str; 4] = [
     "projector-mysql-contacts",
     "projector-unread",
 ];
+const SEQUENCER: &str = "sequencer";
 
-/// By consumer group; of a world in which the sequencer was started once.
+/// By consumer group: how many records of `chat.inbound` it has not taken in, of those there ever were. A projection has taken in what it
+/// holds to write it later. The absolute figure counts what became no event, too, and nothing grows by that.
 pub(crate) type Backlog = BTreeMap<String, f64>;
 
-/// As the services tell it now.
-///
-/// # Errors
-/// One does not answer.
-pub(crate) async fn now(world: &World) -> Result<Backlog> {
-    let mut backlog = Backlog::new();
-    for projector in ["projector-mysql", "projector-unread"] {
-        let metrics = world.metrics(projector).await?;
-        for (labels, value) in values(&metrics, "kafka_consumergroup_lag") {
-            let group = label(labels, "consumergroup").context("a lag of no group")?;
-            *backlog.entry(group.to_owned()).or_default() += value;
+/// Looks at the consumers of a world, each of which was started once.
+pub(crate) struct Looks<'a> {
+    world: &'a World,
+    log: Arc<LogReader>,
+}
+
+impl<'a> Looks<'a> {
+    /// Connects.
+    ///
+    /// # Errors
+    /// librdkafka refuses a setting.
+    pub(crate) fn at(world: &'a World) -> Result<Self> {
+        let log = Arc::new(LogReader::new(world.events.config())?);
+        Ok(Self { world, log })
+    }
+
+    /// As the services tell it now.
+    ///
+    /// # Errors
+    /// One does not answer.
+    pub(crate) async fn backlog(&self) -> Result<Backlog> {
+        let mut taken = self.taken_by_projections().await?;
+        taken.insert(SEQUENCER.to_owned(), self.sequenced().await?);
+        let appended: i64 = self.log.ends(Topic::Inbound).await?.values().sum();
+        let left = |taken| appended as f64 - taken;
+        Ok(taken
+            .into_iter()
+            .map(|(who, taken)| (who, left(taken)))
+            .collect())
+    }
+
+    async fn taken_by_projections(&self) -> Result<BTreeMap<String, f64>> {
+        let mut taken = BTreeMap::new();
+        for projector in ["projector-mysql", "projector-unread"] {
+            let metrics = self.world.metrics(projector).await?;
+            for (labels, value) in values(&metrics, "projection_events_total") {
+                let group = label(labels, "consumergroup").context("events of no group")?;
+                taken.insert(group.to_owned(), value);
+            }
         }
+        for group in GROUPS {
+            ensure!(taken.contains_key(group), "no events of {group} are told");
+        }
+        Ok(taken)
     }
-    for group in GROUPS {
-        ensure!(backlog.contains_key(group), "no lag of {group} is told");
+
+    async fn sequenced(&self) -> Result<f64> {
+        let metrics = self.world.metrics(SEQUENCER).await?;
+        let records = values(&metrics, "sequencer_records_total");
+        let records = records.filter(|(labels, _)| label(labels, "outcome") != Some("progress"));
+        Ok(records.map(|(_, value)| value).sum())
     }
-    let reader = Arc::new(LogReader::new(world.events.config())?);
-    let appended: i64 = reader.ends(Topic::Inbound).await?.values().sum();
-    let metrics = world.metrics("sequencer").await?;
-    let sequenced: f64 = values(&metrics, "sequencer_records_total")
-        .filter(|(labels, _)| label(labels, "outcome") != Some("progress"))
-        .map(|(_, value)| value)
-        .sum();
-    backlog.insert(
-        "sequencer".to_owned(),
-        (appended as f64 - sequenced).max(0.0),
-    );
-    Ok(backlog)
 }
 
 /// The labels and values of a metric in Prometheus' text format.

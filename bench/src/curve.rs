@@ -5,8 +5,8 @@ use serde::Serialize;
 /// What was measured at one load after another.
 #[derive(Debug, Serialize)]
 pub(crate) struct Curve {
-    /// Of which stage, by the name that `--only` takes.
-    pub(crate) stage: &'static str,
+    /// Of which stage, by the name that `--only` takes: who runs the stage says so.
+    pub(crate) stage: String,
     /// What was posted, for people.
     pub(crate) what: String,
     /// The same in a file's name.
@@ -18,7 +18,7 @@ pub(crate) struct Curve {
 /// What was measured at one load.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Point {
-    /// How many messages a second clients posted, whether or not earlier ones were answered.
+    /// How many messages a second clients had to post by their schedule.
     pub(crate) offered: f64,
     /// How many were accepted, a second.
     pub(crate) accepted: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Point {
     pub(crate) waited: Percentiles,
 }
 
-/// Milliseconds.
+/// Milliseconds; NaN, which is within no bound, where there are too few values for one: a p99 is of 100 at least.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
@@ -36,21 +36,22 @@ pub(crate) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of at least one value; of none, all is 0.
+    /// Of values in any order.
     pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let rank = (values.len() as f64 * share).ceil() as usize;
-            values
-                .get(rank.saturating_sub(1))
-                .copied()
-                .unwrap_or_default()
+        let at = |thousandths: usize| {
+            let rank = (values.len() * thousandths).div_ceil(1_000);
+            // At least one value is above it.
+            let above = values.len() - rank;
+            let is_told = above > 0 || thousandths <= 500;
+            let value = values.get(rank.saturating_sub(1)).filter(|_| is_told);
+            value.copied().unwrap_or(f64::NAN)
         };
         Self {
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
+            p50: at(500),
+            p90: at(900),
+            p99: at(990),
+            p999: at(999),
         }
     }
 }
@@ -69,6 +70,15 @@ mod tests {
             p999: 999.0,
         };
         assert_eq!(Percentiles::of(values), expected);
-        assert_eq!(Percentiles::of(vec![7.0]).p99, 7.0);
+    }
+
+    #[test]
+    fn of_too_few_there_is_none() {
+        let few = Percentiles::of((1..=100).map(f64::from).collect());
+        assert_eq!(few.p99, 99.0);
+        assert!(few.p999.is_nan());
+        assert_eq!(Percentiles::of(vec![7.0]).p50, 7.0);
+        assert!(Percentiles::of(vec![7.0]).p99.is_nan());
+        assert!(Percentiles::of(Vec::new()).p50.is_nan());
     }
 }

@@ -22,24 +22,21 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// This one, and the command that measures.
     ///
     /// # Errors
     /// The kernel does not tell.
-    pub(crate) fn here() -> Result<Self> {
+    pub(crate) fn here(command: String) -> Result<Self> {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo")?;
         let meminfo = fs::read_to_string("/proc/meminfo")?;
         let memory_kib = after(&meminfo, "MemTotal").and_then(|text| {
             let number = text.split_whitespace().next()?;
             number.parse::<f64>().ok()
         });
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
         Ok(Self {
             date: OffsetDateTime::now_utc().format(&Iso8601::DATE)?,
             commit: commit(),
-            command: format!("bench {}", arguments.join(" "))
-                .trim_end()
-                .to_owned(),
+            command,
             cpu: after(&cpuinfo, "model name")
                 .unwrap_or("unknown")
                 .to_owned(),

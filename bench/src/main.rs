@@ -7,26 +7,28 @@ mod load;
 mod machine;
 mod markdown;
 mod meter;
+mod output;
 mod pair;
 mod patience;
 mod picture;
+mod progress;
 mod raw;
 mod results;
 mod sample;
 mod stages;
 
 use std::{
-    fs,
     path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum as _};
 
 use crate::{
     machine::Machine,
+    output::Output,
     raw::server::{self, ServerArgs},
     results::{Found, Results},
     stages::{Plan, Stage},
@@ -61,6 +63,30 @@ enum Part {
     ServeRaw(ServerArgs),
 }
 
+impl Args {
+    /// Of the files: for the day, and for the stages where it is not all of them.
+    fn name(&self, date: &str) -> String {
+        let only = self.only.iter().map(|stage| format!("-{}", stage.name()));
+        format!("{date}{}", only.collect::<String>())
+    }
+
+    /// What gives such figures again, wherever they are written.
+    fn command(&self) -> String {
+        let Self {
+            rounds,
+            seconds,
+            whole_seconds,
+            ..
+        } = self;
+        let only: Vec<String> = self.only.iter().map(|stage| stage.name()).collect();
+        let only = match only.as_slice() {
+            [] => String::new(),
+            only => format!(" --only {}", only.join(",")),
+        };
+        format!("bench{only} --rounds {rounds} --seconds {seconds} --whole-seconds {whole_seconds}")
+    }
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run(&Args::parse()).await {
@@ -81,8 +107,10 @@ async fn run(args: &Args) -> Result<()> {
         length: Duration::from_secs(args.seconds),
         whole: Duration::from_secs(args.whole_seconds),
     };
+    let machine = Machine::here(args.command())?;
+    let output = Output::prepare(&args.out, args.name(&machine.date))?;
     let mut results = Results {
-        machine: Machine::here()?,
+        machine,
         found: Found::default(),
         failed: Vec::new(),
     };
@@ -104,31 +132,15 @@ async fn run(args: &Args) -> Result<()> {
                 results.failed.push(stage.name());
             }
         }
-        // Whatever becomes of a later stage.
-        write(&results, args)?;
+        // Whatever becomes of a later stage; and that is not to hang on this.
+        if let Err(error) = output.keep(&results) {
+            eprintln!("bench: {error:#}");
+        }
         eprintln!("{}: {} s", stage.name(), began.elapsed().as_secs());
     }
     println!("{results}");
+    output.finish(&results)?;
     let failed = &results.failed;
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
-    Ok(())
-}
-
-/// The whole as JSON, its tables and its pictures; named for the day, and for the stages where it is not all of them.
-fn write(results: &Results, args: &Args) -> Result<()> {
-    let out = &args.out;
-    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let only = args.only.iter().map(|stage| format!("-{}", stage.name()));
-    let name = format!("{}{}", results.machine.date, only.collect::<String>());
-    let named = |extension: &str| out.join(format!("{name}.{extension}"));
-    let json = serde_json::to_string_pretty(results)?;
-    for (path, text) in [(named("json"), json), (named("md"), results.to_string())] {
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    for curve in &results.found.curves {
-        let named = |what| out.join(format!("{name}-{}-{what}.svg", curve.file));
-        picture::throughput(curve, &named("throughput"))?;
-        picture::latency(curve, &named("latency"))?;
-    }
     Ok(())
 }

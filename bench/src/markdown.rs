@@ -74,7 +74,11 @@ impl fmt::Display for Curve {
             } = waited;
             writeln!(
                 f,
-                "| {offered} | {accepted} | {p50:.1} | {p90:.1} | {p99:.1} | {p999:.1} |"
+                "| {offered} | {accepted} | {} | {} | {} | {} |",
+                told(*p50),
+                told(*p90),
+                told(*p99),
+                told(*p999)
             )?;
         }
         Ok(())
@@ -119,8 +123,19 @@ impl fmt::Display for Row {
     }
 }
 
+/// With one digit, if there is such a value.
+fn told(value: f64) -> String {
+    if value.is_nan() {
+        return "–".to_owned();
+    }
+    format!("{value:.1}")
+}
+
 fn spread(spread: &Spread, digits: usize) -> String {
     let Spread { min, median, max } = spread;
+    if min == max {
+        return format!("**{median:.digits$}**");
+    }
     format!("{min:.digits$} / **{median:.digits$}** / {max:.digits$}")
 }
 
@@ -134,6 +149,9 @@ fn of_processes(cpu: &BTreeMap<String, f64>) -> String {
 }
 
 fn rates(rates: &Spread) -> String {
+    if rates.min == rates.max {
+        return format!("**{}**", grouped(rates.median));
+    }
     let [min, median, max] = [rates.min, rates.median, rates.max].map(grouped);
     format!("{min} / **{median}** / {max}")
 }

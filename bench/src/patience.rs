@@ -15,8 +15,17 @@ const PATIENCE: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// Those of `done`, and that it is not done after [`PATIENCE`].
-pub(crate) async fn wait_until(
+pub(crate) async fn wait_until(what: &str, done: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    ask_until(what, LOOK_EVERY, done).await
+}
+
+/// The same, for one who asks so often.
+///
+/// # Errors
+/// As [`wait_until`].
+pub(crate) async fn ask_until(
     what: &str,
+    every: Duration,
     mut done: impl AsyncFnMut() -> Result<bool>,
 ) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
@@ -26,7 +35,7 @@ pub(crate) async fn wait_until(
             "{what}: not within {} s",
             PATIENCE.as_secs()
         );
-        sleep(LOOK_EVERY).await;
+        sleep(every).await;
     }
     Ok(())
 }

@@ -90,7 +90,10 @@ where
         .draw()?;
     for (name, colour, of) in lines {
         let style = colour.stroke_width(2);
-        let points = || curve.points.iter().map(|point| (point.offered, of(point)));
+        let points = || {
+            let all = curve.points.iter().map(|point| (point.offered, of(point)));
+            all.filter(|(_, value)| !value.is_nan())
+        };
         chart
             .draw_series(LineSeries::new(points(), style))?
             .label(*name)

@@ -18,7 +18,7 @@ pub(crate) struct Results {
     #[serde(flatten)]
     pub(crate) found: Found,
     /// Stages without figures, since something failed in them.
-    pub(crate) failed: Vec<&'static str>,
+    pub(crate) failed: Vec<String>,
 }
 
 /// What stages found.
@@ -29,6 +29,16 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Notes which stage found all of it.
+    pub(crate) fn say_whose(&mut self, stage: &str) {
+        for row in &mut self.rows {
+            stage.clone_into(&mut row.stage);
+        }
+        for curve in &mut self.curves {
+            stage.clone_into(&mut curve.stage);
+        }
+    }
+
     /// Takes in what another stage found.
     pub(crate) fn extend(&mut self, other: Self) {
         self.rows.extend(other.rows);
@@ -57,8 +67,8 @@ impl From<Vec<Curve>> for Found {
 /// A figure that was measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
-    /// Of which stage, by the name that `--only` takes.
-    pub(crate) stage: &'static str,
+    /// Of which stage, by the name that `--only` takes: who runs the stage says so.
+    pub(crate) stage: String,
     /// What of it.
     pub(crate) what: String,
     pub(crate) figure: Figure,
@@ -101,7 +111,6 @@ pub(crate) enum Bound {
 impl Row {
     /// Of a pair, whose ratio is to be so much at least.
     pub(crate) fn of_pair(
-        stage: &'static str,
         what: impl Into<String>,
         baseline: impl Into<String>,
         pair: &Pair,
@@ -115,15 +124,11 @@ impl Row {
             ratio: pair.ratio(),
             at_least,
         };
-        Self {
-            baseline_cpu_s_per_10_000: cpu_of_each(&pair.baseline),
-            ..Self::new(stage, what, figure, &pair.ours)
-        }
+        Self::new(what, figure, &pair.ours).beside(&pair.baseline)
     }
 
     /// Of a value that several runs gave.
     pub(crate) fn of_value(
-        stage: &'static str,
         what: impl Into<String>,
         unit: &'static str,
         value: Spread,
@@ -131,28 +136,30 @@ impl Row {
         samples: &[Sample],
     ) -> Self {
         let figure = Figure::Value { unit, value, bound };
-        Self::new(stage, what, figure, samples)
+        Self::new(what, figure, samples)
+    }
+
+    /// Beside what the raw part used meanwhile.
+    pub(crate) fn beside(self, baseline: &[Sample]) -> Self {
+        Self {
+            baseline_cpu_s_per_10_000: cpu_of_each(baseline),
+            ..self
+        }
     }
 
     /// Of a value by itself.
     pub(crate) fn of_one(
-        stage: &'static str,
         what: impl Into<String>,
         unit: &'static str,
         value: f64,
         bound: Option<Bound>,
     ) -> Self {
-        Self::of_value(stage, what, unit, Spread::of([value]), bound, &[])
+        Self::of_value(what, unit, Spread::of([value]), bound, &[])
     }
 
-    fn new(
-        stage: &'static str,
-        what: impl Into<String>,
-        figure: Figure,
-        samples: &[Sample],
-    ) -> Self {
+    fn new(what: impl Into<String>, figure: Figure, samples: &[Sample]) -> Self {
         Self {
-            stage,
+            stage: String::new(),
             what: what.into(),
             figure,
             cpu_s_per_10_000: cpu_of_each(samples),

@@ -27,13 +27,21 @@ impl Sample {
         }
     }
 
-    /// Of runs one after another, as if they were one, without what each process used.
-    pub(crate) fn sum(runs: &[Self]) -> Self {
+    /// Of the same run, with the rate that it measured itself.
+    pub(crate) fn at_rate(self, rate: f64) -> Self {
         Self {
-            count: runs.iter().map(|run| run.count).sum(),
-            seconds: runs.iter().map(|run| run.seconds).sum(),
-            ..Self::default()
+            seconds: self.count as f64 / rate,
+            ..self
         }
+    }
+
+    /// Without what every process used of its own accord during so many seconds of it, as `idle` has it.
+    pub(crate) fn without(mut self, idle: &Self, seconds: f64) -> Self {
+        for (name, spent) in &mut self.cpu_s {
+            let of_its_own = idle.cpu_s.get(name).copied().unwrap_or_default();
+            *spent = (*spent - of_its_own * seconds / idle.seconds).max(0.0);
+        }
+        self
     }
 
     /// How many a second.
@@ -71,12 +79,12 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value; of none, all is 0.
+    /// Of at least one value; of none, all is NaN, which is within no bound.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let n = sorted.len();
-        let at = |i: usize| sorted.get(i).copied().unwrap_or_default();
+        let at = |i: usize| sorted.get(i).copied().unwrap_or(f64::NAN);
         Self {
             min: at(0),
             median: f64::midpoint(at(n.saturating_sub(1) / 2), at(n / 2)),
@@ -90,9 +98,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_used_anyway_is_taken_off_by_time() {
+        let of = |seconds, cpu_s| Sample {
+            count: 10,
+            seconds,
+            cpu_s: BTreeMap::from([("a".to_owned(), cpu_s)]),
+            ..Sample::default()
+        };
+        assert_eq!(of(20.0, 7.0).without(&of(5.0, 1.0), 10.0).cpu_s["a"], 5.0);
+        assert_eq!(of(20.0, 7.0).without(&of(5.0, 1.0), 100.0).cpu_s["a"], 0.0);
+    }
+
+    #[test]
     fn the_middle_of_an_even_number_lies_between() {
         let spread = Spread::of([4.0, 1.0, 2.0, 8.0]);
         assert_eq!((spread.min, spread.median, spread.max), (1.0, 3.0, 8.0));
         assert_eq!(Spread::of([5.0]).median, 5.0);
+        assert!(Spread::of([]).median.is_nan());
     }
 }

@@ -30,24 +30,15 @@ pub(crate) enum Change {
     Risen { by: f64 },
 }
 
-impl Change {
-    /// Whether it must be accepted before anything else lands.
-    pub(crate) fn is_refused(self) -> bool {
-        matches!(self, Self::Risen { .. } | Self::NewPart)
-    }
-}
-
 impl Accepted {
     /// # Errors
     /// The file is not there or says something else.
     pub(crate) fn load(file: &Path) -> Result<Self> {
-        let text = fs::read_to_string(file).with_context(|| {
-            format!(
-                "cannot read {}: run this at the root of the project",
-                file.display()
-            )
+        let file = file.display();
+        let text = fs::read_to_string(file.to_string()).with_context(|| {
+            format!("cannot read {file}: run this at the root of the project, where git has it")
         })?;
-        toml::from_str(&text).with_context(|| file.display().to_string())
+        toml::from_str(&text).with_context(|| format!("{file}: `git checkout {file}` has it back"))
     }
 
     /// # Errors
@@ -61,7 +52,8 @@ impl Accepted {
         let Some(parts) = self.0.get(ARCH) else {
             return Change::NewArchitecture;
         };
-        let Some(accepted) = parts.get(part) else {
+        // No part takes no instructions.
+        let Some(accepted) = parts.get(part).filter(|accepted| **accepted > 0) else {
             return Change::NewPart;
         };
         let by = now as f64 / *accepted as f64 - 1.0;

@@ -1,4 +1,5 @@
-//! Open loops: requests at scheduled times, whether or not earlier ones are answered in time.
+//! Open loops: requests at scheduled times. A connection that waits for an answer is late for its next one, which counts from
+//! when it was due: nothing that waits is left out.
 
 use std::time::Duration;
 

@@ -14,15 +14,15 @@ use anyhow::Result;
 use prost::Message as _;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use schemas::{
-    Partition, UserId,
+    ConversationId, Partition, UserId,
     command::{Command, SendMessage},
     proto::{self, ingest_event},
 };
 
 use super::real;
 
-/// Uids of measured messages begin here: nobody else's.
-const FIRST_UID: i64 = 8_000_000_000;
+/// Uids of measured messages begin here: nobody else's, those of `tidemark measure` neither.
+const FIRST_UID: i64 = 9_000_000_000;
 /// How many users there are.
 const USERS: u64 = 20_000;
 /// To how many others each of them writes.
@@ -219,6 +219,15 @@ impl Made<'_> {
             row,
             "{id}\t{srcid}\t{destid}\t{mid}\t{text}\t{ts}\t{table}\t{client_msg_id}\t{mid}"
         )
+    }
+
+    /// In which partition its conversation is, and so in which table.
+    ///
+    /// # Errors
+    /// It is no message.
+    pub(crate) fn partition(&self) -> Result<Partition> {
+        let conversation = ConversationId::direct(self.srcid.try_into()?, self.destid.try_into()?);
+        Ok(Partition::of(conversation))
     }
 
     /// As ingest appends it.

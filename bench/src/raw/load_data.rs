@@ -65,7 +65,7 @@ impl Files {
         let mut ids = vec![0; tables];
         while written.rows < (per_table * tables) as u64 {
             let made = traffic.make();
-            let table = ((made.srcid + made.destid) % 64) as usize;
+            let table = made.partition()?.index();
             if ids[table] == per_table {
                 continue;
             }

@@ -11,11 +11,13 @@ use axum::{
     routing::get,
 };
 use clap::Args;
-use message_store::{MessageStore, MySqlConfig};
+use message_store::MessageStore;
 use schemas::{ConversationId, DeviceClass, Partition, UserId};
 use serde::Serialize;
 use tokio::net::TcpListener;
-use unread_store::{Expiry, Node, RedisConfig, SharedConnection, UnreadView};
+use unread_store::{Expiry, SharedConnection, UnreadView};
+
+use crate::progress::{message_store, unread_store};
 
 /// One more than a page has: whether there are more.
 const PAGE: u32 = 51;
@@ -56,17 +58,9 @@ struct Item {
 /// # Errors
 /// The port is taken, or an address is none.
 pub(crate) async fn serve(args: &ServerArgs) -> Result<()> {
-    let redis = RedisConfig {
-        url: args.redis.clone(),
-        ..RedisConfig::default()
-    };
-    let mysql = MySqlConfig {
-        servers: vec![args.mysql.parse().map_err(anyhow::Error::msg)?],
-        ..MySqlConfig::default()
-    };
     let stores = Stores {
-        redis: SharedConnection::new(Node::new(&redis)?),
-        messages: MessageStore::connect(&mysql),
+        redis: SharedConnection::new(unread_store(&args.redis)?),
+        messages: message_store(&args.mysql)?,
     };
     let calls = Router::new()
         .route("/unread/{uid}", get(unread))

@@ -19,7 +19,7 @@ const SEQUENCER: &str = "sequencer";
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// With one message each, which the sequencer remembers for recognising repeats.
-pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(SERVERS).await?;
     let traffic = Traffic::first_words();
     let mut rows = Vec::new();
@@ -35,7 +35,7 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
 
         let mut row = |what: &str, unit, value| {
             let what = format!("sequencer, {conversations} conversations in a partition: {what}");
-            rows.push(Row::of_one(stage, what, unit, value, None));
+            rows.push(Row::of_one(what, unit, value, None));
         };
         row("from SIGTERM until it is ready again", "s", after_term);
         row("from kill -9 until it is ready again", "s", after_kill);

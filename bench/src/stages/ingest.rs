@@ -43,13 +43,12 @@ const PLAIN: &str = "plain rdkafka producer, same settings and records";
 const PERFORMANCE: &str = "Kafka's ProducerPerformance, acks=all, idempotent";
 
 /// Everything about ingest in one world, whose broker has to be warmed up once.
-pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(SERVERS).await?;
     world.start_services(&["ingest"]).await?;
     let traffic = Traffic::new();
     closed::warm_up(&world, &traffic).await?;
     let ingest = Ingest {
-        stage,
         world,
         traffic,
         length: plan.length,
@@ -62,7 +61,6 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
 
 /// A world with ingest alone, and what is posted there.
 struct Ingest {
-    stage: &'static str,
     world: World,
     traffic: Traffic,
     length: Duration,
@@ -100,7 +98,7 @@ impl Ingest {
         let [ndjson, protobuf, plain, performance] = in_turn(rounds, sides, run).await?;
         let row = |encoding, ours, name, baseline, at_least| {
             let what = format!("{encoding} of {LINES} a request, {BATCH_CONNECTIONS} connections");
-            Row::of_pair(self.stage, what, name, &Pair::of(ours, baseline), at_least)
+            Row::of_pair(what, name, &Pair::of(ours, baseline), at_least)
         };
         Ok(vec![
             row("NDJSON", &ndjson, PLAIN, &plain, 0.6),
@@ -129,14 +127,12 @@ impl Ingest {
         let what = |connections| format!("single posts, {connections} connections");
         Ok(vec![
             Row::of_pair(
-                self.stage,
                 what(SINGLE_CONNECTIONS),
-                format!("plain rdkafka producer, {SINGLE_CONNECTIONS} records in flight"),
+                format!("one plain rdkafka producer, {SINGLE_CONNECTIONS} records in flight"),
                 &Pair::of(&few, &plain),
                 0.8,
             ),
             Row::of_pair(
-                self.stage,
                 what(MANY_CONNECTIONS),
                 format!("the same over {SINGLE_CONNECTIONS}"),
                 &Pair::of(&many, &few),
@@ -160,14 +156,7 @@ impl Ingest {
         }
         let what = format!("single posts at {PACED_RATE}/s, as scheduled: accepted, p99");
         let most = Some(Bound::AtMost(10.0));
-        Ok(Row::of_value(
-            self.stage,
-            what,
-            "ms",
-            Spread::of(p99),
-            most,
-            &[],
-        ))
+        Ok(Row::of_value(what, "ms", Spread::of(p99), most, &[]))
     }
 
     async fn closed_loop(&self, connections: usize, post: Post) -> Result<Sample> {
@@ -226,14 +215,14 @@ async fn producer_performance(world: &World) -> Result<Sample> {
         "acks=all",
         "enable.idempotence=true",
     ];
+    let meter = Meter::start(world)?;
     let said = world.kafka_tool("ProducerPerformance", &args).await?;
-    let rate = rate_said(&said).with_context(|| format!("no rate in: {said}"))?;
-    let took = Duration::from_secs_f64(PERFORMANCE_RECORDS as f64 / rate);
-    Ok(Sample::of_rate(PERFORMANCE_RECORDS, took))
+    let rate = rate_of_producer(&said).with_context(|| format!("no rate in: {said}"))?;
+    Ok(meter.stop(PERFORMANCE_RECORDS)?.at_rate(rate))
 }
 
 /// Of `1000000 records sent, 131234.5 records/sec (…`, on the last line.
-fn rate_said(said: &str) -> Option<f64> {
+fn rate_of_producer(said: &str) -> Option<f64> {
     let last = said.lines().rfind(|line| line.contains("records/sec"))?;
     let (before, _) = last.split_once(" records/sec")?;
     before.rsplit(' ').next()?.parse().ok()
@@ -247,7 +236,7 @@ mod tests {
     fn what_kafkas_benchmark_says_is_read() {
         let said = "499 records sent, 99.8 records/sec (0.02 MB/sec)\n\
                     1000 records sent, 131234.5 records/sec (25.03 MB/sec), 3.1 ms avg latency\n";
-        assert_eq!(rate_said(said), Some(131_234.5));
-        assert_eq!(rate_said("nothing"), None);
+        assert_eq!(rate_of_producer(said), Some(131_234.5));
+        assert_eq!(rate_of_producer("nothing"), None);
     }
 }

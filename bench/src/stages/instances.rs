@@ -4,7 +4,9 @@ use anyhow::Result;
 use system_tests::{SHARED_OUT, Settings, World};
 
 use super::{EVERYTHING, Plan, sequenced};
-use crate::{load::traffic::Traffic, meter::Meter, results::Row, sample::Sample};
+use crate::{
+    load::traffic::Traffic, meter::Meter, progress::everywhere, results::Row, sample::Sample,
+};
 
 const RECORDS: u64 = 1_000_000;
 const INSTANCES: [usize; 3] = [1, 2, 4];
@@ -16,14 +18,14 @@ const SOON: Settings = Settings {
 };
 
 /// As many messages at once as go through, by as many instances.
-pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for instances in INSTANCES {
         let sample = share_out(instances).await?;
         for service in SHARED_OUT {
             let cpu = of_service(&sample, service) / (RECORDS as f64 / 1e6);
             let what = format!("{service}, {instances} of it: CPU for a million messages");
-            rows.push(Row::of_one(stage, what, "s", cpu, None));
+            rows.push(Row::of_one(what, "s", cpu, None));
         }
     }
     Ok(rows)
@@ -50,7 +52,7 @@ async fn share_out(instances: usize) -> Result<Sample> {
     let traffic = Traffic::real()?;
     let meter = Meter::start(&world)?;
     sequenced(&world, &traffic, RECORDS).await?;
-    world.all_partitions_pass().await?;
+    everywhere(&world).await?;
     meter.stop(RECORDS)
 }
 

@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use schemas::{DeviceClass, UserId};
 use serde_json::Value;
 use system_tests::World;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
+use unread_store::KeyNames;
 
 use super::{EVERYTHING, Plan};
 use crate::{
-    load::{
-        closed,
-        connection::Connection,
-        post::Post,
-        traffic::{Made, Traffic},
-    },
+    load::{closed, connection::Connection, post::Post, traffic::Traffic},
+    patience::ask_until,
+    progress::everywhere,
     results::{Bound, Row},
     sample::Spread,
 };
@@ -24,10 +23,9 @@ const SECONDS: &str = "15";
 const ABSENT_USERS: u64 = 50;
 /// How often Redis is asked whether a user is there.
 const ASK_EVERY: Duration = Duration::from_millis(5);
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything on, at 1,000 messages a second.
-pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
     closed::warm_up(&world, &Traffic::real()?).await?;
     world.all_partitions_pass().await?;
@@ -49,14 +47,7 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
         let values = values.with_context(|| format!("no {what} in {reports:?}"))?;
         let what = format!("everything on, 1,000/s: {what}, p99");
         let most = Some(Bound::AtMost(most));
-        anyhow::Ok(Row::of_value(
-            stage,
-            what,
-            "ms",
-            Spread::of(values),
-            most,
-            &[],
-        ))
+        anyhow::Ok(Row::of_value(what, "ms", Spread::of(values), most, &[]))
     };
     let absent_ms = Spread::of(first_events_of_absent_users(&world).await?);
     let of_stage = |report: &Value, name: &str| {
@@ -74,7 +65,6 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
             of_stage(report, "Messages")
         })?,
         Row::of_value(
-            stage,
             format!("first event of a user whom Redis does not have, {ABSENT_USERS} users"),
             "ms",
             absent_ms,
@@ -82,7 +72,6 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
             &[],
         ),
         Row::of_one(
-            stage,
             "the same, the longest",
             "ms",
             absent_ms.max,
@@ -91,27 +80,39 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// From the post until the receiver's counts are there, milliseconds each.
+/// From the post until the receiver's counts are there again, those of everybody who wrote before: milliseconds each.
 async fn first_events_of_absent_users(world: &World) -> Result<Vec<f64>> {
+    everywhere(world).await?;
     let traffic = Traffic::real()?;
     let mut connection = Connection::open(world.port("ingest")?).await?;
     let mut waited_ms = Vec::new();
     for number in 0..ABSENT_USERS {
-        let Made { srcid, destid, .. } = traffic.nth(number);
-        let key = format!("pc-{destid}");
-        world.redis.number(&["DEL", &key]).await?;
+        let receiver = UserId::try_from(traffic.nth(number).destid)?;
+        let shown = take_out(world, receiver).await?;
+        let view = pc_view(receiver);
         let posted = Instant::now();
         Post::Single.post(&mut connection, &traffic).await?;
-        while !world
-            .redis
-            .hgetall(&key)
-            .await?
-            .contains_key(&srcid.to_string())
-        {
-            ensure!(posted.elapsed() < PATIENCE, "{key} does not come back");
-            sleep(ASK_EVERY).await;
-        }
+        let is_back = async || {
+            let counts = world.redis.hgetall(&view).await?;
+            Ok(shown.iter().all(|peer| counts.contains_key(peer)))
+        };
+        ask_until(&format!("{view} is back"), ASK_EVERY, is_back).await?;
         waited_ms.push(posted.elapsed().as_secs_f64() * 1e3);
     }
     Ok(waited_ms)
+}
+
+/// Leaves nothing of a user in Redis; gives the peers whose messages were counted there.
+async fn take_out(world: &World, user: UserId) -> Result<Vec<String>> {
+    let names = KeyNames::default();
+    let (state, pc) = (names.state(user), pc_view(user));
+    let mobile = names.view(DeviceClass::Mobile, user);
+    let shown = world.redis.hgetall(&pc).await?;
+    let gone = world.redis.number(&["DEL", &state, &pc, &mobile]).await?;
+    ensure!(gone == 3, "Redis had {gone} of 3 keys of {user}");
+    Ok(shown.into_keys().collect())
+}
+
+fn pc_view(user: UserId) -> String {
+    KeyNames::default().view(DeviceClass::Pc, user)
 }

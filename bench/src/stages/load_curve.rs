@@ -40,14 +40,12 @@ const LOADS: [Load; 2] = [
         file: "ndjson",
         post: Post::Ndjson(100),
         connections: 16,
-        rates: &[
-            1_000.0, 5_000.0, 10_000.0, 20_000.0, 30_000.0, 40_000.0, 60_000.0,
-        ],
+        rates: &[5_000.0, 10_000.0, 20_000.0, 30_000.0, 40_000.0, 60_000.0],
     },
 ];
 
 /// One load after the other.
-pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> {
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Curve>> {
     let world = World::start(EVERYTHING).await?;
     let traffic = Traffic::real()?;
     closed::warm_up(&world, &traffic).await?;
@@ -63,7 +61,7 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Curve>> 
             }
         }
         curves.push(Curve {
-            stage,
+            stage: String::new(),
             what: load.what.to_owned(),
             file: load.file,
             points,

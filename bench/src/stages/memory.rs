@@ -1,6 +1,6 @@
 //! What the services hold while nothing happens.
 
-use std::time::Duration;
+use std::{fs::File, time::Duration};
 
 use anyhow::{Context as _, Result};
 use system_tests::{World, program, until};
@@ -11,21 +11,20 @@ use crate::{
     load::connection::Connection,
     meter::{SharedPages, resident_of, services_mib},
     results::{Bound, Row},
+    sample::Spread,
 };
 
 /// Whatever a start leaves behind is given back by then.
 const QUIET: Duration = Duration::from_secs(20);
 
 /// Five processes, and all five in one.
-pub(super) async fn idle(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn idle(plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
     sleep(QUIET).await;
     let together = services_mib(&world, SharedPages::Proportional)?;
     let each_by_itself = services_mib(&world, SharedPages::Resident)?;
     drop(world);
-    let row = |what, mib, most: Option<f64>| {
-        Row::of_one(stage, what, "MiB", mib, most.map(Bound::AtMost))
-    };
+    let row = |what, mib, most: Option<f64>| Row::of_one(what, "MiB", mib, most.map(Bound::AtMost));
     Ok(vec![
         row("idle, five processes together", together, Some(150.0)),
         row(
@@ -33,15 +32,28 @@ pub(super) async fn idle(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> 
             each_by_itself,
             None,
         ),
-        row("idle, `tidemark up`", in_one().await?, Some(80.0)),
+        in_one(plan.rounds).await?,
     ])
 }
 
-async fn in_one() -> Result<f64> {
+/// All services in one process, started so often.
+async fn in_one(rounds: usize) -> Result<Row> {
     let world = World::start(SERVERS).await?;
+    let mut mib = Vec::new();
+    for _ in 0..rounds {
+        mib.push(of_one_start(&world).await?);
+    }
+    let (spread, most) = (Spread::of(mib), Some(Bound::AtMost(80.0)));
+    let what = "idle, `tidemark up`";
+    Ok(Row::of_value(what, "MiB", spread, most, &[]))
+}
+
+async fn of_one_start(world: &World) -> Result<f64> {
+    let log = File::create(world.log_file("up"))?;
     let mut up = Command::new(program()?)
         .arg("up")
         .args(world.config_args())
+        .stderr(log)
         .kill_on_drop(true)
         .spawn()?;
     let port = world.port("ingest")?;

@@ -1,16 +1,18 @@
 //! projector-mysql, messages only, into the 16 tables of one database.
 
 use anyhow::Result;
+use message_store::Sink;
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
 use system_tests::{Settings, World};
 
-use super::{Plan, SERVERS, drain::drained};
+use super::{Plan, SERVERS, drain::drained, sequenced};
 use crate::{
     load::traffic::Traffic,
     meter::Meter,
     pair::Pair,
     patience::wait_until,
+    progress::{Progress, Projection},
     raw::load_data::{self, Files, Numbers},
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -19,15 +21,17 @@ use crate::{
 const TABLES: usize = 16;
 /// So many rows of either side in turn.
 const SLICE: u64 = 500_000;
-/// So many rows are few.
-const SMALL: u64 = 2_000_000;
+/// So many make two million rows.
+const SLICES_OF_SPAN: usize = 4;
+/// So many times two million rows.
+const SPANS: usize = 4;
 /// A server is never quite still.
 const A_FEW_PAGES: i64 = 200;
 const OURS: &str = "im_0";
 const RAW: &str = "raw";
 
 /// Into empty tables and on into large ones.
-pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
     let world = world().await?;
     load_data::make_tables(&world, RAW, OURS, TABLES).await?;
     let mut sides = Sides {
@@ -36,12 +40,13 @@ pub(super) async fn run(stage: &'static str, _plan: &Plan) -> Result<Vec<Row>> {
         numbers: Numbers::default(),
     };
     // Cold servers would make a slow beginning, of which it is easy to keep much.
-    sides.ours(SLICE).await?;
-    sides.load_data(SLICE).await?;
+    sides.ours().await?;
+    sides.load_data().await?;
     sides.empty().await?;
-    let small = sides.side_by_side().await?;
-    let larger = sides.on_their_own().await?;
-    Ok(rows(stage, &small, &larger))
+    let pair = sides.side_by_side().await?;
+    sides.empty().await?;
+    let spans = sides.on_their_own().await?;
+    Ok(rows(&pair, &spans))
 }
 
 /// Both sides' tables lie in one server.
@@ -55,37 +60,42 @@ impl Sides {
     /// From 0 to 2 million rows, a slice at a time, so that both sides' tables grow together.
     async fn side_by_side(&mut self) -> Result<Pair> {
         let mut pair = Pair::of(&[], &[]);
-        for _ in 0..SMALL / SLICE {
-            pair.ours.push(self.ours(SLICE).await?);
-            pair.baseline.push(self.load_data(SLICE).await?);
+        for _ in 0..SLICES_OF_SPAN {
+            pair.ours.push(self.ours().await?);
+            pair.baseline.push(self.load_data().await?);
         }
         Ok(pair)
     }
 
-    /// From 2 to 8 million rows of ours.
-    async fn on_their_own(&mut self) -> Result<Vec<Sample>> {
-        load_data::empty(&self.world, RAW, TABLES).await?;
-        let mut samples = Vec::new();
-        for _ in 0..3 {
-            samples.push(self.ours(SMALL).await?);
+    /// From 0 to 8 million rows of ours, in the same slices: those of each 2 million.
+    async fn on_their_own(&mut self) -> Result<Vec<Vec<Sample>>> {
+        let mut spans = Vec::new();
+        for _ in 0..SPANS {
+            let mut slices = Vec::new();
+            for _ in 0..SLICES_OF_SPAN {
+                slices.push(self.ours().await?);
+            }
+            spans.push(slices);
         }
-        Ok(samples)
+        Ok(spans)
     }
 
-    async fn ours(&self, count: u64) -> Result<Sample> {
+    /// A slice.
+    async fn ours(&self) -> Result<Sample> {
         let Self { world, traffic, .. } = self;
-        sequenced(world, traffic, count).await?;
+        sequenced_alone(world, traffic, SLICE).await?;
         written_back(world).await?;
         project(world).await
     }
 
-    async fn load_data(&mut self, count: u64) -> Result<Sample> {
+    /// A slice.
+    async fn load_data(&mut self) -> Result<Sample> {
         let Self {
             world,
             traffic,
             numbers,
         } = self;
-        let files = Files::write(world, traffic, count, TABLES, numbers)?;
+        let files = Files::write(world, traffic, SLICE, TABLES, numbers)?;
         written_back(world).await?;
         let meter = Meter::start(world)?;
         files.load(world, RAW).await?;
@@ -99,29 +109,28 @@ impl Sides {
     }
 }
 
-fn rows(stage: &'static str, small: &Pair, larger: &[Sample]) -> Vec<Row> {
+fn rows(pair: &Pair, spans: &[Vec<Sample>]) -> Vec<Row> {
     const WHAT: &str = "projector-mysql, messages, 16 tables of one database, 2 writers";
     let against = Row::of_pair(
-        stage,
         format!("{WHAT}: 0 → 2 million rows, by {SLICE}"),
         "LOAD DATA INFILE of 5,000-row files, 2 sessions",
-        small,
+        pair,
         0.9,
     );
-    let first = Sample::sum(&small.ours);
-    let rates: Vec<f64> = larger.iter().map(Sample::rate).collect();
-    let kept = Spread::of(rates.last().map(|last| last / first.rate()));
+    let (first, last) = (&spans[0], &spans[SPANS - 1]);
+    let kept = last.iter().zip(first);
+    let kept = Spread::of(kept.map(|(last, first)| last.rate() / first.rate()));
     let grown = Row::of_value(
-        stage,
         format!("{WHAT}: rows 6 → 8 million against 0 → 2 million"),
         "of the rate",
         kept,
         Some(Bound::AtLeast(0.8)),
-        &larger[larger.len() - 1..],
+        last,
     );
-    let each = (1..).zip(rates).map(|(i, rate)| {
+    let each = (0..).zip(spans).map(|(i, slices)| {
         let what = format!("{WHAT}: rows {} → {} million", 2 * i, 2 * i + 2);
-        Row::of_one(stage, what, "rows/s", rate, None)
+        let rates = Spread::of(slices.iter().map(Sample::rate));
+        Row::of_value(what, "rows/s", rates, None, slices)
     });
     [against, grown].into_iter().chain(each).collect()
 }
@@ -158,31 +167,16 @@ async fn written_back(world: &World) -> Result<()> {
 }
 
 /// So many more messages on `chat.events`, and no sequencer any more.
-async fn sequenced(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
+async fn sequenced_alone(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
     world.start_services(&["sequencer"]).await?;
-    super::sequenced(world, traffic, count).await?;
+    sequenced(world, traffic, count).await?;
     world.end("sequencer", Signal::TERM).await
 }
 
 async fn project(world: &World) -> Result<Sample> {
-    let mut database = MySqlConnection::connect(&world.mysql_url()).await?;
-    let end = events(world).await?;
-    let done = async || projected(&mut database).await;
+    let progress = Progress::of(world).await?;
+    let end = progress.appended().await?;
+    let messages = Projection::Tables(Sink::Messages);
+    let done = async || progress.written(messages).await;
     drained(world, "projector-mysql", end, done).await
-}
-
-/// How many records `chat.events` has for these tables.
-async fn events(world: &World) -> Result<u64> {
-    let ends = world.events.ends().await?;
-    let ours = ends
-        .iter()
-        .filter(|(partition, _)| partition.index() < TABLES);
-    Ok(ours.map(|(_, end)| end.cast_unsigned()).sum())
-}
-
-/// How many of them the database has.
-async fn projected(database: &mut MySqlConnection) -> Result<u64> {
-    let sql = "SELECT CAST(COALESCE(SUM(next_offset), 0) AS SIGNED) FROM im_0.resume_offset WHERE sink = 'messages'";
-    let sum: i64 = sqlx::query_scalar(sql).fetch_one(database).await?;
-    Ok(sum.cast_unsigned())
 }

@@ -24,6 +24,7 @@ use system_tests::{Settings, World};
 use crate::{
     load::{fill::fill, traffic::Traffic},
     patience::wait_until,
+    progress::Progress,
     results::Found,
 };
 
@@ -59,17 +60,12 @@ const SERVERS: Settings = Settings {
     ..EVERYTHING
 };
 
-/// How many records `chat.events` has, those that are no messages among them.
-async fn events(world: &World) -> Result<u64> {
-    let ends = world.events.ends().await?;
-    Ok(ends.values().map(|end| end.cast_unsigned()).sum())
-}
-
 /// Appends so many messages, and waits until a sequencer that runs has put them on `chat.events`.
 async fn sequenced(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
-    let end = events(world).await? + count;
+    let progress = Progress::of(world).await?;
+    let end = progress.appended().await? + count;
     fill(world, traffic, count)?;
-    let appended = async || Ok(events(world).await? >= end);
+    let appended = async || Ok(progress.appended().await? >= end);
     wait_until("messages on chat.events", appended).await
 }
 
@@ -86,24 +82,13 @@ pub(crate) struct Plan {
 
 impl Stage {
     /// Its name on the command line and in the results.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ingest => "ingest",
-            Self::Sequencer => "sequencer",
-            Self::Messages => "messages",
-            Self::Unread => "unread",
-            Self::Query => "query",
-            Self::Audit => "audit",
-            Self::Rebuild => "rebuild",
-            Self::Whole => "whole",
-            Self::WholeSingles => "whole-singles",
-            Self::Latency => "latency",
-            Self::LoadCurve => "load-curve",
-            Self::MemoryIdle => "memory-idle",
-            Self::Instances => "instances",
-            Self::IdleConversations => "idle-conversations",
-            Self::Engines => "engines",
-        }
+    ///
+    /// # Panics
+    /// It is hidden from the command line.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        let value = value.expect("every stage is on the command line");
+        value.get_name().to_owned()
     }
 
     /// Whether it runs only where it is named: an experiment that takes long, whose result is written down.
@@ -116,36 +101,24 @@ impl Stage {
     /// # Errors
     /// Something fails; a slow run is no failure.
     pub(crate) async fn run(self, plan: &Plan) -> Result<Found> {
-        let rows = match self {
-            Self::LoadCurve => return Ok(load_curve::run(self.name(), plan).await?.into()),
-            Self::Ingest => ingest::run(self.name(), plan).await,
-            Self::Sequencer => sequencer::run(self.name(), plan).await,
-            Self::Messages => messages::run(self.name(), plan).await,
-            Self::Unread => unread::run(self.name(), plan).await,
-            Self::Query => query::run(self.name(), plan).await,
-            Self::Audit => replays::audit(self.name(), plan).await,
-            Self::Rebuild => replays::rebuild(self.name(), plan).await,
-            Self::Whole => whole::batches(self.name(), plan).await,
-            Self::WholeSingles => whole::singles(self.name(), plan).await,
-            Self::Latency => latency::run(self.name(), plan).await,
-            Self::MemoryIdle => memory::idle(self.name(), plan).await,
-            Self::Instances => instances::run(self.name(), plan).await,
-            Self::IdleConversations => idle_conversations::run(self.name(), plan).await,
-            Self::Engines => engines::run(self.name(), plan).await,
+        let mut found: Found = match self {
+            Self::LoadCurve => load_curve::run(plan).await?.into(),
+            Self::Ingest => ingest::run(plan).await?.into(),
+            Self::Sequencer => sequencer::run(plan).await?.into(),
+            Self::Messages => messages::run(plan).await?.into(),
+            Self::Unread => unread::run(plan).await?.into(),
+            Self::Query => query::run(plan).await?.into(),
+            Self::Audit => replays::audit(plan).await?.into(),
+            Self::Rebuild => replays::rebuild(plan).await?.into(),
+            Self::Whole => whole::batches(plan).await?.into(),
+            Self::WholeSingles => whole::singles(plan).await?.into(),
+            Self::Latency => latency::run(plan).await?.into(),
+            Self::MemoryIdle => memory::idle(plan).await?.into(),
+            Self::Instances => instances::run(plan).await?.into(),
+            Self::IdleConversations => idle_conversations::run(plan).await?.into(),
+            Self::Engines => engines::run(plan).await?.into(),
         };
-        Ok(rows?.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_knows_a_stage_by_its_name() {
-        for stage in Stage::value_variants() {
-            let found = Stage::from_str(stage.name(), false);
-            assert_eq!(found.as_ref(), Ok(stage));
-        }
+        found.say_whose(&self.name());
+        Ok(found)
     }
 }

@@ -48,7 +48,7 @@ const CALLS: [Call; 2] = [
 ];
 
 /// Each call by itself.
-pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(EVERYTHING).await?;
     let pairs = fill(&world).await?;
     let query_api = world.port("query-api")?;
@@ -80,7 +80,7 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
         )
         .await?;
         let against = format!("{BARE}, the same calls to the stores");
-        rows.push(Row::of_pair(stage, call.what, against, &pair, 0.8));
+        rows.push(Row::of_pair(call.what, against, &pair, 0.8));
     }
     raw.kill().await?;
     Ok(rows)

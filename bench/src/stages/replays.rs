@@ -1,6 +1,6 @@
 //! What reads the whole log again: the audit and a rebuild.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use event_log::LogReader;
@@ -9,14 +9,12 @@ use system_tests::{Settings, World};
 
 use super::{EVERYTHING, Plan, sequenced};
 use crate::{
-    backlog,
     load::traffic::Traffic,
     meter::Meter,
     pair::Pair,
-    patience::wait_until,
+    progress::everywhere,
     raw::load_data::{self, Files, Numbers},
     results::Row,
-    sample::Sample,
 };
 
 const MESSAGES: u64 = 300_000;
@@ -25,7 +23,7 @@ const OURS: &str = "im_0";
 const RAW: &str = "raw";
 
 /// Everything in the stores against a fold of the log.
-pub(super) async fn audit(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
     let world = filled(&Traffic::real()?, MESSAGES).await?;
     let records = records(&world).await?;
     let count = records.to_string();
@@ -44,15 +42,14 @@ pub(super) async fn audit(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> 
             meter.stop(records)
         },
         async || {
+            let meter = Meter::start(&world)?;
             let said = world.kafka_tool("ConsumerPerformance", &consume).await?;
-            let rate = rate_said(&said).with_context(|| format!("no rate in: {said}"))?;
-            let took = Duration::from_secs_f64(records as f64 / rate);
-            Ok(Sample::of_rate(records, took))
+            let rate = rate_of_consumer(&said).with_context(|| format!("no rate in: {said}"))?;
+            Ok(meter.stop(records)?.at_rate(rate))
         },
     )
     .await?;
     Ok(vec![Row::of_pair(
-        stage,
         format!("audit of {MESSAGES} messages in all stores, records of both topics"),
         "Kafka's ConsumerPerformance, both topics",
         &pair,
@@ -61,7 +58,7 @@ pub(super) async fn audit(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> 
 }
 
 /// A table made anew beside the live one, compared and switched.
-pub(super) async fn rebuild(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn rebuild(plan: &Plan) -> Result<Vec<Row>> {
     let traffic = Traffic::of_partitions(1);
     let world = filled(&traffic, ROWS).await?;
     load_data::make_tables(&world, RAW, OURS, 1).await?;
@@ -83,7 +80,6 @@ pub(super) async fn rebuild(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
     )
     .await?;
     Ok(vec![Row::of_pair(
-        stage,
         format!("rebuild messages, {ROWS} rows of one table, compared and switched"),
         "LOAD DATA INFILE of 5,000-row files",
         &pair,
@@ -111,18 +107,12 @@ async fn filled(traffic: &Traffic, count: u64) -> Result<World> {
     })
     .await?;
     sequenced(&world, traffic, count).await?;
-    let passed = async || {
-        Ok(backlog::now(&world)
-            .await?
-            .values()
-            .all(|left| *left <= 0.0))
-    };
-    wait_until("messages have passed everything", passed).await?;
+    everywhere(&world).await?;
     Ok(world)
 }
 
 /// The tenth column of what Kafka's benchmark prints: records a second while fetching.
-fn rate_said(said: &str) -> Option<f64> {
+fn rate_of_consumer(said: &str) -> Option<f64> {
     let line = said.lines().rfind(|line| line.matches(", ").count() == 9)?;
     line.rsplit(", ").next()?.trim().parse().ok()
 }
@@ -134,7 +124,7 @@ mod tests {
     #[test]
     fn what_kafkas_benchmark_says_is_read() {
         let said = "2026-11-22 09:00:00:000, 2026-11-22 09:00:03:000, 190.7, 63.5, 1000000, 333333.3, 350, 1200, 158.9, 818330.6\n";
-        assert_eq!(rate_said(said), Some(818_330.6));
-        assert_eq!(rate_said("nothing, here"), None);
+        assert_eq!(rate_of_consumer(said), Some(818_330.6));
+        assert_eq!(rate_of_consumer("nothing, here"), None);
     }
 }

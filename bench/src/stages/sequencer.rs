@@ -8,11 +8,12 @@ use schemas::{Partition, topics::Topic};
 use system_tests::World;
 use tokio::task::spawn_blocking;
 
-use super::{Plan, SERVERS, drain::drained, events};
+use super::{Plan, SERVERS, drain::drained};
 use crate::{
     load::{fill::fill, traffic::Traffic},
     meter::Meter,
     pair::Pair,
+    progress::Progress,
     raw::copier::Copier,
     results::Row,
     sample::Sample,
@@ -21,7 +22,7 @@ use crate::{
 const RECORDS: u64 = 2_000_000;
 
 /// A backlog, sequenced or copied.
-pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let world = World::start(SERVERS).await?;
     let traffic = Traffic::new();
     let copies = copies(&world).await?;
@@ -37,7 +38,6 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
     )
     .await?;
     Ok(vec![Row::of_pair(
-        stage,
         format!("a backlog of {RECORDS} messages"),
         "consume → produce of the same bytes",
         &pair,
@@ -46,9 +46,10 @@ pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
 }
 
 async fn sequence(world: &World, traffic: &Traffic) -> Result<Sample> {
-    let end = events(world).await? + RECORDS;
+    let progress = Progress::of(world).await?;
+    let end = progress.appended().await? + RECORDS;
     fill(world, traffic, RECORDS)?;
-    drained(world, "sequencer", end, async || events(world).await).await
+    drained(world, "sequencer", end, async || progress.appended().await).await
 }
 
 /// Topics for the copies, on the same broker.

@@ -6,14 +6,13 @@ use anyhow::Result;
 use rustix::process::Signal;
 use system_tests::World;
 use tokio::time::{Instant, sleep_until};
-use unread_store::{Connection, Node, RedisConfig};
 
-use super::{EVERYTHING, Plan, drain::drained, events, sequenced};
+use super::{EVERYTHING, Plan, drain::drained, sequenced};
 use crate::{
     load::{closed::ClosedLoop, paced::PacedLoop, post::Post, traffic::Traffic},
     meter::{CLIENT, Meter},
     pair::Pair,
-    patience::wait_until,
+    progress::{Progress, Projection},
     raw::hincrby,
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -28,22 +27,17 @@ const RATE: f64 = 20_000.0;
 const TICK: Duration = Duration::from_millis(5);
 
 /// In one world: events as they come, then backlogs.
-pub(super) async fn run(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let (world, traffic) = loaded().await?;
     world.end("projector-mysql", Signal::TERM).await?;
-    let live = live(stage, plan, &world, &traffic).await?;
+    let live = live(plan, &world, &traffic).await?;
     world.end(PROJECTOR, Signal::TERM).await?;
-    let backlog = backlog(stage, plan, &world, &traffic).await?;
+    let backlog = backlog(plan, &world, &traffic).await?;
     Ok(vec![backlog, live])
 }
 
 /// A backlog, drained.
-async fn backlog(
-    stage: &'static str,
-    plan: &Plan,
-    world: &World,
-    traffic: &Traffic,
-) -> Result<Row> {
+async fn backlog(plan: &Plan, world: &World, traffic: &Traffic) -> Result<Row> {
     let port = world.redis.port();
     let pair = Pair::run(
         plan.rounds,
@@ -58,7 +52,6 @@ async fn backlog(
     )
     .await?;
     Ok(Row::of_pair(
-        stage,
         format!("projector-unread, a backlog of {EVENTS} real messages, drained"),
         "pipelined HINCRBY ×2",
         &pair,
@@ -67,27 +60,28 @@ async fn backlog(
 }
 
 /// Events as they come; the same work for both, so what counts is what it costs.
-async fn live(stage: &'static str, plan: &Plan, world: &World, traffic: &Traffic) -> Result<Row> {
+async fn live(plan: &Plan, world: &World, traffic: &Traffic) -> Result<Row> {
     let clients = PacedLoop {
         port: world.port("ingest")?,
         connections: 8,
         post: Post::Ndjson(100),
         rate: RATE,
     };
-    let (mut ours, mut ratios) = (Vec::new(), Vec::new());
+    let (mut ours, mut raw, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
         let meter = Meter::start(world)?;
         let answered = clients.run(traffic, plan.length).await?;
         caught_up(world).await?;
         let sample = meter.stop(answered.accepted)?;
+        let made = pairs(traffic, (RATE * plan.length.as_secs_f64()) as u64);
         let meter = Meter::start(world)?;
-        let counted = plain_at_rate(world, traffic, plan.length).await?;
-        let plain = meter.stop(counted)?;
+        plain_at_rate(world, &made).await?;
+        let plain = meter.stop(made.len() as u64)?;
         ratios.push(cost(&plain, CLIENT) / cost(&sample, PROJECTOR));
         ours.push(sample);
+        raw.push(plain);
     }
     Ok(Row::of_value(
-        stage,
         format!(
             "projector-unread and Redis at {RATE}/s as they come: CPU of pipelined HINCRBY ×2 over ours"
         ),
@@ -95,7 +89,8 @@ async fn live(stage: &'static str, plan: &Plan, world: &World, traffic: &Traffic
         Spread::of(ratios),
         Some(Bound::AtLeast(0.5)),
         &ours,
-    ))
+    )
+    .beside(&raw))
 }
 
 /// What Redis and the one who writes to it spend on an event, seconds of CPU.
@@ -122,30 +117,16 @@ async fn loaded() -> Result<(World, Traffic)> {
 
 async fn drain(world: &World, traffic: &Traffic) -> Result<Sample> {
     sequenced(world, traffic, EVENTS).await?;
-    let redis = redis(world).await?;
-    let end = events(world).await?;
-    drained(world, PROJECTOR, end, async || counted(&redis).await).await
+    let progress = Progress::of(world).await?;
+    let end = progress.appended().await?;
+    let done = async || progress.written(Projection::Unread).await;
+    drained(world, PROJECTOR, end, done).await
 }
 
 async fn caught_up(world: &World) -> Result<()> {
-    let redis = redis(world).await?;
-    let has_all = async || Ok(counted(&redis).await? >= events(world).await?);
-    wait_until("Redis has all events", has_all).await
-}
-
-async fn redis(world: &World) -> Result<Connection> {
-    let config = RedisConfig {
-        url: world.redis.url(),
-        ..RedisConfig::default()
-    };
-    Ok(Node::new(&config)?.connect().await?)
-}
-
-/// How many records of `chat.events` Redis has.
-async fn counted(redis: &Connection) -> Result<u64> {
-    let marks = redis.read_marks().await?;
-    let next = marks.iter().map(|(_, mark)| mark.offset.cast_unsigned());
-    Ok(next.sum())
+    let progress = Progress::of(world).await?;
+    let end = progress.appended().await?;
+    progress.has_written(Projection::Unread, end).await
 }
 
 /// Sender and receiver of the next so many messages.
@@ -154,20 +135,14 @@ fn pairs(traffic: &Traffic, count: u64) -> Vec<(i64, i64)> {
     made.map(|made| (made.srcid, made.destid)).collect()
 }
 
-/// Counts at the rate for so long; gives how many.
-async fn plain_at_rate(world: &World, traffic: &Traffic, length: Duration) -> Result<u64> {
+/// Counts them at the rate.
+async fn plain_at_rate(world: &World, made: &[(i64, i64)]) -> Result<()> {
     let mut counter = hincrby::Counter::connect(world.redis.port())?;
-    let each = (RATE * TICK.as_secs_f64()) as u64;
+    let each = (RATE * TICK.as_secs_f64()) as usize;
     let began = Instant::now();
-    let mut counted = 0;
-    for tick in 0_u32.. {
-        let due = TICK * tick;
-        if due >= length {
-            break;
-        }
-        sleep_until(began + due).await;
-        counter.count(&pairs(traffic, each))?;
-        counted += each;
+    for (tick, messages) in (0..).zip(made.chunks(each)) {
+        sleep_until(began + TICK * tick).await;
+        counter.count(messages)?;
     }
-    Ok(counted)
+    Ok(())
 }

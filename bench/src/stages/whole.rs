@@ -8,10 +8,11 @@ use tokio::time::{Instant, sleep};
 
 use super::{EVERYTHING, Plan};
 use crate::{
-    backlog::{self, Backlog},
+    backlog::{Backlog, Looks},
     disk,
     load::{paced::PacedLoop, post::Post, traffic::Traffic},
     meter::{Meter, SharedPages, services_mib},
+    progress::everywhere,
     results::{Bound, Row},
     sample::{Sample, Spread},
 };
@@ -48,7 +49,7 @@ struct Load {
 }
 
 /// Batches.
-pub(super) async fn batches(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn batches(plan: &Plan) -> Result<Vec<Row>> {
     let load = Load {
         what: "everything at once, NDJSON of 500 lines, profile `throughput`",
         settings: THROUGHPUT,
@@ -57,11 +58,11 @@ pub(super) async fn batches(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
         rate: 60_000.0,
         cpu_s_per_10_000: 0.35,
     };
-    load.run(stage, plan).await
+    load.run(plan).await
 }
 
 /// Single posts.
-pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+pub(super) async fn singles(plan: &Plan) -> Result<Vec<Row>> {
     let load = Load {
         what: "everything at once, single posts over 64 connections, profile `throughput`",
         settings: THROUGHPUT,
@@ -74,11 +75,11 @@ pub(super) async fn singles(stage: &'static str, plan: &Plan) -> Result<Vec<Row>
         whole: plan.whole.min(SINGLES),
         ..*plan
     };
-    load.run(stage, &plan).await
+    load.run(&plan).await
 }
 
 impl Load {
-    async fn run(self, stage: &'static str, plan: &Plan) -> Result<Vec<Row>> {
+    async fn run(self, plan: &Plan) -> Result<Vec<Row>> {
         let world = World::start(self.settings).await?;
         let traffic = Traffic::real()?;
         let clients = PacedLoop {
@@ -88,32 +89,30 @@ impl Load {
             rate: self.rate,
         };
         let clients = what_is_carried(&world, clients, &traffic).await?;
+        let idle = used_by_nothing(&world).await?;
 
         let disk_before = Disk::of(&world)?;
         let meter = Meter::start(&world)?;
         let began = Instant::now();
         let (answered, seen) =
             tokio::try_join!(clients.run(&traffic, plan.whole), watch(&world, plan.whole))?;
-        let rate = answered.accepted as f64 / began.elapsed().as_secs_f64();
-        world.all_partitions_pass().await?;
+        let took = began.elapsed().as_secs_f64();
+        let rate = answered.accepted as f64 / took;
+        // What is held for long is written after the load, and counts; that everything waits for it does not.
+        everywhere(&world).await?;
         let sample = meter.stop(answered.accepted)?;
+        let waited = sample.seconds - took;
+        let sample = sample.without(&idle, waited);
         let disk = Disk::of(&world)?.since(&disk_before, answered.accepted);
-        Ok(self.rows(stage, rate, &sample, &seen, &disk))
+        ensure!(seen.len() > 1, "there was no time to look at backlogs");
+        Ok(self.rows(rate, &sample, &seen, &disk))
     }
 
-    fn rows(
-        &self,
-        stage: &'static str,
-        rate: f64,
-        sample: &Sample,
-        seen: &[Seen],
-        disk: &Disk,
-    ) -> Vec<Row> {
+    fn rows(&self, rate: f64, sample: &Sample, seen: &[Seen], disk: &Disk) -> Vec<Row> {
         let what = self.what;
+        let value = |name: String, unit, value, bound| Row::of_one(name, unit, value, bound);
         let samples = std::slice::from_ref(sample);
-        let value = |name: String, unit, value, bound| Row::of_one(stage, name, unit, value, bound);
         let accepted = Row::of_value(
-            stage,
             format!("{what}: accepted"),
             "messages/s",
             Spread::of([rate]),
@@ -153,9 +152,9 @@ impl Load {
                 None,
             ),
             value(
-                format!("{what}: MariaDB's tables"),
+                format!("{what}: MariaDB's tables of messages"),
                 "bytes a message",
-                disk.mariadb,
+                disk.messages,
                 None,
             ),
         ]
@@ -176,11 +175,13 @@ async fn what_is_carried(
         let used = posted(world, offered, traffic).await?;
         // Some of it is used whatever comes, and is no message's.
         let idle = used_by_nothing(world).await?;
-        let of_one = used.cpu_of_one() - idle * used.seconds / used.count as f64;
-        rate = clients.rate.min((OFFERED_SHARE * cores - idle) / of_one);
+        let busy = idle.cpu_of_one() / idle.seconds;
+        let seconds = used.seconds;
+        let of_one = used.without(&idle, seconds).cpu_of_one();
+        rate = clients.rate.min((OFFERED_SHARE * cores - busy) / of_one);
         ensure!(
             rate > 0.0,
-            "{idle:.2} of {cores} cores are busy while nothing is posted: no room is left for a load"
+            "{busy:.2} of {cores} cores are busy while nothing is posted: no room is left for a load"
         );
     }
     Ok(PacedLoop { rate, ..clients })
@@ -190,16 +191,15 @@ async fn what_is_carried(
 async fn posted(world: &World, clients: PacedLoop, traffic: &Traffic) -> Result<Sample> {
     let meter = Meter::start(world)?;
     let answered = clients.run(traffic, WARM_UP).await?;
-    world.all_partitions_pass().await?;
+    everywhere(world).await?;
     meter.stop(answered.accepted)
 }
 
-/// How many cores are busy while nothing is posted.
-async fn used_by_nothing(world: &World) -> Result<f64> {
+/// What is used while nothing is posted, as if it were one message.
+async fn used_by_nothing(world: &World) -> Result<Sample> {
     let meter = Meter::start(world)?;
     sleep(IDLE).await;
-    let used = meter.stop(1)?;
-    Ok(used.cpu_of_one() / used.seconds)
+    meter.stop(1)
 }
 
 /// What a look at a loaded world found.
@@ -211,11 +211,12 @@ struct Seen {
 /// Looks from time to time.
 async fn watch(world: &World, length: Duration) -> Result<Vec<Seen>> {
     let end = Instant::now() + length;
+    let looks = Looks::at(world)?;
     let mut seen = Vec::new();
     while Instant::now() + LOOK_EVERY < end {
         sleep(LOOK_EVERY).await;
         seen.push(Seen {
-            backlog: backlog::now(world).await?,
+            backlog: looks.backlog().await?,
             services_mib: services_mib(world, SharedPages::Proportional)?,
         });
     }
@@ -241,14 +242,14 @@ fn growth(seen: &[&Backlog]) -> (String, f64) {
 #[derive(Debug)]
 struct Disk {
     kafka: f64,
-    mariadb: f64,
+    messages: f64,
 }
 
 impl Disk {
     fn of(world: &World) -> Result<Self> {
         Ok(Self {
-            kafka: disk::bytes(world, "kafka", "chat.")? as f64,
-            mariadb: disk::bytes(world, "mariadb", "im_")? as f64,
+            kafka: disk::bytes(world, "kafka", "chat.", "")? as f64,
+            messages: disk::bytes(world, "mariadb", "im_", "chat_msg_")? as f64,
         })
     }
 
@@ -257,7 +258,7 @@ impl Disk {
         let each = |after: f64, before: f64| (after - before) / count as f64;
         Self {
             kafka: each(self.kafka, before.kafka),
-            mariadb: each(self.mariadb, before.mariadb),
+            messages: each(self.messages, before.messages),
         }
     }
 }

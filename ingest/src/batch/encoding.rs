@@ -76,7 +76,14 @@ impl BatchEncoding {
         }
     }
 
-    pub(super) fn parse(self, part: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
+    /// Reads a part, if it is one.
+    pub(super) fn read(
+        self,
+        part: Result<&[u8], Unframed>,
+        max_bytes: usize,
+        max_msg_bytes: usize,
+    ) -> Result<Posted, Problem> {
+        let part = part.map_err(|why| self.unframed(why, max_bytes))?;
         match self {
             Self::Ndjson => json::event(part, max_msg_bytes),
             Self::Protobuf => protobuf::event(part, max_msg_bytes),
@@ -84,7 +91,7 @@ impl BatchEncoding {
     }
 
     /// The problem of a part without content.
-    pub(super) fn unframed(self, why: Unframed, max_bytes: usize) -> Problem {
+    fn unframed(self, why: Unframed, max_bytes: usize) -> Problem {
         match why {
             Unframed::TooLong => Problem::payload_too_large(max_bytes as u64),
             Unframed::Truncated => {

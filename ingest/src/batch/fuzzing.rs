@@ -50,10 +50,7 @@ fn outcomes<'a>(encoding: BatchEncoding, chunks: impl Iterator<Item = &'a [u8]>)
 }
 
 fn outcome(encoding: BatchEncoding, frame: Frame<'_>) -> Outcome {
-    let posted = match frame.content {
-        Ok(part) => encoding.parse(part, MAX_MSG_BYTES),
-        Err(why) => Err(encoding.unframed(why, MAX_PART_BYTES)),
-    };
+    let posted = encoding.read(frame.content, MAX_PART_BYTES, MAX_MSG_BYTES);
     (
         frame.number,
         posted.map(on_the_log).map_err(|problem| problem.detail),

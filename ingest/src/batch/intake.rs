@@ -168,8 +168,8 @@ impl Intake {
 
     fn checked(&self, content: Result<&[u8], Unframed>) -> Result<Posted, Problem> {
         let config = &self.ingest.config;
-        let part = content.map_err(|why| self.encoding.unframed(why, config.max_line_bytes))?;
-        let posted = self.encoding.parse(part, config.max_msg_bytes)?;
+        let (encoding, max_bytes) = (self.encoding, config.max_line_bytes);
+        let posted = encoding.read(content, max_bytes, config.max_msg_bytes)?;
         posted.check_author(&self.caller, Place::Item)?;
         Ok(posted)
     }

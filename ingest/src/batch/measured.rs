@@ -2,10 +2,7 @@
 
 use std::hint::black_box;
 
-use crate::{inbound::InboundRecord, media::BatchEncoding};
-
-/// Of ordinary limits.
-const MAX_BYTES: usize = 65_536;
+use crate::{config::IngestConfig, inbound::InboundRecord, media::BatchEncoding};
 
 /// How many lines of an NDJSON batch become records.
 #[must_use]
@@ -20,14 +17,12 @@ pub fn protobuf(body: &[u8]) -> usize {
 }
 
 fn records(encoding: BatchEncoding, mut body: &[u8]) -> usize {
-    let mut framer = encoding.framer(MAX_BYTES);
+    let config = IngestConfig::default();
+    let (max_bytes, max_msg_bytes) = (config.max_line_bytes, config.max_msg_bytes);
+    let mut framer = encoding.framer(max_bytes);
     let mut count = 0;
     while let Some(frame) = framer.next(&mut body) {
-        let posted = frame
-            .content
-            .ok()
-            .map(|part| encoding.parse(part, MAX_BYTES));
-        if let Some(Ok(posted)) = posted {
+        if let Ok(posted) = encoding.read(frame.content, max_bytes, max_msg_bytes) {
             black_box(InboundRecord::from(posted));
             count += 1;
         }

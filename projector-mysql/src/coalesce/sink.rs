@@ -112,7 +112,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    fn absorb_event(&mut self, partition: Partition, event: &LogEvent) {
+    pub(crate) fn absorb_event(&mut self, partition: Partition, event: &LogEvent) {
         let offset = event.offset;
         match told::<R>(event) {
             Told::Rows(rows) => {
@@ -191,7 +191,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    fn take_over(&mut self, index: usize, found: BTreeMap<Partition, Resume>) {
+    pub(crate) fn take_over(&mut self, index: usize, found: BTreeMap<Partition, Resume>) {
         let database = &mut self.databases[index];
         database.has_read();
         if let Some(target) = database.target_mut() {

@@ -1,0 +1,154 @@
+//! How far the stores of a world have come with `chat.events`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use anyhow::Result;
+use event_log::LogReader;
+use message_store::{MessageStore, MySqlConfig, Shard, Sink};
+use schemas::{Partition, topics::Topic};
+use system_tests::World;
+use unread_store::{Node, RedisConfig};
+
+use crate::patience::wait_until;
+
+/// Who takes events into a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Projection {
+    /// Into Redis.
+    Unread,
+    /// Into MySQL.
+    Tables(Sink),
+}
+
+impl Projection {
+    const ALL: [Self; 4] = [
+        Self::Unread,
+        Self::Tables(Sink::Messages),
+        Self::Tables(Sink::Reads),
+        Self::Tables(Sink::Contacts),
+    ];
+}
+
+/// A store of messages at an address, with the tables that there are by default.
+///
+/// # Errors
+/// The address is none.
+pub(crate) fn message_store(mysql_url: &str) -> Result<MessageStore> {
+    Ok(MessageStore::connect(&MySqlConfig {
+        servers: vec![mysql_url.parse().map_err(anyhow::Error::msg)?],
+        ..MySqlConfig::default()
+    }))
+}
+
+/// A Redis at an address.
+///
+/// # Errors
+/// The address is none.
+pub(crate) fn unread_store(redis_url: &str) -> Result<Node> {
+    Ok(Node::new(&RedisConfig {
+        url: redis_url.to_owned(),
+        ..RedisConfig::default()
+    })?)
+}
+
+/// The stores, and the log that they follow.
+pub(crate) struct Progress {
+    log: Arc<LogReader>,
+    topic: String,
+    unread: unread_store::Connection,
+    messages: MessageStore,
+}
+
+impl Progress {
+    /// Connects to those of a world.
+    ///
+    /// # Errors
+    /// One does not answer.
+    pub(crate) async fn of(world: &World) -> Result<Self> {
+        let kafka = world.events.config();
+        Ok(Self {
+            log: Arc::new(LogReader::new(kafka)?),
+            topic: kafka.topic(Topic::Events),
+            unread: unread_store(&world.redis.url())?.connect().await?,
+            messages: message_store(&world.mysql_url())?,
+        })
+    }
+
+    /// How many records `chat.events` has, those that are no messages among them.
+    ///
+    /// # Errors
+    /// Kafka does not answer.
+    pub(crate) async fn appended(&self) -> Result<u64> {
+        let ends = self.log.ends(Topic::Events).await?;
+        Ok(ends.values().map(|end| end.cast_unsigned()).sum())
+    }
+
+    /// How many of them a projection has written.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub(crate) async fn written(&self, by: Projection) -> Result<u64> {
+        match by {
+            Projection::Unread => {
+                let marks = self.unread.read_marks().await?;
+                let next = marks.iter().map(|(_, mark)| mark.offset.cast_unsigned());
+                Ok(next.sum())
+            }
+            Projection::Tables(sink) => {
+                let mut all = BTreeMap::new();
+                for shard in self.messages.layout().shards() {
+                    self.add(&mut all, sink, shard).await?;
+                }
+                Ok(all.values().sum())
+            }
+        }
+    }
+
+    /// Adds what a database has of each partition: of one whose rows lie in several, no more than each of them has.
+    async fn add(
+        &self,
+        all: &mut BTreeMap<Partition, u64>,
+        sink: Sink,
+        shard: Shard,
+    ) -> Result<()> {
+        let feeds: Vec<Partition> = self.messages.layout().feeds(sink, shard).collect();
+        let resume = self.messages.read_resume(shard, sink, &self.topic, &feeds);
+        for (partition, at) in resume.await? {
+            let next = at.next_offset.cast_unsigned();
+            let lowest = all.entry(partition).or_insert(next);
+            *lowest = next.min(*lowest);
+        }
+        Ok(())
+    }
+
+    /// Waits until a projection, which runs, has written so many records.
+    ///
+    /// # Errors
+    /// It has not in time.
+    pub(crate) async fn has_written(&self, projection: Projection, count: u64) -> Result<()> {
+        let what = format!("{projection:?} has {count} records");
+        let has_all = async || Ok(self.written(projection).await? >= count);
+        wait_until(&what, has_all).await
+    }
+
+    /// Waits until all projections, which run, have written what is on `chat.events` by now.
+    ///
+    /// # Errors
+    /// They have not in time.
+    pub(crate) async fn all_written(&self) -> Result<()> {
+        let end = self.appended().await?;
+        for projection in Projection::ALL {
+            self.has_written(projection, end).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until everything that was posted to a world has passed the sequencer and is in all of its stores.
+///
+/// # Errors
+/// It is not in time, or a message does not come through.
+pub(crate) async fn everywhere(world: &World) -> Result<()> {
+    world.all_partitions_pass().await?;
+    Progress::of(world).await?.all_written().await
+}
