@@ -10,77 +10,81 @@ use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use service_runtime::{ConfigError, ConfigSource, HttpConfig, ValueError};
 
+/// A listener, and what has to be so before other machines may reach it.
+struct Listener {
+    section: &'static str,
+    listen: SocketAddr,
+    may_be_open: bool,
+    remedy: &'static str,
+}
+
 /// Refuses listeners that other machines can reach where nothing allows that, and two that are one.
 pub(crate) fn check(source: &ConfigSource) -> Result<(), ConfigError> {
-    let http: HttpConfig = source.section("http")?;
-    let auth: AuthConfig = source.section("auth")?;
-    let of_probes = (
-        http.allow_non_loopback,
-        "http.allow_non_loopback must be true",
-    );
-    let of_calls = (
-        auth.is_configured() || auth.allow_anyone,
-        "[auth] must say who may call",
-    );
-    let listeners = [
-        (
-            "ingest",
-            source.section::<IngestConfig>("ingest")?.listen,
-            of_calls,
-        ),
-        (
-            "sequencer",
-            source.section::<SequencerConfig>("sequencer")?.listen,
-            of_probes,
-        ),
-        (
-            "projector_unread",
-            source
-                .section::<ProjectorUnreadConfig>("projector_unread")?
-                .listen,
-            of_probes,
-        ),
-        (
-            "projector_mysql",
-            source
-                .section::<ProjectorMySqlConfig>("projector_mysql")?
-                .listen,
-            of_probes,
-        ),
-        (
-            "query_api",
-            source.section::<QueryApiConfig>("query_api")?.listen,
-            of_calls,
-        ),
-    ];
+    let listeners = listeners(source)?;
     let mut refused = Vec::new();
-    for (i, (section, listen, (is_allowed, remedy))) in listeners.iter().enumerate() {
-        let mut refuse = |problem: String| {
-            refused.push(ValueError {
+    for (i, listener) in listeners.iter().enumerate() {
+        let Listener { section, .. } = listener;
+        refused.extend(
+            problems(listener, &listeners[..i]).map(|problem| ValueError {
                 origin: source.origin(section, "listen"),
                 key: format!("{section}.listen"),
                 problem,
-            });
-        };
-        if !listen.ip().is_loopback() && !is_allowed {
-            refuse(format!(
-                "is {listen}, which other machines can reach; must be on 127.0.0.1, or {remedy}"
-            ));
-        }
-        for (other, ..) in listeners[..i]
-            .iter()
-            .filter(|(_, other, _)| clash(*listen, *other))
-        {
-            refuse(format!(
-                "is {listen}, as {other}.listen; must be an address of its own"
-            ));
-        }
+            }),
+        );
     }
     if refused.is_empty() {
         Ok(())
     } else {
         Err(ConfigError::Values(refused))
     }
+}
+
+fn listeners(source: &ConfigSource) -> Result<[Listener; 5], ConfigError> {
+    let http: HttpConfig = source.section("http")?;
+    let auth: AuthConfig = source.section("auth")?;
+    let of_probes = |section, listen| Listener {
+        section,
+        listen,
+        may_be_open: http.allow_non_loopback,
+        remedy: "http.allow_non_loopback must be true",
+    };
+    let of_calls = |section, listen| Listener {
+        section,
+        listen,
+        may_be_open: auth.is_configured() || auth.allow_anyone,
+        remedy: "[auth] must say who may call",
+    };
+    let ingest: IngestConfig = source.section("ingest")?;
+    let sequencer: SequencerConfig = source.section("sequencer")?;
+    let unread: ProjectorUnreadConfig = source.section("projector_unread")?;
+    let mysql: ProjectorMySqlConfig = source.section("projector_mysql")?;
+    let query: QueryApiConfig = source.section("query_api")?;
+    Ok([
+        of_calls("ingest", ingest.listen),
+        of_probes("sequencer", sequencer.listen),
+        of_probes("projector_unread", unread.listen),
+        of_probes("projector_mysql", mysql.listen),
+        of_calls("query_api", query.listen),
+    ])
+}
+
+/// What is wrong with a listener beside others.
+fn problems(listener: &Listener, others: &[Listener]) -> impl Iterator<Item = String> {
+    let Listener {
+        listen,
+        may_be_open,
+        remedy,
+        ..
+    } = listener;
+    let is_open = !listen.ip().is_loopback() && !may_be_open;
+    let open = is_open.then(|| {
+        format!("is {listen}, which other machines can reach; must be on 127.0.0.1, or {remedy}")
+    });
+    let same = others.iter().filter(|other| clash(*listen, other.listen));
+    let same = same.map(move |Listener { section, .. }| {
+        format!("is {listen}, as {section}.listen; must be an address of its own")
+    });
+    open.into_iter().chain(same)
 }
 
 /// Port 0 is another one each time, and "every address" includes each.

@@ -114,9 +114,15 @@ impl SingleRoom {
     }
 }
 
-/// Shows how much is under way, and ends the process when its producers cannot go on. A stop waits here until all of it has come back: what was appended is then delivered or given up, so no
-/// producer is dropped with records in its queue.
+/// Watches what is under way until a stop, which waits here until all of it has come back.
 async fn watch_rooms(ingest: Arc<Ingest>) -> anyhow::Result<()> {
+    sample_rooms(&ingest).await?;
+    drain_rooms(&ingest).await;
+    Ok(())
+}
+
+/// Shows how much is under way until a stop, and fails when the producers cannot go on.
+async fn sample_rooms(ingest: &Ingest) -> anyhow::Result<()> {
     let mut ticks = interval(SAMPLE_INTERVAL);
     while !ingest.shutdown.soft().is_cancelled() {
         let (singles, batches) = (&ingest.singles, &ingest.batches);
@@ -131,9 +137,13 @@ async fn watch_rooms(ingest: Arc<Ingest>) -> anyhow::Result<()> {
             () = ingest.shutdown.soft().cancelled() => {}
         }
     }
+    Ok(())
+}
+
+/// What was appended is then delivered or given up, so no producer is dropped with records in its queue.
+async fn drain_rooms(ingest: &Ingest) {
     tokio::select! {
         _closed = async { (ingest.batches.close().await, ingest.singles.close().await) } => {}
         () = ingest.shutdown.hard().cancelled() => {}
     }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use service_runtime::{Gate, Health, Process, Shutdown, Supervisor, without_calls
 use tokio::sync::watch;
 
 use crate::{
-    Config, Table,
+    Config, ProjectorMySqlConfig, Table,
     coalesce::{CoalescingSink, Contact, ReadMark},
     janitor::{self, Janitor},
     ledger::Place,
@@ -37,67 +37,17 @@ pub async fn start(
     health: &Health,
 ) -> anyhow::Result<axum::Router> {
     metrics::describe();
-    let store = MessageStore::connect(&config.mysql);
-    let layout = store.layout();
-    let topic = config.kafka.topic(Topic::Events);
-    let own = &config.projector_mysql;
-    let place = |shard, sink| Place {
-        store: store.clone(),
-        shard,
-        sink,
-        topic: topic.clone(),
-        tables: None,
-    };
-
-    let wiring = Wiring {
+    let projections = Projections {
+        store: MessageStore::connect(&config.mysql),
         kafka: &config.kafka,
+        own: &config.projector_mysql,
         supervisor,
         health,
     };
-    for table in &own.projections {
-        match table {
-            Table::Messages => {
-                let writers = usize::from(own.messages_writers);
-                let sinks = layout.shards().flat_map(|shard| {
-                    repeat_n(place(shard, StoreSink::Messages), writers).map(MessagesSink::new)
-                });
-                wiring.spawn(
-                    "messages",
-                    own.messages(),
-                    sinks.collect(),
-                    lane_by_writer(layout, writers),
-                );
-            }
-            Table::Reads => {
-                let sinks = layout.shards().map(|shard| {
-                    CoalescingSink::<ReadMark>::new(vec![place(shard, StoreSink::Reads)])
-                });
-                wiring.spawn(
-                    "reads",
-                    own.reads(),
-                    sinks.collect(),
-                    lane_by_writer(layout, 1),
-                );
-            }
-            Table::Contacts => {
-                let places = layout
-                    .shards()
-                    .map(|shard| place(shard, StoreSink::Contacts));
-                let sinks = vec![CoalescingSink::<Contact>::new(places.collect())];
-                wiring.spawn("contacts", own.contacts(), sinks, |_| 0);
-            }
-        }
+    for table in &config.projector_mysql.projections {
+        projections.spawn(*table);
     }
-    let janitor = Janitor {
-        store,
-        months_ahead: own.months_ahead,
-        months_kept: own.months_kept,
-        clock: janitor::wall_clock,
-        interval: own.janitor_interval(),
-        gate: health.gate("projector-mysql.months"),
-    };
-    let soft = supervisor.shutdown().soft().clone();
-    supervisor.spawn("projector-mysql-janitor", janitor.run(soft));
+    projections.spawn_janitor();
     Ok(without_calls(
         "Tidemark projector-mysql",
         "Keeps messages, read positions and conversation lists in MySQL equal to the log.",
@@ -115,14 +65,54 @@ fn lane_by_writer(
     }
 }
 
-struct Wiring<'a> {
+/// What projections are started with.
+struct Projections<'a> {
+    store: MessageStore,
     kafka: &'a KafkaConfig,
+    own: &'a ProjectorMySqlConfig,
     supervisor: &'a Supervisor,
     health: &'a Health,
 }
 
-impl Wiring<'_> {
-    fn spawn<S: Sink>(
+impl Projections<'_> {
+    fn spawn(&self, table: Table) {
+        let layout = self.store.layout();
+        match table {
+            Table::Messages => {
+                let writers = usize::from(self.own.messages_writers);
+                let sinks = self.places(StoreSink::Messages);
+                let sinks = sinks.flat_map(|place| repeat_n(place, writers).map(MessagesSink::new));
+                let lane_of = lane_by_writer(layout, writers);
+                self.spawn_named("messages", self.own.messages(), sinks.collect(), lane_of);
+            }
+            Table::Reads => {
+                let sinks = self.places(StoreSink::Reads);
+                let sinks = sinks.map(|place| CoalescingSink::<ReadMark>::new(vec![place]));
+                let lane_of = lane_by_writer(layout, 1);
+                self.spawn_named("reads", self.own.reads(), sinks.collect(), lane_of);
+            }
+            Table::Contacts => {
+                let places = self.places(StoreSink::Contacts).collect();
+                let sinks = vec![CoalescingSink::<Contact>::new(places)];
+                self.spawn_named("contacts", self.own.contacts(), sinks, |_| 0);
+            }
+        }
+    }
+
+    /// Where a sink writes, by database.
+    fn places(&self, sink: StoreSink) -> impl Iterator<Item = Place> {
+        let topic = self.kafka.topic(Topic::Events);
+        let shards = self.store.layout().shards();
+        shards.map(move |shard| Place {
+            store: self.store.clone(),
+            shard,
+            sink,
+            topic: topic.clone(),
+            tables: None,
+        })
+    }
+
+    fn spawn_named<S: Sink>(
         &self,
         what: &str,
         settings: Settings,
@@ -135,6 +125,20 @@ impl Wiring<'_> {
         self.supervisor.spawn(settings.group.clone(), async move {
             run(&kafka, settings, sinks, lane_of, &gate, &shutdown).await
         });
+    }
+
+    fn spawn_janitor(&self) {
+        let janitor = Janitor {
+            store: self.store.clone(),
+            months_ahead: self.own.months_ahead,
+            months_kept: self.own.months_kept,
+            clock: janitor::wall_clock,
+            interval: self.own.janitor_interval(),
+            gate: self.health.gate("projector-mysql.months"),
+        };
+        let soft = self.supervisor.shutdown().soft().clone();
+        self.supervisor
+            .spawn("projector-mysql-janitor", janitor.run(soft));
     }
 }
 

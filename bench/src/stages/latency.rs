@@ -42,42 +42,48 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     for _ in 0..plan.rounds {
         reports.push(world.tidemark(&args).await?.expect(0)?.json()?);
     }
-    let row = |what: &str, most: f64, p99: &dyn Fn(&Value) -> Option<f64>| {
-        let values: Option<Vec<f64>> = reports.iter().map(p99).collect();
-        let values = values.with_context(|| format!("no {what} in {reports:?}"))?;
-        let what = format!("everything on, 1,000/s: {what}, p99");
-        let most = Some(Bound::AtMost(most));
-        anyhow::Ok(Row::of_value(what, "ms", Spread::of(values), most, &[]))
-    };
-    let absent_ms = Spread::of(first_events_of_absent_users(&world).await?);
-    let of_stage = |report: &Value, name: &str| {
-        let stages = report["latency_stages"].as_array()?;
-        stages.iter().find(|one| one["stage"] == name)?["p99_ms"].as_f64()
-    };
-    Ok(vec![
-        row("send → accepted", 10.0, &|report| {
-            report["accepted_p99_ms"].as_f64()
-        })?,
-        row("send → in Redis", 50.0, &|report| {
+    let accepted = |report: &Value| report["accepted_p99_ms"].as_f64();
+    let mut rows = vec![
+        row("send → accepted", &reports, 10.0, accepted)?,
+        row("send → in Redis", &reports, 50.0, |report| {
             of_stage(report, "Redis")
         })?,
-        row("send → in MySQL", 500.0, &|report| {
+        row("send → in MySQL", &reports, 500.0, |report| {
             of_stage(report, "Messages")
         })?,
-        Row::of_value(
-            format!("first event of a user whom Redis does not have, {ABSENT_USERS} users"),
-            "ms",
-            absent_ms,
-            None,
-            &[],
-        ),
-        Row::of_one(
-            "the same, the longest",
-            "ms",
-            absent_ms.max,
-            Some(Bound::AtMost(2_000.0)),
-        ),
-    ])
+    ];
+    rows.extend(of_absent_users(first_events_of_absent_users(&world).await?));
+    Ok(rows)
+}
+
+/// Of one percentile in every report.
+fn row(
+    what: &str,
+    reports: &[Value],
+    most: f64,
+    p99_ms: impl Fn(&Value) -> Option<f64>,
+) -> Result<Row> {
+    let values: Option<Vec<f64>> = reports.iter().map(p99_ms).collect();
+    let values = values.with_context(|| format!("no {what} in {reports:?}"))?;
+    let what = format!("everything on, 1,000/s: {what}, p99");
+    let most = Some(Bound::AtMost(most));
+    Ok(Row::of_value(what, "ms", Spread::of(values), most, &[]))
+}
+
+/// How a report has a stage of the pipeline.
+fn of_stage(report: &Value, name: &str) -> Option<f64> {
+    let stages = report["latency_stages"].as_array()?;
+    stages.iter().find(|one| one["stage"] == name)?["p99_ms"].as_f64()
+}
+
+fn of_absent_users(waited_ms: Vec<f64>) -> [Row; 2] {
+    let waited_ms = Spread::of(waited_ms);
+    let what = format!("first event of a user whom Redis does not have, {ABSENT_USERS} users");
+    let most = Some(Bound::AtMost(2_000.0));
+    [
+        Row::of_value(what, "ms", waited_ms, None, &[]),
+        Row::of_one("the same, the longest", "ms", waited_ms.max, most),
+    ]
 }
 
 /// From the post until the receiver's counts are there again, those of everybody who wrote before: milliseconds each.
