@@ -109,9 +109,11 @@ impl RunDir {
             .open(&path)
             .map_err(StackError::io(what()))?;
         self.wait_for(&file)?;
-        file.set_len(0)
-            .and_then(|()| file.write_all(MARKER.as_bytes()))
-            .map_err(StackError::io(what()))?;
+        if self.marker() != MARKER {
+            file.write_all(MARKER.as_bytes())
+                .and_then(|()| file.set_len(MARKER.len() as u64))
+                .map_err(StackError::io(what()))?;
+        }
         Ok(RunLock { _file: file })
     }
 
@@ -137,11 +139,15 @@ impl RunDir {
         }
     }
 
+    /// What says whose the directory is; nothing where nobody has said so.
+    fn marker(&self) -> String {
+        fs::read_to_string(self.root.join(LOCK)).unwrap_or_default()
+    }
+
     /// Whoever keeps files here under the names that a stack uses would lose them.
     fn refuse_others(&self) -> Result<(), StackError> {
-        let marker = fs::read_to_string(self.root.join(LOCK)).unwrap_or_default();
         // One that was made before there was a marker has the pids' identities.
-        if marker == MARKER || self.root.join("identity").is_dir() {
+        if self.marker() == MARKER || self.root.join("identity").is_dir() {
             return Ok(());
         }
         let parts = PARTS.iter().map(|part| self.root.join(part));
