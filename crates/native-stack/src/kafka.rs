@@ -97,8 +97,16 @@ impl KafkaSpec {
     }
 
     fn java(&self) -> Result<Command, StackError> {
+        // Java unpacks libraries there, and a killed one leaves them behind; its statistics would stay in the same way.
+        let scratch = self.run_dir.data("java-scratch");
+        fs::create_dir_all(&scratch)
+            .map_err(StackError::io(format!("create {}", scratch.display())))?;
         let mut command = Command::new(Tool::Java.require()?);
-        command.arg("-cp").arg(self.jars.class_path());
+        command
+            .arg(format!("-Djava.io.tmpdir={}", scratch.display()))
+            .arg("-XX:-UsePerfData")
+            .arg("-cp")
+            .arg(self.jars.class_path());
         Ok(command)
     }
 
