@@ -94,10 +94,14 @@ impl<'a> Story<'a> {
     fn tell(&mut self, number: u64, line: &str, lines: &mut Vec<String>) -> anyhow::Result<()> {
         let mut fields = line.split_ascii_whitespace();
         let mut uid = || -> anyhow::Result<UserId> {
-            let uid: i64 = fields
-                .next()
-                .and_then(|field| field.parse().ok())
-                .ok_or_else(|| Failure::Usage("`sender receiver unix-time` is right".to_owned()))?;
+            let field = fields.next();
+            let uid: i64 = field.and_then(|field| field.parse().ok()).ok_or_else(|| {
+                let wrong = match field {
+                    Some(field) => format!("{field:?} is no uid"),
+                    None => "a uid is missing".to_owned(),
+                };
+                Failure::Usage(format!("{wrong}; `sender receiver unix-time` is right"))
+            })?;
             let shifted = uid.checked_add(self.options.shift_uids);
             let shifted = shifted.ok_or_else(|| {
                 let by = self.options.shift_uids;

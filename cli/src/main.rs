@@ -14,6 +14,7 @@ mod failure;
 mod handles;
 mod input;
 mod key_args;
+mod last_audit;
 mod listeners;
 mod posting;
 mod stages;

@@ -1,16 +1,12 @@
 //! Compares every projection with the log.
 
-use std::{fs, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use audit::{Options, Progress, Report, Scope, Sources};
 use indicatif::{ProgressBar, ProgressStyle};
 use native_stack::StackConfig;
-use serde_json::json;
 
-use crate::{args::AuditArgs, failure, handles::Handles, times};
-
-/// In the run directory: what the last audit of everything found, for `tidemark status`.
-pub(super) const LAST_AUDIT: &str = "last-audit.json";
+use crate::{args::AuditArgs, failure, handles::Handles, last_audit::LastAudit};
 
 pub(super) async fn run(
     handles: &Handles,
@@ -87,9 +83,7 @@ async fn audit(handles: &Handles, options: Options) -> anyhow::Result<Report> {
 fn remember(handles: &Handles, report: &Report) -> anyhow::Result<()> {
     let config: StackConfig = handles.source.section("stack")?;
     if config.run_dir.is_dir() {
-        let at = times::rfc3339(times::now());
-        let verdict = json!({ "at": at, "differences": report.differences() });
-        fs::write(config.run_dir.join(LAST_AUDIT), verdict.to_string())?;
+        LastAudit::now(report.differences()).write(&config.run_dir)?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use service_runtime::ConfigSource;
 use toml::{Table, Value};
 
-use crate::{args::StackCommand, times};
+use crate::{args::StackCommand, last_audit::LastAudit, times};
 
 pub(super) fn run(
     source: &ConfigSource,
@@ -35,7 +35,7 @@ pub(super) fn run(
             let stack = Stack::new(config)?;
             let stopped = stack.clean()?;
             let _ = fs::remove_file(config_file(stack.config()));
-            let _ = fs::remove_file(stack.config().run_dir.join(super::audit::LAST_AUDIT));
+            LastAudit::forget(&stack.config().run_dir)?;
             let _ = fs::remove_dir(&stack.config().run_dir);
             println!("stopped: {}; data dropped", listed(&stopped));
         }

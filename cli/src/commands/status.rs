@@ -1,16 +1,17 @@
 //! Ports, processes, how far each stage is behind, and the last audit.
 
-use std::{collections::BTreeMap, fs, process::ExitCode, sync::Arc};
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use event_log::{Bounds, LogReader, Newest};
 use message_store::Sink;
 use native_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
 use schemas::{Partition, topics::Topic};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     failure,
     handles::Handles,
+    last_audit::LastAudit,
     output::{Table, grouped},
 };
 
@@ -19,14 +20,10 @@ const LOOK_BACK: i64 = 100;
 
 pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<ExitCode> {
     let config: StackConfig = handles.source.section("stack")?;
-    let audit_file = config.run_dir.join(super::audit::LAST_AUDIT);
+    let audit = LastAudit::read(&config.run_dir);
     let processes =
         tokio::task::spawn_blocking(move || Stack::new(config).map(|s| s.status())).await??;
     let lags = lags(handles).await;
-    let audit: Value = fs::read_to_string(audit_file)
-        .ok()
-        .and_then(|text| serde_json::from_str(&text).ok())
-        .unwrap_or_default();
     if as_json {
         let lags: BTreeMap<_, _> = lags
             .iter()
@@ -34,7 +31,7 @@ pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<Exit
             .collect();
         println!(
             "{}",
-            json!({ "processes": processes, "lag": lags, "last_audit": audit })
+            json!({ "processes": processes, "lag": lags, "last_audit": audit.ok().flatten() })
         );
     } else {
         print!("{}\n{}", process_table(&processes), lag_table(&lags));
@@ -168,15 +165,12 @@ fn lag_table(lags: &Lags) -> Table {
     table
 }
 
-fn audit_line(audit: &Value) -> String {
-    if audit.is_null() {
-        return "none yet".to_owned();
+fn audit_line(audit: &anyhow::Result<Option<LastAudit>>) -> String {
+    match audit {
+        Ok(Some(audit)) => format!("{} differences at {}", audit.differences, audit.at),
+        Ok(None) => "none yet".to_owned(),
+        Err(error) => format!("{error:#}"),
     }
-    format!(
-        "{} differences at {}",
-        audit["differences"],
-        audit["at"].as_str().unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

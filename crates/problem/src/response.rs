@@ -150,6 +150,10 @@ mod tests {
         let problem = get_problem("/page?limits=1").await;
         assert_eq!(problem.errors[0].field, "limits");
         assert!(problem.detail.contains("`limit`"), "{}", problem.detail);
+        let problem = get_problem("/page?limit=1&limit=2").await;
+        assert_eq!(problem.errors[0].field, "limit");
+        let message = &problem.errors[0].message;
+        assert_eq!(message, "is there more than once; must be there once");
     }
 
     #[tokio::test]

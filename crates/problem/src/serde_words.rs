@@ -23,6 +23,10 @@ pub(crate) fn field_problem(path: &Path, complaint: &str) -> Problem {
         let field = member(path, name);
         return Problem::invalid_field(field, "is there more than once", "there once");
     }
+    // What serde_html_form says of a parameter that is given twice and takes one value.
+    if complaint == "unsupported value" {
+        return Problem::invalid_field(dotted(path), "is there more than once", "there once");
+    }
     complaint_problem(dotted(path), complaint)
 }
 

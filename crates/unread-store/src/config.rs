@@ -38,8 +38,8 @@ pub struct RedisConfig {
     /// Whether a user's keys carry `{<uid>}`, as Redis Cluster needs it.
     #[garde(skip)]
     pub hash_tags: bool,
-    /// How long a user's keys live after the user's last read, milliseconds.
-    #[garde(range(min = 1_000, max = TEN_YEARS_MS))]
+    /// How long a user's keys live after the user's last read, milliseconds: longer than any rebuild of them.
+    #[garde(range(min = 3_600_000, max = TEN_YEARS_MS))]
     pub expiry_ms: u64,
     /// How long connecting may take, milliseconds.
     #[garde(range(min = 1))]

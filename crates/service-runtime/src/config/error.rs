@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use figment::Figment;
 use figment::error::{Actual, Kind};
+use serde_json::Value;
 
-use super::SECTIONS;
+use super::{SECTIONS, secret::REDACTED};
 
 /// The configuration cannot be used. Every message names the place, the key, what is wrong and what is right.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +115,12 @@ impl ConfigError {
     }
 
     /// What deserialising the section complained about.
-    pub(super) fn refused(section: &str, layers: &Figment, error: figment::Error) -> Self {
+    pub(super) fn refused(
+        section: &str,
+        layers: &Figment,
+        error: figment::Error,
+        defaults: &Value,
+    ) -> Self {
         let values = error.into_iter().map(|error| {
             let (name, problem) = problem_of(&error.kind);
             let mut path = error.path.clone();
@@ -124,26 +130,35 @@ impl ConfigError {
                 path.push(name);
             }
             let path = path.join(".");
+            let hint = match &error.kind {
+                Kind::Message(_) => hint(defaults, &path),
+                _ => String::new(),
+            };
             ValueError {
                 origin: match &error.metadata {
                     Some(metadata) => metadata.name.to_string(),
                     None => origin_of(layers, &path),
                 },
                 key: format!("{section}.{path}"),
-                problem,
+                problem: problem + &hint,
             }
         });
         Self::Values(values.collect())
     }
 
     /// What the section's own rules complained about.
-    pub(super) fn out_of_bounds(section: &str, layers: &Figment, report: &garde::Report) -> Self {
+    pub(super) fn out_of_bounds(
+        section: &str,
+        layers: &Figment,
+        report: &garde::Report,
+        defaults: &Value,
+    ) -> Self {
         let values = report.iter().map(|(path, error)| {
             let path = path.to_string();
             ValueError {
                 origin: origin_of(layers, &path),
                 key: format!("{section}.{path}"),
-                problem: format!("is refused: {error}"),
+                problem: format!("is refused: {error}{}", hint(defaults, &path)),
             }
         });
         Self::Values(values.collect())
@@ -161,6 +176,16 @@ fn origin_of(layers: &Figment, path: &str) -> String {
     match layers.find_metadata(path) {
         Some(metadata) => metadata.name.to_string(),
         None => "built-in default".to_owned(),
+    }
+}
+
+/// A value that is right, for complaints that do not say what would be.
+fn hint(defaults: &Value, path: &str) -> String {
+    let pointer = format!("/{}", path.replace('.', "/"));
+    match defaults.pointer(&pointer) {
+        Some(Value::String(text)) if text.is_empty() || text == REDACTED => String::new(),
+        Some(right @ (Value::String(_) | Value::Number(_))) => format!("; the default is {right}"),
+        _ => String::new(),
     }
 }
 

@@ -108,7 +108,9 @@ impl ConfigSource {
         }
         let said = sections.into_iter().map(|(name, layers)| {
             let values = layers.extract::<toml::Table>();
-            let values = values.map_err(|error| ConfigError::refused(&name, &layers, error))?;
+            let values = values.map_err(|error| {
+                ConfigError::refused(&name, &layers, error, &serde_json::Value::Null)
+            })?;
             Ok((name, values.into()))
         });
         said.collect()
@@ -126,13 +128,14 @@ impl ConfigSource {
         T: Default + Serialize + DeserializeOwned + garde::Validate<Context = ()>,
     {
         assert!(SECTIONS.contains(&name), "{name} is not a section");
-        let layers = self.layers(name, &keys_of::<T>())?;
+        let defaults = defaults_of::<T>();
+        let layers = self.layers(name, &keys_of(&defaults))?;
         let value: T = layers
             .extract_lossy()
-            .map_err(|error| ConfigError::refused(name, &layers, error))?;
+            .map_err(|error| ConfigError::refused(name, &layers, error, &defaults))?;
         value
             .validate()
-            .map_err(|report| ConfigError::out_of_bounds(name, &layers, &report))?;
+            .map_err(|report| ConfigError::out_of_bounds(name, &layers, &report, &defaults))?;
         Ok(value)
     }
 
@@ -176,12 +179,15 @@ impl ConfigSource {
     }
 }
 
+/// What a section has where nothing is said.
+fn defaults_of<T: Default + Serialize>() -> serde_json::Value {
+    serde_json::to_value(T::default()).expect("a section has string keys and plain values")
+}
+
 /// The top-level keys of a section: those of its default.
-fn keys_of<T: Default + Serialize>() -> BTreeSet<String> {
-    match serde_json::to_value(T::default()) {
-        Ok(serde_json::Value::Object(fields)) => fields.into_iter().map(|(key, _)| key).collect(),
-        _ => BTreeSet::new(),
-    }
+fn keys_of(defaults: &serde_json::Value) -> BTreeSet<String> {
+    let fields = defaults.as_object().into_iter().flatten();
+    fields.map(|(key, _)| key.clone()).collect()
 }
 
 fn settings_of_file(path: &Path) -> Result<Vec<Setting>, ConfigError> {

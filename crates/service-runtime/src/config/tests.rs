@@ -1,4 +1,4 @@
-use std::io::Write as _;
+use std::{io::Write as _, net::SocketAddr};
 
 use garde::Validate;
 use serde::Deserialize;
@@ -29,6 +29,8 @@ struct Ingest {
     others: Vec<Retry>,
     #[garde(skip)]
     batch_linger_ms: u32,
+    #[garde(skip)]
+    peer: SocketAddr,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize, Validate)]
@@ -51,6 +53,7 @@ impl Default for Ingest {
             retry: Retry::default(),
             others: Vec::new(),
             batch_linger_ms: 1,
+            peer: SocketAddr::from(([127, 0, 0, 1], 7303)),
         }
     }
 }
@@ -283,6 +286,15 @@ fn what_was_given_is_not_repeated() {
 }
 
 #[test]
+fn where_a_complaint_does_not_say_what_is_right_the_default_does() {
+    Layers {
+        overrides: &[("ingest.peer", "here")],
+        ..Layers::default()
+    }
+    .refused(&["ingest.peer invalid socket address syntax; the default is \"127.0.0.1:7303\""]);
+}
+
+#[test]
 fn what_is_wrong_in_a_list_was_said_where_the_list_was() {
     Layers {
         file: "[ingest]\nothers = [{ attempts = 1 }, { attempts = 11 }]",
@@ -299,8 +311,8 @@ fn bounds_are_checked_and_every_breach_is_named() {
         ..Layers::default()
     }
     .refused(&[
-        "--set ingest.max_msg_bytes: ingest.max_msg_bytes is refused: greater than 16384",
-        ".toml: ingest.retry.attempts is refused: greater than 10",
+        "--set ingest.max_msg_bytes: ingest.max_msg_bytes is refused: greater than 16384; the default is 1000",
+        ".toml: ingest.retry.attempts is refused: greater than 10; the default is 0",
     ]);
 }
 

@@ -1,0 +1,95 @@
+//! The verdict of the last audit, kept in the run directory of the local stack.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::times;
+
+/// What the last audit of all stores found.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LastAudit {
+    /// RFC 3339.
+    pub(crate) at: String,
+    pub(crate) differences: u64,
+}
+
+impl LastAudit {
+    pub(crate) fn now(differences: u64) -> Self {
+        let at = times::rfc3339(times::now());
+        Self { at, differences }
+    }
+
+    /// Nothing where no audit has ended since the data were made.
+    ///
+    /// # Errors
+    /// What is there cannot be read.
+    pub(crate) fn read(run_dir: &Path) -> anyhow::Result<Option<Self>> {
+        let path = path(run_dir);
+        let read = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text
+                .map_err(anyhow::Error::new)
+                .and_then(|text| Ok(serde_json::from_str(&text)?)),
+        };
+        read.with_context(|| {
+            let path = path.display();
+            format!("{path} cannot be read: `tidemark audit` writes it anew")
+        })
+        .map(Some)
+    }
+
+    /// Takes the place of the one before, whole or not at all.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
+        let path = path(run_dir);
+        let partial = path.with_extension("partial");
+        fs::write(&partial, serde_json::to_string(self)?)
+            .and_then(|()| fs::rename(&partial, &path))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// # Errors
+    /// There is one, and it cannot be removed.
+    pub(crate) fn forget(run_dir: &Path) -> anyhow::Result<()> {
+        let path = path(run_dir);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove {}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn path(run_dir: &Path) -> PathBuf {
+    run_dir.join("last-audit.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_what_is_damaged_is_named() {
+        let run_dir = tempfile::tempdir().unwrap();
+        let run_dir = run_dir.path();
+        assert_eq!(LastAudit::read(run_dir).unwrap(), None);
+        let audit = LastAudit::now(3);
+        audit.write(run_dir).unwrap();
+        assert_eq!(LastAudit::read(run_dir).unwrap(), Some(audit));
+        fs::write(path(run_dir), "{\"at\":").unwrap();
+        let error = LastAudit::read(run_dir).unwrap_err().to_string();
+        assert!(error.contains("last-audit.json cannot be read"), "{error}");
+        LastAudit::forget(run_dir).unwrap();
+        LastAudit::forget(run_dir).unwrap();
+        assert_eq!(LastAudit::read(run_dir).unwrap(), None);
+    }
+}
