@@ -16,6 +16,7 @@ mod raw;
 mod results;
 mod sample;
 mod stages;
+mod warm;
 
 use std::{
     path::PathBuf,

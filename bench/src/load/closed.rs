@@ -7,13 +7,9 @@ use futures::future::try_join_all;
 use system_tests::World;
 
 use super::{connection::Connection, post::Post, traffic::Traffic};
-use crate::meter::compiling_s;
+use crate::warm;
 
-/// Java goes on compiling what a broker does for a minute or two, which takes up to half a core from everything else.
-const WARM_UP_AT_MOST: Duration = Duration::from_secs(120);
 const WARM_UP_STEP: Duration = Duration::from_secs(10);
-/// A compiler that is done uses less than this of a core.
-const COMPILED_SHARE: f64 = 0.05;
 
 /// Posts until a world's broker is warm.
 ///
@@ -25,16 +21,8 @@ pub(crate) async fn warm_up(world: &World, traffic: &Traffic) -> Result<()> {
         connections: 64,
         post: Post::Single,
     };
-    let began = Instant::now();
-    loop {
-        let before = compiling_s(world)?;
-        clients.run(traffic, WARM_UP_STEP).await?;
-        let compiled_s = compiling_s(world)? - before;
-        let is_warm = compiled_s < COMPILED_SHARE * WARM_UP_STEP.as_secs_f64();
-        if is_warm || began.elapsed() >= WARM_UP_AT_MOST {
-            return Ok(());
-        }
-    }
+    let post = async || clients.run(traffic, WARM_UP_STEP).await.map(drop);
+    warm::warm_up(world, post).await
 }
 
 /// Clients of ingest, each on a connection of its own.

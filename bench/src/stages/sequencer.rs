@@ -17,9 +17,10 @@ use crate::{
     raw::copier::Copier,
     results::Row,
     sample::Sample,
+    warm::warm_up,
 };
 
-const RECORDS: u64 = 2_000_000;
+const RECORDS: u64 = 1_500_000;
 
 /// A backlog, sequenced or copied.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
@@ -28,15 +29,17 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let copies = copies(&world).await?;
     // Both sides read the same records.
     let offsets = RefCell::default();
-    let pair = Pair::run(
-        plan.rounds,
-        async || {
-            offsets.replace(ends_of_inbound(&world).await?);
-            sequence(&world, &traffic).await
-        },
-        async || copy(&world, offsets.take(), copies.clone()).await,
-    )
+    let sequenced = async || {
+        offsets.replace(ends_of_inbound(&world).await?);
+        sequence(&world, &traffic).await
+    };
+    let copied = async || copy(&world, offsets.take(), copies.clone()).await;
+    warm_up(&world, async || {
+        sequenced().await?;
+        copied().await.map(drop)
+    })
     .await?;
+    let pair = Pair::run(plan.rounds, sequenced, copied).await?;
     Ok(vec![Row::of_pair(
         format!("a backlog of {RECORDS} messages"),
         "consume → produce of the same bytes",

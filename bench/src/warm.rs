@@ -1,0 +1,32 @@
+//! A broker whose Java has compiled what a stage makes it do.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use system_tests::World;
+
+use crate::meter::compiling_s;
+
+/// Java goes on compiling what a broker does for a minute or two, which takes up to half a core from everything else.
+const AT_MOST: Duration = Duration::from_secs(120);
+/// A compiler that is done uses less than this of a core.
+const COMPILED_SHARE: f64 = 0.05;
+
+/// Does what is to be measured, again and again, until a world's broker is warm.
+///
+/// # Errors
+/// It fails, or the broker does not run.
+pub(crate) async fn warm_up(
+    world: &World,
+    mut step: impl AsyncFnMut() -> Result<()>,
+) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let (before, from) = (compiling_s(world)?, Instant::now());
+        step().await?;
+        let share = (compiling_s(world)? - before) / from.elapsed().as_secs_f64();
+        if share < COMPILED_SHARE || began.elapsed() >= AT_MOST {
+            return Ok(());
+        }
+    }
+}
