@@ -36,10 +36,11 @@ pub struct SequencerConfig {
     /// Where probes, metrics and status are served.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// A partition's state is stored after this many events …
+    /// A partition's state is stored after this many events, or half as many as it holds sends and conversations, if that is more …
     #[garde(range(min = 1000))]
     pub snapshot_events: u64,
-    /// … or when it has changed and the last one is this old.
+    /// … or when it has changed and the last one is this old, milliseconds, where it holds twice `snapshot_events` at most; that of
+    /// a larger state is older in proportion.
     #[garde(range(min = 1000))]
     pub snapshot_interval_ms: u64,
     /// How long events may wait for company on their way to the log; more batches better when a backlog is drained.

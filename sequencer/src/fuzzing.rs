@@ -8,7 +8,11 @@ use schemas::{
     event::{Body, Event, Source, SrcMark},
 };
 
-use crate::core::{Decision, Inbound, Silent, State, snapshot, step};
+use crate::core::{
+    Decision, Inbound, Silent, State,
+    snapshot::{self, Snapshot},
+    step,
+};
 
 /// Pairs of one partition, 4: two conversations that share a user, and one to oneself.
 const PAIRS: [(i64, i64); 5] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2)];
@@ -112,10 +116,11 @@ impl Log {
 
     fn survives_a_snapshot(&self) {
         let src = self.source(self.offset);
-        let read = snapshot::read(&snapshot::write(&self.state, src)).expect("a snapshot is valid");
+        let read = snapshot::read(&Snapshot::of(&self.state, src).into_message())
+            .expect("a snapshot is valid");
         assert_eq!(
-            snapshot::write(&read, src),
-            snapshot::write(&self.state, src)
+            Snapshot::of(&read, src).into_message(),
+            Snapshot::of(&self.state, src).into_message()
         );
     }
 }

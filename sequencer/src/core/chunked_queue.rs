@@ -1,16 +1,16 @@
 //! A queue that holds a million entries without room for another million.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 /// So many entries are allocated together.
 const CHUNK: usize = 512;
 
 /// First in, first out, in chunks: what it takes up beyond its entries is a chunk at each end, where a ring that doubles
-/// would stand half empty.
+/// would stand half empty. A clone shares the chunks; whoever adds to one that is shared has a copy of it.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkedQueue<T> {
     /// All full but the last.
-    chunks: VecDeque<Vec<T>>,
+    chunks: VecDeque<Arc<Vec<T>>>,
     /// So many of the first chunk are gone; never all of it.
     gone: usize,
 }
@@ -44,8 +44,8 @@ impl<T: Copy> ChunkedQueue<T> {
 
     pub(super) fn push_back(&mut self, entry: T) {
         match self.chunks.back_mut() {
-            Some(last) if last.len() < CHUNK => last.push(entry),
-            _ => self.chunks.push_back(vec![entry]),
+            Some(last) if last.len() < CHUNK => Arc::make_mut(last).push(entry),
+            _ => self.chunks.push_back(Arc::new(vec![entry])),
         }
     }
 
@@ -65,7 +65,8 @@ impl<T: Copy> ChunkedQueue<T> {
 
     #[cfg(test)]
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.chunks.iter_mut().flatten().skip(self.gone)
+        let chunks = self.chunks.iter_mut().map(Arc::make_mut);
+        chunks.flatten().skip(self.gone)
     }
 }
 
@@ -79,7 +80,9 @@ mod tests {
         #[test]
         fn it_is_a_queue(turns in proptest::collection::vec((0..700_usize, 0..700_usize), 0..12)) {
             let (mut ours, mut plain) = (ChunkedQueue::default(), VecDeque::new());
+            let mut clones = Vec::new();
             for (pushed, popped) in turns {
+                clones.push((ours.clone(), plain.clone()));
                 for entry in 0..pushed {
                     ours.push_back(entry);
                     plain.push_back(entry);
@@ -93,6 +96,9 @@ mod tests {
                 prop_assert!(ours.iter_mut().eq(&mut plain));
                 prop_assert_eq!(ours.get(plain.len()), None);
             }
+            for (ours, plain) in clones {
+                prop_assert!(ours.iter().eq(&plain));
+            }
         }
     }
 
@@ -105,7 +111,7 @@ mod tests {
         for _ in 0..3 * CHUNK - 1 {
             queue.pop_front();
         }
-        let room: usize = queue.chunks.iter().map(Vec::capacity).sum();
+        let room: usize = queue.chunks.iter().map(|chunk| chunk.capacity()).sum();
         assert!(room <= queue.len() + 2 * CHUNK, "{room}");
     }
 }

@@ -136,9 +136,9 @@ impl Dedup {
         }
     }
 
-    /// In log order.
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> {
-        self.entries.iter()
+    /// In log order. A clone of them shares what is there.
+    pub(super) fn entries(&self) -> &ChunkedQueue<Entry> {
+        &self.entries
     }
 
     fn forget_oldest(&mut self) {
@@ -231,7 +231,7 @@ mod tests {
             dedup.insert(entry(n, 0));
             dedup.evict(TimestampMs(0), &rules(10, 50));
         }
-        assert_eq!(dedup.iter().len(), 50);
+        assert_eq!(dedup.entries().len(), 50);
         for n in 0..200 {
             assert_eq!(dedup.get(&DedupKey([n; 16])).is_some(), n >= 150, "{n}");
         }

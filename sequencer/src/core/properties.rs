@@ -10,7 +10,11 @@ use schemas::{
     event::{Body, Event, Source, SrcMark},
 };
 
-use super::{Decision, Inbound, Silent, State, snapshot, step};
+use super::{
+    Decision, Inbound, Silent, State,
+    snapshot::{self, Snapshot},
+    step,
+};
 use crate::{
     shell::InboundRecord,
     sim::oracle::{Outcome, outcomes},
@@ -188,10 +192,10 @@ proptest! {
         let mut state = State::default();
         run(&mut state, before);
         let src = Source { mark: SrcMark::START, leader_epoch: -1 };
-        let taken = snapshot::write(&state, src);
+        let taken = Snapshot::of(&state, src).into_message();
         let mut restored = snapshot::read(&taken).unwrap();
         prop_assert_eq!(&restored, &state);
-        prop_assert_eq!(snapshot::write(&restored, src), taken);
+        prop_assert_eq!(Snapshot::of(&restored, src).into_message(), taken);
         prop_assert_eq!(run(&mut restored, after), run(&mut state, after));
         prop_assert_eq!(restored, state);
     }
@@ -218,7 +222,7 @@ proptest! {
             state.apply(event);
         }
         let src = Source { mark: SrcMark::START, leader_epoch: -1 };
-        prop_assert_eq!(snapshot::read(&snapshot::write(&state, src)), Ok(state));
+        prop_assert_eq!(snapshot::read(&Snapshot::of(&state, src).into_message()), Ok(state));
     }
 }
 

@@ -8,6 +8,7 @@ use schemas::{
 
 use super::{
     State, UnknownRules,
+    chunked_queue::ChunkedQueue,
     control::known,
     conversation::{Conversation, ReadMids, RecentSenders},
     dedup::{Dedup, DedupKey, Entry},
@@ -30,24 +31,66 @@ pub enum InvalidSnapshot {
     Rules(#[from] UnknownRules),
 }
 
-/// The state as a snapshot with `src` as its mark; equal states give equal bytes. The place in `chat.events` is the
-/// caller's to fill in.
-#[must_use]
-pub fn write(state: &State, src: Source) -> SequencerSnapshot {
-    let mut conversations: Vec<_> = state.conversations.iter().collect();
-    conversations.sort_unstable_by_key(|(id, _)| **id);
-    SequencerSnapshot {
-        format_version: FORMAT_VERSION,
-        src: Some(src.into()),
-        events_offset: 0,
-        src_before_offset: None,
-        clock_ms: state.clock.0,
-        rules: Some(state.rules.into()),
-        conversations: conversations
-            .into_iter()
-            .map(|(id, conversation)| write_conversation(*id, conversation))
-            .collect(),
-        dedup: state.dedup.iter().map(write_entry).collect(),
+/// A copy of a state, taken in as little time as there is: the sends are shared, the conversations copied as they lie.
+/// [`Self::into_message`] does the rest, on whatever thread has time for it.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    src: Source,
+    events_offset: i64,
+    src_before_offset: Option<Source>,
+    clock: TimestampMs,
+    rules: Rules,
+    conversations: Vec<(ConversationId, Conversation)>,
+    dedup: ChunkedQueue<Entry>,
+}
+
+impl Snapshot {
+    /// Of a state behind the event with this source, its mark.
+    #[must_use]
+    pub fn of(state: &State, src: Source) -> Self {
+        let conversations = state.conversations.iter();
+        Self {
+            src,
+            events_offset: 0,
+            src_before_offset: None,
+            clock: state.clock,
+            rules: state.rules,
+            conversations: conversations.map(|(id, of)| (*id, of.clone())).collect(),
+            dedup: state.dedup.entries().clone(),
+        }
+    }
+
+    /// Its mark.
+    #[must_use]
+    pub fn src(&self) -> Source {
+        self.src
+    }
+
+    /// With the offset up to which `chat.events` is known whole, and the source of the record before that.
+    #[must_use]
+    pub fn at(self, events_offset: i64, src_before_offset: Option<Source>) -> Self {
+        Self {
+            events_offset,
+            src_before_offset,
+            ..self
+        }
+    }
+
+    /// As it travels; equal states give equal bytes.
+    #[must_use]
+    pub fn into_message(mut self) -> SequencerSnapshot {
+        self.conversations.sort_unstable_by_key(|(id, _)| *id);
+        let conversations = self.conversations.iter();
+        SequencerSnapshot {
+            format_version: FORMAT_VERSION,
+            src: Some(self.src.into()),
+            events_offset: self.events_offset,
+            src_before_offset: self.src_before_offset.map(Into::into),
+            clock_ms: self.clock.0,
+            rules: Some(self.rules.into()),
+            conversations: conversations.map(write_conversation).collect(),
+            dedup: self.dedup.iter().map(write_entry).collect(),
+        }
     }
 }
 
@@ -80,7 +123,9 @@ pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
     })
 }
 
-fn write_conversation(id: ConversationId, conversation: &Conversation) -> proto::ConversationState {
+fn write_conversation(
+    (id, conversation): &(ConversationId, Conversation),
+) -> proto::ConversationState {
     proto::ConversationState {
         lo: id.lo().get(),
         hi: id.hi().get(),

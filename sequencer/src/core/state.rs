@@ -54,7 +54,7 @@ impl State {
     /// How many sends it remembers for recognising repeats.
     #[must_use]
     pub fn dedup_entries(&self) -> usize {
-        self.dedup.iter().len()
+        self.dedup.entries().len()
     }
 
     /// Folds one event of the partition in. Nothing else changes a state, and an event that no sequencer would write

@@ -10,7 +10,6 @@ use schemas::{
     Partition,
     dead_letter::{self, Letter, Origin, Original},
     event::Event,
-    proto::SequencerSnapshot,
     topics::Topic,
 };
 
@@ -19,7 +18,10 @@ use super::{
     snapshot_turns::SnapshotTurns,
     snapshot_writer::{Job, SnapshotWriter},
 };
-use crate::shell::{DeadLetter, Failed, Io, SnapshotTicket, Ticket};
+use crate::{
+    core::snapshot::Snapshot,
+    shell::{DeadLetter, Failed, Io, SnapshotTicket, Ticket},
+};
 
 /// Tells one start of a partition from the next: reports of an earlier shell must not reach a later one.
 pub(super) type Run = u64;
@@ -206,7 +208,7 @@ impl Io for ShellIo<'_> {
         }
     }
 
-    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot) {
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: Snapshot) {
         self.effects.snapshots.store(Job {
             partition: self.partition,
             run: self.run,

@@ -13,14 +13,13 @@ use std::{
 
 use event_log::{AppendRecord, KafkaConfig, KafkaFault, LogProducer, QueueFull};
 use prost::Message as _;
-use schemas::{
-    Partition,
-    proto::{SequencerSnapshot, SnapshotChunk},
-    topics::Topic,
-};
+use schemas::{Partition, proto::SnapshotChunk, topics::Topic};
 
 use super::effects::{self, Delivery, Effect, Report, Run};
-use crate::shell::{CHUNK_BYTES, Failed, SnapshotTicket, split};
+use crate::{
+    core::snapshot::Snapshot,
+    shell::{CHUNK_BYTES, Failed, SnapshotTicket, split},
+};
 
 /// What may wait in the producer; a snapshot that is larger waits outside.
 const QUEUE_BYTES: usize = 32 << 20;
@@ -34,7 +33,7 @@ pub(super) struct Job {
     pub(super) partition: Partition,
     pub(super) run: Run,
     pub(super) ticket: SnapshotTicket,
-    pub(super) snapshot: SequencerSnapshot,
+    pub(super) snapshot: Snapshot,
 }
 
 pub(super) struct SnapshotWriter {
@@ -104,7 +103,7 @@ struct Writing {
 impl Writing {
     fn run(self, queue: &mpsc::Receiver<Job>) {
         while let Ok(job) = queue.recv() {
-            let chunks = split(&job.snapshot, CHUNK_BYTES);
+            let chunks = split(&job.snapshot.into_message(), CHUNK_BYTES);
             let effect = Effect::SnapshotChunk {
                 ticket: job.ticket,
                 of: chunks.len(),

@@ -17,13 +17,13 @@ mod snapshot_store;
 mod tests;
 
 use bytes::Bytes;
-use schemas::{TimestampMs, event::Event, proto::SequencerSnapshot};
+use schemas::{TimestampMs, event::Event};
 
 pub use load::{EventRecord, LoadError, Loaded, Loader, LogRange, Need};
 pub use partition::{Counts, PartitionShell};
 pub use snapshot_store::{Assembler, CHUNK_BYTES, split};
 
-use crate::core::{Refusal, UnknownRules};
+use crate::core::{Refusal, UnknownRules, snapshot::Snapshot};
 
 /// One record of `chat.inbound`, whole, so that it can become a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,9 +113,9 @@ pub trait Io {
     /// Writes to this partition of `chat.dead-letters`. Answered by [`PartitionShell::on_dead_lettered`].
     fn dead_letter(&mut self, ticket: Ticket, letter: DeadLetter);
 
-    /// Writes to this partition of `chat.snapshots`, in the pieces that [`split`] makes. Answered by
+    /// Writes to this partition of `chat.snapshots`, in the pieces that [`split`] makes of its message. Answered by
     /// [`PartitionShell::on_snapshot_stored`].
-    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot);
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: Snapshot);
 }
 
 /// A write that is known to have failed, or whose outcome will never be known.
@@ -205,9 +205,10 @@ pub struct ShellConfig {
     pub progress_idle_ms: u64,
     /// The shortest time between two progress records, milliseconds.
     pub progress_gap_ms: u64,
-    /// A snapshot is due after this many events.
+    /// A snapshot is due after this many events, or half as many as the state holds sends and conversations, if that is more.
     pub snapshot_events: u64,
-    /// A snapshot is due when there were changes and the last is this old, milliseconds.
+    /// A snapshot is due when there were changes and the last is this old, milliseconds; longer where more events than
+    /// `snapshot_events` are waited for, in the same proportion.
     pub snapshot_interval_ms: u64,
 }
 

@@ -11,7 +11,7 @@ use super::{
     snapshot_schedule::SnapshotSchedule,
 };
 use crate::{
-    core::{Decision, Inbound, Silent, State, snapshot, step},
+    core::{Decision, Inbound, Silent, State, snapshot::Snapshot, step},
     sabotage::{self, Rule, dropped},
 };
 
@@ -291,7 +291,7 @@ impl PartitionShell {
         if self.snapshots.waits_for() == Some(ticket) {
             if dropped(Rule::S12Copy) {
                 self.snapshots
-                    .take(ticket, snapshot::write(&self.state, src), 0);
+                    .take(ticket, Snapshot::of(&self.state, src), 0);
             }
             self.snapshots.store(&self.log, io);
         }
@@ -332,14 +332,17 @@ impl PartitionShell {
     /// Takes a copy of the state behind the last event put in line, if it is time. Silent records changed nothing
     /// since, so the event's source is the copy's mark (PROTOCOL S12).
     fn take_snapshot(&mut self, now_ms: u64, io: &mut impl Io) {
-        let Some(event) = self.last_event.filter(|_| self.snapshots.is_due(now_ms)) else {
+        let Some(event) = self
+            .last_event
+            .filter(|_| self.snapshots.is_due(now_ms, &self.state))
+        else {
             return;
         };
         if !io.may_snapshot() {
             return;
         }
         self.snapshots
-            .take(event, snapshot::write(&self.state, self.answered), now_ms);
+            .take(event, Snapshot::of(&self.state, self.answered), now_ms);
         if self.outbox.is_appended(event) || dropped(Rule::S12Acknowledged) {
             self.snapshots.store(&self.log, io);
         }

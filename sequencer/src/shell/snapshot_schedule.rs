@@ -1,9 +1,12 @@
 //! When a snapshot is taken, and where the one taken is (PROTOCOL S12).
 
-use schemas::{PARTITIONS, Partition, proto::SequencerSnapshot};
+use schemas::{PARTITIONS, Partition};
 
 use super::{Io, ShellConfig, SnapshotTicket, Ticket, known_log::KnownLog};
-use crate::sabotage::{Rule, dropped};
+use crate::{
+    core::{State, snapshot::Snapshot},
+    sabotage::{Rule, dropped},
+};
 
 /// At most one snapshot exists at a time, so memory is bounded by one copy of the state.
 enum Phase {
@@ -11,7 +14,7 @@ enum Phase {
     /// A copy of the state behind an event that is not acknowledged yet.
     Behind {
         event: Ticket,
-        snapshot: SequencerSnapshot,
+        snapshot: Snapshot,
     },
     Storing(SnapshotTicket),
 }
@@ -54,14 +57,18 @@ impl SnapshotSchedule {
         self.events += 1;
     }
 
-    pub(super) fn is_due(&self, now_ms: u64) -> bool {
-        let old = now_ms.saturating_sub(self.since_ms) >= self.wait_ms;
-        matches!(self.phase, Phase::Idle)
-            && (self.events >= self.max_events || (old && self.events > 0))
+    /// A snapshot costs as much as its state is large. So that of a large one waits for half as many events as the state holds
+    /// sends and conversations, and for a longer time in the same proportion: what is written for an event has a bound.
+    pub(super) fn is_due(&self, now_ms: u64, state: &State) -> bool {
+        let holds = (state.conversations() + state.dedup_entries()) as u64;
+        let events = self.max_events.max(holds / 2);
+        let wait_ms = self.wait_ms.saturating_mul(events) / self.max_events.max(1);
+        let old = now_ms.saturating_sub(self.since_ms) >= wait_ms;
+        matches!(self.phase, Phase::Idle) && (self.events >= events || (old && self.events > 0))
     }
 
     /// Keeps a copy of the state behind an event, until that is acknowledged.
-    pub(super) fn take(&mut self, event: Ticket, snapshot: SequencerSnapshot, now_ms: u64) {
+    pub(super) fn take(&mut self, event: Ticket, snapshot: Snapshot, now_ms: u64) {
         self.events = 0;
         self.since_ms = now_ms;
         self.wait_ms = self.interval_ms;
@@ -80,19 +87,17 @@ impl SnapshotSchedule {
     pub(super) fn store(&mut self, log: &KnownLog, io: &mut impl Io) {
         let ticket = SnapshotTicket(self.next_ticket);
         let taken = std::mem::replace(&mut self.phase, Phase::Storing(ticket));
-        let Phase::Behind { mut snapshot, .. } = taken else {
+        let Phase::Behind { snapshot, .. } = taken else {
             self.phase = taken;
             return;
         };
         self.next_ticket += 1;
-        let (offset, before) = log.whole();
-        snapshot.events_offset = offset;
-        snapshot.src_before_offset = before.map(Into::into);
-        if dropped(Rule::S12Offset) {
-            snapshot.events_offset = log.sabotaged_whole();
-            snapshot.src_before_offset = snapshot.src;
-        }
-        io.store_snapshot(ticket, snapshot);
+        let (offset, before) = if dropped(Rule::S12Offset) {
+            (log.sabotaged_whole(), Some(snapshot.src()))
+        } else {
+            log.whole()
+        };
+        io.store_snapshot(ticket, snapshot.at(offset, before));
     }
 
     /// It is stored, or was lost: then the next one is as good.

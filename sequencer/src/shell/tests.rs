@@ -13,7 +13,7 @@ use super::{
     SnapshotTicket, Ticket,
 };
 use crate::{
-    core::{State, UnknownRules},
+    core::{State, UnknownRules, snapshot::Snapshot},
     sabotage::{Rule, drop_rule},
 };
 
@@ -39,8 +39,8 @@ impl Io for Asked {
         self.letters.push((ticket, letter));
     }
 
-    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot) {
-        self.snapshots.push((ticket, snapshot));
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: Snapshot) {
+        self.snapshots.push((ticket, snapshot.into_message()));
     }
 }
 
@@ -382,6 +382,35 @@ fn a_snapshot_is_of_its_record_and_waits_for_it() {
     assert_eq!(snapshot.src_before_offset, snapshot.src);
     assert_eq!(snapshot.conversations[0].last_mid, 2);
     assert_eq!(shell.on_snapshot_stored(ticket, 0, &mut io), Flow::Continue);
+}
+
+#[test]
+fn a_large_state_is_stored_less_often() {
+    let config = ShellConfig {
+        snapshot_events: 2,
+        snapshot_interval_ms: 1_000,
+        ..ShellConfig::default()
+    };
+    let (mut shell, mut io) = (start_as(63, config), Asked::default());
+    let peer = peer_in(63.try_into().unwrap());
+    for offset in 0..50 {
+        let flow = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
+        assert_eq!(flow, Flow::Continue);
+        let ticket = io.appends.last().unwrap().0;
+        let flow = shell.on_appended([(ticket, Ok(Some(offset)))], 0, &mut io);
+        assert_eq!(flow, Flow::Continue);
+        if let Some((ticket, _)) = io.snapshots.last() {
+            let flow = shell.on_snapshot_stored(*ticket, 0, &mut io);
+            assert_eq!(flow, Flow::Continue);
+        }
+    }
+    let marks = io.snapshots.iter().map(|(_, of)| of.src.unwrap().offset);
+    assert_eq!(marks.collect::<Vec<_>>(), [1, 3, 7, 15, 31]);
+    // It holds 50 sends and a conversation: 25 events instead of two, and so 12.5 intervals instead of one.
+    assert_eq!(shell.on_tick(12_499, &mut io), Flow::Continue);
+    assert_eq!(io.snapshots.len(), 5);
+    assert_eq!(shell.on_tick(12_500, &mut io), Flow::Continue);
+    assert_eq!(io.snapshots.len(), 6);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::{
     world::{CHUNK_BYTES, Shared, Trouble},
 };
 use crate::{
+    core::snapshot::Snapshot,
     sabotage::{Rule, dropped},
     shell::{
         Assembler, DeadLetter, EventRecord, Flow, HaltReason, Io, LoadError, Loader, LogRange,
@@ -72,9 +73,9 @@ impl Io for Outlet {
         self.letters.push_back((tag, letter));
     }
 
-    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: SequencerSnapshot) {
+    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: Snapshot) {
         let tag = self.tag(ticket);
-        self.snapshots.push_back((tag, snapshot));
+        self.snapshots.push_back((tag, snapshot.into_message()));
     }
 }
 

@@ -3,7 +3,10 @@
 use schemas::{ConversationId, Mid, Ordinal, UserId, event::Message, event::Rules};
 
 use super::*;
-use crate::{core::UnknownRules, sabotage::drop_rule};
+use crate::{
+    core::{UnknownRules, snapshot::Snapshot},
+    sabotage::drop_rule,
+};
 
 fn partition() -> Partition {
     Partition::try_from(4).unwrap()
@@ -54,11 +57,9 @@ fn snapshot_of(log: &[Event], length: i64) -> SequencerSnapshot {
         state.apply(event);
     }
     let last = log[length as usize - 1].src;
-    SequencerSnapshot {
-        events_offset: length,
-        src_before_offset: Some(last.into()),
-        ..snapshot::write(&state, last)
-    }
+    Snapshot::of(&state, last)
+        .at(length, Some(last))
+        .into_message()
 }
 
 /// Loads from a log that begins at `start`; the inbound log holds `inbound`, all of it in leader epoch `epoch`.
