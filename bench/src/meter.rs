@@ -1,6 +1,6 @@
 //! What processes use, as Linux counts it.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Instant};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use system_tests::{SERVICES, World};
@@ -112,22 +112,23 @@ fn cpu_s_of_children() -> Result<f64> {
     seconds_in("/proc/self/stat", CHILDREN)
 }
 
-/// What Java's compilers have used so far in a world's broker, seconds. Those that have nothing to do end, and count no more.
+/// What each of Java's compilers has used so far in a world's broker, seconds by thread. Those that have nothing to do end.
 ///
 /// # Errors
 /// The broker does not run.
-pub(crate) fn compiling_s(world: &World) -> Result<f64> {
+pub(crate) fn compilers(world: &World) -> Result<BTreeMap<OsString, f64>> {
     let pid = world.pid("kafka").context("no broker runs")?;
-    let mut sum = 0.0;
+    let mut used = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let thread = thread?.path();
+        let thread = thread?;
         // It may end meanwhile.
-        let name = fs::read_to_string(thread.join("comm")).unwrap_or_default();
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
         if COMPILERS.iter().any(|compiler| name.starts_with(compiler)) {
-            sum += seconds_in(thread.join("stat"), OWN).unwrap_or_default();
+            let cpu_s = seconds_in(thread.path().join("stat"), OWN).unwrap_or_default();
+            used.insert(thread.file_name(), cpu_s);
         }
     }
-    Ok(sum)
+    Ok(used)
 }
 
 /// The sum of two counters of a process or a thread.

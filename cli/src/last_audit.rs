@@ -44,7 +44,7 @@ impl LastAudit {
         .map(Some)
     }
 
-    /// Takes the place of the one before, whole or not at all.
+    /// Takes the place of the one before: whoever reads meanwhile finds one of them whole.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -56,16 +56,22 @@ impl LastAudit {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Removes what there is of one.
+    ///
     /// # Errors
-    /// There is one, and it cannot be removed.
+    /// It cannot be removed.
     pub(crate) fn forget(run_dir: &Path) -> anyhow::Result<()> {
         let path = path(run_dir);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        for path in [path.with_extension("partial"), path] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    let what = || format!("cannot remove {}", path.display());
+                    return Err(error).with_context(what);
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 

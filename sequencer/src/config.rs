@@ -36,11 +36,11 @@ pub struct SequencerConfig {
     /// Where probes, metrics and status are served.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// A partition's state is stored after this many events, or half as many as it holds sends and conversations, if that is more …
+    /// A partition's state is stored after this many events, or half as many as it held sends and conversations when it was stored
+    /// last, if that is more …
     #[garde(range(min = 1000))]
     pub snapshot_events: u64,
-    /// … or when it has changed and the last one is this old, milliseconds, where it holds twice `snapshot_events` at most; that of
-    /// a larger state is older in proportion.
+    /// … or when it has changed and this is over, milliseconds; proportionally longer where more events are waited for.
     #[garde(range(min = 1000))]
     pub snapshot_interval_ms: u64,
     /// How long events may wait for company on their way to the log; more batches better when a backlog is drained.

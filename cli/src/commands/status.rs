@@ -29,9 +29,13 @@ pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<Exit
             .iter()
             .map(|(stage, lag)| (*stage, lag.as_ref().ok()))
             .collect();
+        let audit = match &audit {
+            Ok(audit) => json!(audit),
+            Err(error) => json!({ "error": format!("{error:#}") }),
+        };
         println!(
             "{}",
-            json!({ "processes": processes, "lag": lags, "last_audit": audit.ok().flatten() })
+            json!({ "processes": processes, "lag": lags, "last_audit": audit })
         );
     } else {
         print!("{}\n{}", process_table(&processes), lag_table(&lags));

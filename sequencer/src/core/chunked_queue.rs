@@ -24,6 +24,16 @@ impl<T> Default for ChunkedQueue<T> {
     }
 }
 
+/// The chunk, to be changed: of one that is shared a copy, with the room of a whole one.
+fn own<T: Copy>(chunk: &mut Arc<Vec<T>>) -> &mut Vec<T> {
+    if Arc::get_mut(chunk).is_none() {
+        let mut copy = Vec::with_capacity(CHUNK);
+        copy.extend_from_slice(chunk);
+        *chunk = Arc::new(copy);
+    }
+    Arc::get_mut(chunk).expect("nobody shares it")
+}
+
 impl<T: Copy> ChunkedQueue<T> {
     pub(super) fn len(&self) -> usize {
         let Some(last) = self.chunks.back() else {
@@ -44,7 +54,7 @@ impl<T: Copy> ChunkedQueue<T> {
 
     pub(super) fn push_back(&mut self, entry: T) {
         match self.chunks.back_mut() {
-            Some(last) if last.len() < CHUNK => Arc::make_mut(last).push(entry),
+            Some(last) if last.len() < CHUNK => own(last).push(entry),
             _ => self.chunks.push_back(Arc::new(vec![entry])),
         }
     }
@@ -65,8 +75,7 @@ impl<T: Copy> ChunkedQueue<T> {
 
     #[cfg(test)]
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let chunks = self.chunks.iter_mut().map(Arc::make_mut);
-        chunks.flatten().skip(self.gone)
+        self.chunks.iter_mut().flat_map(own).skip(self.gone)
     }
 }
 
@@ -111,6 +120,11 @@ mod tests {
         for _ in 0..3 * CHUNK - 1 {
             queue.pop_front();
         }
+        let clone = queue.clone();
+        queue.push_back(0);
+        let shared = queue.chunks.iter().zip(&clone.chunks);
+        let shared = shared.filter(|(ours, theirs)| Arc::ptr_eq(ours, theirs));
+        assert_eq!(shared.count(), clone.chunks.len() - 1, "all but the last");
         let room: usize = queue.chunks.iter().map(|chunk| chunk.capacity()).sum();
         assert!(room <= queue.len() + 2 * CHUNK, "{room}");
     }

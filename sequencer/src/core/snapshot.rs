@@ -45,7 +45,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of a state behind the event with this source, its mark.
+    /// Of a state behind the event with this source, its mark. Where it stands in `chat.events` is not known yet:
+    /// [`Self::at`] says it.
     #[must_use]
     pub fn of(state: &State, src: Source) -> Self {
         let conversations = state.conversations.iter();
@@ -64,6 +65,12 @@ impl Snapshot {
     #[must_use]
     pub fn src(&self) -> Source {
         self.src
+    }
+
+    /// How many sends and conversations it holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.conversations.len() + self.dedup.len()
     }
 
     /// With the offset up to which `chat.events` is known whole, and the source of the record before that.

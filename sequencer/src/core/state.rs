@@ -57,6 +57,12 @@ impl State {
         self.dedup.entries().len()
     }
 
+    /// How many of both: what a snapshot of it grows with.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.conversations() + self.dedup_entries()
+    }
+
     /// Folds one event of the partition in. Nothing else changes a state, and an event that no sequencer would write
     /// leaves it whole.
     pub fn apply(&mut self, event: &Event) {

@@ -205,7 +205,7 @@ pub struct ShellConfig {
     pub progress_idle_ms: u64,
     /// The shortest time between two progress records, milliseconds.
     pub progress_gap_ms: u64,
-    /// A snapshot is due after this many events, or half as many as the state holds sends and conversations, if that is more.
+    /// A snapshot is due after this many events, or half as many as the last one held sends and conversations, if that is more.
     pub snapshot_events: u64,
     /// A snapshot is due when there were changes and the last is this old, milliseconds; longer where more events than
     /// `snapshot_events` are waited for, in the same proportion.

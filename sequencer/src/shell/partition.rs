@@ -58,6 +58,7 @@ impl PartitionShell {
     pub fn start(partition: Partition, loaded: Loaded, config: ShellConfig, now_ms: u64) -> Self {
         Self {
             partition,
+            snapshots: SnapshotSchedule::new(config, partition, &loaded, now_ms),
             state: loaded.state,
             stepped: loaded.last,
             answered: loaded.last,
@@ -65,7 +66,6 @@ impl PartitionShell {
             outbox: Outbox::new(config),
             log: KnownLog::new(loaded.events_end, loaded.before_end),
             progress: ProgressTimer::new(&config, now_ms),
-            snapshots: SnapshotSchedule::new(&config, partition, loaded.folded, now_ms),
             halted: None,
             counts: Counts::default(),
         }
@@ -332,10 +332,7 @@ impl PartitionShell {
     /// Takes a copy of the state behind the last event put in line, if it is time. Silent records changed nothing
     /// since, so the event's source is the copy's mark (PROTOCOL S12).
     fn take_snapshot(&mut self, now_ms: u64, io: &mut impl Io) {
-        let Some(event) = self
-            .last_event
-            .filter(|_| self.snapshots.is_due(now_ms, &self.state))
-        else {
+        let Some(event) = self.last_event.filter(|_| self.snapshots.is_due(now_ms)) else {
             return;
         };
         if !io.may_snapshot() {

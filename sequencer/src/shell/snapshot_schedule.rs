@@ -2,9 +2,9 @@
 
 use schemas::{PARTITIONS, Partition};
 
-use super::{Io, ShellConfig, SnapshotTicket, Ticket, known_log::KnownLog};
+use super::{Io, Loaded, ShellConfig, SnapshotTicket, Ticket, known_log::KnownLog};
 use crate::{
-    core::{State, snapshot::Snapshot},
+    core::snapshot::Snapshot,
     sabotage::{Rule, dropped},
 };
 
@@ -19,11 +19,32 @@ enum Phase {
     Storing(SnapshotTicket),
 }
 
+/// When the next snapshot is due: after so many events, or after any of them when the last one is so old.
+#[derive(Clone, Copy)]
+struct Due {
+    events: u64,
+    age_ms: u64,
+}
+
+impl Due {
+    /// A snapshot costs as much as its state is large. So a state that held much waits for half as many events as it held
+    /// sends and conversations, and for a longer time in the same proportion: what is written for an event has a bound.
+    fn after(held: usize, config: &ShellConfig) -> Self {
+        let usual = config.snapshot_events.max(1);
+        let events = usual.max(held as u64 / 2);
+        let interval_ms = u128::from(config.snapshot_interval_ms);
+        let age_ms = interval_ms * u128::from(events) / u128::from(usual);
+        Self {
+            events,
+            age_ms: u64::try_from(age_ms).unwrap_or(u64::MAX),
+        }
+    }
+}
+
 pub(super) struct SnapshotSchedule {
-    max_events: u64,
-    interval_ms: u64,
-    /// How old the last one may be: an interval, or for the first one less.
-    wait_ms: u64,
+    config: ShellConfig,
+    /// Settled by what the last one held, so that whatever comes brings the next one nearer.
+    due: Due,
     /// Events folded or emitted since the last one.
     events: u64,
     since_ms: u64,
@@ -34,18 +55,18 @@ pub(super) struct SnapshotSchedule {
 impl SnapshotSchedule {
     /// Partitions that start together have their first one at different times, spread over the first interval.
     pub(super) fn new(
-        config: &ShellConfig,
+        config: ShellConfig,
         partition: Partition,
-        folded: u64,
+        loaded: &Loaded,
         now_ms: u64,
     ) -> Self {
-        let interval_ms = config.snapshot_interval_ms;
+        let mut due = Due::after(loaded.state.held(), &config);
         let share = partition.index() as u64 + 1;
+        due.age_ms = due.age_ms.saturating_mul(share) / PARTITIONS as u64;
         Self {
-            max_events: config.snapshot_events,
-            interval_ms,
-            wait_ms: interval_ms.saturating_mul(share) / PARTITIONS as u64,
-            events: folded,
+            config,
+            due,
+            events: loaded.folded,
             since_ms: now_ms,
             phase: Phase::Idle,
             next_ticket: 0,
@@ -57,21 +78,17 @@ impl SnapshotSchedule {
         self.events += 1;
     }
 
-    /// A snapshot costs as much as its state is large. So that of a large one waits for half as many events as the state holds
-    /// sends and conversations, and for a longer time in the same proportion: what is written for an event has a bound.
-    pub(super) fn is_due(&self, now_ms: u64, state: &State) -> bool {
-        let holds = (state.conversations() + state.dedup_entries()) as u64;
-        let events = self.max_events.max(holds / 2);
-        let wait_ms = self.wait_ms.saturating_mul(events) / self.max_events.max(1);
-        let old = now_ms.saturating_sub(self.since_ms) >= wait_ms;
-        matches!(self.phase, Phase::Idle) && (self.events >= events || (old && self.events > 0))
+    pub(super) fn is_due(&self, now_ms: u64) -> bool {
+        let old = now_ms.saturating_sub(self.since_ms) >= self.due.age_ms;
+        matches!(self.phase, Phase::Idle)
+            && (self.events >= self.due.events || (old && self.events > 0))
     }
 
     /// Keeps a copy of the state behind an event, until that is acknowledged.
     pub(super) fn take(&mut self, event: Ticket, snapshot: Snapshot, now_ms: u64) {
         self.events = 0;
         self.since_ms = now_ms;
-        self.wait_ms = self.interval_ms;
+        self.due = Due::after(snapshot.held(), &self.config);
         self.phase = Phase::Behind { event, snapshot };
     }
 

@@ -392,8 +392,9 @@ fn a_large_state_is_stored_less_often() {
         ..ShellConfig::default()
     };
     let (mut shell, mut io) = (start_as(63, config), Asked::default());
-    let peer = peer_in(63.try_into().unwrap());
     for offset in 0..50 {
+        // First words each: a send and a conversation more, for one event.
+        let peer = user(62 + 64 * offset);
         let flow = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
         assert_eq!(flow, Flow::Continue);
         let ticket = io.appends.last().unwrap().0;
@@ -406,10 +407,10 @@ fn a_large_state_is_stored_less_often() {
     }
     let marks = io.snapshots.iter().map(|(_, of)| of.src.unwrap().offset);
     assert_eq!(marks.collect::<Vec<_>>(), [1, 3, 7, 15, 31]);
-    // It holds 50 sends and a conversation: 25 events instead of two, and so 12.5 intervals instead of one.
-    assert_eq!(shell.on_tick(12_499, &mut io), Flow::Continue);
+    // The last one held 64 of both: 32 events instead of two, and so 16 intervals instead of one.
+    assert_eq!(shell.on_tick(15_999, &mut io), Flow::Continue);
     assert_eq!(io.snapshots.len(), 5);
-    assert_eq!(shell.on_tick(12_500, &mut io), Flow::Continue);
+    assert_eq!(shell.on_tick(16_000, &mut io), Flow::Continue);
     assert_eq!(io.snapshots.len(), 6);
 }
 

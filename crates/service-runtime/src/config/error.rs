@@ -179,7 +179,7 @@ fn origin_of(layers: &Figment, path: &str) -> String {
     }
 }
 
-/// A value that is right, for complaints that do not say what would be.
+/// A value that is right: the default, where it is a text or a number.
 fn hint(defaults: &Value, path: &str) -> String {
     let pointer = format!("/{}", path.replace('.', "/"));
     match defaults.pointer(&pointer) {
