@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 TIDEMARK := $(TARGET_DIR)/release/tidemark
 # Tests use containers where a Docker engine answers; the program that is shipped carries none of that.
-WITH_DOCKER := --features native-stack/docker
+WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
@@ -54,7 +54,7 @@ counted: toolchain
 	@cargo build --locked --release --package tidemark --package pure-parts
 
 sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
-	@system-tests/sabotage/run $(ONLY)
+	@tests/sabotage/run $(ONLY)
 
 fmt: toolchain ## format the sources
 	@cargo fmt --all

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context as _, Result, ensure};
 use event_log::LogReader;
 use schemas::topics::Topic;
-use system_tests::World;
+use system_tests::TestEnv;
 
 /// Those that read `chat.events`.
 const GROUPS: [&str; 4] = [
@@ -20,9 +20,9 @@ const SEQUENCER: &str = "sequencer";
 /// holds to write it later. The absolute figure counts what became no event, too, and nothing grows by that.
 pub(crate) type Backlog = BTreeMap<String, f64>;
 
-/// Looks at the consumers of a world, each of which was started once.
+/// Looks at the consumers of a environment, each of which was started once.
 pub(crate) struct Looks<'a> {
-    world: &'a World,
+    env: &'a TestEnv,
     log: Arc<LogReader>,
 }
 
@@ -31,9 +31,9 @@ impl<'a> Looks<'a> {
     ///
     /// # Errors
     /// librdkafka refuses a setting.
-    pub(crate) fn at(world: &'a World) -> Result<Self> {
-        let log = Arc::new(LogReader::new(world.events.config())?);
-        Ok(Self { world, log })
+    pub(crate) fn at(env: &'a TestEnv) -> Result<Self> {
+        let log = Arc::new(LogReader::new(env.events.config())?);
+        Ok(Self { env, log })
     }
 
     /// As the services tell it now.
@@ -54,7 +54,7 @@ impl<'a> Looks<'a> {
     async fn taken_by_projections(&self) -> Result<BTreeMap<String, f64>> {
         let mut taken = BTreeMap::new();
         for projector in ["projector-mysql", "projector-unread"] {
-            let metrics = self.world.metrics(projector).await?;
+            let metrics = self.env.metrics(projector).await?;
             for (labels, value) in values(&metrics, "projection_events_total") {
                 let group = label(labels, "consumergroup").context("events of no group")?;
                 taken.insert(group.to_owned(), value);
@@ -67,7 +67,7 @@ impl<'a> Looks<'a> {
     }
 
     async fn sequenced(&self) -> Result<f64> {
-        let metrics = self.world.metrics(SEQUENCER).await?;
+        let metrics = self.env.metrics(SEQUENCER).await?;
         let records = values(&metrics, "sequencer_records_total");
         let records = records.filter(|(labels, _)| label(labels, "outcome") != Some("progress"));
         Ok(records.map(|(_, value)| value).sum())

@@ -3,15 +3,15 @@
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use anyhow::{Context as _, Result};
-use system_tests::World;
+use system_tests::TestEnv;
 
 /// Bytes on disk of the files below a server's data directory whose names begin with `files`, in directories whose names begin
 /// with `directories`.
 ///
 /// # Errors
 /// The directory cannot be read.
-pub(crate) fn bytes(world: &World, server: &str, directories: &str, files: &str) -> Result<u64> {
-    let data = world.data_dir(server);
+pub(crate) fn bytes(env: &TestEnv, server: &str, directories: &str, files: &str) -> Result<u64> {
+    let data = env.data_dir(server);
     let mut total = 0;
     let entries = fs::read_dir(&data).with_context(|| format!("cannot read {}", data.display()))?;
     for entry in entries {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use system_tests::{SERVICES, World};
+use system_tests::{SERVICES, TestEnv};
 
 use crate::sample::Sample;
 
@@ -19,7 +19,7 @@ const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
 
 /// Counts from its start on.
 pub(crate) struct Meter<'a> {
-    world: &'a World,
+    env: &'a TestEnv,
     before: BTreeMap<String, f64>,
     began: Instant,
 }
@@ -29,10 +29,10 @@ impl<'a> Meter<'a> {
     ///
     /// # Errors
     /// The kernel does not tell.
-    pub(crate) fn start(world: &'a World) -> Result<Self> {
-        let before = spent(world)?;
+    pub(crate) fn start(env: &'a TestEnv) -> Result<Self> {
+        let before = spent(env)?;
         Ok(Self {
-            world,
+            env,
             before,
             began: Instant::now(),
         })
@@ -44,7 +44,7 @@ impl<'a> Meter<'a> {
     /// The kernel does not tell.
     pub(crate) fn stop(self, count: u64) -> Result<Sample> {
         let seconds = self.began.elapsed().as_secs_f64();
-        let cpu_s = spent(self.world)?
+        let cpu_s = spent(self.env)?
             .into_iter()
             .map(|(name, after)| {
                 let before = self.before.get(&name).copied().unwrap_or_default();
@@ -55,19 +55,19 @@ impl<'a> Meter<'a> {
             count,
             seconds,
             cpu_s,
-            resident_mib: resident_mib(self.world)?,
+            resident_mib: resident_mib(self.env)?,
         })
     }
 }
 
-fn processes(world: &World) -> impl Iterator<Item = (String, u32)> {
+fn processes(env: &TestEnv) -> impl Iterator<Item = (String, u32)> {
     let this = (CLIENT.to_owned(), std::process::id());
-    world.processes().into_iter().chain([this])
+    env.processes().into_iter().chain([this])
 }
 
 /// What each process has used so far, seconds of CPU.
-fn spent(world: &World) -> Result<BTreeMap<String, f64>> {
-    let mut all: BTreeMap<String, f64> = processes(world)
+fn spent(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
+    let mut all: BTreeMap<String, f64> = processes(env)
         .map(|(name, pid)| Ok((name, cpu_s(pid)?)))
         .collect::<Result<_>>()?;
     let ended = cpu_s_of_children()?;
@@ -76,8 +76,8 @@ fn spent(world: &World) -> Result<BTreeMap<String, f64>> {
 }
 
 /// What each process holds in memory, MiB.
-pub(crate) fn resident_mib(world: &World) -> Result<BTreeMap<String, f64>> {
-    processes(world)
+pub(crate) fn resident_mib(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
+    processes(env)
         .map(|(name, pid)| Ok((name, resident_of(pid, SharedPages::Proportional)?)))
         .collect()
 }
@@ -86,8 +86,8 @@ pub(crate) fn resident_mib(world: &World) -> Result<BTreeMap<String, f64>> {
 ///
 /// # Errors
 /// One of them does not run.
-pub(crate) fn services_mib(world: &World, shared: SharedPages) -> Result<f64> {
-    let services = processes(world).filter(|(name, _)| SERVICES.contains(&name.as_str()));
+pub(crate) fn services_mib(env: &TestEnv, shared: SharedPages) -> Result<f64> {
+    let services = processes(env).filter(|(name, _)| SERVICES.contains(&name.as_str()));
     let each: Vec<f64> = services
         .map(|(_, pid)| resident_of(pid, shared))
         .collect::<Result<_>>()?;
@@ -112,12 +112,12 @@ fn cpu_s_of_children() -> Result<f64> {
     seconds_in("/proc/self/stat", CHILDREN)
 }
 
-/// What each of Java's compilers has used so far in a world's broker, seconds by thread. Those that have nothing to do end.
+/// What each of Java's compilers has used so far in a environment's broker, seconds by thread. Those that have nothing to do end.
 ///
 /// # Errors
 /// The broker does not run.
-pub(crate) fn compilers(world: &World) -> Result<BTreeMap<OsString, f64>> {
-    let pid = world.pid("kafka").context("no broker runs")?;
+pub(crate) fn compilers(env: &TestEnv) -> Result<BTreeMap<OsString, f64>> {
+    let pid = env.pid("kafka").context("no broker runs")?;
     let mut used = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let thread = thread?;

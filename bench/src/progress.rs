@@ -1,4 +1,4 @@
-//! How far the stores of a world have come with `chat.events`.
+//! How far the stores of a environment have come with `chat.events`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use event_log::LogReader;
 use message_store::{MessageStore, MySqlConfig, Shard, Sink};
 use schemas::{Partition, topics::Topic};
-use system_tests::World;
+use system_tests::TestEnv;
 use unread_store::{Node, RedisConfig};
 
 use crate::patience::wait_until;
@@ -60,17 +60,17 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Connects to those of a world.
+    /// Connects to those of a environment.
     ///
     /// # Errors
     /// One does not answer.
-    pub(crate) async fn of(world: &World) -> Result<Self> {
-        let kafka = world.events.config();
+    pub(crate) async fn of(env: &TestEnv) -> Result<Self> {
+        let kafka = env.events.config();
         Ok(Self {
             log: Arc::new(LogReader::new(kafka)?),
             topic: kafka.topic(Topic::Events),
-            unread: unread_store(&world.redis.url())?.connect().await?,
-            messages: message_store(&world.mysql_url())?,
+            unread: unread_store(&env.redis.url())?.connect().await?,
+            messages: message_store(&env.mysql_url())?,
         })
     }
 
@@ -90,8 +90,10 @@ impl Progress {
     pub(crate) async fn written(&self, by: Projection) -> Result<u64> {
         match by {
             Projection::Unread => {
-                let marks = self.unread.read_marks().await?;
-                let next = marks.iter().map(|(_, mark)| mark.offset.cast_unsigned());
+                let watermarks = self.unread.read_marks().await?;
+                let next = watermarks
+                    .iter()
+                    .map(|(_, watermark)| watermark.offset.cast_unsigned());
                 Ok(next.sum())
             }
             Projection::Tables(sink) => {
@@ -144,11 +146,11 @@ impl Progress {
     }
 }
 
-/// Waits until everything that was posted to a world has passed the sequencer and is in all of its stores.
+/// Waits until everything that was posted to a environment has passed the sequencer and is in all of its stores.
 ///
 /// # Errors
 /// It is not in time, or a message does not come through.
-pub(crate) async fn everywhere(world: &World) -> Result<()> {
-    world.all_partitions_pass().await?;
-    Progress::of(world).await?.all_written().await
+pub(crate) async fn everywhere(env: &TestEnv) -> Result<()> {
+    env.all_partitions_pass().await?;
+    Progress::of(env).await?.all_written().await
 }

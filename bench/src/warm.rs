@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use system_tests::World;
+use system_tests::TestEnv;
 
 use crate::meter::compilers;
 
@@ -12,19 +12,19 @@ const AT_MOST: Duration = Duration::from_secs(120);
 /// A compiler that is done uses less than this of a core.
 const COMPILED_SHARE: f64 = 0.05;
 
-/// Does what is to be measured, again and again, until a world's broker is warm.
+/// Does what is to be measured, again and again, until a environment's broker is warm.
 ///
 /// # Errors
 /// It fails, or the broker does not run.
 pub(crate) async fn warm_up(
-    world: &World,
+    env: &TestEnv,
     mut step: impl AsyncFnMut() -> Result<()>,
 ) -> Result<()> {
     let began = Instant::now();
     loop {
-        let (before, from) = (compilers(world)?, Instant::now());
+        let (before, from) = (compilers(env)?, Instant::now());
         step().await?;
-        let after = compilers(world)?;
+        let after = compilers(env)?;
         let compiled_s = after.iter().map(|(thread, cpu_s)| {
             let before_s = before.get(thread).copied().unwrap_or_default();
             (cpu_s - before_s).max(0.0)

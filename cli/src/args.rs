@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
-    ConversationId, DeviceClass, InboundPosition, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, InboundPosition, Partition, TimestampMs, UserId,
     dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
@@ -359,7 +359,7 @@ pub(crate) struct LoadArgs {
 pub(crate) struct AuditArgs {
     /// Only this conversation, as 1000,1001
     #[arg(long, conflicts_with = "user")]
-    pub(crate) conversation: Option<ConversationId>,
+    pub(crate) conversation: Option<DirectConversation>,
     /// Only this user
     #[arg(long)]
     pub(crate) user: Option<UserId>,
@@ -400,7 +400,7 @@ fn partition(text: &str) -> Result<Partition, String> {
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// The messages to load
-    #[arg(long, default_value = "system-tests/data/college-msg.txt.gz")]
+    #[arg(long, default_value = "tests/data/college-msg.txt.gz")]
     pub(crate) data: PathBuf,
 }
 

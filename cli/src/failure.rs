@@ -7,9 +7,9 @@ use std::{
 };
 
 use audit::AuditError;
-use event_log::KafkaFault;
+use dev_stack::StackError;
+use event_log::EventLogError;
 use message_store::StoreError;
-use native_stack::StackError;
 use projection::SinkError;
 use rebuild::RebuildError;
 use service_runtime::{ConfigError, WorkerFailed, with_causes};
@@ -59,7 +59,7 @@ fn code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref() {
         return of_rebuild(error);
     }
-    if error.is::<KafkaFault>() {
+    if error.is::<EventLogError>() {
         return UNREACHABLE;
     }
     if let Some(error) = error.downcast_ref() {

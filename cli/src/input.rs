@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use flate2::read::GzDecoder;
-use schemas::{ConversationId, UserId};
+use schemas::{DirectConversation, UserId};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -68,7 +68,7 @@ struct Story<'a> {
     /// Distinguishes the messages of one file from those of another.
     file_id: String,
     /// How many messages each conversation has so far: the mid of its newest, where nobody else writes to it.
-    mids: HashMap<ConversationId, i64>,
+    mids: HashMap<DirectConversation, i64>,
 }
 
 const WORDS: [&str; 24] = [
@@ -121,7 +121,7 @@ impl<'a> Story<'a> {
         );
         let mid = self
             .mids
-            .entry(ConversationId::direct(sender, receiver))
+            .entry(DirectConversation::new(sender, receiver))
             .or_default();
         *mid += 1;
         if self.options.acks && sender != receiver {

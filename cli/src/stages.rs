@@ -1,4 +1,4 @@
-//! Watches how far each stage has come, by the marks that the stages keep with their data, and tells from that when each
+//! Watches how far each stage has come, by the watermarks that the stages keep with their data, and tells from that when each
 //! accepted record had passed.
 
 use std::{
@@ -7,16 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{Fetched, Fetcher, KafkaConfig, LogReader, NextOffset};
+use event_log::{Fetched, Fetcher, KafkaConfig, LogReader};
 use message_store::{MessageStore, Shard, Sink};
-use schemas::{InboundPosition, Partition, event::SrcMark, topics::Topic};
+use schemas::{InboundPosition, NextOffset, Partition, event::SourceOffset, topics::Topic};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use unread_store::Node;
 
 use crate::{handles::Handles, posting::Accepted};
 
-/// How often the marks are read: the resolution of what is measured, and a load on what is measured.
+/// How often the watermarks are read: the resolution of what is measured, and a load on what is measured.
 const REDIS_EVERY: Duration = Duration::from_millis(5);
 const MYSQL_EVERY: Duration = Duration::from_millis(50);
 
@@ -47,25 +47,25 @@ impl Stage {
     }
 }
 
-/// When each mark of a partition was first seen passed; both rise.
-type History = Vec<(Instant, SrcMark)>;
+/// When each watermark of a partition was first seen passed; both rise.
+type History = Vec<(Instant, SourceOffset)>;
 
 /// What was seen of all stages.
 #[derive(Default)]
 struct Seen(BTreeMap<(Stage, Partition), History>);
 
 impl Seen {
-    fn note(&mut self, stage: Stage, partition: Partition, mark: SrcMark, at: Instant) {
+    fn note(&mut self, stage: Stage, partition: Partition, watermark: SourceOffset, at: Instant) {
         let history = self.0.entry((stage, partition)).or_default();
-        if history.last().is_none_or(|(_, last)| mark > *last) {
-            history.push((at, mark));
+        if history.last().is_none_or(|(_, last)| watermark > *last) {
+            history.push((at, watermark));
         }
     }
 
     fn passed_at(&self, stage: Stage, accepted: &Accepted) -> Option<Instant> {
-        let mark = self.mark_of(accepted.position);
+        let watermark = self.mark_of(accepted.position);
         let history = self.0.get(&(stage, accepted.position.partition))?;
-        let i = history.partition_point(|(_, passed)| *passed < mark);
+        let i = history.partition_point(|(_, passed)| *passed < watermark);
         history.get(i).map(|(at, _)| *at)
     }
 
@@ -73,24 +73,24 @@ impl Seen {
         ends.iter().all(|(&partition, &offset)| {
             let end = self.mark_of(InboundPosition { partition, offset });
             self.newest(stage, partition)
-                .is_some_and(|mark| mark >= end)
+                .is_some_and(|watermark| watermark >= end)
         })
     }
 
     /// What was accepted belongs to the newest epoch that any stage has: a stage that is in an earlier one yet has passed
     /// none of it, however high its offsets.
-    fn mark_of(&self, position: InboundPosition) -> SrcMark {
+    fn mark_of(&self, position: InboundPosition) -> SourceOffset {
         let newest = |stage| self.newest(stage, position.partition);
         let epochs = Stage::ALL.into_iter().filter_map(newest);
-        SrcMark {
-            epoch: epochs.map(|mark| mark.epoch).max().unwrap_or(0),
+        SourceOffset {
+            epoch: epochs.map(|watermark| watermark.epoch).max().unwrap_or(0),
             offset: position.offset,
         }
     }
 
-    fn newest(&self, stage: Stage, partition: Partition) -> Option<SrcMark> {
+    fn newest(&self, stage: Stage, partition: Partition) -> Option<SourceOffset> {
         let history = self.0.get(&(stage, partition))?;
-        history.last().map(|(_, mark)| *mark)
+        history.last().map(|(_, watermark)| *watermark)
     }
 }
 
@@ -165,8 +165,8 @@ impl Watch {
                         return;
                     };
                     if let Ok(event) = record.event() {
-                        let (at, mark) = (record.partition, event.src.mark);
-                        locked(&seen).note(Stage::Sequenced, at, mark, Instant::now());
+                        let (at, watermark) = (record.partition, event.src.offset);
+                        locked(&seen).note(Stage::Sequenced, at, watermark, Instant::now());
                     }
                 };
                 // What it cannot read now it reads at the next poll.
@@ -232,10 +232,10 @@ async fn watch_redis(node: Node, seen: Arc<Mutex<Seen>>, stop: CancellationToken
     while !stop.is_cancelled() {
         // A Redis that is away is seen again when it is back.
         if let Ok(connection) = node.connect().await {
-            while let Ok(marks) = connection.read_marks().await {
+            while let Ok(watermarks) = connection.read_marks().await {
                 let now = Instant::now();
-                for (partition, mark) in marks.iter() {
-                    locked(&seen).note(Stage::Redis, partition, mark.src, now);
+                for (partition, watermark) in watermarks.iter() {
+                    locked(&seen).note(Stage::Redis, partition, watermark.src, now);
                 }
                 if stop.is_cancelled() {
                     return;
@@ -255,21 +255,21 @@ async fn watch_mysql(
 ) {
     let all: Vec<Partition> = Partition::all().collect();
     while !stop.is_cancelled() {
-        let mut contacts: BTreeMap<Partition, SrcMark> = BTreeMap::new();
+        let mut contacts: BTreeMap<Partition, SourceOffset> = BTreeMap::new();
         for shard in store.layout().shards() {
             let own: Vec<Partition> = store.layout().partitions_of(shard).collect();
             note_messages(&store, shard, &topic, &own, &seen).await;
             // A conversation's two contact rows may lie in two databases: both must have passed.
             if let Ok(rows) = store.read_resume(shard, Sink::Contacts, &topic, &all).await {
                 for (partition, row) in rows {
-                    let lowest = contacts.entry(partition).or_insert(row.mark);
-                    *lowest = (*lowest).min(row.mark);
+                    let lowest = contacts.entry(partition).or_insert(row.watermark);
+                    *lowest = (*lowest).min(row.watermark);
                 }
             }
         }
         let now = Instant::now();
-        for (partition, mark) in contacts {
-            locked(&seen).note(Stage::Contacts, partition, mark, now);
+        for (partition, watermark) in contacts {
+            locked(&seen).note(Stage::Contacts, partition, watermark, now);
         }
         tokio::time::sleep(MYSQL_EVERY).await;
     }
@@ -288,7 +288,7 @@ async fn note_messages(
     {
         let now = Instant::now();
         for (partition, row) in rows {
-            locked(seen).note(Stage::Messages, partition, row.mark, now);
+            locked(seen).note(Stage::Messages, partition, row.watermark, now);
         }
     }
 }
@@ -332,10 +332,10 @@ mod tests {
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
         let mut seen = Seen::default();
-        let mark = |offset| SrcMark { epoch: 0, offset };
-        seen.note(Stage::Redis, partition, mark(4), at(10));
-        seen.note(Stage::Redis, partition, mark(4), at(20));
-        seen.note(Stage::Redis, partition, mark(9), at(30));
+        let watermark = |offset| SourceOffset { epoch: 0, offset };
+        seen.note(Stage::Redis, partition, watermark(4), at(10));
+        seen.note(Stage::Redis, partition, watermark(4), at(20));
+        seen.note(Stage::Redis, partition, watermark(9), at(30));
         let accepted = |offset| Accepted {
             line: 1,
             position: InboundPosition { partition, offset },
@@ -351,14 +351,14 @@ mod tests {
         let partition: Partition = 3.try_into().unwrap();
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
-        let mark = |epoch, offset| SrcMark { epoch, offset };
+        let watermark = |epoch, offset| SourceOffset { epoch, offset };
         let mut seen = Seen::default();
-        seen.note(Stage::Redis, partition, mark(0, 1000), at(10));
-        seen.note(Stage::Sequenced, partition, mark(1, 5), at(20));
+        seen.note(Stage::Redis, partition, watermark(0, 1000), at(10));
+        seen.note(Stage::Sequenced, partition, watermark(1, 5), at(20));
         let ends = BTreeMap::from([(partition, 5)]);
         assert!(seen.has_passed(Stage::Sequenced, &ends));
         assert!(!seen.has_passed(Stage::Redis, &ends));
-        seen.note(Stage::Redis, partition, mark(1, 5), at(30));
+        seen.note(Stage::Redis, partition, watermark(1, 5), at(30));
         assert!(seen.has_passed(Stage::Redis, &ends));
         let position = InboundPosition {
             partition,

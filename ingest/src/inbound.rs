@@ -1,8 +1,8 @@
 //! Appends to `chat.inbound`.
 
 use event_log::{
-    AppendRecord, Delivery, DeliveryFailure, KafkaFault, LogProducer, OnDelivery, ProducerSettings,
-    QueueFull, SpreadProducer,
+    AppendRecord, Delivery, DeliveryFailure, EventLogError, LogProducer, OnDelivery,
+    ProducerSettings, QueueFull, SpreadProducer,
 };
 use schemas::{Partition, command::Command, topics::Topic};
 use tokio::sync::oneshot;
@@ -35,7 +35,7 @@ impl From<Posted> for InboundRecord {
         let conversation = posted.conversation();
         Self {
             kind,
-            partition: Partition::of(conversation),
+            partition: conversation.partition(),
             key: conversation.to_string(),
             value: Command::from(posted).encode(),
         }
@@ -82,7 +82,7 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     /// Connects lazily. The producers' queues hold what the rooms of both sorts let through, so they are never full before the rooms are.
-    pub(crate) fn new(config: &Config) -> Result<Self, KafkaFault> {
+    pub(crate) fn new(config: &Config) -> Result<Self, EventLogError> {
         let Config { ingest, kafka, .. } = config;
         let settings = |linger_ms| ProducerSettings {
             linger_ms,

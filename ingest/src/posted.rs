@@ -3,7 +3,7 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    ClientMsgId, ConversationId,
+    ClientMsgId, DirectConversation,
     command::{Command, Malformed, ReadAck, SendMessage},
     proto,
 };
@@ -72,7 +72,7 @@ impl Posted {
         }
     }
 
-    pub(crate) fn conversation(&self) -> ConversationId {
+    pub(crate) fn conversation(&self) -> DirectConversation {
         match self {
             Self::Message { send, .. } => send.conversation(),
             Self::ReadAck(ack) => ack.conversation(),

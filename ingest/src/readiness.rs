@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event_log::{KafkaFault, LogReader};
+use event_log::{EventLogError, LogReader};
 use schemas::{PARTITIONS, topics::Topic};
 use service_runtime::{Gate, Shutdown};
 
@@ -20,7 +20,7 @@ pub(crate) async fn watch(
     Ok(())
 }
 
-fn reason(partitions: Result<usize, KafkaFault>) -> Result<(), String> {
+fn reason(partitions: Result<usize, EventLogError>) -> Result<(), String> {
     match partitions {
         Ok(found) if found == usize::from(PARTITIONS) => Ok(()),
         Ok(found) => Err(format!(

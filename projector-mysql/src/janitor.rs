@@ -99,8 +99,8 @@ pub(crate) fn wall_clock() -> TimestampMs {
 
 #[cfg(test)]
 mod tests {
+    use dev_stack::TestServers;
     use message_store::{MessageRow, MySqlConfig, Shard};
-    use native_stack::TestServers;
     use schemas::{Mid, Ordinal, Partition, event::Message};
     use service_runtime::Health;
     use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    struct World {
+    struct TestEnv {
         janitor: Janitor,
         url: String,
         prefix: String,
@@ -136,7 +136,7 @@ mod tests {
         partition: Partition,
     }
 
-    impl World {
+    impl TestEnv {
         /// Made at the end of November; the clock shows the last millisecond of the year.
         async fn new() -> Self {
             let servers = tokio::task::spawn_blocking(TestServers::shared)
@@ -190,11 +190,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_year_ends() {
-        let world = World::new().await;
-        let janitor = &world.janitor;
+        let env = TestEnv::new().await;
+        let janitor = &env.janitor;
         janitor.look_after((janitor.clock)()).await.unwrap();
         let months = ["2026-11", "2026-12", "2027-01", "2027-02"];
-        assert_eq!(world.months().await, months);
+        assert_eq!(env.months().await, months);
 
         // The log's clock may be ahead of the janitor's, by months.
         let both = [
@@ -202,19 +202,19 @@ mod tests {
             row(2, NEW_YEAR),
             row(3, NEW_YEAR + 50 * DAY),
         ];
-        world.write(&both).await.unwrap();
-        let too_far = world.write(&[row(4, NEW_YEAR + 60 * DAY)]).await;
+        env.write(&both).await.unwrap();
+        let too_far = env.write(&[row(4, NEW_YEAR + 60 * DAY)]).await;
         assert!(too_far.unwrap_err().is_transient());
 
         janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
-        assert_eq!(world.months().await, [&months[..], &["2027-03"]].concat());
-        world.write(&[row(4, NEW_YEAR + 60 * DAY)]).await.unwrap();
-        assert_eq!(world.ids().await, [1, 2, 3, 4]);
+        assert_eq!(env.months().await, [&months[..], &["2027-03"]].concat());
+        env.write(&[row(4, NEW_YEAR + 60 * DAY)]).await.unwrap();
+        assert_eq!(env.ids().await, [1, 2, 3, 4]);
     }
 
     #[tokio::test]
     async fn old_months_go_only_when_told_to_and_do_not_come_back() {
-        let mut world = World::new().await;
+        let mut env = TestEnv::new().await;
         let year_before = NEW_YEAR - 365 * DAY;
         // Older than every month: it gets one of its own, and does not lie in the first one in silence.
         let rows = [
@@ -222,30 +222,23 @@ mod tests {
             row(2, NEW_YEAR - 40 * DAY),
             row(3, NEW_YEAR - 1),
         ];
-        world.write(&rows).await.unwrap();
-        world
-            .write(&[row(4, year_before + 100 * DAY)])
-            .await
-            .unwrap();
-        let janitor = &world.janitor;
+        env.write(&rows).await.unwrap();
+        env.write(&[row(4, year_before + 100 * DAY)]).await.unwrap();
+        let janitor = &env.janitor;
         janitor.look_after((janitor.clock)()).await.unwrap();
         let all = [
             "2026-01", "2026-04", "2026-11", "2026-12", "2027-01", "2027-02",
         ];
-        assert_eq!(world.months().await, all);
+        assert_eq!(env.months().await, all);
 
-        world.janitor.months_kept = Some(1);
-        world.write(&[row(5, NEW_YEAR)]).await.unwrap();
-        world
-            .janitor
-            .look_after(TimestampMs(NEW_YEAR))
-            .await
-            .unwrap();
+        env.janitor.months_kept = Some(1);
+        env.write(&[row(5, NEW_YEAR)]).await.unwrap();
+        env.janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(
-            world.months().await,
+            env.months().await,
             ["2026-12", "2027-01", "2027-02", "2027-03"]
         );
-        assert_eq!(world.ids().await, [3, 5]);
+        assert_eq!(env.ids().await, [3, 5]);
 
         // Whoever reads the log again, and has not heard of it.
         let late = [
@@ -253,9 +246,9 @@ mod tests {
             row(2, NEW_YEAR - 40 * DAY),
             row(6, NEW_YEAR),
         ];
-        world.write(&late).await.unwrap();
-        assert_eq!(world.ids().await, [3, 5, 6]);
-        let other = world
+        env.write(&late).await.unwrap();
+        assert_eq!(env.ids().await, [3, 5, 6]);
+        let other = env
             .janitor
             .store
             .drop_months("2027-02".parse().unwrap(), TimestampMs(NEW_YEAR));
@@ -270,43 +263,43 @@ mod tests {
 
     #[tokio::test]
     async fn a_clock_that_is_ahead_ends_no_month() {
-        let mut world = World::new().await;
-        world.janitor.months_kept = Some(3);
-        world.write(&[row(1, NEW_YEAR - 40 * DAY)]).await.unwrap();
+        let mut env = TestEnv::new().await;
+        env.janitor.months_kept = Some(3);
+        env.write(&[row(1, NEW_YEAR - 40 * DAY)]).await.unwrap();
         let a_year_ahead = TimestampMs(NEW_YEAR + 325 * DAY);
-        world.janitor.look_after(a_year_ahead).await.unwrap();
-        world.write(&[row(2, NEW_YEAR - 1)]).await.unwrap();
-        assert_eq!(world.ids().await, [1, 2]);
+        env.janitor.look_after(a_year_ahead).await.unwrap();
+        env.write(&[row(2, NEW_YEAR - 1)]).await.unwrap();
+        assert_eq!(env.ids().await, [1, 2]);
         // The log's may be ahead, too.
-        world.write(&[row(3, a_year_ahead.0)]).await.unwrap();
-        let janitor = &world.janitor;
+        env.write(&[row(3, a_year_ahead.0)]).await.unwrap();
+        let janitor = &env.janitor;
         janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
-        assert_eq!(world.ids().await, [1, 2, 3]);
+        assert_eq!(env.ids().await, [1, 2, 3]);
     }
 
     #[tokio::test]
     async fn a_month_that_somebody_dropped_is_missed_and_made_again() {
-        let world = World::new().await;
-        let mut admin = MySqlConnection::connect(&world.url).await.unwrap();
+        let env = TestEnv::new().await;
+        let mut admin = MySqlConnection::connect(&env.url).await.unwrap();
         let sql = format!(
             "ALTER TABLE {}0.chat_msg_3 DROP PARTITION p202612",
-            world.prefix
+            env.prefix
         );
         sqlx::raw_sql(AssertSqlSafe(sql))
             .execute(&mut admin)
             .await
             .unwrap();
-        let (store, now) = (&world.janitor.store, TimestampMs(NEW_YEAR - 40 * DAY));
+        let (store, now) = (&env.janitor.store, TimestampMs(NEW_YEAR - 40 * DAY));
         let missing = store.missing_months(now, 2).await.unwrap();
         let missing: Vec<_> = missing
             .into_iter()
             .map(|(n, m)| (n, m[0].to_string()))
             .collect();
-        assert_eq!(missing, [(world.partition, "2026-12".to_owned())]);
+        assert_eq!(missing, [(env.partition, "2026-12".to_owned())]);
         // The next month does not take its rows.
         let rows = [row(1, NEW_YEAR - 1)];
-        world.write(&rows).await.unwrap();
-        assert_eq!(world.months().await, ["2026-11", "2026-12", "2027-01"]);
+        env.write(&rows).await.unwrap();
+        assert_eq!(env.months().await, ["2026-11", "2026-12", "2027-01"]);
         assert_eq!(store.ensure_months(now, 2).await.unwrap(), 0);
     }
 }

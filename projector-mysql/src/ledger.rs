@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{MessageStore, Resume, ResumeMove, Shard, Sink};
-use projection::{Position, SinkError};
-use schemas::Partition;
+use projection::SinkError;
+use schemas::{LogPosition, Partition};
 
 use crate::outcome::sink_error;
 
@@ -126,33 +126,36 @@ impl Ledger {
 }
 
 /// A position as the store keeps it.
-pub(crate) fn resume_of(position: Position) -> Resume {
+pub(crate) fn resume_of(position: LogPosition) -> Resume {
     Resume {
         next_offset: position.next.get(),
-        mark: position.mark,
+        watermark: position.watermark,
     }
 }
 
 /// Where reading goes on from what the store keeps.
-pub(crate) fn position_of(resume: Resume) -> Position {
-    Position {
-        next: event_log::NextOffset::new(resume.next_offset),
-        mark: resume.mark,
+pub(crate) fn position_of(resume: Resume) -> LogPosition {
+    LogPosition {
+        next: schemas::NextOffset::new(resume.next_offset),
+        watermark: resume.watermark,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use schemas::event::SrcMark;
+    use schemas::event::SourceOffset;
 
     use super::*;
 
     fn at(next_offset: i64) -> Resume {
-        let mark = SrcMark {
+        let watermark = SourceOffset {
             epoch: 0,
             offset: next_offset * 10,
         };
-        Resume { next_offset, mark }
+        Resume {
+            next_offset,
+            watermark,
+        }
     }
 
     fn partition(n: i64) -> Partition {

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use message_store::MessageRow;
-use projection::{Coverage, LogEvent, Position, Sink, SinkError, Slice};
-use schemas::{Partition, event::Body};
+use projection::{Coverage, LogEvent, Sink, SinkError, Slice};
+use schemas::{LogPosition, Partition, event::Body};
 
 use crate::{
     ledger::{Ledger, Place, position_of, resume_of},
@@ -33,7 +33,7 @@ impl MessagesSink {
 
     fn drop_rows_of(&mut self, partitions: &[Partition]) {
         self.rows
-            .retain(|row| !partitions.contains(&Partition::of(row.message.conversation())));
+            .retain(|row| !partitions.contains(&row.message.conversation().partition()));
         self.bytes = self.rows.iter().map(weight).sum();
     }
 }
@@ -42,7 +42,7 @@ impl Sink for MessagesSink {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Position>, SinkError> {
+    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
         let found = self.place.read(partitions).await?;
         self.drop_rows_of(partitions);
         self.ledger.remember(found.clone());

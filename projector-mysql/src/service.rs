@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::{
     Config, ProjectorMySqlConfig, Table,
-    coalesce::{CoalescingSink, Contact, ReadMark},
+    coalesce::{CoalescingSink, Contact, ReadPositionRow},
     janitor::{self, Janitor},
     ledger::Place,
     messages::MessagesSink,
@@ -87,7 +87,7 @@ impl Projections<'_> {
             }
             Table::Reads => {
                 let sinks = self.places(StoreSink::Reads);
-                let sinks = sinks.map(|place| CoalescingSink::<ReadMark>::new(vec![place]));
+                let sinks = sinks.map(|place| CoalescingSink::<ReadPositionRow>::new(vec![place]));
                 let lane_of = lane_by_writer(layout, 1);
                 self.spawn_named("reads", self.own.reads(), sinks.collect(), lane_of);
             }

@@ -3,7 +3,7 @@
 use projection::Sink;
 
 use crate::{
-    coalesce::{CoalescingSink, Contact, ReadMark},
+    coalesce::{CoalescingSink, Contact, ReadPositionRow},
     ledger::Place,
     messages::MessagesSink,
 };
@@ -17,7 +17,7 @@ pub fn messages_into(place: Place) -> impl Sink {
 /// Writes `read_chat_mid_<n>` of one database; its pending is in rows.
 #[must_use]
 pub fn reads_into(place: Place) -> impl Sink {
-    CoalescingSink::<ReadMark>::new(vec![place])
+    CoalescingSink::<ReadPositionRow>::new(vec![place])
 }
 
 /// Writes `contact_<n>` of one database; its pending is in rows.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use projection::{Position, Slice};
+use projection::Slice;
 use schemas::{
-    Partition, TimestampMs, UserId,
+    LogPosition, Partition, TimestampMs, UserId,
     event::{Body, Event},
 };
 use unread_store::UserUpdate;
@@ -14,7 +14,7 @@ use unread_store::UserUpdate;
 pub(crate) struct Batch {
     updates: Vec<UserUpdate>,
     index: HashMap<UserId, usize>,
-    behind: BTreeMap<Partition, Position>,
+    behind: BTreeMap<Partition, LogPosition>,
     counts: usize,
     events: u64,
     oldest: Option<TimestampMs>,
@@ -58,7 +58,7 @@ impl Batch {
         self.counts += update.peers.len() - before;
     }
 
-    /// Forgets how far these partitions come, so that no mark moves for them. What was folded already may stay: applied once more, or
+    /// Forgets how far these partitions come, so that no watermark moves for them. What was folded already may stay: applied once more, or
     /// by two, it changes nothing.
     pub(crate) fn forget(&mut self, partitions: &[Partition]) {
         for partition in partitions {
@@ -74,7 +74,7 @@ impl Batch {
     }
 
     /// How far each partition comes.
-    pub(crate) fn behind(&self) -> &BTreeMap<Partition, Position> {
+    pub(crate) fn behind(&self) -> &BTreeMap<Partition, LogPosition> {
         &self.behind
     }
 
@@ -96,12 +96,11 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use event_log::NextOffset;
     use projection::LogEvent;
     use proptest::prelude::*;
     use schemas::{
-        DeviceClass, Mid,
-        event::{Message, ReadPosition, Source, SrcMark},
+        DeviceClass, Mid, NextOffset,
+        event::{Message, ReadPosition, Source, SourceOffset},
     };
     use unread_store::PeerUpdate;
 
@@ -113,7 +112,7 @@ mod tests {
 
     fn event(body: Body) -> Event {
         let src = Source {
-            mark: SrcMark::START,
+            offset: SourceOffset::START,
             leader_epoch: 0,
         };
         Event {
@@ -151,9 +150,9 @@ mod tests {
             .collect();
         Slice {
             partition: partition.try_into().unwrap(),
-            behind: Position {
+            behind: LogPosition {
                 next: NextOffset::new(events.len() as i64),
-                mark: SrcMark::START,
+                watermark: SourceOffset::START,
             },
             events,
         }

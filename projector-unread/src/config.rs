@@ -53,7 +53,7 @@ pub struct ProjectorUnreadConfig {
     /// How many counts (one for each receiver and sender) may wait before they are applied at once.
     #[garde(range(min = 1, max = 10_000_000))]
     pub max_pending: usize,
-    /// How often the marks are looked at while nothing comes, milliseconds. A Redis that was emptied is noticed after this time.
+    /// How often the watermarks are looked at while nothing comes, milliseconds. A Redis that was emptied is noticed after this time.
     #[garde(range(min = 10, max = 3_600_000))]
     pub verify_interval_ms: u32,
     /// How much of the log may be read ahead, bytes.

@@ -26,7 +26,7 @@ pub(crate) struct SinkMetrics {
 impl SinkMetrics {
     pub(crate) fn new() -> Self {
         metrics::describe_counter!(EVENTS, "Events applied to Redis, repeats too");
-        metrics::describe_counter!(BATCHES, "Batches applied to Redis with their marks");
+        metrics::describe_counter!(BATCHES, "Batches applied to Redis with their watermarks");
         metrics::describe_counter!(
             FAILURES,
             "Batches that failed and are repeated or read anew"

@@ -2,32 +2,33 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use event_log::{LogReader, NextOffset};
-use projection::{Coverage, Position, Sink, SinkError, Slice};
-use schemas::Partition;
+use event_log::LogReader;
+use projection::{Coverage, Sink, SinkError, Slice};
+use schemas::{LogPosition, NextOffset, Partition};
 use service_runtime::Gate;
 use unread_rebuild::RebuildQueue;
 use unread_store::{
-    BatchOutcome, Connection, Generation, Mark, MarkMove, MarkPlan, Marks, Node, UnreadError, plan,
+    BatchOutcome, Connection, Generation, Node, UnreadError, Watermark, WatermarkMove,
+    WatermarkPlan, Watermarks, plan,
 };
 
 use crate::{batch::Batch, log_end::log_end, metrics::SinkMetrics};
 
-/// Writes batches to a node, with marks that move only from where this sink left them.
+/// Writes batches to a node, with watermarks that move only from where this sink left them.
 pub(crate) struct UnreadSink {
     node: Node,
     log: Arc<LogReader>,
     rebuilds: RebuildQueue,
     gate: Gate,
     metrics: SinkMetrics,
-    /// None before the first use and after an error. On one that is kept, the marks were read first.
+    /// None before the first use and after an error. On one that is kept, the watermarks were read first.
     connection: Option<Connection>,
-    /// The marks of the partitions that this sink owns, as it left them.
-    remembered: Marks,
+    /// The watermarks of the partitions that this sink owns, as it left them.
+    remembered: Watermarks,
     batch: Batch,
 }
 
-/// How often marks may turn out to be missing right after they were written.
+/// How often watermarks may turn out to be missing right after they were written.
 const SETTLE_ATTEMPTS: usize = 5;
 
 impl UnreadSink {
@@ -39,12 +40,12 @@ impl UnreadSink {
             gate,
             metrics: SinkMetrics::new(),
             connection: None,
-            remembered: Marks::NONE,
+            remembered: Watermarks::NONE,
             batch: Batch::default(),
         }
     }
 
-    /// A connection on which the marks were read first and stood where this sink left them.
+    /// A connection on which the watermarks were read first and stood where this sink left them.
     async fn settled(&mut self) -> Result<Connection, SinkError> {
         if let Some(connection) = &self.connection {
             return Ok(connection.clone());
@@ -60,27 +61,29 @@ impl UnreadSink {
         self.check(connected)
     }
 
-    /// Whether the node's marks are those that this sink left there.
+    /// Whether the node's watermarks are those that this sink left there.
     async fn compare(&mut self, connection: &Connection) -> Result<(), SinkError> {
         let found = connection.read_marks().await;
         let found = self.check(found)?;
         self.gate.ready();
-        let moved = |(partition, mark): &(Partition, Mark)| found.get(*partition) != Some(*mark);
+        let moved = |(partition, watermark): &(Partition, Watermark)| {
+            found.get(*partition) != Some(*watermark)
+        };
         match self.remembered.iter().find(moved) {
             None => Ok(()),
             Some((partition, _)) => Err(SinkError::Moved(format!(
-                "the mark of partition {partition} in redis is not as it was left"
+                "the watermark of partition {partition} in redis is not as it was left"
             ))),
         }
     }
 
-    /// The node's marks, whole and of one generation; written anew where they are not.
-    async fn whole_marks(&mut self, connection: &Connection) -> Result<Marks, SinkError> {
+    /// The node's watermarks, whole and of one generation; written anew where they are not.
+    async fn whole_marks(&mut self, connection: &Connection) -> Result<Watermarks, SinkError> {
         for _ in 0..SETTLE_ATTEMPTS {
             let found = connection.read_marks().await;
             let found = self.check(found)?;
             match plan(&self.remembered, &found) {
-                MarkPlan::Resume {
+                WatermarkPlan::Resume {
                     behind, replaced, ..
                 } => {
                     if replaced || !behind.is_empty() {
@@ -88,16 +91,16 @@ impl UnreadSink {
                     }
                     return Ok(found);
                 }
-                MarkPlan::Initialise => self.initialise(connection).await?,
-                MarkPlan::Repair(marks) => {
-                    tracing::warn!(count = marks.len(), "redis had lost some marks");
-                    let repaired = connection.repair_marks(&marks).await;
+                WatermarkPlan::Initialise => self.initialise(connection).await?,
+                WatermarkPlan::Repair(watermarks) => {
+                    tracing::warn!(count = watermarks.len(), "redis had lost some watermarks");
+                    let repaired = connection.repair_marks(&watermarks).await;
                     self.check(repaired)?;
                 }
             }
         }
         Err(SinkError::Transient(
-            "redis loses its marks as soon as they are written".to_owned(),
+            "redis loses its watermarks as soon as they are written".to_owned(),
         ))
     }
 
@@ -108,12 +111,12 @@ impl UnreadSink {
         let end = end.map_err(|fault| SinkError::Transient(fault.to_string()))?;
         let initialised = connection.initialise_marks(&end).await;
         let generation = self.check(initialised)?;
-        tracing::warn!(%generation, "redis was without its marks: everybody is to be rebuilt");
+        tracing::warn!(%generation, "redis was without its watermarks: everybody is to be rebuilt");
         Ok(())
     }
 
     /// The moves that the batch makes, and the generation they are of.
-    fn moves(&self) -> Result<Option<(Generation, Vec<MarkMove>)>, SinkError> {
+    fn moves(&self) -> Result<Option<(Generation, Vec<WatermarkMove>)>, SinkError> {
         let mut generation = None;
         let mut moves = Vec::with_capacity(self.batch.behind().len());
         for (partition, behind) in self.batch.behind() {
@@ -121,13 +124,13 @@ impl UnreadSink {
                 SinkError::Moved(format!("partition {partition} was not resumed"))
             })?;
             generation = Some(from.generation);
-            let to = Mark {
+            let to = Watermark {
                 generation: from.generation,
                 offset: behind.next.get(),
-                src: behind.mark,
+                src: behind.watermark,
             };
             if to != from {
-                moves.push(MarkMove {
+                moves.push(WatermarkMove {
                     partition: *partition,
                     from,
                     to,
@@ -140,19 +143,19 @@ impl UnreadSink {
     async fn apply(
         &mut self,
         generation: Generation,
-        moves: &[MarkMove],
+        moves: &[WatermarkMove],
     ) -> Result<BatchOutcome, SinkError> {
         let mut connection = self.settled().await?;
         let applied = connection.apply_batch(generation, self.batch.updates(), moves);
         match applied.await {
             Err(UnreadError::MarksMoved) => Err(SinkError::Moved(
-                "another has moved the marks in redis, or they are gone".to_owned(),
+                "another has moved the watermarks in redis, or they are gone".to_owned(),
             )),
             outcome => self.check(outcome),
         }
     }
 
-    /// Drops the connection after an error: what was sent last may have been done or not, which the marks tell on the next one.
+    /// Drops the connection after an error: what was sent last may have been done or not, which the watermarks tell on the next one.
     fn check<T>(&mut self, outcome: Result<T, UnreadError>) -> Result<T, SinkError> {
         outcome.map_err(|error| {
             self.connection = None;
@@ -167,7 +170,7 @@ impl Sink for UnreadSink {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Position>, SinkError> {
+    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
         self.batch.forget(partitions);
         let connection = match self.connection.take() {
             Some(connection) => connection,
@@ -207,7 +210,7 @@ impl Sink for UnreadSink {
                 return Err(error);
             }
         };
-        for MarkMove { partition, to, .. } in &moves {
+        for WatermarkMove { partition, to, .. } in &moves {
             self.remembered.set(*partition, Some(*to));
         }
         let batch = std::mem::take(&mut self.batch);
@@ -234,9 +237,9 @@ impl Sink for UnreadSink {
     }
 }
 
-fn position(mark: Mark) -> Position {
-    Position {
-        next: NextOffset::new(mark.offset),
-        mark: mark.src,
+fn position(watermark: Watermark) -> LogPosition {
+    LogPosition {
+        next: NextOffset::new(watermark.offset),
+        watermark: watermark.src,
     }
 }

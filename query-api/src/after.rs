@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use problem::Problem;
-use schemas::{InboundPosition, Partition, event::SrcMark};
+use schemas::{InboundPosition, Partition, event::SourceOffset};
 use serde::{Serialize, Serializer};
 
 use crate::parameters::quoted;
@@ -11,17 +11,17 @@ use crate::parameters::quoted;
 /// The most positions that a call may name: one for each partition.
 const MAX_POSITIONS: usize = 64;
 
-/// The marks that a store must have reached (PROTOCOL A).
+/// The watermarks that a store must have reached (PROTOCOL A).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needed(BTreeMap<Partition, SrcMark>);
+pub(crate) struct Needed(BTreeMap<Partition, SourceOffset>);
 
-/// The marks that a store has.
+/// The watermarks that a store has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks(BTreeMap<Partition, SrcMark>);
+pub(crate) struct Watermarks(BTreeMap<Partition, SourceOffset>);
 
-/// How fresh an answer is: for each partition that was asked for, the lowest mark of the stores that were read. Written as `after=` is.
+/// How fresh an answer is: for each partition that was asked for, the lowest watermark of the stores that were read. Written as `after=` is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AsOf(BTreeMap<Partition, SrcMark>);
+pub(crate) struct AsOf(BTreeMap<Partition, SourceOffset>);
 
 impl Needed {
     /// Reads the values of `after`; they are positions of `epoch`, the current one.
@@ -34,11 +34,11 @@ impl Needed {
             let right = format!("given {MAX_POSITIONS} times at most");
             return Err(Problem::invalid_field("after", wrong, right));
         }
-        let mut needed: BTreeMap<Partition, SrcMark> = BTreeMap::new();
+        let mut needed: BTreeMap<Partition, SourceOffset> = BTreeMap::new();
         for text in after {
             let InboundPosition { partition, offset } = parse_position(text)?;
-            let mark = needed.entry(partition).or_default();
-            *mark = (*mark).max(SrcMark { epoch, offset });
+            let watermark = needed.entry(partition).or_default();
+            *watermark = (*watermark).max(SourceOffset { epoch, offset });
         }
         Ok(Self(needed))
     }
@@ -46,7 +46,10 @@ impl Needed {
     /// What is needed of some partitions only: events of the others cannot change the answer.
     pub(crate) fn of(&self, concerns: impl Fn(Partition) -> bool) -> Self {
         let kept = self.0.iter().filter(|(partition, _)| concerns(**partition));
-        Self(kept.map(|(partition, mark)| (*partition, *mark)).collect())
+        Self(
+            kept.map(|(partition, watermark)| (*partition, *watermark))
+                .collect(),
+        )
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -57,15 +60,18 @@ impl Needed {
         self.0.keys().copied().collect()
     }
 
-    pub(crate) fn to_vec(&self) -> Vec<(Partition, SrcMark)> {
-        self.0.iter().map(|(p, mark)| (*p, *mark)).collect()
+    pub(crate) fn to_vec(&self) -> Vec<(Partition, SourceOffset)> {
+        self.0
+            .iter()
+            .map(|(p, watermark)| (*p, *watermark))
+            .collect()
     }
 
-    /// What `marks` have not reached.
-    pub(crate) fn beyond(&self, marks: &Marks) -> Self {
-        let missing = |(partition, need): (&Partition, &SrcMark)| {
-            let reached = marks.0.get(partition);
-            let reached = reached.is_some_and(|mark| mark.reaches(*need));
+    /// What `watermarks` have not reached.
+    pub(crate) fn beyond(&self, watermarks: &Watermarks) -> Self {
+        let missing = |(partition, need): (&Partition, &SourceOffset)| {
+            let reached = watermarks.0.get(partition);
+            let reached = reached.is_some_and(|watermark| watermark.reaches(*need));
             (!reached).then_some((*partition, *need))
         };
         Self(self.0.iter().filter_map(missing).collect())
@@ -78,29 +84,29 @@ impl fmt::Display for Needed {
     }
 }
 
-impl Marks {
-    /// The larger of each: the marks of two stores of which either will do.
+impl Watermarks {
+    /// The larger of each: the watermarks of two stores of which either will do.
     pub(crate) fn or(mut self, other: Self) -> Self {
-        for (partition, mark) in other.0 {
+        for (partition, watermark) in other.0 {
             let held = self.0.entry(partition).or_default();
-            *held = (*held).max(mark);
+            *held = (*held).max(watermark);
         }
         self
     }
 }
 
-impl FromIterator<(Partition, SrcMark)> for Marks {
-    fn from_iter<I: IntoIterator<Item = (Partition, SrcMark)>>(marks: I) -> Self {
-        Self(marks.into_iter().collect())
+impl FromIterator<(Partition, SourceOffset)> for Watermarks {
+    fn from_iter<I: IntoIterator<Item = (Partition, SourceOffset)>>(watermarks: I) -> Self {
+        Self(watermarks.into_iter().collect())
     }
 }
 
 impl AsOf {
     /// Takes in another store that was read.
-    pub(crate) fn and(mut self, marks: Marks) -> Self {
-        for (partition, mark) in marks.0 {
-            let held = self.0.entry(partition).or_insert(mark);
-            *held = (*held).min(mark);
+    pub(crate) fn and(mut self, watermarks: Watermarks) -> Self {
+        for (partition, watermark) in watermarks.0 {
+            let held = self.0.entry(partition).or_insert(watermark);
+            *held = (*held).min(watermark);
         }
         self
     }
@@ -110,15 +116,15 @@ impl AsOf {
     }
 }
 
-impl From<Marks> for AsOf {
-    fn from(marks: Marks) -> Self {
-        Self(marks.0)
+impl From<Watermarks> for AsOf {
+    fn from(watermarks: Watermarks) -> Self {
+        Self(watermarks.0)
     }
 }
 
 impl Serialize for AsOf {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|(p, mark)| position(*p, *mark)))
+        serializer.collect_seq(self.0.iter().map(|(p, watermark)| position(*p, *watermark)))
     }
 }
 
@@ -132,16 +138,19 @@ fn parse_position(text: &str) -> Result<InboundPosition, Problem> {
     })
 }
 
-fn position(partition: Partition, mark: SrcMark) -> String {
-    let SrcMark { offset, .. } = mark;
+fn position(partition: Partition, watermark: SourceOffset) -> String {
+    let SourceOffset { offset, .. } = watermark;
     InboundPosition { partition, offset }.to_string()
 }
 
 fn write_positions(
-    marks: &BTreeMap<Partition, SrcMark>,
+    watermarks: &BTreeMap<Partition, SourceOffset>,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    let positions: Vec<String> = marks.iter().map(|(p, mark)| position(*p, *mark)).collect();
+    let positions: Vec<String> = watermarks
+        .iter()
+        .map(|(p, watermark)| position(*p, *watermark))
+        .collect();
     f.write_str(&positions.join(", "))
 }
 
@@ -154,9 +163,9 @@ mod tests {
         Needed::parse(&after, epoch).unwrap()
     }
 
-    fn marks(of: &[(i64, u32, i64)]) -> Marks {
+    fn watermarks(of: &[(i64, u32, i64)]) -> Watermarks {
         of.iter()
-            .map(|&(p, epoch, offset)| (p.try_into().unwrap(), SrcMark { epoch, offset }))
+            .map(|&(p, epoch, offset)| (p.try_into().unwrap(), SourceOffset { epoch, offset }))
             .collect()
     }
 
@@ -171,22 +180,26 @@ mod tests {
     #[test]
     fn a_mark_of_a_later_epoch_shows_that_the_position_is_of_that_one() {
         let need = needed(&["3:7"], 1);
-        for (mark, missing) in [
-            (marks(&[(3, 1, 6)]), "3:7"),
-            (marks(&[(3, 0, 700)]), "3:7"),
-            (marks(&[(4, 1, 7)]), "3:7"),
-            (marks(&[(3, 1, 7)]), ""),
-            (marks(&[(3, 2, -1)]), "3:7"),
-            (marks(&[(3, 2, 7)]), ""),
+        for (watermark, missing) in [
+            (watermarks(&[(3, 1, 6)]), "3:7"),
+            (watermarks(&[(3, 0, 700)]), "3:7"),
+            (watermarks(&[(4, 1, 7)]), "3:7"),
+            (watermarks(&[(3, 1, 7)]), ""),
+            (watermarks(&[(3, 2, -1)]), "3:7"),
+            (watermarks(&[(3, 2, 7)]), ""),
         ] {
-            assert_eq!(need.beyond(&mark).to_string(), missing, "{mark:?}");
+            assert_eq!(
+                need.beyond(&watermark).to_string(),
+                missing,
+                "{watermark:?}"
+            );
         }
     }
 
     #[test]
     fn an_answer_is_as_fresh_as_the_stalest_store() {
-        let contacts = marks(&[(1, 0, 5), (2, 0, 9)]);
-        let as_of = AsOf::from(contacts).and(marks(&[(1, 0, 8), (2, 0, 3)]));
+        let contacts = watermarks(&[(1, 0, 5), (2, 0, 9)]);
+        let as_of = AsOf::from(contacts).and(watermarks(&[(1, 0, 8), (2, 0, 3)]));
         assert_eq!(serde_json::to_string(&as_of).unwrap(), r#"["1:5","2:3"]"#);
     }
 

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use event_log::{Bounds, KafkaFault, LogReader};
+use event_log::{Bounds, EventLogError, LogReader};
 use schemas::{Partition, topics::Topic};
 
 /// The highest epoch seen on `chat.events`. An operator who raises it appends to every partition (PROTOCOL S13).
@@ -26,13 +26,13 @@ impl CurrentEpoch {
     ///
     /// # Errors
     /// Those of Kafka.
-    pub(crate) fn look(&self, reader: &LogReader) -> Result<(), KafkaFault> {
+    pub(crate) fn look(&self, reader: &LogReader) -> Result<(), EventLogError> {
         let all: Vec<Partition> = Partition::all().collect();
         let lasts = last_records(&reader.bounds(Topic::Events, &all)?);
         reader.scan(Topic::Events, &lasts, |record| {
             // What is no event is the projectors' to report.
             if let Ok(event) = record.event() {
-                self.raise(event.src.mark.epoch);
+                self.raise(event.src.offset.epoch);
             }
             ControlFlow::Continue(())
         })

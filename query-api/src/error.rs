@@ -3,7 +3,7 @@
 use std::fmt;
 
 use axum::response::{IntoResponse, Response};
-use event_log::KafkaFault;
+use event_log::EventLogError;
 use message_store::{Shard, Sink, StoreError};
 use problem::Problem;
 use unread_rebuild::UnreadRebuildError;
@@ -50,7 +50,7 @@ pub(crate) enum QueryError {
     Store(#[from] StoreError),
     /// Kafka failed.
     #[error(transparent)]
-    Log(#[from] KafkaFault),
+    Log(#[from] EventLogError),
     /// A defect of ours, or someone else's data in a store.
     #[error("{0}")]
     Defect(String),

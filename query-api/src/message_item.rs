@@ -1,7 +1,7 @@
 //! A message as every answer shows it.
 
 use message_store::{LastMessage, MessageRow};
-use schemas::{ConversationId, TimestampMs, UserId};
+use schemas::{DirectConversation, TimestampMs, UserId};
 use serde::Serialize;
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 use utoipa::ToSchema;
@@ -31,11 +31,11 @@ pub(crate) struct MessageItem {
 
 impl MessageItem {
     /// The beginning of a message whose row is not there.
-    pub(crate) fn preview(last: LastMessage, conversation: ConversationId) -> Self {
+    pub(crate) fn preview(last: LastMessage, conversation: DirectConversation) -> Self {
         Self {
             mid: last.mid.get(),
             srcid: last.srcid,
-            destid: conversation.other(last.srcid),
+            destid: conversation.peer_of(last.srcid),
             msg: last.preview,
             ts: utc(last.ts),
             client_msg_id: None,

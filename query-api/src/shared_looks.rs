@@ -8,7 +8,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::after::{Marks, Needed};
+use crate::after::{Needed, Watermarks};
 
 /// Between two looks at one sink.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -22,7 +22,7 @@ pub(crate) struct SharedLooks {
 
 #[derive(Default)]
 struct Board {
-    marks: watch::Sender<Marks>,
+    watermarks: watch::Sender<Watermarks>,
     /// Held by the one call that looks, for all who wait.
     turn: Mutex<()>,
 }
@@ -40,7 +40,7 @@ impl SharedLooks {
         }
     }
 
-    /// Waits until the marks of a sink have been seen to reach `needed`.
+    /// Waits until the watermarks of a sink have been seen to reach `needed`.
     ///
     /// # Errors
     /// Those of a read.
@@ -51,8 +51,8 @@ impl SharedLooks {
         needed: &Needed,
     ) -> Result<(), StoreError> {
         let board = &self.boards[&(shard, sink)];
-        let mut shown = board.marks.subscribe();
-        let reached = shown.wait_for(|marks| needed.beyond(marks).is_empty());
+        let mut shown = board.watermarks.subscribe();
+        let reached = shown.wait_for(|watermarks| needed.beyond(watermarks).is_empty());
         tokio::select! {
             biased;
             _ = reached => Ok(()),
@@ -68,20 +68,23 @@ impl SharedLooks {
     ) -> Result<Infallible, StoreError> {
         let _turn = board.turn.lock().await;
         loop {
-            let marks = self.look(shard, sink).await?;
-            board.marks.send_if_modified(|shown| {
-                let news = *shown != marks;
-                *shown = marks;
+            let watermarks = self.look(shard, sink).await?;
+            board.watermarks.send_if_modified(|shown| {
+                let news = *shown != watermarks;
+                *shown = watermarks;
                 news
             });
             sleep(PAUSE).await;
         }
     }
 
-    async fn look(&self, shard: Shard, sink: Sink) -> Result<Marks, StoreError> {
+    async fn look(&self, shard: Shard, sink: Sink) -> Result<Watermarks, StoreError> {
         let partitions: Vec<_> = self.store.layout().feeds(sink, shard).collect();
         let mut tx = self.store.snapshot(shard).await?;
         let resume = tx.resume(sink, &self.events_topic, &partitions).await?;
-        Ok(resume.into_iter().map(|(p, at)| (p, at.mark)).collect())
+        Ok(resume
+            .into_iter()
+            .map(|(p, at)| (p, at.watermark))
+            .collect())
     }
 }

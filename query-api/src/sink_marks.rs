@@ -3,11 +3,11 @@
 use message_store::{ReadTx, Sink, StoreError};
 
 use crate::{
-    after::{Marks, Needed},
+    after::{Needed, Watermarks},
     error::{Lagging, LaggingStore, QueryError},
 };
 
-/// The marks of the partitions that `needed` names.
+/// The watermarks of the partitions that `needed` names.
 ///
 /// # Errors
 /// Those of the read.
@@ -16,15 +16,18 @@ pub(crate) async fn read(
     sink: Sink,
     topic: &str,
     needed: &Needed,
-) -> Result<Marks, StoreError> {
+) -> Result<Watermarks, StoreError> {
     if needed.is_empty() {
-        return Ok(Marks::default());
+        return Ok(Watermarks::default());
     }
     let resume = tx.resume(sink, topic, &needed.partitions()).await?;
-    Ok(resume.into_iter().map(|(p, at)| (p, at.mark)).collect())
+    Ok(resume
+        .into_iter()
+        .map(|(p, at)| (p, at.watermark))
+        .collect())
 }
 
-/// [`read`], where the marks have reached what is needed.
+/// [`read`], where the watermarks have reached what is needed.
 ///
 /// # Errors
 /// [`QueryError::Lagging`] where they have not; those of the read.
@@ -33,22 +36,22 @@ pub(crate) async fn reached(
     sink: Sink,
     topic: &str,
     needed: &Needed,
-) -> Result<Marks, QueryError> {
-    let marks = read(tx, sink, topic, needed).await?;
-    expect_reached(LaggingStore::Sink(tx.shard(), sink), needed, &marks)?;
-    Ok(marks)
+) -> Result<Watermarks, QueryError> {
+    let watermarks = read(tx, sink, topic, needed).await?;
+    expect_reached(LaggingStore::Sink(tx.shard(), sink), needed, &watermarks)?;
+    Ok(watermarks)
 }
 
-/// Checks marks that were read before.
+/// Checks watermarks that were read before.
 ///
 /// # Errors
 /// [`QueryError::Lagging`] with what is missing.
 pub(crate) fn expect_reached(
     store: LaggingStore,
     needed: &Needed,
-    marks: &Marks,
+    watermarks: &Watermarks,
 ) -> Result<(), QueryError> {
-    let missing = needed.beyond(marks);
+    let missing = needed.beyond(watermarks);
     if missing.is_empty() {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use prost::{DecodeError, Message as _};
 
 use crate::{
-    ClientMsgId, ConversationId, DeviceClass, Mid, UserId, canonical,
+    ClientMsgId, DeviceClass, DirectConversation, Mid, UserId, canonical,
     proto::{self, inbound_command},
 };
 
@@ -43,8 +43,8 @@ pub struct SendMessage {
 impl SendMessage {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        ConversationId::direct(self.srcid, self.destid)
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.srcid, self.destid)
     }
 }
 
@@ -64,8 +64,8 @@ pub struct ReadAck {
 impl ReadAck {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        ConversationId::direct(self.uid, self.peer)
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.uid, self.peer)
     }
 }
 

@@ -100,7 +100,7 @@ pub struct Origin<'a> {
 /// the topic only the beginning of key and value, without its headers.
 /// The original may have headers of the same names: of each name the last one is ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct DeadLetterRecord {
     /// The key; empty for none.
     pub key: Vec<u8>,
     /// The value; `None` for a null one.
@@ -132,7 +132,7 @@ impl Original<'_> {
     }
 }
 
-impl Letter {
+impl DeadLetterRecord {
     /// The dead letter of `original`; `message` says what was wrong, for people.
     #[must_use]
     pub fn new(
@@ -223,7 +223,7 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn letter(value: &[u8]) -> Letter {
+    fn letter(value: &[u8]) -> DeadLetterRecord {
         let origin = Origin {
             topic: "chat.inbound",
             partition: 5.try_into().unwrap(),
@@ -235,10 +235,10 @@ mod tests {
             value: Some(value),
             headers: &[("trace".to_owned(), Some(b"x".to_vec()))],
         };
-        Letter::new(&origin, Reason::Malformed, "junk", &original)
+        DeadLetterRecord::new(&origin, Reason::Malformed, "junk", &original)
     }
 
-    fn header(letter: &Letter, name: &str) -> Option<String> {
+    fn header(letter: &DeadLetterRecord, name: &str) -> Option<String> {
         let (_, value) = letter.headers.iter().find(|(found, _)| found == name)?;
         Some(String::from_utf8(value.clone()?).unwrap())
     }
@@ -268,7 +268,7 @@ mod tests {
             headers: &forged,
             ..Original::default()
         };
-        let letter = Letter::new(&origin, Reason::TooLarge, "too large", &original);
+        let letter = DeadLetterRecord::new(&origin, Reason::TooLarge, "too large", &original);
         let find = |name: &str| {
             let (_, value) = letter.headers.iter().rfind(|(found, _)| found == name)?;
             std::str::from_utf8(value.as_deref()?).ok()

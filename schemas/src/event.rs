@@ -4,32 +4,32 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    ClientMsgId, ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
-    canonical,
+    ClientMsgId, ConversationId, DeviceClass, DirectConversation, Mid, Ordinal, Partition,
+    TimestampMs, UserId, canonical,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     proto::{self, sequenced_event},
 };
 
-/// Where in the history of `chat.inbound` something stands; readers take a record only if its mark rises (PROTOCOL S10).
+/// Where in the history of `chat.inbound` something stands; readers take a record only if its watermark rises (PROTOCOL S10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct SrcMark {
+pub struct SourceOffset {
     /// Raised by an operator when `chat.inbound` begins anew.
     pub epoch: u32,
     /// Offset in `chat.inbound`; −1 stands before the first.
     pub offset: i64,
 }
 
-impl SrcMark {
-    /// Whether a store with this mark reflects the record at `position`. Positions name no epoch and are of the current one: a mark of
-    /// a later epoch than the position was taken for shows that the current one is no earlier than the mark's.
+impl SourceOffset {
+    /// Whether a store with this watermark reflects the record at `position`. Positions name no epoch and are of the current one: a watermark of
+    /// a later epoch than the position was taken for shows that the current one is no earlier than the watermark's.
     #[must_use]
     pub fn reaches(self, position: Self) -> bool {
         self.epoch >= position.epoch && self.offset >= position.offset
     }
 }
 
-impl SrcMark {
+impl SourceOffset {
     /// Before everything.
     pub const START: Self = Self {
         epoch: 0,
@@ -37,7 +37,7 @@ impl SrcMark {
     };
 }
 
-impl Default for SrcMark {
+impl Default for SourceOffset {
     fn default() -> Self {
         Self::START
     }
@@ -47,7 +47,7 @@ impl Default for SrcMark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Source {
     /// Its place.
-    pub mark: SrcMark,
+    pub offset: SourceOffset,
     /// Kafka's leader epoch of that record; −1 where it was not known.
     pub leader_epoch: i32,
 }
@@ -72,8 +72,8 @@ pub struct Message {
 impl Message {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        ConversationId::direct(self.srcid, self.destid)
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.srcid, self.destid)
     }
 }
 
@@ -95,8 +95,8 @@ pub struct ReadPosition {
 impl ReadPosition {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        ConversationId::direct(self.uid, self.peer)
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.uid, self.peer)
     }
 }
 
@@ -151,7 +151,7 @@ pub struct Event {
 /// Why every reader passes over a record of `chat.events`, its source too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
-pub struct PassedOver {
+pub struct SkippedRecord {
     /// What its dead letter says.
     pub reason: Reason,
     /// The same for people.
@@ -163,14 +163,18 @@ impl Event {
     /// lies in another partition than its conversation's, where its rows would be out of sight.
     ///
     /// # Errors
-    /// [`PassedOver`].
-    pub fn read(partition: Partition, value: &[u8], ts: TimestampMs) -> Result<Self, PassedOver> {
-        let event = Self::parse(value, ts).map_err(|malformed| PassedOver {
+    /// [`SkippedRecord`].
+    pub fn read(
+        partition: Partition,
+        value: &[u8],
+        ts: TimestampMs,
+    ) -> Result<Self, SkippedRecord> {
+        let event = Self::parse(value, ts).map_err(|malformed| SkippedRecord {
             reason: Reason::Malformed,
             detail: malformed.to_string(),
         })?;
-        match event.conversation().map(Partition::of) {
-            Some(right) if right != partition => Err(PassedOver {
+        match event.conversation().map(ConversationId::partition) {
+            Some(right) if right != partition => Err(SkippedRecord {
                 reason: Reason::WrongPartition,
                 detail: format!("its conversation belongs to partition {right}"),
             }),
@@ -232,8 +236,8 @@ impl Event {
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
         match &self.body {
-            Body::Message(message) => Some(message.conversation()),
-            Body::ReadPosition(position) => Some(position.conversation()),
+            Body::Message(message) => Some(message.conversation().into()),
+            Body::ReadPosition(position) => Some(position.conversation().into()),
             Body::Control(_) | Body::Progress => None,
         }
     }
@@ -247,7 +251,7 @@ impl TryFrom<proto::Source> for Source {
             return Err(Malformed::new("src.offset", "is below -1"));
         }
         Ok(Self {
-            mark: SrcMark {
+            offset: SourceOffset {
                 epoch: src.epoch,
                 offset: src.offset,
             },
@@ -259,8 +263,8 @@ impl TryFrom<proto::Source> for Source {
 impl From<Source> for proto::Source {
     fn from(src: Source) -> Self {
         Self {
-            epoch: src.mark.epoch,
-            offset: src.mark.offset,
+            epoch: src.offset.epoch,
+            offset: src.offset.offset,
             leader_epoch: src.leader_epoch,
         }
     }
@@ -364,13 +368,13 @@ mod tests {
     use super::*;
 
     fn event(body: Body) -> Event {
-        let mark = SrcMark {
+        let offset = SourceOffset {
             epoch: 1,
             offset: 41,
         };
         Event {
             src: Source {
-                mark,
+                offset,
                 leader_epoch: 3,
             },
             ts: TimestampMs(5),
@@ -418,7 +422,7 @@ mod tests {
             mid: Mid::ZERO.next(),
             n: None,
         };
-        let right = Partition::of(position.conversation());
+        let right = position.conversation().partition();
         let event = event(Body::ReadPosition(position));
         let read = |partition| Event::read(partition, &event.clone().encode(), event.ts);
         assert_eq!(read(right).unwrap(), event);
@@ -431,17 +435,17 @@ mod tests {
     #[test]
     fn marks_rise_with_the_epoch_first() {
         assert!(
-            SrcMark {
+            SourceOffset {
                 epoch: 1,
                 offset: -1
-            } > SrcMark {
+            } > SourceOffset {
                 epoch: 0,
                 offset: i64::MAX
             }
         );
         assert!(
-            SrcMark::START
-                < SrcMark {
+            SourceOffset::START
+                < SourceOffset {
                     epoch: 0,
                     offset: 0
                 }

@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for UserId {
 }
 
 /// The first characters of something too long to repeat whole.
-struct Excerpt<'a>(&'a str);
+pub(crate) struct Excerpt<'a>(pub(crate) &'a str);
 
 impl fmt::Debug for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,118 +195,6 @@ impl From<SystemTime> for TimestampMs {
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-    }
-}
-
-/// A direct conversation: two users, the smaller uid first. Written `lo,hi` (older clients' sessionId).
-///
-/// Groups (`g:<gid>`) will make this an enum; that is why its fields are private.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConversationId {
-    lo: UserId,
-    hi: UserId,
-}
-
-impl ConversationId {
-    /// The conversation of two users, in either order; both may be the same.
-    #[must_use]
-    pub fn direct(one: UserId, other: UserId) -> Self {
-        Self {
-            lo: one.min(other),
-            hi: one.max(other),
-        }
-    }
-
-    /// The smaller uid.
-    #[must_use]
-    pub fn lo(self) -> UserId {
-        self.lo
-    }
-
-    /// The larger uid.
-    #[must_use]
-    pub fn hi(self) -> UserId {
-        self.hi
-    }
-
-    /// Whom one of the two talks with: oneself in a note to oneself.
-    #[must_use]
-    pub fn other(self, uid: UserId) -> UserId {
-        if uid == self.lo { self.hi } else { self.lo }
-    }
-
-    /// A note to oneself, which is never unread.
-    #[must_use]
-    pub fn is_to_self(self) -> bool {
-        self.lo == self.hi
-    }
-}
-
-impl fmt::Display for ConversationId {
-    // It is the key of every record: the numbers are not formatted, which would take three times as long.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(itoa::Buffer::new().format(self.lo.get()))?;
-        f.write_str(",")?;
-        f.write_str(itoa::Buffer::new().format(self.hi.get()))
-    }
-}
-
-impl FromStr for ConversationId {
-    type Err = InvalidId;
-
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
-        let (one, other) = text.split_once(',').ok_or_else(|| {
-            InvalidId::new(format!(
-                "is {:?}; must be a conversation, two uids as 1000,1001",
-                Excerpt(text)
-            ))
-        })?;
-        Ok(Self::direct(one.parse()?, other.parse()?))
-    }
-}
-
-/// The kind of device that read; each has its own read positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DeviceClass {
-    /// The desktop program.
-    Pc,
-    /// The telephone.
-    Mobile,
-}
-
-impl DeviceClass {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Pc, Self::Mobile];
-
-    /// `pc` or `mobile`, as in JSON and in Redis keys.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pc => "pc",
-            Self::Mobile => "mobile",
-        }
-    }
-}
-
-impl fmt::Display for DeviceClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for DeviceClass {
-    type Err = InvalidId;
-
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
-        match text {
-            "pc" => Ok(Self::Pc),
-            "mobile" => Ok(Self::Mobile),
-            _ => Err(InvalidId::new(format!(
-                "is {:?}; must be pc or mobile",
-                Excerpt(text)
-            ))),
-        }
     }
 }
 
@@ -394,18 +282,6 @@ mod tests {
         for json in ["9007199254740993", "0", "-1", "1.5", "null", "true", "\"\""] {
             assert!(serde_json::from_str::<UserId>(json).is_err(), "{json}");
         }
-    }
-
-    #[test]
-    fn a_conversation_has_its_smaller_uid_first() {
-        let conversation: ConversationId = "1001,1000".parse().unwrap();
-        assert_eq!(conversation.to_string(), "1000,1001");
-        assert!(!conversation.is_to_self());
-        let (lo, hi) = (conversation.lo(), conversation.hi());
-        assert_eq!((conversation.other(lo), conversation.other(hi)), (hi, lo));
-        let note: ConversationId = "5,5".parse().unwrap();
-        assert!(note.is_to_self() && note.other(note.lo()) == note.lo());
-        assert!("5".parse::<ConversationId>().is_err());
     }
 
     #[test]

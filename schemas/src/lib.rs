@@ -2,17 +2,25 @@
 
 mod canonical;
 pub mod command;
+mod conversation;
 pub mod dead_letter;
+mod device;
 pub mod event;
 mod ids;
+mod log_position;
 mod mismatch;
 mod partition;
+mod partition_map;
+mod table;
 pub mod topics;
 
-pub use ids::{
-    ClientMsgId, ConversationId, DeviceClass, InvalidId, Mid, Ordinal, TimestampMs, UserId,
-};
+pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
+pub use device::{DeviceClass, PerDevice};
+pub use ids::{ClientMsgId, InvalidId, Mid, Ordinal, TimestampMs, UserId};
+pub use log_position::{LogPosition, NextOffset, SourceWatermark};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
+pub use partition_map::PartitionMap;
+pub use table::TableNumber;
 
 /// The generated types of `proto/chat/v1`, as they travel.
 #[allow(missing_docs, reason = "the .proto files carry the documentation")]

@@ -2,12 +2,12 @@ use std::{fmt, str::FromStr};
 
 use serde::Serialize;
 
-use crate::{ConversationId, InvalidId, UserId};
+use crate::{InvalidId, UserId};
 
 /// How many partitions every topic has and how many tables every sharded table has. Frozen for life.
 pub const PARTITIONS: u8 = 64;
 
-/// One of the 64 partitions; MySQL's `hashvalue` and the number of its tables.
+/// One of the 64 partitions of every topic; MySQL's `hashvalue` too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Partition(u8);
@@ -18,12 +18,9 @@ impl Partition {
         (0..PARTITIONS).map(Self)
     }
 
-    /// The partition of a direct conversation: (srcid + destid) mod 64.
-    #[must_use]
-    pub fn of(conversation: ConversationId) -> Self {
-        // Two positive i64 never overflow a u64.
-        let sum = conversation.lo().get().unsigned_abs() + conversation.hi().get().unsigned_abs();
-        Self((sum % u64::from(PARTITIONS)) as u8)
+    /// `number` mod 64.
+    pub(crate) fn of_number(number: u64) -> Self {
+        Self((number % u64::from(PARTITIONS)) as u8)
     }
 
     /// The number of a user's own tables (`contact_<n>`): uid mod 64.
@@ -111,25 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn user(uid: i64) -> UserId {
-        UserId::try_from(uid).unwrap()
-    }
-
-    #[test]
-    fn the_largest_uids_do_not_overflow() {
-        let largest = ConversationId::direct(user(i64::MAX), user(i64::MAX));
-        // 2 · (2^63 − 1) = 2^64 − 2
-        assert_eq!(Partition::of(largest).get(), 62);
-    }
-
     proptest! {
-        #[test]
-        fn both_directions_share_a_partition(a in 1..=i64::MAX, b in 1..=i64::MAX) {
-            let there = Partition::of(ConversationId::direct(user(a), user(b)));
-            prop_assert_eq!(there, Partition::of(ConversationId::direct(user(b), user(a))));
-            prop_assert_eq!(i128::from(there.get()), (i128::from(a) + i128::from(b)) % 64);
-        }
-
         #[test]
         fn positions_round_trip(partition in 0..64_i64, offset in 0..=i64::MAX) {
             let position = InboundPosition { partition: partition.try_into().unwrap(), offset };

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use schemas::{
-    ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, Source, SrcMark},
+    event::{Body, Event, Source, SourceOffset},
 };
 
 use crate::core::{
@@ -42,7 +42,7 @@ struct Log {
     state: State,
     ts: i64,
     offset: i64,
-    last_mids: BTreeMap<ConversationId, i64>,
+    last_mids: BTreeMap<DirectConversation, i64>,
 }
 
 impl Default for Log {
@@ -87,7 +87,7 @@ impl Log {
 
     fn source(&self, offset: i64) -> Source {
         Source {
-            mark: SrcMark { epoch: 0, offset },
+            offset: SourceOffset { epoch: 0, offset },
             leader_epoch: 7,
         }
     }
@@ -98,7 +98,7 @@ impl Log {
         let read = Event::read(partition(), &event.clone().encode(), ts);
         assert_eq!(read.as_ref(), Ok(&event), "readers see another event");
         if let Body::Message(message) = &event.body {
-            let id = ConversationId::direct(message.srcid, message.destid);
+            let id = DirectConversation::new(message.srcid, message.destid);
             let last = self.last_mids.entry(id).or_default();
             *last += 1;
             assert_eq!(message.mid.get(), *last, "mids are dense");

@@ -43,7 +43,7 @@ pub(crate) enum Rule {
     S12Checksum,
     /// The record before a snapshot's offset is not looked at.
     S12Witness,
-    /// The mark of a snapshot is forgotten.
+    /// The watermark of a snapshot is forgotten.
     S12Mark,
     /// Inbound records may be missing.
     S13Contiguous,

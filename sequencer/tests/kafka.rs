@@ -9,13 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dev_stack::TestServers;
 use event_log::{
     AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
-    RisingMarks, TestTopics,
+    TestTopics,
 };
-use native_stack::TestServers;
 use schemas::{
-    Mid, Partition, TimestampMs, UserId,
+    ConversationId, Mid, Partition, SourceWatermark, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter,
     event::{Body, Event},
@@ -66,14 +66,14 @@ impl Running {
 }
 
 /// A deployment of its own on the shared broker, and both ends of the log.
-struct World {
+struct Simulation {
     kafka: KafkaConfig,
     producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
     reader: Arc<LogReader>,
     _topics: TestTopics,
 }
 
-impl World {
+impl Simulation {
     async fn new() -> Self {
         let topics = TestTopics::create(&TestServers::shared().kafka_brokers).await;
         let kafka = topics.config().clone();
@@ -130,7 +130,7 @@ impl World {
             Command::ReadAck(ack) => ack.conversation(),
             Command::Control(_) => panic!("goes to every partition"),
         };
-        self.append(Partition::of(conversation), &command.encode())
+        self.append(conversation.partition(), &command.encode())
             .await
             .unwrap()
             .unwrap()
@@ -159,21 +159,21 @@ impl World {
         let ranges: Vec<_> = ends.into_iter().map(|(p, end)| (p, 0..end)).collect();
         let reader = Arc::clone(&self.reader);
         tokio::task::spawn_blocking(move || {
-            let mut marks: BTreeMap<Partition, RisingMarks> = BTreeMap::new();
+            let mut watermarks: BTreeMap<Partition, SourceWatermark> = BTreeMap::new();
             let mut events: BTreeMap<Partition, Vec<Event>> = BTreeMap::new();
             reader
                 .scan(Topic::Events, &ranges, |record| {
                     let event = Event::parse(record.bytes(), record.timestamp).unwrap();
-                    let rising = marks
+                    let rising = watermarks
                         .entry(record.partition)
-                        .or_insert_with(RisingMarks::from_anywhere);
-                    if rising.admit(event.src.mark) && event.body != Body::Progress {
+                        .or_insert_with(SourceWatermark::from_anywhere);
+                    if rising.admit(event.src.offset) && event.body != Body::Progress {
                         events.entry(record.partition).or_default().push(event);
                     }
                     ControlFlow::Continue(())
                 })
                 .unwrap();
-            let answered = marks
+            let answered = watermarks
                 .into_iter()
                 .map(|(p, m)| (p, m.highest().unwrap().offset))
                 .collect();
@@ -218,10 +218,10 @@ fn mids(events: &[Event]) -> Vec<i64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
-    let world = World::new().await;
-    let sequencer = Running::start(&world.kafka).await;
-    world.post(send(1001, 1000, "a", "one")).await;
-    world
+    let simulation = Simulation::new().await;
+    let sequencer = Running::start(&simulation.kafka).await;
+    simulation.post(send(1001, 1000, "a", "one")).await;
+    simulation
         .post(send(
             1000,
             1001,
@@ -229,13 +229,17 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
             "two, by the other side with the same id",
         ))
         .await;
-    world.post(send(1001, 1000, "a", "one")).await;
-    let conflict = world.post(send(1001, 1000, "a", "another text")).await;
-    world.post(read(1000, 1001, Some(99))).await;
-    world.post(read(1000, 1001, None)).await;
-    let partition = Partition::of("1000,1001".parse().unwrap());
-    let junk = world.append(partition, b"junk").await.unwrap().unwrap();
-    let events = world.settled().await;
+    simulation.post(send(1001, 1000, "a", "one")).await;
+    let conflict = simulation.post(send(1001, 1000, "a", "another text")).await;
+    simulation.post(read(1000, 1001, Some(99))).await;
+    simulation.post(read(1000, 1001, None)).await;
+    let partition = "1000,1001".parse::<ConversationId>().unwrap().partition();
+    let junk = simulation
+        .append(partition, b"junk")
+        .await
+        .unwrap()
+        .unwrap();
+    let events = simulation.settled().await;
     let of_partition = &events[&partition];
     assert_eq!(mids(of_partition), [1, 2]);
     let Body::ReadPosition(position) = &of_partition[2].body else {
@@ -252,9 +256,9 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
         "repeats and acks that move nothing are silent"
     );
 
-    let ends = world.reader.ends(Topic::DeadLetters).await.unwrap();
+    let ends = simulation.reader.ends(Topic::DeadLetters).await.unwrap();
     assert_eq!(ends[&partition], 2);
-    let reader = Arc::clone(&world.reader);
+    let reader = Arc::clone(&simulation.reader);
     let letters = tokio::task::spawn_blocking(move || {
         [0, 1].map(|offset| {
             reader
@@ -286,15 +290,15 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_unpacks_too_large_is_one_dead_letter_and_no_more() {
-    let world = World::new().await;
-    let sequencer = Running::start(&world.kafka).await;
-    let partition = Partition::of("1000,1001".parse().unwrap());
+    let simulation = Simulation::new().await;
+    let sequencer = Running::start(&simulation.kafka).await;
+    let partition = "1000,1001".parse::<ConversationId>().unwrap().partition();
     let bomb = vec![0xff; 3_000_000];
-    world.append(partition, &bomb).await.unwrap().unwrap();
-    world.post(send(1001, 1000, "a", "behind it")).await;
-    assert_eq!(mids(&world.settled().await[&partition]), [1]);
+    simulation.append(partition, &bomb).await.unwrap().unwrap();
+    simulation.post(send(1001, 1000, "a", "behind it")).await;
+    assert_eq!(mids(&simulation.settled().await[&partition]), [1]);
 
-    let reader = Arc::clone(&world.reader);
+    let reader = Arc::clone(&simulation.reader);
     let found = move || reader.record(Topic::DeadLetters, partition, 0);
     let letter = tokio::task::spawn_blocking(found).await.unwrap();
     let letter = letter.unwrap().unwrap();
@@ -306,57 +310,59 @@ async fn a_record_that_unpacks_too_large_is_one_dead_letter_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sequencer_that_cannot_go_on_leaves_the_group() {
-    let world = World::new().await;
-    let sequencer = Running::start(&world.kafka).await;
+    let simulation = Simulation::new().await;
+    let sequencer = Running::start(&simulation.kafka).await;
     let unknown = Command::Control(Control {
         rule_version: Some(99),
         ..Control::default()
     });
-    let partition = Partition::of("1,2".parse().unwrap());
-    world
+    let partition = "1,2".parse::<ConversationId>().unwrap().partition();
+    simulation
         .append(partition, &unknown.encode())
         .await
         .unwrap()
         .unwrap();
     let ended = tokio::time::timeout(PATIENCE, sequencer.ended).await;
     assert!(!ended.unwrap().unwrap(), "unknown rules end it");
-    let reader = Arc::clone(&world.reader);
+    let reader = Arc::clone(&simulation.reader);
     let members = tokio::task::spawn_blocking(move || reader.group_members(sequencer::GROUP));
     assert_eq!(members.await.unwrap().unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_posts_of_one_id_are_one_message() {
-    let world = World::new().await;
-    let sequencer = Running::start(&world.kafka).await;
+    let simulation = Simulation::new().await;
+    let sequencer = Running::start(&simulation.kafka).await;
     let value = send(7, 8, "only", "once").encode();
-    let partition = Partition::of("7,8".parse().unwrap());
-    let fates: Vec<_> = (0..1000).map(|_| world.append(partition, &value)).collect();
+    let partition = "7,8".parse::<ConversationId>().unwrap().partition();
+    let fates: Vec<_> = (0..1000)
+        .map(|_| simulation.append(partition, &value))
+        .collect();
     for fate in fates {
         fate.await.unwrap().unwrap();
     }
-    let events = world.settled().await;
+    let events = simulation.settled().await;
     assert_eq!(mids(&events[&partition]), [1]);
     sequencer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_goes_on_from_snapshot_and_log() {
-    let world = World::new().await;
-    let partition = Partition::of("1,2".parse().unwrap());
+    let simulation = Simulation::new().await;
+    let partition = "1,2".parse::<ConversationId>().unwrap().partition();
     let mut sent = 0;
     for round in 0..3 {
-        let sequencer = Running::start(&world.kafka).await;
+        let sequencer = Running::start(&simulation.kafka).await;
         for _ in 0..1500 {
             sent += 1;
-            let fate = world.append(partition, &send(1, 2, &format!("{sent}"), "x").encode());
+            let fate = simulation.append(partition, &send(1, 2, &format!("{sent}"), "x").encode());
             if sent % 500 == 0 {
                 fate.await.unwrap().unwrap();
             }
         }
         // A repeat from before the restart is still known.
-        world.post(send(1, 2, "1", "x")).await;
-        let events = world.settled().await;
+        simulation.post(send(1, 2, "1", "x")).await;
+        let events = simulation.settled().await;
         assert_eq!(
             mids(&events[&partition]),
             (1..=sent).collect::<Vec<i64>>(),
@@ -364,68 +370,68 @@ async fn a_restart_goes_on_from_snapshot_and_log() {
         );
         sequencer.stop().await;
     }
-    let snapshots = world.reader.ends(Topic::Snapshots).await.unwrap();
+    let snapshots = simulation.reader.ends(Topic::Snapshots).await.unwrap();
     assert!(snapshots[&partition] >= 2, "snapshots are stored");
 }
 
 /// What a former owner appends makes a partition start anew in the middle of its work, while it is paused.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_appends_under_load_leave_no_partition_behind() {
-    let world = World::new().await;
-    let sequencer = Running::start(&world.kafka).await;
-    let partition = Partition::of("1,2".parse().unwrap());
-    let events = world.kafka.topic(Topic::Events);
-    world.post(send(1, 2, "0", "x")).await;
-    world.settled().await;
-    let reader = Arc::clone(&world.reader);
+    let simulation = Simulation::new().await;
+    let sequencer = Running::start(&simulation.kafka).await;
+    let partition = "1,2".parse::<ConversationId>().unwrap().partition();
+    let events = simulation.kafka.topic(Topic::Events);
+    simulation.post(send(1, 2, "0", "x")).await;
+    simulation.settled().await;
+    let reader = Arc::clone(&simulation.reader);
     let first = move || reader.record(Topic::Events, partition, 0).unwrap().unwrap();
     let first = tokio::task::spawn_blocking(first).await.unwrap();
     for round in 0..40 {
         for n in 0..50 {
             let id = format!("{round}-{n}");
-            drop(world.append(partition, &send(1, 2, &id, "x").encode()));
+            drop(simulation.append(partition, &send(1, 2, &id, "x").encode()));
         }
-        let again = world.append_to(&events, partition, first.bytes(), Some(first.timestamp));
+        let again = simulation.append_to(&events, partition, first.bytes(), Some(first.timestamp));
         again.await.unwrap().unwrap();
     }
-    let last = world.post(send(1, 2, "last", "x")).await;
+    let last = simulation.post(send(1, 2, "last", "x")).await;
     assert_eq!(last, 2001);
-    let settled = world.settled().await;
+    let settled = simulation.settled().await;
     assert_eq!(mids(&settled[&partition]), (1..=2002).collect::<Vec<i64>>());
     sequencer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_come_and_go_without_a_gap() {
-    let world = World::new().await;
-    let first = Running::start(&world.kafka).await;
+    let simulation = Simulation::new().await;
+    let first = Running::start(&simulation.kafka).await;
     let conversations: Vec<(i64, i64)> = (0..16).map(|i| (100 + i, 900 + 3 * i)).collect();
     let mut others = Vec::new();
     for round in 0..4 {
         for n in 0..100 {
             for (from, to) in &conversations {
                 let partition =
-                    Partition::of(schemas::ConversationId::direct(user(*from), user(*to)));
-                drop(world.append(
+                    schemas::DirectConversation::new(user(*from), user(*to)).partition();
+                drop(simulation.append(
                     partition,
                     &send(*from, *to, &format!("{round}-{n}"), "x").encode(),
                 ));
             }
         }
         if round % 2 == 0 {
-            others.push(Running::start(&world.kafka).await);
+            others.push(Running::start(&simulation.kafka).await);
         } else if let Some(other) = others.pop() {
             other.stop().await;
         }
     }
     // A last one that is waited for, so that all are on the log.
-    world.post(send(1, 2, "last", "x")).await;
-    let events = world.settled().await;
+    simulation.post(send(1, 2, "last", "x")).await;
+    let events = simulation.settled().await;
     for (from, to) in conversations {
-        let id = schemas::ConversationId::direct(user(from), user(to));
-        let own: Vec<Event> = events[&Partition::of(id)]
+        let id = schemas::DirectConversation::new(user(from), user(to));
+        let own: Vec<Event> = events[&id.partition()]
             .iter()
-            .filter(|event| event.conversation() == Some(id))
+            .filter(|event| event.conversation() == Some(id.into()))
             .cloned()
             .collect();
         assert_eq!(mids(&own), (1..=400).collect::<Vec<i64>>(), "{id}");

@@ -4,12 +4,11 @@ mod traffic;
 
 use std::hint::black_box;
 
-use event_log::NextOffset;
-use projection::{LogEvent, Position, Slice};
+use projection::{LogEvent, Slice};
 use schemas::{
-    Partition,
+    LogPosition, NextOffset, Partition,
     command::Command,
-    event::{Event, SrcMark},
+    event::{Event, SourceOffset},
 };
 use sequencer::core::{Decision, Inbound, State, step};
 
@@ -121,10 +120,10 @@ fn slice(events: &[Event]) -> Slice {
         .map(|(offset, event)| LogEvent { offset, event })
         .collect();
     let next = NextOffset::new(events.len() as i64);
-    let mark = SrcMark::START;
+    let watermark = SourceOffset::START;
     Slice {
         partition: partition(),
-        behind: Position { next, mark },
+        behind: LogPosition { next, watermark },
         events,
     }
 }

@@ -3,7 +3,7 @@
 use schemas::{
     TimestampMs,
     command::SendMessage,
-    event::{Source, SrcMark},
+    event::{Source, SourceOffset},
     proto::{self, ingest_event},
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn protobuf(sends: &[SendMessage]) -> Vec<u8> {
 
 pub(crate) fn source(offset: i64) -> Source {
     Source {
-        mark: SrcMark { epoch: 0, offset },
+        offset: SourceOffset { epoch: 0, offset },
         leader_epoch: 0,
     }
 }

@@ -4,25 +4,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use system_tests::World;
+use system_tests::TestEnv;
 
 use super::{connection::Connection, post::Post, traffic::Traffic};
 use crate::warm;
 
 const WARM_UP_STEP: Duration = Duration::from_secs(10);
 
-/// Posts until a world's broker is warm.
+/// Posts until a environment's broker is warm.
 ///
 /// # Errors
 /// Something is not accepted.
-pub(crate) async fn warm_up(world: &World, traffic: &Traffic) -> Result<()> {
+pub(crate) async fn warm_up(env: &TestEnv, traffic: &Traffic) -> Result<()> {
     let clients = ClosedLoop {
-        port: world.port("ingest")?,
+        port: env.port("ingest")?,
         connections: 64,
         post: Post::Single,
     };
     let post = async || clients.run(traffic, WARM_UP_STEP).await.map(drop);
-    warm::warm_up(world, post).await
+    warm::warm_up(env, post).await
 }
 
 /// Clients of ingest, each on a connection of its own.

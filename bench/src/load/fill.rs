@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use schemas::topics::Topic;
-use system_tests::World;
+use system_tests::TestEnv;
 
 use super::traffic::Traffic;
 use crate::raw::producer::{LINGER_MS, PlainProducer};
@@ -11,8 +11,8 @@ use crate::raw::producer::{LINGER_MS, PlainProducer};
 ///
 /// # Errors
 /// One is not delivered.
-pub(crate) fn fill(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
-    let producer = PlainProducer::new(world.events.config(), Topic::Inbound, LINGER_MS)?;
+pub(crate) fn fill(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
+    let producer = PlainProducer::new(env.events.config(), Topic::Inbound, LINGER_MS)?;
     for _ in 0..count {
         producer.send_record(&traffic.make().record()?)?;
     }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use anyhow::{Context as _, Result};
 use flate2::read::GzDecoder;
 
-const DATA: &[u8] = include_bytes!("../../../system-tests/data/college-msg.txt.gz");
+const DATA: &[u8] = include_bytes!("../../../tests/data/college-msg.txt.gz");
 
 /// Sender and receiver of each message, in the order of their times; uids from 1.
 ///

@@ -14,7 +14,7 @@ use anyhow::Result;
 use prost::Message as _;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use schemas::{
-    ConversationId, Partition, UserId,
+    DirectConversation, Partition, UserId,
     command::{Command, SendMessage},
     proto::{self, ingest_event},
 };
@@ -226,8 +226,8 @@ impl Made<'_> {
     /// # Errors
     /// It is no message.
     pub(crate) fn partition(&self) -> Result<Partition> {
-        let conversation = ConversationId::direct(self.srcid.try_into()?, self.destid.try_into()?);
-        Ok(Partition::of(conversation))
+        let conversation = DirectConversation::new(self.srcid.try_into()?, self.destid.try_into()?);
+        Ok(conversation.partition())
     }
 
     /// As ingest appends it.
@@ -243,7 +243,7 @@ impl Made<'_> {
         };
         let conversation = send.conversation();
         Ok(Record {
-            partition: Partition::of(conversation),
+            partition: conversation.partition(),
             key: conversation.to_string(),
             value: Command::Send(send).encode(),
         })

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
-use system_tests::World;
+use system_tests::TestEnv;
 use time::{OffsetDateTime, format_description};
 
 use crate::load::traffic::Traffic;
@@ -43,13 +43,13 @@ impl Files {
     /// # Errors
     /// There is no room.
     pub(crate) fn write(
-        world: &World,
+        env: &TestEnv,
         traffic: &Traffic,
         rows: u64,
         tables: usize,
         numbers: &mut Numbers,
     ) -> Result<Self> {
-        let directory = world.log_file("rows").with_extension("d");
+        let directory = env.log_file("rows").with_extension("d");
         fs::create_dir_all(&directory)?;
         let mut written = Self {
             directory,
@@ -98,7 +98,7 @@ impl Files {
     ///
     /// # Errors
     /// The server refuses.
-    pub(crate) async fn load(&self, world: &World, database: &str) -> Result<()> {
+    pub(crate) async fn load(&self, env: &TestEnv, database: &str) -> Result<()> {
         let sessions = (0..SESSIONS).map(|session| {
             let own = self
                 .files
@@ -107,7 +107,7 @@ impl Files {
             let statements: String = own
                 .map(|(table, path)| statement(database, *table, path))
                 .collect();
-            async move { world.execute_sql(SERVER, &statements).await }
+            async move { env.execute_sql(SERVER, &statements).await }
         });
         try_join_all(sessions).await?;
         Ok(())
@@ -116,7 +116,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // They lie where everything of this world goes at its end.
+        // They lie where everything of this environment goes at its end.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -133,15 +133,14 @@ fn statement(database: &str, table: usize, path: &Path) -> String {
 /// # Errors
 /// The server refuses.
 pub(crate) async fn make_tables(
-    world: &World,
+    env: &TestEnv,
     database: &str,
     like: &str,
     tables: usize,
 ) -> Result<()> {
     let each = |n| format!("CREATE TABLE {database}.chat_msg_{n} LIKE {like}.chat_msg_{n};\n");
     let tables: String = (0..tables).map(each).collect();
-    world
-        .execute_sql(SERVER, &format!("CREATE DATABASE {database};\n{tables}"))
+    env.execute_sql(SERVER, &format!("CREATE DATABASE {database};\n{tables}"))
         .await
 }
 
@@ -149,8 +148,8 @@ pub(crate) async fn make_tables(
 ///
 /// # Errors
 /// The server refuses.
-pub(crate) async fn empty(world: &World, database: &str, tables: usize) -> Result<()> {
+pub(crate) async fn empty(env: &TestEnv, database: &str, tables: usize) -> Result<()> {
     let each = |n| format!("TRUNCATE TABLE {database}.chat_msg_{n};\n");
     let statements: String = (0..tables).map(each).collect();
-    world.execute_sql(SERVER, &statements).await
+    env.execute_sql(SERVER, &statements).await
 }

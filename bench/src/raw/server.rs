@@ -12,7 +12,7 @@ use axum::{
 };
 use clap::Args;
 use message_store::MessageStore;
-use schemas::{ConversationId, DeviceClass, Partition, UserId};
+use schemas::{DeviceClass, DirectConversation, UserId};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use unread_store::{Expiry, SharedConnection, UnreadView};
@@ -88,11 +88,8 @@ async fn messages(
     Path((uid, peer)): Path<(i64, i64)>,
 ) -> Answer<Vec<Item>> {
     let user = |uid| UserId::try_from(uid).map_err(failed);
-    let conversation = ConversationId::direct(user(uid)?, user(peer)?);
-    let shard = stores
-        .messages
-        .layout()
-        .shard_of(Partition::of(conversation));
+    let conversation = DirectConversation::new(user(uid)?, user(peer)?);
+    let shard = stores.messages.layout().shard_of(conversation.partition());
     let mut tx = stores.messages.snapshot(shard).await.map_err(failed)?;
     let rows = tx
         .page_before(conversation, None, PAGE)

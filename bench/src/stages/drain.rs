@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
-use system_tests::World;
+use system_tests::TestEnv;
 
 use crate::{meter::Meter, patience::wait_until, sample::Sample};
 
@@ -12,16 +12,16 @@ use crate::{meter::Meter, patience::wait_until, sample::Sample};
 /// # Errors
 /// It had less than half of its backlog left by then: that is too little to measure.
 pub(super) async fn drained(
-    world: &World,
+    env: &TestEnv,
     service: &str,
     end: u64,
     mut done: impl AsyncFnMut() -> Result<u64>,
 ) -> Result<Sample> {
     let before = done().await?;
-    world.start_services(&[service]).await?;
+    env.start_services(&[service]).await?;
     let begins = async || Ok(done().await? > before);
     wait_until(&format!("{service}'s first records"), begins).await?;
-    let (from, meter) = (done().await?, Meter::start(world)?);
+    let (from, meter) = (done().await?, Meter::start(env)?);
     let ends = async || Ok(done().await? >= end);
     wait_until(&format!("{service}'s last records"), ends).await?;
     let (count, all) = (end.saturating_sub(from), end - before);
@@ -30,6 +30,6 @@ pub(super) async fn drained(
         2 * count > all,
         "{service} had only {count} of {all} before it when it was measured"
     );
-    world.end(service, Signal::TERM).await?;
+    env.end(service, Signal::TERM).await?;
     Ok(sample)
 }

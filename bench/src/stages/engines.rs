@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
-use system_tests::World;
+use system_tests::TestEnv;
 
 use super::{Plan, SERVERS};
 use crate::{
@@ -62,21 +62,21 @@ const ENGINES: [Engine; 2] = [
 pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for engine in &ENGINES {
-        let world = World::start(SERVERS).await?;
-        engine.make_tables(&world).await?;
+        let env = TestEnv::start(SERVERS).await?;
+        engine.make_tables(&env).await?;
         let traffic = Traffic::of_partitions(TABLES as u64);
         let (mut there, mut numbers) = (0, Numbers::default());
         for look in LOOKS {
             let mut rate = 0.0;
             while there < look * MILLION {
-                let files = Files::write(&world, &traffic, STEP, TABLES, &mut numbers)?;
+                let files = Files::write(&env, &traffic, STEP, TABLES, &mut numbers)?;
                 let began = Instant::now();
-                files.load(&world, RAW).await?;
+                files.load(&env, RAW).await?;
                 rate = Sample::of_rate(STEP, began.elapsed()).rate();
                 there += STEP;
             }
-            let bytes = disk::bytes(&world, "mariadb", engine.files, "")? as f64 / there as f64;
-            let reads = read_pages(&world).await?;
+            let bytes = disk::bytes(&env, "mariadb", engine.files, "")? as f64 / there as f64;
+            let reads = read_pages(&env).await?;
             let mut row = |what: &str, unit, value| {
                 let what = format!("{}, at {look} million rows: {what}", engine.name);
                 rows.push(Row::of_one(what, unit, value, None));
@@ -91,25 +91,25 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
 }
 
 impl Engine {
-    async fn make_tables(&self, world: &World) -> Result<()> {
+    async fn make_tables(&self, env: &TestEnv) -> Result<()> {
         let Self { name, plugin, .. } = self;
         if let Some(Plugin { install, settings }) = plugin {
-            world.execute_sql("mariadb", install).await?;
-            world.end("mariadb", Signal::TERM).await?;
-            world.start_servers().await?;
-            let set = world.execute_sql("mariadb", settings).await;
+            env.execute_sql("mariadb", install).await?;
+            env.end("mariadb", Signal::TERM).await?;
+            env.start_servers().await?;
+            let set = env.execute_sql("mariadb", settings).await;
             set.context("for MyRocks: apt-get install mariadb-plugin-rocksdb")?;
         }
-        load_data::make_tables(world, RAW, LIKE, TABLES).await?;
+        load_data::make_tables(env, RAW, LIKE, TABLES).await?;
         let each = |n| format!("ALTER TABLE {RAW}.chat_msg_{n} ENGINE = {name};\n");
         let all: String = (0..TABLES).map(each).collect();
-        world.execute_sql("mariadb", &all).await
+        env.execute_sql("mariadb", &all).await
     }
 }
 
 /// Pages of conversations drawn at random.
-async fn read_pages(world: &World) -> Result<Percentiles> {
-    let mut database = MySqlConnection::connect(&world.mysql_url()).await?;
+async fn read_pages(env: &TestEnv) -> Result<Percentiles> {
+    let mut database = MySqlConnection::connect(&env.mysql_url()).await?;
     let traffic = Traffic::of_partitions(TABLES as u64);
     let mut rng = StdRng::seed_from_u64(17);
     let mut took_ms = Vec::new();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
-use system_tests::World;
+use system_tests::TestEnv;
 
 use super::{Plan, SERVERS, sequenced};
 use crate::{
@@ -20,18 +20,18 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// With one message each, which the sequencer remembers for recognising repeats.
 pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(SERVERS).await?;
+    let env = TestEnv::start(SERVERS).await?;
     let traffic = Traffic::first_words();
     let mut rows = Vec::new();
     let (mut there, mut empty) = (0, 0.0);
     for conversations in CONVERSATIONS {
-        world.start_services(&[SEQUENCER]).await?;
-        sequenced(&world, &traffic, conversations - there).await?;
+        env.start_services(&[SEQUENCER]).await?;
+        sequenced(&env, &traffic, conversations - there).await?;
         there = conversations;
-        let after_term = restart(&world, Signal::TERM).await?;
-        let after_kill = restart(&world, Signal::KILL).await?;
-        let resident = resident(&world)?;
-        world.end(SEQUENCER, Signal::TERM).await?;
+        let after_term = restart(&env, Signal::TERM).await?;
+        let after_kill = restart(&env, Signal::KILL).await?;
+        let resident = resident(&env)?;
+        env.end(SEQUENCER, Signal::TERM).await?;
 
         let mut row = |what: &str, unit, value| {
             let what = format!("sequencer, {conversations} conversations in a partition: {what}");
@@ -51,15 +51,15 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
 }
 
 /// How long it is away, seconds.
-async fn restart(world: &World, signal: Signal) -> Result<f64> {
+async fn restart(env: &TestEnv, signal: Signal) -> Result<f64> {
     let began = Instant::now();
-    world.end(SEQUENCER, signal).await?;
-    world.start_services(&[SEQUENCER]).await?;
+    env.end(SEQUENCER, signal).await?;
+    env.start_services(&[SEQUENCER]).await?;
     Ok(began.elapsed().as_secs_f64())
 }
 
 /// MiB.
-fn resident(world: &World) -> Result<f64> {
-    let pid = world.pid(SEQUENCER).context("the sequencer has ended")?;
+fn resident(env: &TestEnv) -> Result<f64> {
+    let pid = env.pid(SEQUENCER).context("the sequencer has ended")?;
     resident_of(pid, SharedPages::Resident)
 }

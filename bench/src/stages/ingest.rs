@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use schemas::topics::Topic;
-use system_tests::World;
+use system_tests::TestEnv;
 
 use super::{Plan, SERVERS};
 use crate::{
@@ -42,14 +42,14 @@ const PERFORMANCE_RECORDS: u64 = 1_000_000;
 const PLAIN: &str = "plain rdkafka producer, same settings and records";
 const PERFORMANCE: &str = "Kafka's ProducerPerformance, acks=all, idempotent";
 
-/// Everything about ingest in one world, whose broker has to be warmed up once.
+/// Everything about ingest in one environment, whose broker has to be warmed up once.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(SERVERS).await?;
-    world.start_services(&["ingest"]).await?;
+    let env = TestEnv::start(SERVERS).await?;
+    env.start_services(&["ingest"]).await?;
     let traffic = Traffic::new();
-    closed::warm_up(&world, &traffic).await?;
+    closed::warm_up(&env, &traffic).await?;
     let ingest = Ingest {
-        world,
+        env,
         traffic,
         length: plan.length,
     };
@@ -59,9 +59,9 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A world with ingest alone, and what is posted there.
+/// A environment with ingest alone, and what is posted there.
 struct Ingest {
-    world: World,
+    env: TestEnv,
     traffic: Traffic,
     length: Duration,
 }
@@ -93,7 +93,7 @@ impl Ingest {
         let run = async |side| match side {
             Batches::Posted(post) => self.closed_loop(BATCH_CONNECTIONS, post).await,
             Batches::Plain => self.plain(),
-            Batches::Performance => producer_performance(&self.world).await,
+            Batches::Performance => producer_performance(&self.env).await,
         };
         let [ndjson, protobuf, plain, performance] = in_turn(rounds, sides, run).await?;
         let row = |encoding, ours, name, baseline, at_least| {
@@ -109,7 +109,7 @@ impl Ingest {
 
     /// Single posts, against a plain producer with as many records in flight, and over many connections.
     async fn singles(&self, rounds: usize) -> Result<Vec<Row>> {
-        let producer = InFlight::connect(self.world.events.config(), &self.traffic).await?;
+        let producer = InFlight::connect(self.env.events.config(), &self.traffic).await?;
         let sides = [
             Singles::Posted {
                 connections: SINGLE_CONNECTIONS,
@@ -144,7 +144,7 @@ impl Ingest {
     /// Single posts that do not wait for answers.
     async fn accepted(&self, rounds: usize) -> Result<Row> {
         let clients = PacedLoop {
-            port: self.world.port("ingest")?,
+            port: self.env.port("ingest")?,
             connections: SINGLE_CONNECTIONS,
             post: Post::Single,
             rate: PACED_RATE,
@@ -161,17 +161,17 @@ impl Ingest {
 
     async fn closed_loop(&self, connections: usize, post: Post) -> Result<Sample> {
         let clients = ClosedLoop {
-            port: self.world.port("ingest")?,
+            port: self.env.port("ingest")?,
             connections,
             post,
         };
-        let meter = Meter::start(&self.world)?;
+        let meter = Meter::start(&self.env)?;
         let accepted = clients.run(&self.traffic, self.length).await?;
         meter.stop(accepted)
     }
 
     async fn in_flight(&self, producer: &InFlight) -> Result<Sample> {
-        let meter = Meter::start(&self.world)?;
+        let meter = Meter::start(&self.env)?;
         let delivered = producer
             .closed_loop(&self.traffic, SINGLE_CONNECTIONS, self.length)
             .await?;
@@ -181,13 +181,13 @@ impl Ingest {
     fn plain(&self) -> Result<Sample> {
         let records = (0..RECORDS).map(|_| self.traffic.make().record());
         let records = records.collect::<Result<Vec<_>>>()?;
-        let producer = PlainProducer::new(self.world.events.config(), Topic::Inbound, LINGER_MS)?;
+        let producer = PlainProducer::new(self.env.events.config(), Topic::Inbound, LINGER_MS)?;
         // ingest is connected, too, when its time begins.
         for record in &records[..CONNECTING_RECORDS] {
             producer.send_record(record)?;
         }
         let before = producer.delivered()?;
-        let meter = Meter::start(&self.world)?;
+        let meter = Meter::start(&self.env)?;
         let began = Instant::now();
         for record in records.iter().cycle() {
             if began.elapsed() >= self.length {
@@ -199,8 +199,8 @@ impl Ingest {
     }
 }
 
-async fn producer_performance(world: &World) -> Result<Sample> {
-    let topic = world.events.config().topic(Topic::Inbound);
+async fn producer_performance(env: &TestEnv) -> Result<Sample> {
+    let topic = env.events.config().topic(Topic::Inbound);
     let count = PERFORMANCE_RECORDS.to_string();
     let args = [
         "--topic",
@@ -215,8 +215,8 @@ async fn producer_performance(world: &World) -> Result<Sample> {
         "acks=all",
         "enable.idempotence=true",
     ];
-    let meter = Meter::start(world)?;
-    let said = world.kafka_tool("ProducerPerformance", &args).await?;
+    let meter = Meter::start(env)?;
+    let said = env.kafka_tool("ProducerPerformance", &args).await?;
     let rate = rate_of_producer(&said).with_context(|| format!("no rate in: {said}"))?;
     Ok(meter.stop(PERFORMANCE_RECORDS)?.at_rate(rate))
 }

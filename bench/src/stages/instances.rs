@@ -1,7 +1,7 @@
 //! What it costs to share the work out: 1, 2 and 4 instances of whatever shares out partitions.
 
 use anyhow::Result;
-use system_tests::{SHARED_OUT, Settings, World};
+use system_tests::{SHARED_OUT, Settings, TestEnv};
 
 use super::{EVERYTHING, Plan, sequenced};
 use crate::{
@@ -42,17 +42,17 @@ fn of_service(sample: &Sample, service: &str) -> f64 {
 }
 
 async fn share_out(instances: usize) -> Result<Sample> {
-    let world = World::start(SOON).await?;
+    let env = TestEnv::start(SOON).await?;
     for service in SHARED_OUT {
         for _ in 1..instances {
-            world.start_another(service).await?;
+            env.start_another(service).await?;
         }
     }
-    world.all_partitions_pass().await?;
+    env.all_partitions_pass().await?;
     let traffic = Traffic::real()?;
-    let meter = Meter::start(&world)?;
-    sequenced(&world, &traffic, RECORDS).await?;
-    everywhere(&world).await?;
+    let meter = Meter::start(&env)?;
+    sequenced(&env, &traffic, RECORDS).await?;
+    everywhere(&env).await?;
     meter.stop(RECORDS)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use schemas::{DeviceClass, UserId};
 use serde_json::Value;
-use system_tests::World;
+use system_tests::TestEnv;
 use tokio::time::Instant;
 use unread_store::KeyNames;
 
@@ -26,9 +26,9 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// Everything on, at 1,000 messages a second.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(EVERYTHING).await?;
-    closed::warm_up(&world, &Traffic::real()?).await?;
-    world.all_partitions_pass().await?;
+    let env = TestEnv::start(EVERYTHING).await?;
+    closed::warm_up(&env, &Traffic::real()?).await?;
+    env.all_partitions_pass().await?;
     let args = [
         "--json",
         "measure",
@@ -40,7 +40,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     ];
     let mut reports = Vec::new();
     for _ in 0..plan.rounds {
-        reports.push(world.tidemark(&args).await?.expect(0)?.json()?);
+        reports.push(env.tidemark(&args).await?.expect(0)?.json()?);
     }
     let accepted = |report: &Value| report["accepted_p99_ms"].as_f64();
     let mut rows = vec![
@@ -52,7 +52,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
             of_stage(report, "Messages")
         })?,
     ];
-    rows.extend(of_absent_users(first_events_of_absent_users(&world).await?));
+    rows.extend(of_absent_users(first_events_of_absent_users(&env).await?));
     Ok(rows)
 }
 
@@ -87,19 +87,19 @@ fn of_absent_users(waited_ms: Vec<f64>) -> [Row; 2] {
 }
 
 /// From the post until the receiver's counts are there again, those of everybody who wrote before: milliseconds each.
-async fn first_events_of_absent_users(world: &World) -> Result<Vec<f64>> {
-    everywhere(world).await?;
+async fn first_events_of_absent_users(env: &TestEnv) -> Result<Vec<f64>> {
+    everywhere(env).await?;
     let traffic = Traffic::real()?;
-    let mut connection = Connection::open(world.port("ingest")?).await?;
+    let mut connection = Connection::open(env.port("ingest")?).await?;
     let mut waited_ms = Vec::new();
     for number in 0..ABSENT_USERS {
         let receiver = UserId::try_from(traffic.nth(number).destid)?;
-        let shown = take_out(world, receiver).await?;
+        let shown = take_out(env, receiver).await?;
         let view = pc_view(receiver);
         let posted = Instant::now();
         Post::Single.post(&mut connection, &traffic).await?;
         let is_back = async || {
-            let counts = world.redis.hgetall(&view).await?;
+            let counts = env.redis.hgetall(&view).await?;
             Ok(shown.iter().all(|peer| counts.contains_key(peer)))
         };
         ask_until(&format!("{view} is back"), ASK_EVERY, is_back).await?;
@@ -109,12 +109,12 @@ async fn first_events_of_absent_users(world: &World) -> Result<Vec<f64>> {
 }
 
 /// Leaves nothing of a user in Redis; gives the peers whose messages were counted there.
-async fn take_out(world: &World, user: UserId) -> Result<Vec<String>> {
+async fn take_out(env: &TestEnv, user: UserId) -> Result<Vec<String>> {
     let names = KeyNames::default();
     let (state, pc) = (names.state(user), pc_view(user));
     let mobile = names.view(DeviceClass::Mobile, user);
-    let shown = world.redis.hgetall(&pc).await?;
-    let gone = world.redis.number(&["DEL", &state, &pc, &mobile]).await?;
+    let shown = env.redis.hgetall(&pc).await?;
+    let gone = env.redis.number(&["DEL", &state, &pc, &mobile]).await?;
     ensure!(gone == 3, "Redis had {gone} of 3 keys of {user}");
     Ok(shown.into_keys().collect())
 }

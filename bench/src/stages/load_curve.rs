@@ -1,7 +1,7 @@
 //! Everything on, under loads that grow past what it can do.
 
 use anyhow::Result;
-use system_tests::World;
+use system_tests::TestEnv;
 use tokio::time::Instant;
 
 use super::{EVERYTHING, Plan};
@@ -46,15 +46,15 @@ const LOADS: [Load; 2] = [
 
 /// One load after the other.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Curve>> {
-    let world = World::start(EVERYTHING).await?;
+    let env = TestEnv::start(EVERYTHING).await?;
     let traffic = Traffic::real()?;
-    closed::warm_up(&world, &traffic).await?;
-    world.all_partitions_pass().await?;
+    closed::warm_up(&env, &traffic).await?;
+    env.all_partitions_pass().await?;
     let mut curves = Vec::new();
     for load in &LOADS {
         let mut points = Vec::new();
         for rate in load.rates {
-            let point = point(&world, &traffic, load, *rate, plan).await?;
+            let point = point(&env, &traffic, load, *rate, plan).await?;
             points.push(point);
             if point.accepted < CARRIED_SHARE * point.offered {
                 break;
@@ -71,14 +71,14 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Curve>> {
 }
 
 async fn point(
-    world: &World,
+    env: &TestEnv,
     traffic: &Traffic,
     load: &Load,
     rate: f64,
     plan: &Plan,
 ) -> Result<Point> {
     let clients = PacedLoop {
-        port: world.port("ingest")?,
+        port: env.port("ingest")?,
         connections: load.connections,
         post: load.post,
         rate,
@@ -88,7 +88,7 @@ async fn point(
     let answered = clients.run(traffic, plan.length).await?;
     let accepted = answered.accepted as f64 / began.elapsed().as_secs_f64();
     // What is still under way is not to weigh on the next.
-    world.all_partitions_pass().await?;
+    env.all_partitions_pass().await?;
     Ok(Point {
         offered: rate,
         accepted,

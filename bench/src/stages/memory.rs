@@ -3,7 +3,7 @@
 use std::{fs::File, time::Duration};
 
 use anyhow::{Context as _, Result};
-use system_tests::{World, program, until};
+use system_tests::{TestEnv, program, until};
 use tokio::{process::Command, time::sleep};
 
 use super::{EVERYTHING, Plan, SERVERS};
@@ -19,11 +19,11 @@ const QUIET: Duration = Duration::from_secs(20);
 
 /// Five processes, and all five in one.
 pub(super) async fn idle(plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(EVERYTHING).await?;
+    let env = TestEnv::start(EVERYTHING).await?;
     sleep(QUIET).await;
-    let together = services_mib(&world, SharedPages::Proportional)?;
-    let each_by_itself = services_mib(&world, SharedPages::Resident)?;
-    drop(world);
+    let together = services_mib(&env, SharedPages::Proportional)?;
+    let each_by_itself = services_mib(&env, SharedPages::Resident)?;
+    drop(env);
     let row = |what, mib, most: Option<f64>| Row::of_one(what, "MiB", mib, most.map(Bound::AtMost));
     Ok(vec![
         row("idle, five processes together", together, Some(150.0)),
@@ -38,25 +38,25 @@ pub(super) async fn idle(plan: &Plan) -> Result<Vec<Row>> {
 
 /// All services in one process, started so often.
 async fn in_one(rounds: usize) -> Result<Row> {
-    let world = World::start(SERVERS).await?;
+    let env = TestEnv::start(SERVERS).await?;
     let mut mib = Vec::new();
     for _ in 0..rounds {
-        mib.push(of_one_start(&world).await?);
+        mib.push(of_one_start(&env).await?);
     }
     let (spread, most) = (Spread::of(mib), Some(Bound::AtMost(80.0)));
     let what = "idle, `tidemark up`";
     Ok(Row::of_value(what, "MiB", spread, most, &[]))
 }
 
-async fn of_one_start(world: &World) -> Result<f64> {
-    let log = File::create(world.log_file("up"))?;
+async fn of_one_start(env: &TestEnv) -> Result<f64> {
+    let log = File::create(env.log_file("up"))?;
     let mut up = Command::new(program()?)
         .arg("up")
-        .args(world.config_args())
+        .args(env.config_args())
         .stderr(log)
         .kill_on_drop(true)
         .spawn()?;
-    let port = world.port("ingest")?;
+    let port = env.port("ingest")?;
     let ready = async || match Connection::open(port).await {
         Ok(mut connection) => connection.get("/readyz").await.map_err(|e| e.to_string()),
         Err(error) => Err(error.to_string()),

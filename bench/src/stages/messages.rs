@@ -4,7 +4,7 @@ use anyhow::Result;
 use message_store::Sink;
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
-use system_tests::{Settings, World};
+use system_tests::{Settings, TestEnv};
 
 use super::{Plan, SERVERS, drain::drained, sequenced};
 use crate::{
@@ -32,10 +32,10 @@ const RAW: &str = "raw";
 
 /// Into empty tables and on into large ones.
 pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
-    let world = world().await?;
-    load_data::make_tables(&world, RAW, OURS, TABLES).await?;
+    let env = env().await?;
+    load_data::make_tables(&env, RAW, OURS, TABLES).await?;
     let mut sides = Sides {
-        world,
+        env,
         traffic: Traffic::of_partitions(TABLES as u64),
         numbers: Numbers::default(),
     };
@@ -51,7 +51,7 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
 
 /// Both sides' tables lie in one server.
 struct Sides {
-    world: World,
+    env: TestEnv,
     traffic: Traffic,
     numbers: Numbers,
 }
@@ -82,30 +82,30 @@ impl Sides {
 
     /// A slice.
     async fn ours(&self) -> Result<Sample> {
-        let Self { world, traffic, .. } = self;
-        sequenced_alone(world, traffic, SLICE).await?;
-        written_back(world).await?;
-        project(world).await
+        let Self { env, traffic, .. } = self;
+        sequenced_alone(env, traffic, SLICE).await?;
+        written_back(env).await?;
+        project(env).await
     }
 
     /// A slice.
     async fn load_data(&mut self) -> Result<Sample> {
         let Self {
-            world,
+            env,
             traffic,
             numbers,
         } = self;
-        let files = Files::write(world, traffic, SLICE, TABLES, numbers)?;
-        written_back(world).await?;
-        let meter = Meter::start(world)?;
-        files.load(world, RAW).await?;
+        let files = Files::write(env, traffic, SLICE, TABLES, numbers)?;
+        written_back(env).await?;
+        let meter = Meter::start(env)?;
+        files.load(env, RAW).await?;
         meter.stop(files.rows)
     }
 
     async fn empty(&mut self) -> Result<()> {
         self.numbers = Numbers::default();
-        load_data::empty(&self.world, OURS, TABLES).await?;
-        load_data::empty(&self.world, RAW, TABLES).await
+        load_data::empty(&self.env, OURS, TABLES).await?;
+        load_data::empty(&self.env, RAW, TABLES).await
     }
 }
 
@@ -135,8 +135,8 @@ fn rows(pair: &Pair, spans: &[Vec<Sample>]) -> Vec<Row> {
     [against, grown].into_iter().chain(each).collect()
 }
 
-async fn world() -> Result<World> {
-    World::start(Settings {
+async fn env() -> Result<TestEnv> {
+    TestEnv::start(Settings {
         overrides: &[
             r#"projector_mysql.projections=["messages"]"#,
             // As many sessions as LOAD DATA has, since all tables are in one database here.
@@ -148,14 +148,14 @@ async fn world() -> Result<World> {
 }
 
 /// Waits until the server has written all that it holds, which it would go on with under whoever comes next.
-async fn written_back(world: &World) -> Result<()> {
+async fn written_back(env: &TestEnv) -> Result<()> {
     const AT_ONCE: &str = "SET GLOBAL innodb_io_capacity_max = 20000, innodb_io_capacity = 20000, \
                            innodb_max_dirty_pages_pct_lwm = 0, innodb_max_dirty_pages_pct = 0";
     const AS_EVER: &str = "SET GLOBAL innodb_io_capacity = DEFAULT, innodb_io_capacity_max = DEFAULT, \
                            innodb_max_dirty_pages_pct = DEFAULT, innodb_max_dirty_pages_pct_lwm = DEFAULT";
     const DIRTY: &str = "SELECT CAST(variable_value AS SIGNED) FROM information_schema.global_status \
                          WHERE variable_name = 'INNODB_BUFFER_POOL_PAGES_DIRTY'";
-    let mut database = MySqlConnection::connect(&world.mysql_url()).await?;
+    let mut database = MySqlConnection::connect(&env.mysql_url()).await?;
     sqlx::query(AT_ONCE).execute(&mut database).await?;
     let written = async || {
         let dirty: i64 = sqlx::query_scalar(DIRTY).fetch_one(&mut database).await?;
@@ -167,16 +167,16 @@ async fn written_back(world: &World) -> Result<()> {
 }
 
 /// So many more messages on `chat.events`, and no sequencer any more.
-async fn sequenced_alone(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
-    world.start_services(&["sequencer"]).await?;
-    sequenced(world, traffic, count).await?;
-    world.end("sequencer", Signal::TERM).await
+async fn sequenced_alone(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
+    env.start_services(&["sequencer"]).await?;
+    sequenced(env, traffic, count).await?;
+    env.end("sequencer", Signal::TERM).await
 }
 
-async fn project(world: &World) -> Result<Sample> {
-    let progress = Progress::of(world).await?;
+async fn project(env: &TestEnv) -> Result<Sample> {
+    let progress = Progress::of(env).await?;
     let end = progress.appended().await?;
     let messages = Projection::Tables(Sink::Messages);
     let done = async || progress.written(messages).await;
-    drained(world, "projector-mysql", end, done).await
+    drained(env, "projector-mysql", end, done).await
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use system_tests::{Settings, World};
+use system_tests::{Settings, TestEnv};
 
 use crate::{
     load::{fill::fill, traffic::Traffic},
@@ -61,10 +61,10 @@ const SERVERS: Settings = Settings {
 };
 
 /// Appends so many messages, and waits until a sequencer that runs has put them on `chat.events`.
-async fn sequenced(world: &World, traffic: &Traffic, count: u64) -> Result<()> {
-    let progress = Progress::of(world).await?;
+async fn sequenced(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
+    let progress = Progress::of(env).await?;
     let end = progress.appended().await? + count;
-    fill(world, traffic, count)?;
+    fill(env, traffic, count)?;
     let appended = async || Ok(progress.appended().await? >= end);
     wait_until("messages on chat.events", appended).await
 }

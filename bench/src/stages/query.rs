@@ -3,7 +3,7 @@
 use std::{process::Stdio, sync::Arc};
 
 use anyhow::{Context as _, Result};
-use system_tests::{World, until};
+use system_tests::{TestEnv, until};
 use tokio::{
     net::TcpStream,
     process::{Child, Command},
@@ -49,12 +49,12 @@ const CALLS: [Call; 2] = [
 
 /// Each call by itself.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(EVERYTHING).await?;
-    let pairs = fill(&world).await?;
-    let query_api = world.port("query-api")?;
-    let (raw_port, mut raw) = raw_server(&world).await?;
+    let env = TestEnv::start(EVERYTHING).await?;
+    let pairs = fill(&env).await?;
+    let query_api = env.port("query-api")?;
+    let (raw_port, mut raw) = raw_server(&env).await?;
     let read = async |port, paths: &Arc<[String]>| -> Result<Sample> {
-        let meter = Meter::start(&world)?;
+        let meter = Meter::start(&env)?;
         let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
         meter.stop(answers)
     };
@@ -87,22 +87,22 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
 }
 
 /// Messages of each conversation; gives who writes to whom.
-async fn fill(world: &World) -> Result<Vec<(i64, i64)>> {
+async fn fill(env: &TestEnv) -> Result<Vec<(i64, i64)>> {
     let traffic = Traffic::each_to_each(SENDERS, RECEIVERS);
     let conversations = SENDERS * RECEIVERS;
     let posts = ClosedLoop {
-        port: world.port("ingest")?,
+        port: env.port("ingest")?,
         connections: 1,
         post: Post::Ndjson(LINES),
     };
     posts
         .count(&traffic, conversations * MESSAGES_OF_CONVERSATION)
         .await?;
-    world.all_partitions_pass().await?;
+    env.all_partitions_pass().await?;
     let made = (0..conversations).map(|_| traffic.make());
     let pairs: Vec<(i64, i64)> = made.map(|made| (made.srcid, made.destid)).collect();
     // Redis has whoever has asked once.
-    let mut connection = Connection::open(world.port("query-api")?).await?;
+    let mut connection = Connection::open(env.port("query-api")?).await?;
     for (_, receiver) in pairs.iter().step_by(SENDERS as usize) {
         let path = format!("/v1/users/{receiver}/unread?device=pc");
         connection.get(&path).await?;
@@ -111,7 +111,7 @@ async fn fill(world: &World) -> Result<Vec<(i64, i64)>> {
 }
 
 /// The bare server, as a process of its own that listens.
-async fn raw_server(world: &World) -> Result<(u16, Child)> {
+async fn raw_server(env: &TestEnv) -> Result<(u16, Child)> {
     // Whoever is given a free port and lets go of it is not given it again soon.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
         .local_addr()?
@@ -119,8 +119,8 @@ async fn raw_server(world: &World) -> Result<(u16, Child)> {
     let server = Command::new(std::env::current_exe()?)
         .arg("serve-raw")
         .args(["--port", &port.to_string()])
-        .args(["--redis", &world.redis.url()])
-        .args(["--mysql", &world.mysql_url()])
+        .args(["--redis", &env.redis.url()])
+        .args(["--mysql", &env.mysql_url()])
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use event_log::LogReader;
 use schemas::topics::Topic;
-use system_tests::{Settings, World};
+use system_tests::{Settings, TestEnv};
 
 use super::{EVERYTHING, Plan, sequenced};
 use crate::{
@@ -24,8 +24,8 @@ const RAW: &str = "raw";
 
 /// Everything in the stores against a fold of the log.
 pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
-    let world = filled(&Traffic::real()?, MESSAGES).await?;
-    let records = records(&world).await?;
+    let env = filled(&Traffic::real()?, MESSAGES).await?;
+    let records = records(&env).await?;
     let count = records.to_string();
     let consume = [
         "--include",
@@ -37,13 +37,13 @@ pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
     let pair = Pair::run(
         plan.rounds,
         async || {
-            let meter = Meter::start(&world)?;
-            world.tidemark(&["audit"]).await?.expect(0)?;
+            let meter = Meter::start(&env)?;
+            env.tidemark(&["audit"]).await?.expect(0)?;
             meter.stop(records)
         },
         async || {
-            let meter = Meter::start(&world)?;
-            let said = world.kafka_tool("ConsumerPerformance", &consume).await?;
+            let meter = Meter::start(&env)?;
+            let said = env.kafka_tool("ConsumerPerformance", &consume).await?;
             let rate = rate_of_consumer(&said).with_context(|| format!("no rate in: {said}"))?;
             Ok(meter.stop(records)?.at_rate(rate))
         },
@@ -60,21 +60,21 @@ pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
 /// A table made anew beside the live one, compared and switched.
 pub(super) async fn rebuild(plan: &Plan) -> Result<Vec<Row>> {
     let traffic = Traffic::of_partitions(1);
-    let world = filled(&traffic, ROWS).await?;
-    load_data::make_tables(&world, RAW, OURS, 1).await?;
-    let files = Files::write(&world, &traffic, ROWS, 1, &mut Numbers::default())?;
+    let env = filled(&traffic, ROWS).await?;
+    load_data::make_tables(&env, RAW, OURS, 1).await?;
+    let files = Files::write(&env, &traffic, ROWS, 1, &mut Numbers::default())?;
     let pair = Pair::run(
         plan.rounds,
         async || {
-            let meter = Meter::start(&world)?;
+            let meter = Meter::start(&env)?;
             let args = ["rebuild", "messages", "--partition", "0"];
-            world.tidemark(&args).await?.expect(0)?;
+            env.tidemark(&args).await?.expect(0)?;
             meter.stop(ROWS)
         },
         async || {
-            load_data::empty(&world, RAW, 1).await?;
-            let meter = Meter::start(&world)?;
-            files.load(&world, RAW).await?;
+            load_data::empty(&env, RAW, 1).await?;
+            let meter = Meter::start(&env)?;
+            files.load(&env, RAW).await?;
             meter.stop(files.rows)
         },
     )
@@ -88,8 +88,8 @@ pub(super) async fn rebuild(plan: &Plan) -> Result<Vec<Row>> {
 }
 
 /// How many records both topics have.
-async fn records(world: &World) -> Result<u64> {
-    let reader = Arc::new(LogReader::new(world.events.config())?);
+async fn records(env: &TestEnv) -> Result<u64> {
+    let reader = Arc::new(LogReader::new(env.events.config())?);
     let mut records = 0;
     for topic in [Topic::Inbound, Topic::Events] {
         let ends = reader.ends(topic).await?;
@@ -98,17 +98,17 @@ async fn records(world: &World) -> Result<u64> {
     Ok(records)
 }
 
-/// A world in which so many messages have passed everything.
-async fn filled(traffic: &Traffic, count: u64) -> Result<World> {
-    let world = World::start(Settings {
+/// A environment in which so many messages have passed everything.
+async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
+    let env = TestEnv::start(Settings {
         // Read positions are not what takes long here.
         overrides: &["projector_mysql.reads_interval_ms=1000"],
         ..EVERYTHING
     })
     .await?;
-    sequenced(&world, traffic, count).await?;
-    everywhere(&world).await?;
-    Ok(world)
+    sequenced(&env, traffic, count).await?;
+    everywhere(&env).await?;
+    Ok(env)
 }
 
 /// The tenth column of what Kafka's benchmark prints: records a second while fetching.

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 use anyhow::Result;
 use event_log::{Admin, KafkaConfig, LogReader};
 use schemas::{Partition, topics::Topic};
-use system_tests::World;
+use system_tests::TestEnv;
 use tokio::task::spawn_blocking;
 
 use super::{Plan, SERVERS, drain::drained};
@@ -24,17 +24,17 @@ const RECORDS: u64 = 1_500_000;
 
 /// A backlog, sequenced or copied.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
-    let world = World::start(SERVERS).await?;
+    let env = TestEnv::start(SERVERS).await?;
     let traffic = Traffic::new();
-    let copies = copies(&world).await?;
+    let copies = copies(&env).await?;
     // Both sides read the same records.
     let offsets = RefCell::default();
     let sequenced = async || {
-        offsets.replace(ends_of_inbound(&world).await?);
-        sequence(&world, &traffic).await
+        offsets.replace(ends_of_inbound(&env).await?);
+        sequence(&env, &traffic).await
     };
-    let copied = async || copy(&world, offsets.take(), copies.clone()).await;
-    warm_up(&world, async || {
+    let copied = async || copy(&env, offsets.take(), copies.clone()).await;
+    warm_up(&env, async || {
         sequenced().await?;
         copied().await.map(drop)
     })
@@ -48,34 +48,34 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     )])
 }
 
-async fn sequence(world: &World, traffic: &Traffic) -> Result<Sample> {
-    let progress = Progress::of(world).await?;
+async fn sequence(env: &TestEnv, traffic: &Traffic) -> Result<Sample> {
+    let progress = Progress::of(env).await?;
     let end = progress.appended().await? + RECORDS;
-    fill(world, traffic, RECORDS)?;
-    drained(world, "sequencer", end, async || progress.appended().await).await
+    fill(env, traffic, RECORDS)?;
+    drained(env, "sequencer", end, async || progress.appended().await).await
 }
 
 /// Topics for the copies, on the same broker.
-async fn copies(world: &World) -> Result<KafkaConfig> {
+async fn copies(env: &TestEnv) -> Result<KafkaConfig> {
     let copies = KafkaConfig {
         prefix: "copied.".to_owned(),
-        ..world.events.config().clone()
+        ..env.events.config().clone()
     };
     Admin::new(&copies)?.apply().await?;
     Ok(copies)
 }
 
-async fn ends_of_inbound(world: &World) -> Result<BTreeMap<Partition, i64>> {
-    let reader = Arc::new(LogReader::new(world.events.config())?);
+async fn ends_of_inbound(env: &TestEnv) -> Result<BTreeMap<Partition, i64>> {
+    let reader = Arc::new(LogReader::new(env.events.config())?);
     Ok(reader.ends(Topic::Inbound).await?)
 }
 
 /// What it copies while it connects is not counted.
-async fn copy(world: &World, offsets: BTreeMap<Partition, i64>, to: KafkaConfig) -> Result<Sample> {
-    let from = world.events.config().clone();
+async fn copy(env: &TestEnv, offsets: BTreeMap<Partition, i64>, to: KafkaConfig) -> Result<Sample> {
+    let from = env.events.config().clone();
     let start = move || Copier::start(&from, &offsets, &to);
     let copier = spawn_blocking(start).await??;
-    let (meter, count) = (Meter::start(world)?, RECORDS - 1);
+    let (meter, count) = (Meter::start(env)?, RECORDS - 1);
     spawn_blocking(move || copier.copy(count)).await??;
     meter.stop(count)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rustix::process::Signal;
-use system_tests::World;
+use system_tests::TestEnv;
 use tokio::time::{Instant, sleep_until};
 
 use super::{EVERYTHING, Plan, drain::drained, sequenced};
@@ -26,25 +26,25 @@ const RATE: f64 = 20_000.0;
 /// Plain counters are told so often at that rate.
 const TICK: Duration = Duration::from_millis(5);
 
-/// In one world: events as they come, then backlogs.
+/// In one environment: events as they come, then backlogs.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
-    let (world, traffic) = loaded().await?;
-    world.end("projector-mysql", Signal::TERM).await?;
-    let live = live(plan, &world, &traffic).await?;
-    world.end(PROJECTOR, Signal::TERM).await?;
-    let backlog = backlog(plan, &world, &traffic).await?;
+    let (env, traffic) = loaded().await?;
+    env.end("projector-mysql", Signal::TERM).await?;
+    let live = live(plan, &env, &traffic).await?;
+    env.end(PROJECTOR, Signal::TERM).await?;
+    let backlog = backlog(plan, &env, &traffic).await?;
     Ok(vec![backlog, live])
 }
 
 /// A backlog, drained.
-async fn backlog(plan: &Plan, world: &World, traffic: &Traffic) -> Result<Row> {
-    let port = world.redis.port();
+async fn backlog(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
+    let port = env.redis.port();
     let pair = Pair::run(
         plan.rounds,
-        async || drain(world, traffic).await,
+        async || drain(env, traffic).await,
         async || {
             let made = pairs(traffic, EVENTS);
-            let meter = Meter::start(world)?;
+            let meter = Meter::start(env)?;
             tokio::task::spawn_blocking(move || hincrby::Counter::connect(port)?.count(&made))
                 .await??;
             meter.stop(EVENTS)
@@ -60,22 +60,22 @@ async fn backlog(plan: &Plan, world: &World, traffic: &Traffic) -> Result<Row> {
 }
 
 /// Events as they come; the same work for both, so what counts is what it costs.
-async fn live(plan: &Plan, world: &World, traffic: &Traffic) -> Result<Row> {
+async fn live(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
     let clients = PacedLoop {
-        port: world.port("ingest")?,
+        port: env.port("ingest")?,
         connections: 8,
         post: Post::Ndjson(100),
         rate: RATE,
     };
     let (mut ours, mut raw, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
-        let meter = Meter::start(world)?;
+        let meter = Meter::start(env)?;
         let answered = clients.run(traffic, plan.length).await?;
-        caught_up(world).await?;
+        caught_up(env).await?;
         let sample = meter.stop(answered.accepted)?;
         let made = pairs(traffic, (RATE * plan.length.as_secs_f64()) as u64);
-        let meter = Meter::start(world)?;
-        plain_at_rate(world, &made).await?;
+        let meter = Meter::start(env)?;
+        plain_at_rate(env, &made).await?;
         let plain = meter.stop(made.len() as u64)?;
         ratios.push(cost(&plain, CLIENT) / cost(&sample, PROJECTOR));
         ours.push(sample);
@@ -100,31 +100,31 @@ fn cost(sample: &Sample, writer: &str) -> f64 {
     spent.sum::<f64>() / sample.count as f64
 }
 
-/// A world whose Redis has all users.
-async fn loaded() -> Result<(World, Traffic)> {
-    let world = World::start(EVERYTHING).await?;
+/// A environment whose Redis has all users.
+async fn loaded() -> Result<(TestEnv, Traffic)> {
+    let env = TestEnv::start(EVERYTHING).await?;
     let traffic = Traffic::real()?;
     let posts = ClosedLoop {
-        port: world.port("ingest")?,
+        port: env.port("ingest")?,
         connections: 1,
         post: Post::Ndjson(500),
     };
     posts.count(&traffic, ONCE).await?;
-    world.all_partitions_pass().await?;
-    caught_up(&world).await?;
-    Ok((world, traffic))
+    env.all_partitions_pass().await?;
+    caught_up(&env).await?;
+    Ok((env, traffic))
 }
 
-async fn drain(world: &World, traffic: &Traffic) -> Result<Sample> {
-    sequenced(world, traffic, EVENTS).await?;
-    let progress = Progress::of(world).await?;
+async fn drain(env: &TestEnv, traffic: &Traffic) -> Result<Sample> {
+    sequenced(env, traffic, EVENTS).await?;
+    let progress = Progress::of(env).await?;
     let end = progress.appended().await?;
     let done = async || progress.written(Projection::Unread).await;
-    drained(world, PROJECTOR, end, done).await
+    drained(env, PROJECTOR, end, done).await
 }
 
-async fn caught_up(world: &World) -> Result<()> {
-    let progress = Progress::of(world).await?;
+async fn caught_up(env: &TestEnv) -> Result<()> {
+    let progress = Progress::of(env).await?;
     let end = progress.appended().await?;
     progress.has_written(Projection::Unread, end).await
 }
@@ -136,8 +136,8 @@ fn pairs(traffic: &Traffic, count: u64) -> Vec<(i64, i64)> {
 }
 
 /// Counts them at the rate.
-async fn plain_at_rate(world: &World, made: &[(i64, i64)]) -> Result<()> {
-    let mut counter = hincrby::Counter::connect(world.redis.port())?;
+async fn plain_at_rate(env: &TestEnv, made: &[(i64, i64)]) -> Result<()> {
+    let mut counter = hincrby::Counter::connect(env.redis.port())?;
     let each = (RATE * TICK.as_secs_f64()) as usize;
     let began = Instant::now();
     for (tick, messages) in (0..).zip(made.chunks(each)) {

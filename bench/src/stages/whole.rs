@@ -3,7 +3,7 @@
 use std::{thread::available_parallelism, time::Duration};
 
 use anyhow::{Result, ensure};
-use system_tests::{Settings, World};
+use system_tests::{Settings, TestEnv};
 use tokio::time::{Instant, sleep};
 
 use super::{EVERYTHING, Plan};
@@ -80,30 +80,30 @@ pub(super) async fn singles(plan: &Plan) -> Result<Vec<Row>> {
 
 impl Load {
     async fn run(self, plan: &Plan) -> Result<Vec<Row>> {
-        let world = World::start(self.settings).await?;
+        let env = TestEnv::start(self.settings).await?;
         let traffic = Traffic::real()?;
         let clients = PacedLoop {
-            port: world.port("ingest")?,
+            port: env.port("ingest")?,
             connections: self.connections,
             post: self.post,
             rate: self.rate,
         };
-        let clients = what_is_carried(&world, clients, &traffic).await?;
-        let idle = used_by_nothing(&world).await?;
+        let clients = what_is_carried(&env, clients, &traffic).await?;
+        let idle = used_by_nothing(&env).await?;
 
-        let disk_before = Disk::of(&world)?;
-        let meter = Meter::start(&world)?;
+        let disk_before = Disk::of(&env)?;
+        let meter = Meter::start(&env)?;
         let began = Instant::now();
         let (answered, seen) =
-            tokio::try_join!(clients.run(&traffic, plan.whole), watch(&world, plan.whole))?;
+            tokio::try_join!(clients.run(&traffic, plan.whole), watch(&env, plan.whole))?;
         let took = began.elapsed().as_secs_f64();
         let rate = answered.accepted as f64 / took;
         // What is held for long is written after the load, and counts; that everything waits for it does not.
-        everywhere(&world).await?;
+        everywhere(&env).await?;
         let sample = meter.stop(answered.accepted)?;
         let waited = sample.seconds - took;
         let sample = sample.without(&idle, waited);
-        let disk = Disk::of(&world)?.since(&disk_before, answered.accepted);
+        let disk = Disk::of(&env)?.since(&disk_before, answered.accepted);
         ensure!(seen.len() > 1, "there was no time to look at backlogs");
         Ok(self.rows(rate, &sample, &seen, &disk))
     }
@@ -164,7 +164,7 @@ impl Load {
 /// The same clients, at their rate or at what the machine carries. Where there is less to do, there is less company for each
 /// message, which then costs more: so what is offered is tried, too.
 async fn what_is_carried(
-    world: &World,
+    env: &TestEnv,
     clients: PacedLoop,
     traffic: &Traffic,
 ) -> Result<PacedLoop> {
@@ -172,9 +172,9 @@ async fn what_is_carried(
     let mut rate = clients.rate * FIRST_SHARE;
     for _ in 0..TRIALS {
         let offered = PacedLoop { rate, ..clients };
-        let used = posted(world, offered, traffic).await?;
+        let used = posted(env, offered, traffic).await?;
         // Some of it is used whatever comes, and is no message's.
-        let idle = used_by_nothing(world).await?;
+        let idle = used_by_nothing(env).await?;
         let busy = idle.cpu_of_one() / idle.seconds;
         let seconds = used.seconds;
         let of_one = used.without(&idle, seconds).cpu_of_one();
@@ -188,36 +188,36 @@ async fn what_is_carried(
 }
 
 /// Posts for a while, and waits until all of it is everywhere.
-async fn posted(world: &World, clients: PacedLoop, traffic: &Traffic) -> Result<Sample> {
-    let meter = Meter::start(world)?;
+async fn posted(env: &TestEnv, clients: PacedLoop, traffic: &Traffic) -> Result<Sample> {
+    let meter = Meter::start(env)?;
     let answered = clients.run(traffic, WARM_UP).await?;
-    everywhere(world).await?;
+    everywhere(env).await?;
     meter.stop(answered.accepted)
 }
 
 /// What is used while nothing is posted, as if it were one message.
-async fn used_by_nothing(world: &World) -> Result<Sample> {
-    let meter = Meter::start(world)?;
+async fn used_by_nothing(env: &TestEnv) -> Result<Sample> {
+    let meter = Meter::start(env)?;
     sleep(IDLE).await;
     meter.stop(1)
 }
 
-/// What a look at a loaded world found.
+/// What a look at a loaded environment found.
 struct Seen {
     backlog: Backlog,
     services_mib: f64,
 }
 
 /// Looks from time to time.
-async fn watch(world: &World, length: Duration) -> Result<Vec<Seen>> {
+async fn watch(env: &TestEnv, length: Duration) -> Result<Vec<Seen>> {
     let end = Instant::now() + length;
-    let looks = Looks::at(world)?;
+    let looks = Looks::at(env)?;
     let mut seen = Vec::new();
     while Instant::now() + LOOK_EVERY < end {
         sleep(LOOK_EVERY).await;
         seen.push(Seen {
             backlog: looks.backlog().await?,
-            services_mib: services_mib(world, SharedPages::Proportional)?,
+            services_mib: services_mib(env, SharedPages::Proportional)?,
         });
     }
     Ok(seen)
@@ -246,10 +246,10 @@ struct Disk {
 }
 
 impl Disk {
-    fn of(world: &World) -> Result<Self> {
+    fn of(env: &TestEnv) -> Result<Self> {
         Ok(Self {
-            kafka: disk::bytes(world, "kafka", "chat.", "")? as f64,
-            messages: disk::bytes(world, "mariadb", "im_", "chat_msg_")? as f64,
+            kafka: disk::bytes(env, "kafka", "chat.", "")? as f64,
+            messages: disk::bytes(env, "mariadb", "im_", "chat_msg_")? as f64,
         })
     }
 

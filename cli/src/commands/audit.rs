@@ -3,8 +3,8 @@
 use std::{process::ExitCode, time::Duration};
 
 use audit::{Options, Progress, Report, Scope, Sources};
+use dev_stack::StackConfig;
 use indicatif::{ProgressBar, ProgressStyle};
-use native_stack::StackConfig;
 
 use crate::{args::AuditArgs, failure, handles::Handles, last_audit::LastAudit};
 

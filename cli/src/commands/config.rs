@@ -1,8 +1,8 @@
 use access::{AuthConfig, Verifier};
+use dev_stack::StackConfig;
 use event_log::{KafkaConfig, LogReader};
 use ingest::IngestConfig;
 use message_store::MySqlConfig;
-use native_stack::StackConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
 use query_api::QueryApiConfig;

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use native_stack::StackConfig;
+use dev_stack::StackConfig;
 use schemas::{DeviceClass, UserId};
 use serde_json::{Value, json};
 use service_runtime::ConfigSource;

@@ -184,7 +184,7 @@ impl Command {
 fn quiet_logs() {
     use service_runtime::telemetry::{self, TelemetryConfig};
     let quiet = TelemetryConfig {
-        filter: "error,native_stack=info".to_owned(),
+        filter: "error,dev_stack=info".to_owned(),
         ..TelemetryConfig::default()
     };
     if let Err(error) = telemetry::init(&quiet) {

@@ -9,9 +9,9 @@ use std::{
 };
 
 use anyhow::Context as _;
+use dev_stack::{ServiceSpec, Stack, StackConfig};
 use event_log::{Admin, KafkaConfig};
 use message_store::{MessageStore, MySqlConfig, ServerConfig};
-use native_stack::{ServiceSpec, Stack, StackConfig};
 use serde::Serialize;
 use service_runtime::ConfigSource;
 use toml::{Table, Value};
@@ -25,7 +25,7 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     let config: StackConfig = source.section("stack")?;
     match command {
-        StackCommand::Install => native_stack::install(&config)?,
+        StackCommand::Install => dev_stack::install(&config)?,
         StackCommand::Up => {
             up(source)?;
             report(&Stack::new(config)?, json)?;
@@ -40,7 +40,7 @@ pub(super) fn run(
             println!("stopped: {}; data dropped", listed(&stopped));
         }
         StackCommand::Exec { command } => {
-            let code = native_stack::exec_with_fresh_servers(&command)?;
+            let code = dev_stack::exec_with_fresh_servers(&command)?;
             return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)));
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn up(source: &ConfigSource) -> anyhow::Result<Stack> {
     let stack = Stack::new(config)?;
     super::config::check_sections(source)?;
     stack.check_ports()?;
-    native_stack::install(stack.config())?;
+    dev_stack::install(stack.config())?;
     stack.start_servers()?;
     let file = write_config(source, &stack)?;
     let source = ConfigSource::load(Some(&file), &[])?;
@@ -197,7 +197,7 @@ fn table<const N: usize>(settings: [(&str, Value); N]) -> Table {
 struct UpReport<'a> {
     ingest: String,
     query: String,
-    processes: &'a [native_stack::ProcessStatus],
+    processes: &'a [dev_stack::ProcessStatus],
 }
 
 fn report(stack: &Stack, json: bool) -> anyhow::Result<()> {

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
+use dev_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
 use event_log::{Bounds, LogReader, Newest};
 use message_store::Sink;
-use native_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
 use schemas::{Partition, topics::Topic};
 use serde_json::json;
 
@@ -121,7 +121,7 @@ async fn backlog(handles: &Handles) -> anyhow::Result<i64> {
 }
 
 fn unanswered(newest: Option<&Newest>, inbound: Bounds) -> i64 {
-    let next = newest.map_or(0, |newest| newest.last.mark.offset + 1);
+    let next = newest.map_or(0, |newest| newest.last.offset.offset + 1);
     (inbound.end - next.max(inbound.start)).max(0)
 }
 
@@ -132,10 +132,10 @@ async fn events_ends(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i6
 }
 
 async fn redis_offsets(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
-    let marks = handles.unread()?.connect().await?.read_marks().await?;
-    Ok(marks
+    let watermarks = handles.unread()?.connect().await?.read_marks().await?;
+    Ok(watermarks
         .iter()
-        .map(|(partition, mark)| (partition, mark.offset))
+        .map(|(partition, watermark)| (partition, watermark.offset))
         .collect())
 }
 
@@ -181,7 +181,7 @@ fn audit_line(audit: &anyhow::Result<Option<LastAudit>>) -> String {
 mod tests {
     use schemas::{
         TimestampMs,
-        event::{Source, SrcMark},
+        event::{Source, SourceOffset},
     };
 
     use super::*;
@@ -189,7 +189,7 @@ mod tests {
     fn behind(offset: Option<i64>, start: i64, end: i64) -> i64 {
         let newest = offset.map(|offset| Newest {
             last: Source {
-                mark: SrcMark { epoch: 1, offset },
+                offset: SourceOffset { epoch: 1, offset },
                 leader_epoch: 0,
             },
             clock: TimestampMs(0),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
-use event_log::{Bounds, KafkaFault, LogReader, Record, Scanned};
+use event_log::{Bounds, EventLogError, LogReader, Record, Scanned};
 use schemas::{Partition, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
 
@@ -104,7 +104,11 @@ impl Tail {
         }
     }
 
-    fn places(&self, topic: Topic, place: Place) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
+    fn places(
+        &self,
+        topic: Topic,
+        place: Place,
+    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
         let bounds = self.reader.bounds(topic, &self.partitions)?;
         if let Place::Time(ts) = place {
             let found = self.reader.offsets_at(topic, &self.partitions, ts)?;

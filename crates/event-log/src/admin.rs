@@ -13,7 +13,7 @@ use rdkafka::{
 };
 use schemas::{Partition, topics::Topic};
 
-use crate::{KafkaConfig, KafkaFault, context::Named, unpolled::read_log};
+use crate::{EventLogError, KafkaConfig, context::Named, unpolled::read_log};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a new topic may take to be known everywhere.
@@ -94,12 +94,12 @@ impl Admin {
     /// Connects lazily.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses a setting.
-    pub fn new(config: &KafkaConfig) -> Result<Self, KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses a setting.
+    pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
         let client = config
             .client()
             .create_with_context(Named("admin"))
-            .map_err(|e| KafkaFault::new("creating an admin client", e))?;
+            .map_err(|e| EventLogError::new("creating an admin client", e))?;
         Ok(Self {
             config: config.clone(),
             client,
@@ -109,8 +109,8 @@ impl Admin {
     /// In what the cluster differs from the declaration.
     ///
     /// # Errors
-    /// [`KafkaFault`] where the cluster does not answer.
-    pub async fn diff(&self) -> Result<Vec<TopicDifference>, KafkaFault> {
+    /// [`EventLogError`] where the cluster does not answer.
+    pub async fn diff(&self) -> Result<Vec<TopicDifference>, EventLogError> {
         let mut differences = Vec::new();
         for topic in Topic::ALL {
             let name = self.config.topic(topic);
@@ -137,8 +137,8 @@ impl Admin {
     /// What [cannot be changed](TopicDifference::can_be_changed) is among them, and left as it is.
     ///
     /// # Errors
-    /// [`KafkaFault`] where the cluster does not answer or refuses.
-    pub async fn apply(&self) -> Result<Vec<TopicDifference>, KafkaFault> {
+    /// [`EventLogError`] where the cluster does not answer or refuses.
+    pub async fn apply(&self) -> Result<Vec<TopicDifference>, EventLogError> {
         let differences = self.diff().await?;
         for topic in Topic::ALL {
             let name = self.config.topic(topic);
@@ -158,7 +158,7 @@ impl Admin {
     }
 
     /// A broker says that a topic is created before every broker knows it, and that each partition has a leader.
-    async fn await_applied(&self) -> Result<(), KafkaFault> {
+    async fn await_applied(&self) -> Result<(), EventLogError> {
         let deadline = Instant::now() + PATIENCE;
         let pending = |d: &TopicDifference| match d {
             // Partitions without a leader do not count: there will be more.
@@ -170,7 +170,10 @@ impl Admin {
         while let Some(difference) = self.diff().await?.into_iter().find(pending) {
             if Instant::now() > deadline {
                 let error = KafkaError::AdminOp(RDKafkaErrorCode::OperationTimedOut);
-                return Err(KafkaFault::new(format!("waiting for {difference}"), error));
+                return Err(EventLogError::new(
+                    format!("waiting for {difference}"),
+                    error,
+                ));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -180,28 +183,28 @@ impl Admin {
     /// Drops the records of a partition below `before`.
     ///
     /// # Errors
-    /// [`KafkaFault`] where the cluster does not answer or refuses.
+    /// [`EventLogError`] where the cluster does not answer or refuses.
     pub async fn delete_before(
         &self,
         topic: Topic,
         partition: Partition,
         before: i64,
-    ) -> Result<(), KafkaFault> {
+    ) -> Result<(), EventLogError> {
         let name = self.config.topic(topic);
         let what = || format!("deleting records of {name}");
         let mut list = TopicPartitionList::with_capacity(1);
         list.add_partition_offset(&name, partition.get().into(), Offset::Offset(before))
-            .map_err(|e| KafkaFault::new(what(), e))?;
+            .map_err(|e| EventLogError::new(what(), e))?;
         self.client
             .delete_records(&list, &options())
             .await
-            .map_err(|e| KafkaFault::new(what(), e))?;
+            .map_err(|e| EventLogError::new(what(), e))?;
         Ok(())
     }
 
     #[cfg(feature = "test-topics")]
-    pub(crate) async fn delete_topics(&self, names: &[String]) -> Result<(), KafkaFault> {
-        let fault = |e| KafkaFault::new(format!("deleting {}", names.join(", ")), e);
+    pub(crate) async fn delete_topics(&self, names: &[String]) -> Result<(), EventLogError> {
+        let fault = |e| EventLogError::new(format!("deleting {}", names.join(", ")), e);
         let topics: Vec<_> = names.iter().map(String::as_str).collect();
         let answers = self
             .client
@@ -215,7 +218,7 @@ impl Admin {
     }
 
     /// How many partitions with a leader the topic has; 0 where it is not there.
-    fn partitions(&self, name: &str) -> Result<usize, KafkaFault> {
+    fn partitions(&self, name: &str) -> Result<usize, EventLogError> {
         let metadata = self
             .client
             .inner()
@@ -223,7 +226,7 @@ impl Admin {
             .map_err(|e| {
                 // SAFETY: the client is ours.
                 unsafe { read_log(self.client.inner().native_ptr(), "admin") };
-                KafkaFault::new("asking for the topics", e)
+                EventLogError::new("asking for the topics", e)
             })?;
         Ok(metadata
             .topics()
@@ -235,8 +238,8 @@ impl Admin {
     }
 
     /// The settings of a topic. A broker that has not heard of a new topic yet tells none: then it is asked again for a while.
-    async fn settings_told(&self, name: &str) -> Result<BTreeMap<String, String>, KafkaFault> {
-        let fault = |e| KafkaFault::new(format!("asking for the settings of {name}"), e);
+    async fn settings_told(&self, name: &str) -> Result<BTreeMap<String, String>, EventLogError> {
+        let fault = |e| EventLogError::new(format!("asking for the settings of {name}"), e);
         let deadline = Instant::now() + HEARD_OF;
         loop {
             let answers = self
@@ -266,7 +269,7 @@ impl Admin {
         &self,
         topic: Topic,
         name: &str,
-    ) -> Result<Vec<TopicDifference>, KafkaFault> {
+    ) -> Result<Vec<TopicDifference>, EventLogError> {
         let found = self.settings_told(name).await?;
         Ok(topic
             .settings()
@@ -281,13 +284,13 @@ impl Admin {
             .collect())
     }
 
-    async fn create(&self, topic: Topic, name: &str) -> Result<(), KafkaFault> {
+    async fn create(&self, topic: Topic, name: &str) -> Result<(), EventLogError> {
         let replication = TopicReplication::Fixed(self.config.replication);
         let new = topic.settings().iter().fold(
             NewTopic::new(name, topic.partitions().into(), replication),
             |new, (setting, value)| new.set(setting, value),
         );
-        let fault = |e| KafkaFault::new(format!("creating {name}"), e);
+        let fault = |e| EventLogError::new(format!("creating {name}"), e);
         let answers = self
             .client
             .create_topics([&new], &options())
@@ -303,8 +306,8 @@ impl Admin {
         Ok(())
     }
 
-    async fn set(&self, topic: Topic, name: &str) -> Result<(), KafkaFault> {
-        let fault = |e| KafkaFault::new(format!("setting {name}"), e);
+    async fn set(&self, topic: Topic, name: &str) -> Result<(), EventLogError> {
+        let fault = |e| EventLogError::new(format!("setting {name}"), e);
         let alter = topic.settings().iter().fold(
             AlterConfig::new(ResourceSpecifier::Topic(name)),
             |alter, (setting, value)| alter.set(setting, value),

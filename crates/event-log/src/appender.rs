@@ -1,7 +1,7 @@
 use tokio::sync::oneshot;
 
 use crate::{
-    AppendRecord, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, ProducerSettings,
+    AppendRecord, DeliveryFailure, EventLogError, KafkaConfig, LogProducer, ProducerSettings,
 };
 
 /// A producer for records whose fate is waited for one by one.
@@ -13,8 +13,8 @@ impl Appender {
     /// As [`LogProducer::new`].
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses a setting.
-    pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses a setting.
+    pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, EventLogError> {
         LogProducer::new(config, settings).map(|producer| Self { producer })
     }
 

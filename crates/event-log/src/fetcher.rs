@@ -8,10 +8,10 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
-use schemas::{Partition, topics::Topic};
+use schemas::{NextOffset, Partition, topics::Topic};
 
 use crate::{
-    KafkaConfig, KafkaFault, NextOffset, RecordRef,
+    EventLogError, KafkaConfig, RecordRef,
     config::OwnSettings as _,
     context::{self, Named},
     kept::Kept,
@@ -85,8 +85,8 @@ impl Fetcher {
     /// Connects lazily.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses a setting.
-    pub fn new(config: &KafkaConfig, topic: Topic) -> Result<Self, KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses a setting.
+    pub fn new(config: &KafkaConfig, topic: Topic) -> Result<Self, EventLogError> {
         let consumer = config
             // Manual assignment needs a group id all the same; nothing is ever committed under it.
             .consumer("tidemark-fetcher")
@@ -95,7 +95,7 @@ impl Fetcher {
             .own("queued.min.messages", "10000")
             .own("queued.max.messages.kbytes", "2048")
             .create_with_context(Named("fetcher"))
-            .map_err(|e| KafkaFault::new("creating a fetcher", e))?;
+            .map_err(|e| EventLogError::new("creating a fetcher", e))?;
         Ok(Self {
             consumer: Kept::new(consumer, &config.brokers),
             topic: config.topic(topic),
@@ -109,8 +109,8 @@ impl Fetcher {
     /// Begins to read a partition at `next`, not paused; a partition that is being read is started anew there.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses.
-    pub fn start(&mut self, partition: Partition, next: NextOffset) -> Result<(), KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses.
+    pub fn start(&mut self, partition: Partition, next: NextOffset) -> Result<(), EventLogError> {
         self.stop(partition)?;
         let mut list = TopicPartitionList::with_capacity(1);
         list.add_partition_offset(
@@ -119,7 +119,7 @@ impl Fetcher {
             Offset::Offset(next.get()),
         )
         .and_then(|()| self.consumer.incremental_assign(&list))
-        .map_err(|e| KafkaFault::new(format!("starting {partition:?} of {}", self.topic), e))?;
+        .map_err(|e| EventLogError::new(format!("starting {partition:?} of {}", self.topic), e))?;
         let paused = false;
         self.reading.insert(partition, Reading { next, paused });
         Ok(())
@@ -128,8 +128,8 @@ impl Fetcher {
     /// Ends reading a partition: none of its records comes after this.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses.
-    pub fn stop(&mut self, partition: Partition) -> Result<(), KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses.
+    pub fn stop(&mut self, partition: Partition) -> Result<(), EventLogError> {
         // librdkafka keeps a pause beyond the assignment: the next start would read nothing.
         self.resume(partition)?;
         if self.reading.remove(&partition).is_none() {
@@ -139,27 +139,27 @@ impl Fetcher {
         self.resumed.retain(|resumed| *resumed != partition);
         self.consumer
             .incremental_unassign(&self.one(partition))
-            .map_err(|e| KafkaFault::new(format!("stopping {partition:?} of {}", self.topic), e))
+            .map_err(|e| EventLogError::new(format!("stopping {partition:?} of {}", self.topic), e))
     }
 
     /// Holds a partition back; it goes on where it was after [`Self::resume`]. Polling must go on meanwhile. One that
     /// was not started stays so.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses.
-    pub fn pause(&mut self, partition: Partition) -> Result<(), KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses.
+    pub fn pause(&mut self, partition: Partition) -> Result<(), EventLogError> {
         self.set_paused(partition, true)
     }
 
     /// Ends a pause, if there is one.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses.
-    pub fn resume(&mut self, partition: Partition) -> Result<(), KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses.
+    pub fn resume(&mut self, partition: Partition) -> Result<(), EventLogError> {
         self.set_paused(partition, false)
     }
 
-    fn set_paused(&mut self, partition: Partition, pause: bool) -> Result<(), KafkaFault> {
+    fn set_paused(&mut self, partition: Partition, pause: bool) -> Result<(), EventLogError> {
         let list = self.one(partition);
         let Some(reading) = self.reading.get_mut(&partition) else {
             return Ok(());
@@ -173,7 +173,7 @@ impl Fetcher {
         } else {
             (self.consumer.resume(&list), "resuming")
         };
-        done.map_err(|e| KafkaFault::new(format!("{what} {partition:?}"), e))
+        done.map_err(|e| EventLogError::new(format!("{what} {partition:?}"), e))
     }
 
     /// Waits at most `timeout` for the next record of any started partition, and hands it to `take`, whose answer it gives;
@@ -264,7 +264,7 @@ impl Fetcher {
                 end,
             });
         }
-        let fatal = |fault: KafkaFault| FetchError::Fatal(fault.to_string());
+        let fatal = |fault: EventLogError| FetchError::Fatal(fault.to_string());
         self.start(partition, next).map_err(fatal)?;
         self.set_paused(partition, paused).map_err(fatal)?;
         self.resumed.push_back(partition);

@@ -8,7 +8,6 @@ mod context;
 mod fetcher;
 mod kept;
 mod member;
-mod offset;
 mod producer;
 mod properties;
 mod reader;
@@ -26,7 +25,6 @@ pub use channel::{SaslMechanism, SecurityProtocol};
 pub use config::KafkaConfig;
 pub use fetcher::{FetchError, Fetched, Fetcher};
 pub use member::{GroupEvent, GroupMember, Released};
-pub use offset::{NextOffset, RisingMarks};
 pub use producer::{
     AppendRecord, Delivery, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,
     placed,
@@ -43,14 +41,14 @@ pub use test_topics::TestTopics;
 /// Kafka could not be reached or would not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[error("Kafka: {what}: {source}{hint}", hint = context::in_brackets(*.hint))]
-pub struct KafkaFault {
+pub struct EventLogError {
     what: String,
     hint: Option<&'static str>,
     #[source]
     source: rdkafka::error::KafkaError,
 }
 
-impl KafkaFault {
+impl EventLogError {
     fn new(what: impl Into<String>, source: rdkafka::error::KafkaError) -> Self {
         Self {
             what: what.into(),

@@ -12,10 +12,10 @@ use rdkafka::{
     consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext},
     error::KafkaError,
 };
-use schemas::{Partition, topics::Topic};
+use schemas::{NextOffset, Partition, topics::Topic};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{KafkaConfig, KafkaFault, NextOffset, config::OwnSettings as _, context, kept::Kept};
+use crate::{EventLogError, KafkaConfig, config::OwnSettings as _, context, kept::Kept};
 
 /// How long a revoke waits for its partitions to be released. Heartbeats go on meanwhile, so the session outlasts it;
 /// `max.poll.interval.ms` (300 s) would end it. Who takes longer is treated as gone, which costs an overlap and no
@@ -147,12 +147,12 @@ impl GroupMember {
     /// Joins `group` for `topic`; changes arrive in order on the receiver.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses a setting.
+    /// [`EventLogError`] where librdkafka refuses a setting.
     pub fn join(
         config: &KafkaConfig,
         group: &str,
         topic: Topic,
-    ) -> Result<(Self, mpsc::UnboundedReceiver<GroupEvent>), KafkaFault> {
+    ) -> Result<(Self, mpsc::UnboundedReceiver<GroupEvent>), EventLogError> {
         let (events, receiver) = mpsc::unbounded_channel();
         let session_ms = config.session_timeout_ms;
         let consumer: Kept<BaseConsumer<Context>> = config
@@ -164,11 +164,11 @@ impl GroupMember {
             .own("queued.max.messages.kbytes", "64")
             .create_with_context(Context { events })
             .map(|consumer| Kept::new(consumer, &config.brokers))
-            .map_err(|e| KafkaFault::new("creating a group member", e))?;
+            .map_err(|e| EventLogError::new("creating a group member", e))?;
         let topic = config.topic(topic);
         consumer
             .subscribe(&[&topic])
-            .map_err(|e| KafkaFault::new(format!("subscribing to {topic}"), e))?;
+            .map_err(|e| EventLogError::new(format!("subscribing to {topic}"), e))?;
         let (commands, queue) = sync_mpsc::channel();
         let (leaving, left) = oneshot::channel();
         thread::Builder::new()

@@ -9,7 +9,7 @@ use rdkafka::{
 };
 use schemas::{Partition, TimestampMs};
 
-use crate::{KafkaConfig, KafkaFault, config::OwnSettings as _, context, kept::Kept};
+use crate::{EventLogError, KafkaConfig, config::OwnSettings as _, context, kept::Kept};
 
 /// What must differ between the producers of Tidemark; everything else is the same for all.
 #[derive(Clone, Debug)]
@@ -155,8 +155,8 @@ impl<D: OnDelivery> LogProducer<D> {
     /// Connects lazily: a broker that is away is no error here.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses a setting.
-    pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses a setting.
+    pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, EventLogError> {
         let mut client = config.client();
         client
             .own("enable.idempotence", "true")
@@ -180,7 +180,7 @@ impl<D: OnDelivery> LogProducer<D> {
         let inner = client
             .create_with_context(Context(PhantomData))
             .map(|producer| Kept::new(producer, &config.brokers))
-            .map_err(|e| KafkaFault::new("creating a producer", e))?;
+            .map_err(|e| EventLogError::new("creating a producer", e))?;
         Ok(Self { inner })
     }
 
@@ -225,11 +225,11 @@ impl<D: OnDelivery> LogProducer<D> {
     /// queued.
     ///
     /// # Errors
-    /// [`KafkaFault`] where records are still without an answer.
-    pub fn flush(&self, deadline: Duration) -> Result<(), KafkaFault> {
+    /// [`EventLogError`] where records are still without an answer.
+    pub fn flush(&self, deadline: Duration) -> Result<(), EventLogError> {
         self.inner
             .flush(deadline)
-            .map_err(|e| KafkaFault::new("flushing a producer", e))
+            .map_err(|e| EventLogError::new("flushing a producer", e))
     }
 }
 

@@ -13,7 +13,7 @@ use rdkafka::{
 use schemas::{Partition, TimestampMs, topics::Topic};
 
 use crate::{
-    KafkaConfig, KafkaFault, Record,
+    EventLogError, KafkaConfig, Record,
     config::OwnSettings as _,
     context::Named,
     kept::Kept,
@@ -61,8 +61,8 @@ impl LogReader {
     /// Connects lazily.
     ///
     /// # Errors
-    /// [`KafkaFault`] where librdkafka refuses a setting.
-    pub fn new(config: &KafkaConfig) -> Result<Self, KafkaFault> {
+    /// [`EventLogError`] where librdkafka refuses a setting.
+    pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
         Ok(Self {
             config: config.clone(),
             few: Scanner::default(),
@@ -74,12 +74,12 @@ impl LogReader {
     /// What each of `partitions` holds; every one of them is in the answer.
     ///
     /// # Errors
-    /// [`KafkaFault`] where a leader does not answer within 30 s, or not for every partition.
+    /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
     pub fn bounds(
         &self,
         topic: Topic,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Bounds>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, Bounds>, EventLogError> {
         let starts = self.edges(topic, partitions, Offset::Beginning)?;
         let ends = self.edges(topic, partitions, Offset::End)?;
         Ok(starts
@@ -92,11 +92,11 @@ impl LogReader {
     /// One above the last offset of each of the 64 partitions.
     ///
     /// # Errors
-    /// [`KafkaFault`] where a leader does not answer within 30 s, or not for every partition.
+    /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
     pub async fn ends(
         self: &Arc<Self>,
         topic: Topic,
-    ) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
         let this = Arc::clone(self);
         let all: Vec<Partition> = Partition::all().collect();
         tokio::task::spawn_blocking(move || this.edges(topic, &all, Offset::End))
@@ -107,13 +107,13 @@ impl LogReader {
     /// How many members a consumer group has right now.
     ///
     /// # Errors
-    /// [`KafkaFault`] where the cluster does not answer within 30 s.
-    pub fn group_members(&self, group: &str) -> Result<usize, KafkaFault> {
+    /// [`EventLogError`] where the cluster does not answer within 30 s.
+    pub fn group_members(&self, group: &str) -> Result<usize, EventLogError> {
         let name = self.config.group(group);
         let groups = self
             .asker
             .fetch_group_list(Some(&name), PATIENCE)
-            .map_err(|e| KafkaFault::new(format!("asking for the members of {name}"), e))?;
+            .map_err(|e| EventLogError::new(format!("asking for the members of {name}"), e))?;
         Ok(groups
             .groups()
             .iter()
@@ -125,13 +125,13 @@ impl LogReader {
     /// The first offset of each partition whose record is at or after `ts`; the end where there is none.
     ///
     /// # Errors
-    /// [`KafkaFault`] where a leader does not answer within 30 s, or not for every partition.
+    /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
     pub fn offsets_at(
         &self,
         topic: Topic,
         partitions: &[Partition],
         ts: TimestampMs,
-    ) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
         let found = self.list_offsets(topic, partitions, Offset::Offset(ts.0.max(0)))?;
         let none: Vec<Partition> = found
             .iter()
@@ -153,7 +153,7 @@ impl LogReader {
         topic: Topic,
         partitions: &[Partition],
         at: Offset,
-    ) -> Result<BTreeMap<Partition, i64>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
         let name = self.config.topic(topic);
         self.list_offsets(topic, partitions, at)?
             .into_iter()
@@ -172,7 +172,7 @@ impl LogReader {
         topic: Topic,
         partitions: &[Partition],
         at: Offset,
-    ) -> Result<BTreeMap<Partition, Option<i64>>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, Option<i64>>, EventLogError> {
         if partitions.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -182,7 +182,7 @@ impl LogReader {
             .iter()
             .try_for_each(|partition| list.add_partition_offset(&name, partition.get().into(), at))
             .and_then(|()| self.ask_leaders(&list))
-            .map_err(|e| KafkaFault::new(format!("listing offsets of {name}"), e))?;
+            .map_err(|e| EventLogError::new(format!("listing offsets of {name}"), e))?;
         offsets_of(&name, partitions, &answer)
     }
 
@@ -209,13 +209,13 @@ impl LogReader {
     /// until all are read or `visit` breaks. For those who must see all of it.
     ///
     /// # Errors
-    /// [`KafkaFault`] where nothing comes for 30 s, the client fails, or some of it is no longer on the log.
+    /// [`EventLogError`] where nothing comes for 30 s, the client fails, or some of it is no longer on the log.
     pub fn scan(
         &self,
         topic: Topic,
         ranges: &[(Partition, Range<i64>)],
         mut visit: impl FnMut(Record) -> ControlFlow<()>,
-    ) -> Result<(), KafkaFault> {
+    ) -> Result<(), EventLogError> {
         let mut gone = None;
         self.scan_remaining(topic, ranges, |scanned| match scanned {
             Scanned::Record(record) => visit(record),
@@ -228,7 +228,7 @@ impl LogReader {
             return Ok(());
         };
         let name = self.config.topic(topic);
-        Err(KafkaFault::new(
+        Err(EventLogError::new(
             format!(
                 "reading {name}: offsets {start} to {end} of partition {partition} were removed meanwhile"
             ),
@@ -239,15 +239,15 @@ impl LogReader {
     /// As [`Self::scan`], for those who can do without what retention takes meanwhile: `visit` is told of it.
     ///
     /// # Errors
-    /// [`KafkaFault`] where nothing comes for 30 s, the client fails, or the log ends before where a range begins.
+    /// [`EventLogError`] where nothing comes for 30 s, the client fails, or the log ends before where a range begins.
     pub fn scan_remaining(
         &self,
         topic: Topic,
         ranges: &[(Partition, Range<i64>)],
         visit: impl FnMut(Scanned) -> ControlFlow<()>,
-    ) -> Result<(), KafkaFault> {
+    ) -> Result<(), EventLogError> {
         let name = self.config.topic(topic);
-        let fault = |e| KafkaFault::new(format!("reading {name}"), e);
+        let fault = |e| EventLogError::new(format!("reading {name}"), e);
         let is_few = |(_, range): &(_, Range<i64>)| range.end - range.start <= FEW;
         let (scanner, bytes) = if ranges.iter().all(is_few) {
             (&self.few, Some(BYTES_OF_FEW))
@@ -280,7 +280,7 @@ impl LogReader {
         topic: Topic,
         partition: Partition,
         offset: i64,
-    ) -> Result<Option<Record>, KafkaFault> {
+    ) -> Result<Option<Record>, EventLogError> {
         let Bounds { start, end } = self.bounds(topic, &[partition])?[&partition];
         if !(start..end).contains(&offset) {
             return Ok(None);
@@ -300,7 +300,7 @@ impl LogReader {
 fn consumer(
     config: &KafkaConfig,
     partition_bytes: Option<&str>,
-) -> Result<Kept<BaseConsumer<Named>>, KafkaFault> {
+) -> Result<Kept<BaseConsumer<Named>>, EventLogError> {
     let mut settings = config.consumer("tidemark-reader");
     settings
         .own("queued.max.messages.kbytes", "4096")
@@ -317,7 +317,7 @@ fn consumer(
     settings
         .create_with_context(Named("reader"))
         .map(|consumer| Kept::new(consumer, &config.brokers))
-        .map_err(|e| KafkaFault::new("creating a reader", e))
+        .map_err(|e| EventLogError::new("creating a reader", e))
 }
 
 /// Whether an answer, or a part of it, says that somebody else leads than was known, or for a moment nobody.
@@ -351,14 +351,14 @@ fn offsets_of(
     topic: &str,
     partitions: &[Partition],
     answer: &TopicPartitionList,
-) -> Result<BTreeMap<Partition, Option<i64>>, KafkaFault> {
+) -> Result<BTreeMap<Partition, Option<i64>>, EventLogError> {
     let answer_for = |partition: Partition| {
         let element = answer
             .find_partition(topic, partition.get().into())
             .ok_or_else(|| unanswered(topic, partition))?;
         element
             .error()
-            .map_err(|e| KafkaFault::new(format!("listing offsets of {topic}"), e))?;
+            .map_err(|e| EventLogError::new(format!("listing offsets of {topic}"), e))?;
         match element.offset() {
             Offset::Offset(offset) => Ok((partition, Some(offset))),
             Offset::End => Ok((partition, None)),
@@ -369,8 +369,8 @@ fn offsets_of(
 }
 
 /// Without this, a partition that nothing is known of would pass for an empty one.
-fn unanswered(topic: &str, partition: Partition) -> KafkaFault {
-    KafkaFault::new(
+fn unanswered(topic: &str, partition: Partition) -> EventLogError {
+    EventLogError::new(
         format!("listing offsets of {topic}: no answer for partition {partition}"),
         KafkaError::OffsetFetch(RDKafkaErrorCode::NoOffset),
     )

@@ -1,7 +1,7 @@
 use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
 use schemas::{
     Partition, TimestampMs,
-    event::{Event, PassedOver},
+    event::{Event, SkippedRecord},
 };
 
 /// A record as it lies on a topic, owned.
@@ -97,8 +97,8 @@ impl<'a> RecordRef<'a> {
     /// The event that a record of `chat.events` is.
     ///
     /// # Errors
-    /// [`PassedOver`]: no reader takes it for one.
-    pub fn event(&self) -> Result<Event, PassedOver> {
+    /// [`SkippedRecord`]: no reader takes it for one.
+    pub fn event(&self) -> Result<Event, SkippedRecord> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }
 
@@ -127,8 +127,8 @@ impl Record {
     /// The event that a record of `chat.events` is.
     ///
     /// # Errors
-    /// [`PassedOver`]: no reader takes it for one.
-    pub fn event(&self) -> Result<Event, PassedOver> {
+    /// [`SkippedRecord`]: no reader takes it for one.
+    pub fn event(&self) -> Result<Event, SkippedRecord> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }
 

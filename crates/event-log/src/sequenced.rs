@@ -11,7 +11,7 @@ use schemas::{
     topics::Topic,
 };
 
-use crate::{Bounds, KafkaFault, LogReader};
+use crate::{Bounds, EventLogError, LogReader};
 
 /// What the newest events of a partition say.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Newest {
 
     fn take(&mut self, event: &Event) {
         self.clock = self.clock.max(event.ts);
-        if event.src.mark > self.last.mark {
+        if event.src.offset > self.last.offset {
             self.last = event.src;
         }
     }
@@ -44,12 +44,12 @@ impl LogReader {
     /// lie behind the highest source, and only a fold of the log sees past any number of them. Blocks.
     ///
     /// # Errors
-    /// [`KafkaFault`].
+    /// [`EventLogError`].
     pub fn newest_events(
         &self,
         partitions: &[Partition],
         look_back: i64,
-    ) -> Result<BTreeMap<Partition, Newest>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, Newest>, EventLogError> {
         let bounds = self.bounds(Topic::Events, partitions)?;
         self.newest_events_within(bounds, look_back)
     }
@@ -57,12 +57,12 @@ impl LogReader {
     /// As [`LogReader::newest_events`], of what lay within these bounds.
     ///
     /// # Errors
-    /// [`KafkaFault`].
+    /// [`EventLogError`].
     pub fn newest_events_within(
         &self,
         bounds: BTreeMap<Partition, Bounds>,
         look_back: i64,
-    ) -> Result<BTreeMap<Partition, Newest>, KafkaFault> {
+    ) -> Result<BTreeMap<Partition, Newest>, EventLogError> {
         let mut left = bounds;
         left.retain(|_, Bounds { start, end }| start < end);
         let mut newest = BTreeMap::new();
@@ -92,7 +92,7 @@ impl LogReader {
         &self,
         ranges: &[(Partition, Range<i64>)],
         newest: &mut BTreeMap<Partition, Newest>,
-    ) -> Result<(), KafkaFault> {
+    ) -> Result<(), EventLogError> {
         self.scan(Topic::Events, ranges, |record| {
             if let Ok(event) = record.event() {
                 newest
@@ -107,7 +107,7 @@ impl LogReader {
 
 #[cfg(test)]
 mod tests {
-    use schemas::event::{Body, SrcMark};
+    use schemas::event::{Body, SourceOffset};
 
     use super::*;
 
@@ -115,7 +115,7 @@ mod tests {
     fn repeats_of_a_former_owner_do_not_count() {
         let event = |(epoch, offset), ts| Event {
             src: Source {
-                mark: SrcMark { epoch, offset },
+                offset: SourceOffset { epoch, offset },
                 leader_epoch: 0,
             },
             ts: TimestampMs(ts),
@@ -125,10 +125,13 @@ mod tests {
         for later in [event((1, 2), 11), event((0, 5), 12), event((1, -1), 10)] {
             newest.take(&later);
         }
-        let mark = SrcMark {
+        let watermark = SourceOffset {
             epoch: 1,
             offset: 2,
         };
-        assert_eq!((newest.last.mark, newest.clock), (mark, TimestampMs(12)));
+        assert_eq!(
+            (newest.last.offset, newest.clock),
+            (watermark, TimestampMs(12))
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! connection (confluentinc/librdkafka issues 1700 and 2216): records of 64 partitions leave in 13 round trips.
 
 use crate::{
-    AppendRecord, KafkaConfig, KafkaFault, LogProducer, OnDelivery, ProducerSettings, QueueFull,
+    AppendRecord, EventLogError, KafkaConfig, LogProducer, OnDelivery, ProducerSettings, QueueFull,
 };
 
 /// Producers that share the partitions among them. A partition is always the same one's, so that its records keep their
@@ -22,7 +22,7 @@ impl<D: OnDelivery> SpreadProducer<D> {
         config: &KafkaConfig,
         settings: &ProducerSettings,
         connections: usize,
-    ) -> Result<Self, KafkaFault> {
+    ) -> Result<Self, EventLogError> {
         let shares = (0..connections.max(1)).map(|_| LogProducer::new(config, settings));
         Ok(Self {
             shares: shares.collect::<Result<_, _>>()?,

@@ -9,13 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dev_stack::TestServers;
 use event_log::{
     Admin, AppendRecord, DeliveryFailure, FetchError, Fetched, Fetcher, GroupEvent, GroupMember,
-    KafkaConfig, LogProducer, LogReader, NextOffset, ProducerSettings, Record, Scanned, TestTopics,
+    KafkaConfig, LogProducer, LogReader, ProducerSettings, Record, Scanned, TestTopics,
     TopicDifference,
 };
-use native_stack::TestServers;
-use schemas::{Partition, TimestampMs, topics::Topic};
+use schemas::{NextOffset, Partition, TimestampMs, topics::Topic};
 use tokio::sync::oneshot;
 
 type Fate = Result<i64, DeliveryFailure>;

@@ -1,4 +1,4 @@
-use schemas::{ConversationId, DeviceClass, Mid, UserId};
+use schemas::{DeviceClass, DirectConversation, Mid, UserId};
 
 /// Up to where someone has read, per device class; 0 is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct ReadRow {
     /// Who read.
     pub uid: UserId,
     /// What.
-    pub conversation: ConversationId,
+    pub conversation: DirectConversation,
     /// Up to where.
     pub mids: ReadMids,
 }

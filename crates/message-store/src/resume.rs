@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use schemas::{Partition, event::SrcMark};
+use schemas::{Partition, event::SourceOffset};
 use serde::Serialize;
 
 use crate::StoreError;
@@ -38,14 +38,14 @@ pub struct Resume {
     /// The offset of the next record to take in.
     pub next_offset: i64,
     /// The highest source among the records before it.
-    pub mark: SrcMark,
+    pub watermark: SourceOffset,
 }
 
 impl Resume {
     /// Before everything; what a missing row counts as.
     pub const START: Self = Self {
         next_offset: 0,
-        mark: SrcMark::START,
+        watermark: SourceOffset::START,
     };
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn insert_starts(
     topic: &str,
     partitions: &[Partition],
 ) -> String {
-    let SrcMark { epoch, offset } = SrcMark::START;
+    let SourceOffset { epoch, offset } = SourceOffset::START;
     let rows: Vec<String> = partitions
         .iter()
         .map(|partition| format!("('{feed}', '{topic}', {partition}, 0, {epoch}, {offset})"))
@@ -136,9 +136,9 @@ fn update(table: &str, feed: &str, topic: &str, moves: &[ResumeMove]) -> String 
     let mut sql = format!("UPDATE {table} SET next_offset = ");
     push_case(&mut sql, moves, |to| to.next_offset);
     sql.push_str(", src_epoch = ");
-    push_case(&mut sql, moves, |to| to.mark.epoch.into());
+    push_case(&mut sql, moves, |to| to.watermark.epoch.into());
     sql.push_str(", src_offset = ");
-    push_case(&mut sql, moves, |to| to.mark.offset);
+    push_case(&mut sql, moves, |to| to.watermark.offset);
     let conditions: Vec<String> = moves.iter().map(condition).collect();
     let conditions = conditions.join(" OR ");
     write!(
@@ -153,7 +153,7 @@ fn condition(step: &ResumeMove) -> String {
     let ResumeMove {
         partition, from, ..
     } = step;
-    let (next, SrcMark { epoch, offset }) = (from.next_offset, from.mark);
+    let (next, SourceOffset { epoch, offset }) = (from.next_offset, from.watermark);
     format!(
         "(partition_no = {partition} AND next_offset = {next} AND src_epoch = {epoch} AND src_offset = {offset})"
     )

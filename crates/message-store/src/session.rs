@@ -176,7 +176,7 @@ impl Drop for Session {
 
 #[cfg(test)]
 mod tests {
-    use native_stack::TestServers;
+    use dev_stack::TestServers;
     use tokio::time::Instant;
 
     use super::*;

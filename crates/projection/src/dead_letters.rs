@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use event_log::{
-    AppendRecord, Appender, DeliveryFailure, KafkaConfig, KafkaFault, ProducerSettings, Record,
+    AppendRecord, Appender, DeliveryFailure, EventLogError, KafkaConfig, ProducerSettings, Record,
 };
-use schemas::{dead_letter, event::PassedOver, topics::Topic};
+use schemas::{dead_letter, event::SkippedRecord, topics::Topic};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
@@ -20,11 +20,11 @@ pub(crate) struct DeadLetters {
 #[derive(Debug)]
 pub(crate) struct Poison {
     pub(crate) record: Record,
-    pub(crate) why: PassedOver,
+    pub(crate) why: SkippedRecord,
 }
 
 impl DeadLetters {
-    pub(crate) fn new(config: &KafkaConfig, stage: &str) -> Result<Self, KafkaFault> {
+    pub(crate) fn new(config: &KafkaConfig, stage: &str) -> Result<Self, EventLogError> {
         let settings = ProducerSettings {
             linger_ms: 0,
             message_timeout_ms: 30_000,
@@ -69,7 +69,8 @@ impl DeadLetters {
             value: record.value.as_deref(),
             headers: &record.headers,
         };
-        let letter = dead_letter::Letter::new(&origin, why.reason, &why.detail, &original);
+        let letter =
+            dead_letter::DeadLetterRecord::new(&origin, why.reason, &why.detail, &original);
         let append = AppendRecord {
             topic: &self.topic,
             partition: record.partition,

@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{FetchError, Fetched, Fetcher, KafkaFault, RecordRef};
-use schemas::Partition;
+use event_log::{EventLogError, FetchError, Fetched, Fetcher, RecordRef};
+use schemas::{LogPosition, Partition};
 use tokio::sync::mpsc;
 
 use crate::{
-    Position, Slice,
+    Slice,
     brokers::Brokers,
     dead_letters::Poison,
     lane::LaneCommand,
@@ -35,7 +35,7 @@ pub(crate) type Run = u64;
 pub(crate) enum Command {
     Start {
         partition: Partition,
-        at: Position,
+        at: LogPosition,
         run: Run,
         /// That of the newest record when the position was compared with the log.
         leader_epoch: Option<i32>,
@@ -121,7 +121,7 @@ pub(crate) enum FetchLoopError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
-    Kafka(#[from] KafkaFault),
+    Kafka(#[from] EventLogError),
 }
 
 impl FetchLoopError {
@@ -207,14 +207,18 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         Ok(())
     }
 
-    fn stop(&mut self, partition: Partition) -> Result<(), KafkaFault> {
+    fn stop(&mut self, partition: Partition) -> Result<(), EventLogError> {
         self.fetcher.stop(partition)?;
         self.forget(partition);
         Ok(())
     }
 
     /// Reads no further in a partition until its lane has looked whether the log below is still what was read.
-    fn doubt(&mut self, partition: Partition, leader_epoch: Option<i32>) -> Result<(), KafkaFault> {
+    fn doubt(
+        &mut self,
+        partition: Partition,
+        leader_epoch: Option<i32>,
+    ) -> Result<(), EventLogError> {
         let lane = (self.lane_of)(partition);
         self.stop(partition)?;
         // A lane that is gone takes the whole projection with it.
@@ -283,7 +287,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         Ok(true)
     }
 
-    fn go_on(&mut self, next: Next) -> Result<(), KafkaFault> {
+    fn go_on(&mut self, next: Next) -> Result<(), EventLogError> {
         match next {
             Next::Read => {}
             Next::HandOver(partition) => self.hand_over(partition),
@@ -322,7 +326,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
     }
 
     /// Pauses the partitions of lanes that hold too much, and lets them go on at half of it.
-    fn balance(&mut self) -> Result<(), KafkaFault> {
+    fn balance(&mut self) -> Result<(), EventLogError> {
         for number in 0..self.lanes.len() {
             let lane = &mut self.lanes[number];
             let queued = lane.queued.load(Ordering::Relaxed);
@@ -341,7 +345,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
 
     /// Pauses a lane's partitions, or ends that. What they have open is handed over: it counts as queued, and nothing else
     /// would close it while they are paused.
-    fn hold(&mut self, lane: usize, pause: bool) -> Result<(), KafkaFault> {
+    fn hold(&mut self, lane: usize, pause: bool) -> Result<(), EventLogError> {
         let of_lane = |(partition, reading): (&Partition, &Reading)| {
             (reading.lane == lane).then_some(*partition)
         };
@@ -390,7 +394,7 @@ mod tests {
         let brokers = Brokers::default();
         let mut fetch = FetchLoop::new(fetcher, commands, vec![lane], lane_of, LIMIT, brokers);
         for partition in Partition::all() {
-            let at = Position::default();
+            let at = LogPosition::default();
             fetch
                 .obey(Command::Start {
                     partition,

@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{GroupMember, KafkaConfig, LogReader, NextOffset};
+use event_log::{GroupMember, KafkaConfig, LogReader};
 use metrics::Counter;
-use schemas::{Partition, topics::Topic};
+use schemas::{NextOffset, Partition, topics::Topic};
 use tokio::{sync::watch, time::timeout};
 
 use crate::brokers::Brokers;

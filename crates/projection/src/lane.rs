@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use event_log::{LogReader, NextOffset, Released};
+use event_log::{LogReader, Released};
 use metrics::Counter;
-use schemas::Partition;
+use schemas::{NextOffset, Partition};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,

@@ -15,4 +15,4 @@ mod witness;
 
 pub use projection::{ProjectionError, Settings, Status, run};
 pub use replay::{Replay, ReplayError};
-pub use sink::{Coverage, LogEvent, Position, Sink, SinkError, Slice};
+pub use sink::{Coverage, LogEvent, Sink, SinkError, Slice};

@@ -2,7 +2,7 @@
 //! needs a witness.
 //!
 //! A tail of `chat.events` that no disk kept is decided again, but records of progress fall differently, and offsets shift. The
-//! witness is the mark that is kept with every offset: the highest source below it. Where the log has a higher one there by now,
+//! witness is the watermark that is kept with every offset: the highest source below it. Where the log has a higher one there by now,
 //! going on would pass over what lies between the two.
 
 use std::{
@@ -12,17 +12,15 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
-use event_log::{Bounds, KafkaFault, LogReader};
-use schemas::{Partition, event::SrcMark, topics::Topic};
-
-use crate::Position;
+use event_log::{Bounds, EventLogError, LogReader};
+use schemas::{LogPosition, Partition, event::SourceOffset, topics::Topic};
 
 /// How many times as many records are looked at each time that those above did not decide: repeats of a former owner and what is no
-/// event may lie above the record that the mark came from.
+/// event may lie above the record that the watermark came from.
 const WIDER: i64 = 16;
 
 /// Every position that a store keeps of a partition.
-pub(crate) type Kept = BTreeMap<Partition, BTreeSet<Position>>;
+pub(crate) type Kept = BTreeMap<Partition, BTreeSet<LogPosition>>;
 
 /// The leader epoch of the newest record of each partition, where there is one: those of later leaders were not there yet.
 pub(crate) type Leaders = BTreeMap<Partition, i32>;
@@ -41,7 +39,10 @@ pub(crate) enum Found {
     /// It ends below the position.
     End(i64),
     /// The highest source below the position is another than when that was read.
-    Mark { was: SrcMark, is: Option<SrcMark> },
+    Watermark {
+        was: SourceOffset,
+        is: Option<SourceOffset>,
+    },
 }
 
 impl fmt::Display for GoneBack {
@@ -57,8 +58,9 @@ impl fmt::Display for GoneBack {
         )?;
         match found {
             Found::End(end) => write!(f, "and ends at {end} now"),
-            Found::Mark { was, is } => {
-                let source = |mark: &SrcMark| format!("{}:{}", mark.epoch, mark.offset);
+            Found::Watermark { was, is } => {
+                let source =
+                    |watermark: &SourceOffset| format!("{}:{}", watermark.epoch, watermark.offset);
                 let is = is.as_ref().map_or("none near it".to_owned(), source);
                 write!(
                     f,
@@ -84,7 +86,7 @@ pub(crate) struct Looked {
 }
 
 /// Compares every position with the log. Blocks.
-pub(crate) fn look_back(log: &LogReader, kept: &Kept) -> Result<Looked, KafkaFault> {
+pub(crate) fn look_back(log: &LogReader, kept: &Kept) -> Result<Looked, EventLogError> {
     let mut looked = Looked::default();
     let partitions: Vec<Partition> = kept.keys().copied().collect();
     let bounds = log.bounds(Topic::Events, &partitions)?;
@@ -114,8 +116,8 @@ impl Looked {
         &mut self,
         log: &LogReader,
         bounds: &BTreeMap<Partition, Bounds>,
-        mut open: BTreeMap<Partition, Position>,
-    ) -> Result<(), KafkaFault> {
+        mut open: BTreeMap<Partition, LogPosition>,
+    ) -> Result<(), EventLogError> {
         open.retain(|partition, at| {
             let Bounds { start, end } = bounds[partition];
             if at.next.get() > end {
@@ -140,11 +142,18 @@ impl Looked {
                 look.highest = look.highest.max(seen.highest);
                 look.down_to = ranges[&partition].range.start;
                 let (at, is) = (look.at, look.highest);
-                match judge(at.mark, is, seen.below) {
+                match judge(at.watermark, is, seen.below) {
                     Verdict::Agrees => drop(looks.remove(&partition)),
                     Verdict::Disagrees => {
                         looks.remove(&partition);
-                        self.note(partition, at, Found::Mark { was: at.mark, is });
+                        self.note(
+                            partition,
+                            at,
+                            Found::Watermark {
+                                was: at.watermark,
+                                is,
+                            },
+                        );
                     }
                     Verdict::Open => {}
                 }
@@ -154,7 +163,7 @@ impl Looked {
         Ok(())
     }
 
-    fn note(&mut self, partition: Partition, at: Position, found: Found) {
+    fn note(&mut self, partition: Partition, at: LogPosition, found: Found) {
         self.gone_back.push(GoneBack {
             partition,
             next: at.next.get(),
@@ -166,13 +175,13 @@ impl Looked {
 /// How far below a position the log was looked at. That ends: at its beginning nothing is left open.
 #[derive(Clone, Copy, Debug)]
 struct Look {
-    at: Position,
+    at: LogPosition,
     down_to: i64,
-    highest: Option<SrcMark>,
+    highest: Option<SourceOffset>,
 }
 
 impl Look {
-    fn at(at: Position) -> Self {
+    fn at(at: LogPosition) -> Self {
         Self {
             at,
             down_to: at.next.get(),
@@ -185,7 +194,7 @@ impl Look {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     /// The highest source of the events among them.
-    highest: Option<SrcMark>,
+    highest: Option<SourceOffset>,
     leader_epoch: i32,
     below: Below,
 }
@@ -209,15 +218,15 @@ enum Verdict {
     Open,
 }
 
-/// Whether the log below a position is that which gave the position its mark, `highest` being the highest source that was seen there so far.
-fn judge(mark: SrcMark, highest: Option<SrcMark>, below: Below) -> Verdict {
+/// Whether the log below a position is that which gave the position its watermark, `highest` being the highest source that was seen there so far.
+fn judge(watermark: SourceOffset, highest: Option<SourceOffset>, below: Below) -> Verdict {
     let highest = match below {
         Below::Nothing => Some(highest.unwrap_or_default()),
         Below::Deleted | Below::More => highest,
     };
-    match (highest.cmp(&Some(mark)), below) {
+    match (highest.cmp(&Some(watermark)), below) {
         (Ordering::Greater, _) | (Ordering::Less, Below::Nothing) => Verdict::Disagrees,
-        // Where it is less, the record that the mark came from may be one that is gone.
+        // Where it is less, the record that the watermark came from may be one that is gone.
         (Ordering::Equal, _) | (Ordering::Less, Below::Deleted) => Verdict::Agrees,
         (Ordering::Less, Below::More) => Verdict::Open,
     }
@@ -245,7 +254,7 @@ struct Ranged {
 fn scan(
     log: &LogReader,
     ranges: &BTreeMap<Partition, Ranged>,
-) -> Result<BTreeMap<Partition, Seen>, KafkaFault> {
+) -> Result<BTreeMap<Partition, Seen>, EventLogError> {
     let empty = |ranged: &Ranged| Seen {
         highest: None,
         leader_epoch: -1,
@@ -262,8 +271,8 @@ fn scan(
     log.scan(Topic::Events, &ranges, |record| {
         if let Some(seen) = seen.get_mut(&record.partition) {
             seen.leader_epoch = seen.leader_epoch.max(record.leader_epoch);
-            let mark = record.event().ok().map(|event| event.src.mark);
-            seen.highest = seen.highest.max(mark);
+            let watermark = record.event().ok().map(|event| event.src.offset);
+            seen.highest = seen.highest.max(watermark);
         }
         ControlFlow::Continue(())
     })?;
@@ -274,13 +283,13 @@ fn scan(
 mod tests {
     use super::*;
 
-    const MARK: SrcMark = mark(0, 7);
+    const MARK: SourceOffset = watermark(0, 7);
 
-    const fn mark(epoch: u32, offset: i64) -> SrcMark {
-        SrcMark { epoch, offset }
+    const fn watermark(epoch: u32, offset: i64) -> SourceOffset {
+        SourceOffset { epoch, offset }
     }
 
-    fn judged(highest: impl Into<Option<SrcMark>>, below: Below) -> Verdict {
+    fn judged(highest: impl Into<Option<SourceOffset>>, below: Below) -> Verdict {
         judge(MARK, highest.into(), below)
     }
 
@@ -288,14 +297,14 @@ mod tests {
     fn the_highest_source_below_has_to_be_the_one_that_was_kept() {
         for below in [Below::Nothing, Below::Deleted, Below::More] {
             assert_eq!(judged(MARK, below), Verdict::Agrees);
-            assert_eq!(judged(mark(0, 8), below), Verdict::Disagrees);
-            assert_eq!(judged(mark(1, -1), below), Verdict::Disagrees);
+            assert_eq!(judged(watermark(0, 8), below), Verdict::Disagrees);
+            assert_eq!(judged(watermark(1, -1), below), Verdict::Disagrees);
         }
     }
 
     #[test]
     fn what_is_lower_or_no_event_leaves_it_to_what_lies_below() {
-        for highest in [Some(mark(0, 6)), None] {
+        for highest in [Some(watermark(0, 6)), None] {
             assert_eq!(judged(highest, Below::More), Verdict::Open);
             assert_eq!(judged(highest, Below::Deleted), Verdict::Agrees);
             assert_eq!(judged(highest, Below::Nothing), Verdict::Disagrees);
@@ -304,7 +313,7 @@ mod tests {
 
     #[test]
     fn without_any_event_from_the_beginning_on_the_mark_is_the_first() {
-        let verdict = judge(SrcMark::START, None, Below::Nothing);
+        let verdict = judge(SourceOffset::START, None, Below::Nothing);
         assert_eq!(verdict, Verdict::Agrees);
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use event_log::{Fetcher, GroupMember, KafkaConfig, KafkaFault, LogReader};
+use event_log::{EventLogError, Fetcher, GroupMember, KafkaConfig, LogReader};
 use metrics::Counter;
 use schemas::{Partition, topics::Topic};
 use tokio::{
@@ -87,7 +87,7 @@ pub struct Status {
 pub enum ProjectionError {
     /// Kafka refused at start.
     #[error(transparent)]
-    Kafka(#[from] KafkaFault),
+    Kafka(#[from] EventLogError),
     /// Reading cannot go on; the text says what to do where somebody can do something.
     #[error("reading chat.events: {0}")]
     Reading(String),

@@ -1,10 +1,10 @@
 //! One partition on its way from records to slices.
 
-use event_log::{NextOffset, Record, RecordRef, RisingMarks};
-use schemas::{Partition, event::Body};
+use event_log::{Record, RecordRef};
+use schemas::{LogPosition, NextOffset, Partition, SourceWatermark, event::Body};
 
 use crate::{
-    LogEvent, Position, Slice,
+    LogEvent, Slice,
     dead_letters::Poison,
     fetch::{Feed, Run},
 };
@@ -23,7 +23,7 @@ pub(crate) struct Reading {
     /// The highest leader epoch of records that were there when the position was compared with the log; the first record's where
     /// there were none.
     leader_epoch: Option<i32>,
-    marks: RisingMarks,
+    watermarks: SourceWatermark,
     next: NextOffset,
     events: Vec<LogEvent>,
     poison: Vec<Poison>,
@@ -32,12 +32,12 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(lane: usize, run: Run, at: Position, leader_epoch: Option<i32>) -> Self {
+    pub(crate) fn new(lane: usize, run: Run, at: LogPosition, leader_epoch: Option<i32>) -> Self {
         Self {
             lane,
             run,
             leader_epoch,
-            marks: RisingMarks::above(at.mark),
+            watermarks: SourceWatermark::above(at.watermark),
             next: at.next,
             events: Vec::new(),
             poison: Vec::new(),
@@ -63,7 +63,7 @@ impl Reading {
         let mut weight = weight_of_event(record);
         match record.event() {
             Ok(event) => {
-                if !self.marks.admit(event.src.mark) || event.body == Body::Progress {
+                if !self.watermarks.admit(event.src.offset) || event.body == Body::Progress {
                     return 0;
                 }
                 let offset = record.offset;
@@ -95,9 +95,9 @@ impl Reading {
 
     pub(crate) fn cut(&mut self, partition: Partition) -> Feed {
         self.moved = false;
-        let behind = Position {
+        let behind = LogPosition {
             next: self.next,
-            mark: self.marks.highest().unwrap_or_default(),
+            watermark: self.watermarks.highest().unwrap_or_default(),
         };
         Feed {
             run: self.run,
@@ -130,7 +130,7 @@ pub(crate) mod tests {
     use schemas::{
         Mid, Ordinal, TimestampMs,
         dead_letter::Reason,
-        event::{Event, Message, Source, SrcMark},
+        event::{Event, Message, Source, SourceOffset},
     };
 
     use super::*;
@@ -149,13 +149,13 @@ pub(crate) mod tests {
     }
 
     fn encode(src: i64, body: Body) -> Vec<u8> {
-        let mark = SrcMark {
+        let watermark = SourceOffset {
             epoch: 0,
             offset: src,
         };
         let event = Event {
             src: Source {
-                mark,
+                offset: watermark,
                 leader_epoch: 0,
             },
             ts: TimestampMs(1),
@@ -177,7 +177,7 @@ pub(crate) mod tests {
     }
 
     fn reading() -> Reading {
-        Reading::new(0, 1, Position::default(), None)
+        Reading::new(0, 1, LogPosition::default(), None)
     }
 
     /// How many records a slice takes.
@@ -224,7 +224,7 @@ pub(crate) mod tests {
             ..record(3, 0, 1)
         };
         let doubts = |known: Option<i32>, epochs: [i32; 3]| {
-            let mut reading = Reading::new(0, 1, Position::default(), known);
+            let mut reading = Reading::new(0, 1, LogPosition::default(), known);
             epochs.map(|epoch| reading.doubts(&of_leader(epoch).by_ref()))
         };
         assert_eq!(doubts(Some(4), [3, 4, 5]), [false, false, true]);

@@ -7,15 +7,15 @@ use std::{
     time::Duration,
 };
 
-use event_log::{KafkaFault, LogReader};
-use schemas::{Partition, topics::Topic};
+use event_log::{EventLogError, LogReader};
+use schemas::{LogPosition, Partition, topics::Topic};
 use tokio::{
     sync::mpsc,
     task::JoinHandle,
     time::{Instant, sleep},
 };
 
-use crate::{Position, Sink, SinkError, Slice, reading::Reading};
+use crate::{Sink, SinkError, Slice, reading::Reading};
 
 /// How many slices may wait for the sink.
 const SLICES_AHEAD: usize = 16;
@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_millis(100);
 pub enum ReplayError {
     /// The log cannot be read.
     #[error(transparent)]
-    Kafka(#[from] KafkaFault),
+    Kafka(#[from] EventLogError),
     /// The store cannot take it.
     #[error(transparent)]
     Sink(#[from] SinkError),
@@ -41,7 +41,7 @@ pub struct Replay<S> {
     sink: S,
     reader: Arc<LogReader>,
     max_pending: usize,
-    positions: BTreeMap<Partition, Position>,
+    positions: BTreeMap<Partition, LogPosition>,
 }
 
 impl<S: Sink> Replay<S> {
@@ -66,7 +66,7 @@ impl<S: Sink> Replay<S> {
 
     /// How far the store is.
     #[must_use]
-    pub fn positions(&self) -> &BTreeMap<Partition, Position> {
+    pub fn positions(&self) -> &BTreeMap<Partition, LogPosition> {
         &self.positions
     }
 
@@ -104,7 +104,7 @@ impl<S: Sink> Replay<S> {
     fn read(
         &self,
         ends: &BTreeMap<Partition, i64>,
-    ) -> (mpsc::Receiver<Slice>, JoinHandle<Result<(), KafkaFault>>) {
+    ) -> (mpsc::Receiver<Slice>, JoinHandle<Result<(), EventLogError>>) {
         let (sender, receiver) = mpsc::channel(SLICES_AHEAD);
         let mut readings = BTreeMap::new();
         let mut ranges: Vec<(Partition, Range<i64>)> = Vec::new();

@@ -3,27 +3,14 @@ use std::{
     future::Future,
 };
 
-use event_log::NextOffset;
-use schemas::{
-    Partition,
-    event::{Event, SrcMark},
-};
-
-/// How far a partition of `chat.events` is taken in: what a sink keeps with its data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// Where reading goes on.
-    pub next: NextOffset,
-    /// The highest src mark before that; only what is above it counts.
-    pub mark: SrcMark,
-}
+use schemas::{LogPosition, Partition, event::Event};
 
 /// An event and its offset in `chat.events`, which is its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEvent {
     /// The offset.
     pub offset: i64,
-    /// The event; never a progress event, of which only the mark counts.
+    /// The event; never a progress event, of which only the watermark counts.
     pub event: Event,
 }
 
@@ -36,7 +23,7 @@ pub struct Slice {
     /// In log order.
     pub events: Vec<LogEvent>,
     /// Where it ends.
-    pub behind: Position,
+    pub behind: LogPosition,
 }
 
 /// Why a sink could not do something.
@@ -71,11 +58,11 @@ pub trait Sink: Send + 'static {
     fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> impl Future<Output = Result<BTreeMap<Partition, Position>, SinkError>> + Send;
+    ) -> impl Future<Output = Result<BTreeMap<Partition, LogPosition>, SinkError>> + Send;
 
     /// Every position that parts of the store keep of a partition, as [`Self::resume`] found them, where there is more than the one that
     /// it answered: the log has to agree with each.
-    fn positions(&self, _partition: Partition) -> BTreeSet<Position> {
+    fn positions(&self, _partition: Partition) -> BTreeSet<LogPosition> {
         BTreeSet::new()
     }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use event_log::{KafkaFault, LogReader};
+use event_log::{EventLogError, LogReader};
 use schemas::Partition;
 use tokio::{
     task::{JoinHandle, spawn_blocking},
@@ -22,7 +22,7 @@ pub(crate) struct Witness {
     log: Arc<LogReader>,
     leaders: Leaders,
     /// A look that has not ended, and what it is at.
-    under_way: Option<(Kept, JoinHandle<Result<Looked, KafkaFault>>)>,
+    under_way: Option<(Kept, JoinHandle<Result<Looked, EventLogError>>)>,
 }
 
 impl Witness {
@@ -61,7 +61,7 @@ impl Witness {
     }
 
     /// The look at these positions that is under way, or another.
-    fn look(&mut self, kept: Kept) -> JoinHandle<Result<Looked, KafkaFault>> {
+    fn look(&mut self, kept: Kept) -> JoinHandle<Result<Looked, EventLogError>> {
         match self.under_way.take() {
             Some((of, looking)) if of == kept => looking,
             _ => {

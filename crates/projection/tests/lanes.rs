@@ -8,15 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dev_stack::TestServers;
 use event_log::{
-    AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, NextOffset,
-    ProducerSettings, TestTopics,
+    AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
+    TestTopics,
 };
-use native_stack::TestServers;
-use projection::{Coverage, Position, Settings, Sink, SinkError, Slice, Status};
+use projection::{Coverage, Settings, Sink, SinkError, Slice, Status};
 use schemas::{
-    Mid, Ordinal, Partition, TimestampMs, dead_letter,
-    event::{Body, Event, Message, Source, SrcMark},
+    LogPosition, Mid, NextOffset, Ordinal, Partition, TimestampMs, dead_letter,
+    event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
 };
 use tokio::sync::{oneshot, watch};
@@ -26,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 #[derive(Default)]
 struct Kept {
     offsets: BTreeMap<Partition, Vec<i64>>,
-    positions: BTreeMap<Partition, Position>,
+    positions: BTreeMap<Partition, LogPosition>,
     /// Where another part of the store stands, further than those.
-    ahead: BTreeMap<Partition, Position>,
+    ahead: BTreeMap<Partition, LogPosition>,
     /// What the next flushes answer.
     faults: VecDeque<SinkError>,
     /// How many slices with events were taken into memory.
@@ -44,7 +44,7 @@ impl Sink for MemorySink {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Position>, SinkError> {
+    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
         self.release(partitions);
         let kept = self.kept.lock().unwrap();
         Ok(partitions
@@ -53,7 +53,7 @@ impl Sink for MemorySink {
             .collect())
     }
 
-    fn positions(&self, partition: Partition) -> BTreeSet<Position> {
+    fn positions(&self, partition: Partition) -> BTreeSet<LogPosition> {
         let kept = self.kept.lock().unwrap();
         kept.ahead.get(&partition).copied().into_iter().collect()
     }
@@ -98,13 +98,13 @@ impl Sink for MemorySink {
     }
 }
 
-struct World {
+struct TestEnv {
     kafka: KafkaConfig,
     producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
     _topics: TestTopics,
 }
 
-impl World {
+impl TestEnv {
     async fn new() -> Self {
         let topics = TestTopics::create(&TestServers::shared().kafka_brokers).await;
         let kafka = topics.config().clone();
@@ -155,7 +155,7 @@ impl World {
             mid: Mid::try_from(src + 1).unwrap(),
             n: Ordinal::try_from(src + 1).unwrap(),
         };
-        let partition = Partition::of(message.conversation());
+        let partition = message.conversation().partition();
         let event = event(src, Body::Message(message));
         self.append_to(partition, &event.encode()).await
     }
@@ -207,13 +207,13 @@ fn partition() -> Partition {
 }
 
 fn event(src: i64, body: Body) -> Event {
-    let mark = SrcMark {
+    let watermark = SourceOffset {
         epoch: 0,
         offset: src,
     };
     Event {
         src: Source {
-            mark,
+            offset: watermark,
             leader_epoch: 0,
         },
         ts: TimestampMs(1),
@@ -231,19 +231,19 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_event_is_kept_once_through_faults_rewinds_and_restarts() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let kept = Arc::new(Mutex::new(Kept::default()));
     let mut expected = Vec::new();
     let mut last = 0;
     for round in 0..3 {
         let soft = CancellationToken::new();
-        let running = world.project(&kept, &soft);
+        let running = env.project(&kept, &soft);
         for src in round * 300..(round + 1) * 300 {
-            expected.push(world.message(src).await);
+            expected.push(env.message(src).await);
             if src % 100 == 50 {
                 // A former owner wakes and appends decisions again.
-                world.message(src - 1).await;
-                last = world.message(src).await;
+                env.message(src - 1).await;
+                last = env.message(src).await;
                 kept.lock().unwrap().faults.extend([
                     SinkError::Transient("away".to_owned()),
                     SinkError::Transient("still away".to_owned()),
@@ -271,16 +271,16 @@ async fn every_event_is_kept_once_through_faults_rewinds_and_restarts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let kept = Arc::new(Mutex::new(Kept::default()));
     let soft = CancellationToken::new();
-    let running = world.project(&kept, &soft);
-    world.message(0).await;
-    let poison = world.append(b"no event").await;
+    let running = env.project(&kept, &soft);
+    env.message(0).await;
+    let poison = env.append(b"no event").await;
     // Of that the letter is only the beginning: it would not fit.
-    world.append(&vec![0xff; 3_000_000]).await;
-    world.message(5).await;
-    let progress = world.progress(9).await;
+    env.append(&vec![0xff; 3_000_000]).await;
+    env.message(5).await;
+    let progress = env.progress(9).await;
     until("progress has passed", || {
         let kept = kept.lock().unwrap();
         kept.positions
@@ -288,9 +288,14 @@ async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
             .is_some_and(|at| at.next.get() > progress)
     })
     .await;
-    assert_eq!(kept.lock().unwrap().positions[&partition()].mark.offset, 9);
+    assert_eq!(
+        kept.lock().unwrap().positions[&partition()]
+            .watermark
+            .offset,
+        9
+    );
     assert_eq!(kept.lock().unwrap().offsets[&partition()], [0, 3]);
-    let reader = LogReader::new(&world.kafka).unwrap();
+    let reader = LogReader::new(&env.kafka).unwrap();
     let letter = tokio::task::spawn_blocking(move || {
         reader
             .record(Topic::DeadLetters, partition(), 0)
@@ -310,33 +315,34 @@ async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sink_that_cannot_go_on_ends_the_projection() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let kept = Arc::new(Mutex::new(Kept::default()));
-    kept.lock().unwrap().faults.push_back(SinkError::Fatal(
-        "the tables are of another world".to_owned(),
-    ));
-    let running = world.project(&kept, &CancellationToken::new());
+    kept.lock()
+        .unwrap()
+        .faults
+        .push_back(SinkError::Fatal("the tables are of another env".to_owned()));
+    let running = env.project(&kept, &CancellationToken::new());
     let error = running.await.unwrap().unwrap_err();
-    assert!(error.to_string().contains("another world"), "{error}");
+    assert!(error.to_string().contains("another env"), "{error}");
 }
 
-fn position(next: i64, src: i64) -> Position {
-    let mark = event(src, Body::Progress).src.mark;
+fn position(next: i64, src: i64) -> LogPosition {
+    let watermark = event(src, Body::Progress).src.offset;
     let next = NextOffset::new(next);
-    Position { next, mark }
+    LogPosition { next, watermark }
 }
 
 /// What a projection says that finds its store at `at`, and a part of it at `ahead`, on a log with the sources 0, 2, 4 … 10.
-async fn refused(at: Position, ahead: Option<Position>) -> String {
-    let world = World::new().await;
+async fn refused(at: LogPosition, ahead: Option<LogPosition>) -> String {
+    let env = TestEnv::new().await;
     for src in [0, 2, 4, 6, 8, 10] {
-        world.message(src).await;
+        env.message(src).await;
     }
     let kept = Arc::new(Mutex::new(Kept::default()));
     kept.lock().unwrap().positions.insert(partition(), at);
     let part = ahead.map(|ahead| (partition(), ahead));
     kept.lock().unwrap().ahead.extend(part);
-    let running = world.project(&kept, &CancellationToken::new());
+    let running = env.project(&kept, &CancellationToken::new());
     let error = running.await.unwrap().unwrap_err().to_string();
     assert!(kept.lock().unwrap().offsets.is_empty());
     assert!(error.contains("build 3 anew"), "{error}");
@@ -361,19 +367,19 @@ async fn a_position_is_refused_whose_log_is_another_by_now() {
 async fn repeats_and_junk_below_a_position_do_not_speak_against_it() {
     /// More than anybody looks at for good measure.
     const REPEATS: i64 = 70_000;
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     for src in [0, 2, 4] {
-        world.message(src).await;
+        env.message(src).await;
     }
-    futures::future::join_all((0..REPEATS).map(|_| world.message(2))).await;
-    world.append(b"no event").await;
+    futures::future::join_all((0..REPEATS).map(|_| env.message(2))).await;
+    env.append(b"no event").await;
     let kept = Arc::new(Mutex::new(Kept::default()));
     let at = BTreeMap::from([(partition(), position(REPEATS + 4, 4))]);
     kept.lock().unwrap().positions.extend(at.clone());
     kept.lock().unwrap().ahead.extend(at);
     let soft = CancellationToken::new();
-    let running = world.project(&kept, &soft);
-    let next = world.message(5).await;
+    let running = env.project(&kept, &soft);
+    let next = env.message(5).await;
     until("it is kept", || !kept.lock().unwrap().offsets.is_empty()).await;
     assert_eq!(kept.lock().unwrap().offsets[&partition()], [next]);
     soft.cancel();
@@ -383,18 +389,18 @@ async fn repeats_and_junk_below_a_position_do_not_speak_against_it() {
 /// Two members, of which the first holds events of all partitions, nothing flushed, when the second takes its share.
 /// The last flushes of its lanes answer with `faults`.
 async fn a_revoke_with_faults(
-    world: &World,
+    env: &TestEnv,
     kept: &Arc<Mutex<Kept>>,
     faults: Vec<SinkError>,
 ) -> [(Projection, CancellationToken); 2] {
     let never = Duration::from_secs(3600);
     let member = || {
         let soft = CancellationToken::new();
-        (world.project_every(never, kept, &soft), soft)
+        (env.project_every(never, kept, &soft), soft)
     };
     let first = member();
     for destid in 1..=64 {
-        assert_eq!(world.message_to(destid, 0).await, 0);
+        assert_eq!(env.message_to(destid, 0).await, 0);
     }
     until("all is absorbed", || kept.lock().unwrap().absorbed == 64).await;
     kept.lock().unwrap().faults.extend(faults);
@@ -408,10 +414,10 @@ async fn a_revoke_with_faults(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_last_flush_says_counts_for_the_partitions_that_stay() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let kept = Arc::new(Mutex::new(Kept::default()));
     let moved = || SinkError::Moved("a part of the store is back".to_owned());
-    let members = a_revoke_with_faults(&world, &kept, vec![moved(), moved()]).await;
+    let members = a_revoke_with_faults(&env, &kept, vec![moved(), moved()]).await;
     until("all is read again, by whoever has it now", || {
         kept.lock().unwrap().absorbed >= 128
     })
@@ -427,13 +433,13 @@ async fn what_a_last_flush_says_counts_for_the_partitions_that_stay() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_last_flush_that_cannot_go_on_ends_the_projection() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let kept = Arc::new(Mutex::new(Kept::default()));
     // One: the lane that meets it may end the other before that is flushed.
-    let fatal = SinkError::Fatal("the tables are of another world".to_owned());
-    let [(first, _), (second, soft)] = a_revoke_with_faults(&world, &kept, vec![fatal]).await;
+    let fatal = SinkError::Fatal("the tables are of another env".to_owned());
+    let [(first, _), (second, soft)] = a_revoke_with_faults(&env, &kept, vec![fatal]).await;
     let error = first.await.unwrap().unwrap_err();
-    assert!(error.to_string().contains("another world"), "{error}");
+    assert!(error.to_string().contains("another env"), "{error}");
     soft.cancel();
     second.await.unwrap().unwrap();
 }

@@ -1,4 +1,4 @@
-use event_log::KafkaFault;
+use event_log::EventLogError;
 use message_store::StoreError;
 use unread_store::UnreadError;
 
@@ -16,8 +16,8 @@ pub enum UnreadRebuildError {
     Fatal(String),
 }
 
-impl From<KafkaFault> for UnreadRebuildError {
-    fn from(fault: KafkaFault) -> Self {
+impl From<EventLogError> for UnreadRebuildError {
+    fn from(fault: EventLogError) -> Self {
         Self::Transient(fault.to_string())
     }
 }

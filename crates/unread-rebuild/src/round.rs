@@ -87,7 +87,7 @@ impl Round {
                     }
                 }
             }
-            // The projector is about to write the marks.
+            // The projector is about to write the watermarks.
             Err(UnreadError::NotReady) => {
                 for ticket in tickets {
                     self.again(ticket, LOOK_AGAIN);

@@ -49,7 +49,7 @@ impl Node {
         &self.settings.keys
     }
 
-    /// A new connection, with the scripts loaded. A writer reads the marks first (PROTOCOL R1).
+    /// A new connection, with the scripts loaded. A writer reads the watermarks first (PROTOCOL R1).
     ///
     /// # Errors
     /// [`UnreadError::Transient`].

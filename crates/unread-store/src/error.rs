@@ -8,11 +8,11 @@ pub enum UnreadError {
     /// The connection failed earlier: take a new one.
     #[error("this connection to redis failed earlier; a new one is needed")]
     Broken,
-    /// A mark is not what was remembered: another writer or another past. Nothing was moved; read the marks again.
-    #[error("the marks in redis are not those that were remembered")]
+    /// A watermark is not what was remembered: another writer or another past. Nothing was moved; read the watermarks again.
+    #[error("the watermarks in redis are not those that were remembered")]
     MarksMoved,
-    /// The node does not have all its marks (empty, flushed), so what is in it means nothing yet.
-    #[error("redis has no marks yet: no projector has initialised it since it was emptied")]
+    /// The node does not have all its watermarks (empty, flushed), so what is in it means nothing yet.
+    #[error("redis has no watermarks yet: no projector has initialised it since it was emptied")]
     NotReady,
     /// A key holds what this crate never writes.
     #[error("{key} in redis holds what is not ours: {detail}; delete the key, and it is made anew")]

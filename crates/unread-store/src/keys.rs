@@ -24,7 +24,7 @@ impl KeyNames {
 
     /// How far a partition of `chat.events` is applied.
     #[must_use]
-    pub fn mark(&self, partition: Partition) -> String {
+    pub fn watermark(&self, partition: Partition) -> String {
         format!("{}tidemark:mark:{partition}", self.prefix)
     }
 
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(plain.view(DeviceClass::Mobile, uid), "mobile-1000");
         assert_eq!(plain.wanted(), "tidemark:wanted");
         assert_eq!(
-            plain.mark(Partition::try_from(63).unwrap()),
+            plain.watermark(Partition::try_from(63).unwrap()),
             "tidemark:mark:63"
         );
 

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use redis::{FromRedisValue, Value};
-use schemas::{DeviceClass, Partition, UserId, event::SrcMark};
+use schemas::{DeviceClass, Partition, UserId, event::SourceOffset};
 
-use crate::{Connection, Mark, UnreadError, UserState, scripts};
+use crate::{Connection, UnreadError, UserState, Watermark, scripts};
 
 /// What a read does to the user's expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Expiry {
 /// One user as Redis has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserView {
-    /// Everything that the marks say was applied.
+    /// Everything that the watermarks say was applied.
     Complete(UserState),
     /// Not to be read yet; somebody is at it, or was.
     Rebuilding,
@@ -28,7 +28,7 @@ pub enum UserView {
 /// One user's unread messages on one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnreadView {
-    /// Everything that the marks say was applied.
+    /// Everything that the watermarks say was applied.
     Complete {
         /// Unread messages by sender, none at zero.
         counts: BTreeMap<UserId, i64>,
@@ -59,11 +59,11 @@ impl UserView {
 /// What was read, and how fresh it is at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreshView<V = UserView> {
-    /// What was read, after the marks.
+    /// What was read, after the watermarks.
     pub view: V,
-    /// The marks of the partitions asked for, read before it on the same connection.
-    pub marks: Vec<(Partition, Mark)>,
-    /// Whether those marks have reached what was needed. If not, the view may miss it: read again later.
+    /// The watermarks of the partitions asked for, read before it on the same connection.
+    pub watermarks: Vec<(Partition, Watermark)>,
+    /// Whether those watermarks have reached what was needed. If not, the view may miss it: read again later.
     pub reached: bool,
 }
 
@@ -71,7 +71,7 @@ impl Connection {
     /// One user's unread messages on one class.
     ///
     /// # Errors
-    /// [`UnreadError::NotReady`] on a node without marks; [`UnreadError::Transient`], [`UnreadError::Malformed`].
+    /// [`UnreadError::NotReady`] on a node without watermarks; [`UnreadError::Transient`], [`UnreadError::Malformed`].
     pub async fn read_unread(
         &self,
         uid: UserId,
@@ -82,7 +82,7 @@ impl Connection {
         Ok(read.await?.view)
     }
 
-    /// [`Self::read_unread`], and whether it reflects `needed` (PROTOCOL A): marks first, then the key, in one go.
+    /// [`Self::read_unread`], and whether it reflects `needed` (PROTOCOL A): watermarks first, then the key, in one go.
     ///
     /// # Errors
     /// As there.
@@ -91,12 +91,12 @@ impl Connection {
         uid: UserId,
         device: DeviceClass,
         expiry: Expiry,
-        needed: &[(Partition, SrcMark)],
+        needed: &[(Partition, SourceOffset)],
     ) -> Result<FreshView<UnreadView>, UnreadError> {
         let read = self.read_user_after(uid, expiry, needed).await?;
         Ok(FreshView {
             view: read.view.unread(device),
-            marks: read.marks,
+            watermarks: read.watermarks,
             reached: read.reached,
         })
     }
@@ -117,10 +117,10 @@ impl Connection {
         &self,
         uid: UserId,
         expiry: Expiry,
-        needed: &[(Partition, SrcMark)],
+        needed: &[(Partition, SourceOffset)],
     ) -> Result<FreshView, UnreadError> {
         let keys = self.keys().of_scripts(uid);
-        // Any mark tells the node's generation.
+        // Any watermark tells the node's generation.
         let first = Partition::all().take(1);
         let partitions: Vec<Partition> = first.chain(needed.iter().map(|(p, _)| *p)).collect();
         let mut pipe = redis::pipe();
@@ -134,19 +134,20 @@ impl Connection {
 
         let fields = answers.pop().unwrap_or(Value::Nil);
         let state = UserState::parse(&keys[0], parse(fields)?)?;
-        let mut marks = Vec::with_capacity(partitions.len());
+        let mut watermarks = Vec::with_capacity(partitions.len());
         for (partition, answer) in partitions.into_iter().zip(answers) {
-            let mark = self.parse_mark(partition, parse(answer)?)?;
-            marks.push((partition, mark.ok_or(UnreadError::NotReady)?));
+            let watermark = self.parse_mark(partition, parse(answer)?)?;
+            watermarks.push((partition, watermark.ok_or(UnreadError::NotReady)?));
         }
-        let (_, first) = marks.remove(0);
-        let reached = |(need, (_, mark)): (&(Partition, SrcMark), &(Partition, Mark))| {
-            mark.src.reaches(need.1)
-        };
+        let (_, first) = watermarks.remove(0);
+        let reached =
+            |(need, (_, watermark)): (&(Partition, SourceOffset), &(Partition, Watermark))| {
+                watermark.src.reaches(need.1)
+            };
         Ok(FreshView {
-            reached: needed.iter().zip(&marks).all(reached),
+            reached: needed.iter().zip(&watermarks).all(reached),
             view: view(state.filter(|state| state.generation == first.generation)),
-            marks,
+            watermarks,
         })
     }
 }

@@ -54,7 +54,7 @@ impl Connection {
     /// Makes the state of a user without one, or takes over a rebuild whose lease has ended.
     ///
     /// # Errors
-    /// [`UnreadError::NotReady`] on a node without all its marks; [`UnreadError::Transient`].
+    /// [`UnreadError::NotReady`] on a node without all its watermarks; [`UnreadError::Transient`].
     pub async fn begin_rebuild(&self, uid: UserId, lease_ms: u64) -> Result<Begin, UnreadError> {
         let begun = self.begin_rebuilds(&[uid], lease_ms).await?;
         let (_, begin) = begun.into_iter().next().ok_or(UnreadError::NotReady)?;
@@ -70,8 +70,8 @@ impl Connection {
         uids: &[UserId],
         lease_ms: u64,
     ) -> Result<Vec<(UserId, Begin)>, UnreadError> {
-        let marks = self.read_marks().await?;
-        let generation = marks.generation().ok_or(UnreadError::NotReady)?;
+        let watermarks = self.read_marks().await?;
+        let generation = watermarks.generation().ok_or(UnreadError::NotReady)?;
         let mut begun = Vec::with_capacity(uids.len());
         for chunk in uids.chunks(USERS_PER_PIPELINE) {
             let rebuilds = rebuilds_of(chunk, generation, Place::Its);
@@ -113,8 +113,8 @@ impl Connection {
         uids: &[UserId],
         lease_ms: u64,
     ) -> Result<Vec<Rebuild>, UnreadError> {
-        let marks = self.read_marks().await?;
-        let generation = marks.generation().ok_or(UnreadError::NotReady)?;
+        let watermarks = self.read_marks().await?;
+        let generation = watermarks.generation().ok_or(UnreadError::NotReady)?;
         let mut begun = Vec::with_capacity(uids.len());
         for chunk in uids.chunks(USERS_PER_PIPELINE) {
             let rebuilds = rebuilds_of(chunk, generation, Place::Beside);

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use schemas::{DeviceClass, Ordinal, UserId, event::ReadPosition};
 
-use crate::{Connection, Generation, MarkMove, UnreadError, scripts};
+use crate::{Connection, Generation, UnreadError, WatermarkMove, scripts};
 
 /// What a batch of events says to one user's keys: maxima, so that it may be applied again and in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,23 +81,23 @@ const USERS_PER_PIPELINE: usize = 512;
 const ABSENT: i64 = 0;
 
 impl Connection {
-    /// Applies a batch, then moves its marks, all on this connection (PROTOCOL R1). `generation` is that of the marks.
+    /// Applies a batch, then moves its watermarks, all on this connection (PROTOCOL R1). `generation` is that of the watermarks.
     /// After an error the whole batch may be applied again.
     ///
     /// # Errors
-    /// [`UnreadError::MarksMoved`]: read the marks again and follow the plan. [`UnreadError::Transient`] and
+    /// [`UnreadError::MarksMoved`]: read the watermarks again and follow the plan. [`UnreadError::Transient`] and
     /// [`UnreadError::Broken`]: the same on a new connection.
     pub async fn apply_batch(
         &mut self,
         generation: Generation,
         updates: &[UserUpdate],
-        moves: &[MarkMove],
+        moves: &[WatermarkMove],
     ) -> Result<BatchOutcome, UnreadError> {
         let mut outcome = BatchOutcome::default();
         for chunk in updates.chunks(USERS_PER_PIPELINE) {
             outcome.absent.extend(self.apply(generation, chunk).await?);
         }
-        // Only now: a mark must never be ahead of what was applied.
+        // Only now: a watermark must never be ahead of what was applied.
         self.move_marks(moves).await?;
         Ok(outcome)
     }

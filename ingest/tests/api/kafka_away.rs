@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dev_stack::FreshServers;
 use futures::future::join_all;
-use native_stack::FreshServers;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -10,8 +10,8 @@ use std::{
     thread,
 };
 
+use dev_stack::TestServers;
 use event_log::{Admin, KafkaConfig, LogReader, Record};
-use native_stack::TestServers;
 use schemas::{Partition, command::Command, topics::Topic};
 
 /// The tests' Kafka, with topics under a prefix of this process's own. The tests share the topics and look only at records whose place

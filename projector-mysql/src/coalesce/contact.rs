@@ -2,7 +2,7 @@ use message_store::{
     ContactDelta, LastMessage, MessageStore, ReadUpTo, ResumeMove, Shard, StoreError,
 };
 use schemas::{
-    ConversationId, Partition, TimestampMs, UserId,
+    DirectConversation, Partition, TimestampMs, UserId,
     event::{Message, ReadPosition},
 };
 
@@ -52,8 +52,8 @@ impl MergedRow for Contact {
         (self.0.uid, self.0.peer)
     }
 
-    fn conversation(&self) -> ConversationId {
-        ConversationId::direct(self.0.uid, self.0.peer)
+    fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.0.uid, self.0.peer)
     }
 
     fn table(&self) -> Partition {

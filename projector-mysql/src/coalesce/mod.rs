@@ -11,9 +11,9 @@ use std::hash::Hash;
 
 pub(crate) use contact::Contact;
 use message_store::{MessageStore, ResumeMove, Shard, StoreError};
-pub(crate) use read_mark::ReadMark;
+pub(crate) use read_mark::ReadPositionRow;
 use schemas::{
-    ConversationId, Partition, TimestampMs,
+    DirectConversation, Partition, TimestampMs,
     event::{Message, ReadPosition},
 };
 pub(crate) use sink::CoalescingSink;
@@ -34,7 +34,7 @@ pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
     fn key(&self) -> Self::Key;
 
     /// Whose partition of the log speaks of this row; no other does.
-    fn conversation(&self) -> ConversationId;
+    fn conversation(&self) -> DirectConversation;
 
     /// The number of the table that it belongs to.
     fn table(&self) -> Partition;

@@ -15,7 +15,7 @@ pub(crate) struct OpenRead {
 
 impl OpenRead {
     pub(crate) fn partition(&self) -> Partition {
-        Partition::of(self.position.conversation())
+        self.position.conversation().partition()
     }
 }
 

@@ -1,6 +1,6 @@
 use message_store::{MessageStore, ReadMids, ReadRow, ResumeMove, Shard, StoreError};
 use schemas::{
-    ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Mid, Partition, TimestampMs, UserId,
     event::{Message, ReadPosition},
 };
 
@@ -8,10 +8,10 @@ use super::MergedRow;
 
 /// A row of `read_chat_mid_<n>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReadMark(ReadRow);
+pub(crate) struct ReadPositionRow(ReadRow);
 
-impl MergedRow for ReadMark {
-    type Key = (UserId, ConversationId);
+impl MergedRow for ReadPositionRow {
+    type Key = (UserId, DirectConversation);
     const NEEDS_ORDINALS: bool = false;
 
     fn of_message(_: &Message, _: TimestampMs) -> [Option<Self>; 2] {
@@ -35,12 +35,12 @@ impl MergedRow for ReadMark {
         (self.0.uid, self.0.conversation)
     }
 
-    fn conversation(&self) -> ConversationId {
+    fn conversation(&self) -> DirectConversation {
         self.0.conversation
     }
 
     fn table(&self) -> Partition {
-        Partition::of(self.0.conversation)
+        self.0.conversation.partition()
     }
 
     fn merge(&mut self, other: Self) {

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use message_store::Resume;
-use projection::{Coverage, LogEvent, Position, Sink, SinkError, Slice};
-use schemas::Partition;
+use projection::{Coverage, LogEvent, Sink, SinkError, Slice};
+use schemas::{LogPosition, Partition};
 
 use super::{
     MergedRow,
@@ -50,8 +50,8 @@ impl<R: MergedRow> CoalescingSink<R> {
         })
     }
 
-    /// Reading goes on where the database that is furthest behind stands, with the mark that it has itself.
-    fn lowest(&self, partition: Partition) -> Position {
+    /// Reading goes on where the database that is furthest behind stands, with the watermark that it has itself.
+    fn lowest(&self, partition: Partition) -> LogPosition {
         let lowest = self
             .targets()
             .filter_map(|target| target.ledger.stands_at(partition))
@@ -204,7 +204,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Position>, SinkError> {
+    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
         self.readmit(partitions);
         let mut gravest = Gravest::default();
         self.resume_all(partitions, &mut gravest).await;
@@ -215,7 +215,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
             .collect())
     }
 
-    fn positions(&self, partition: Partition) -> BTreeSet<Position> {
+    fn positions(&self, partition: Partition) -> BTreeSet<LogPosition> {
         let of_each = self
             .targets()
             .filter_map(|target| target.ledger.stands_at(partition));
@@ -266,7 +266,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
 #[cfg(test)]
 mod tests {
     use message_store::{MessageStore, MySqlConfig, ServerConfig, Sink as StoreSink};
-    use schemas::event::SrcMark;
+    use schemas::event::SourceOffset;
 
     use super::*;
     use crate::coalesce::Contact;
@@ -328,7 +328,7 @@ mod tests {
         let [partition, _] = partitions();
         let at = |next_offset, offset| Resume {
             next_offset,
-            mark: SrcMark { epoch: 0, offset },
+            watermark: SourceOffset { epoch: 0, offset },
         };
         sink.take_over(0, BTreeMap::from([(partition, at(9, 90))]));
         sink.take_over(1, BTreeMap::from([(partition, at(4, 40))]));

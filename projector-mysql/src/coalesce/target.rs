@@ -44,7 +44,7 @@ impl<R: MergedRow> Target<R> {
 
     pub(crate) fn forget(&mut self, partitions: &[Partition]) {
         self.rows
-            .retain(|_, row| !partitions.contains(&Partition::of(row.conversation())));
+            .retain(|_, row| !partitions.contains(&row.conversation().partition()));
         self.open
             .retain(|read| !partitions.contains(&read.partition()));
         self.withheld

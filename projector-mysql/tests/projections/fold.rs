@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use message_store::{ContactDelta, LastMessage, MessageRow, ReadMids, ReadUpTo};
-use schemas::{ConversationId, DeviceClass, Partition, UserId, event::Body};
+use schemas::{DeviceClass, DirectConversation, Partition, UserId, event::Body};
 
 use crate::log::Appended;
 
@@ -11,7 +11,7 @@ use crate::log::Appended;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub messages: BTreeMap<(Partition, i64), MessageRow>,
-    pub reads: BTreeMap<(UserId, ConversationId), ReadMids>,
+    pub reads: BTreeMap<(UserId, DirectConversation), ReadMids>,
     pub contacts: BTreeMap<(UserId, UserId), ContactDelta>,
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
 use schemas::{
-    ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
-    event::{Body, Event, Message, ReadPosition, Source, SrcMark},
+    DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
 use tokio::sync::oneshot;
@@ -25,7 +25,7 @@ pub struct Log {
     topic: String,
     clock: i64,
     next_src: BTreeMap<Partition, i64>,
-    mids: BTreeMap<ConversationId, Mid>,
+    mids: BTreeMap<DirectConversation, Mid>,
     ordinals: BTreeMap<(UserId, UserId), Ordinal>,
     /// Everything appended that counts, in order.
     pub events: Vec<Appended>,
@@ -59,7 +59,7 @@ impl Log {
         let (srcid, destid) = (user(srcid), user(destid));
         let mid = self
             .mids
-            .entry(ConversationId::direct(srcid, destid))
+            .entry(DirectConversation::new(srcid, destid))
             .or_default();
         *mid = mid.next();
         let n = self.ordinals.entry((srcid, destid)).or_default();
@@ -102,18 +102,18 @@ impl Log {
             Body::ReadPosition(position) => position.conversation(),
             Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
         };
-        let partition = Partition::of(conversation);
+        let partition = conversation.partition();
         // Gaps, as those between inbound offsets that emitted nothing.
         let src = self.next_src.entry(partition).or_default();
         *src += 2;
-        let mark = SrcMark {
+        let watermark = SourceOffset {
             epoch: 0,
             offset: *src,
         };
         self.clock += 7;
         let event = Event {
             src: Source {
-                mark,
+                offset: watermark,
                 leader_epoch: 0,
             },
             ts: TimestampMs(self.clock),
@@ -132,13 +132,13 @@ impl Log {
     pub async fn progress(&mut self, partition: Partition) {
         let src = self.next_src.entry(partition).or_default();
         *src += 1;
-        let mark = SrcMark {
+        let watermark = SourceOffset {
             epoch: 0,
             offset: *src,
         };
         let event = Event {
             src: Source {
-                mark,
+                offset: watermark,
                 leader_epoch: 0,
             },
             ts: TimestampMs(self.clock),
@@ -186,7 +186,7 @@ impl Log {
             let users = [1, 2, 3, 64, 65, 130, i64::MAX];
             let src = users[random.below(users.len())];
             let dest = users[random.below(users.len())];
-            let conversation = ConversationId::direct(user(src), user(dest));
+            let conversation = DirectConversation::new(user(src), user(dest));
             let last = self.mids.get(&conversation).map_or(0, |mid| mid.get());
             if random.below(4) > 0 || last == 0 {
                 let texts = [
@@ -201,7 +201,7 @@ impl Log {
                 self.read_somewhere(&mut random, src, dest, last).await;
             }
             if random.below(20) == 0 {
-                self.progress(Partition::of(conversation)).await;
+                self.progress(conversation.partition()).await;
             }
         }
     }

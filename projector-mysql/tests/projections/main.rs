@@ -10,4 +10,4 @@ mod open_reads;
 mod outages;
 mod plain;
 mod refusals;
-mod world;
+mod test_env;

@@ -3,23 +3,20 @@
 use schemas::{DeviceClass, Ordinal};
 use sqlx::Connection as _;
 
-use crate::{log::user, world::World};
+use crate::{log::user, test_env::TestEnv};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ordinal_is_looked_up_among_the_messages() {
-    let mut world = World::new().await;
-    let service = world.start().await;
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
     for _ in 0..3 {
-        world.log.send(1001, 1000, "from the peer").await;
-        world.log.send(1000, 1001, "an answer").await;
+        env.log.send(1001, 1000, "from the peer").await;
+        env.log.send(1000, 1001, "an answer").await;
     }
     // mid 4 is an answer; the peer's newest at or below it is its second.
-    world
-        .log
-        .read(1000, 1001, DeviceClass::Mobile, 4, None)
-        .await;
-    world.assert_exact().await;
-    let contact = world
+    env.log.read(1000, 1001, DeviceClass::Mobile, 4, None).await;
+    env.assert_exact().await;
+    let contact = env
         .rows()
         .await
         .contacts
@@ -31,15 +28,15 @@ async fn the_ordinal_is_looked_up_among_the_messages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_unknown_where_the_messages_are_gone() {
-    let mut world = World::new().await;
-    let service = world.start().await;
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
     for _ in 0..4 {
-        world.log.send(1001, 1000, "old").await;
+        env.log.send(1001, 1000, "old").await;
     }
-    world.caught_up().await;
+    env.caught_up().await;
     // As a month that was dropped; partition (1001 + 1000) mod 64 = 17 is in the first of two databases.
-    let prefix = &world.config.mysql.database_prefix;
-    let url = &native_stack::TestServers::shared().mysql_url;
+    let prefix = &env.config.mysql.database_prefix;
+    let url = &dev_stack::TestServers::shared().mysql_url;
     let mut connection = sqlx::MySqlConnection::connect(url).await.unwrap();
     let sql = format!("DELETE FROM {prefix}0.chat_msg_17 WHERE mid <= 3");
     sqlx::query(sqlx::AssertSqlSafe(sql))
@@ -47,9 +44,9 @@ async fn it_is_unknown_where_the_messages_are_gone() {
         .await
         .unwrap();
 
-    world.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
-    world.caught_up().await;
-    let contact = world
+    env.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
+    env.caught_up().await;
+    let contact = env
         .rows()
         .await
         .contacts
@@ -57,9 +54,9 @@ async fn it_is_unknown_where_the_messages_are_gone() {
         .unwrap();
     assert_eq!((contact.pc_read.mid.get(), contact.pc_read.n), (2, None));
     // A later one that is known makes it known again.
-    world.log.read(1000, 1001, DeviceClass::Pc, 4, None).await;
-    world.caught_up().await;
-    let contact = world
+    env.log.read(1000, 1001, DeviceClass::Pc, 4, None).await;
+    env.caught_up().await;
+    let contact = env
         .rows()
         .await
         .contacts

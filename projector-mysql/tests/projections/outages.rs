@@ -2,11 +2,11 @@
 
 use std::{fs, path::Path, process::Command};
 
+use dev_stack::FreshServers;
 use message_store::Sink;
-use native_stack::FreshServers;
 use schemas::{DeviceClass, topics::Topic};
 
-use crate::world::{Doomed, World};
+use crate::test_env::{Doomed, TestEnv};
 
 fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
@@ -21,17 +21,17 @@ fn copy(from: &Path, to: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_killed_in_the_middle_is_made_exact_again() {
     let servers = FreshServers::start().unwrap();
-    let mut world = World::on(&servers.endpoints(), None).await;
-    let service = world.start().await;
+    let mut env = TestEnv::on(&servers.endpoints(), None).await;
+    let service = env.start().await;
     service.ready().await;
     for round in 0..3 {
-        world.log.chatter(20 + round, 100).await;
+        env.log.chatter(20 + round, 100).await;
         // It writes its log once a second, so this loses what came last.
         servers.stack().kill_one("mariadb").unwrap();
-        world.log.chatter(30 + round, 100).await;
+        env.log.chatter(30 + round, 100).await;
         service.until("aware of it", |ready| !ready).await;
         servers.stack().start_servers().unwrap();
-        world.assert_exact().await;
+        env.assert_exact().await;
         service.ready().await;
     }
     service.stop().await;
@@ -41,25 +41,25 @@ async fn a_server_killed_in_the_middle_is_made_exact_again() {
 async fn a_server_that_comes_back_older_is_noticed_when_idle() {
     let servers = FreshServers::start().unwrap();
     let stack = servers.stack();
-    let mut world = World::on(&servers.endpoints(), None).await;
-    let service = world.start().await;
-    world.log.chatter(40, 100).await;
-    world.assert_exact().await;
+    let mut env = TestEnv::on(&servers.endpoints(), None).await;
+    let service = env.start().await;
+    env.log.chatter(40, 100).await;
+    env.assert_exact().await;
 
     let data = stack.config().run_dir.join("data/mariadb");
     let older = stack.config().run_dir.join("older");
     stack.stop_one("mariadb").unwrap();
     copy(&data, &older);
     stack.start_servers().unwrap();
-    world.log.chatter(41, 100).await;
-    world.assert_exact().await;
+    env.log.chatter(41, 100).await;
+    env.assert_exact().await;
 
     stack.kill_one("mariadb").unwrap();
     fs::remove_dir_all(&data).unwrap();
     copy(&older, &data);
     stack.start_servers().unwrap();
     // Not another event comes.
-    world.assert_exact().await;
+    env.assert_exact().await;
     service.stop().await;
 }
 
@@ -69,21 +69,21 @@ async fn one_server_of_two_that_is_down_does_not_stop_the_other() {
         FreshServers::start().unwrap(),
         FreshServers::start().unwrap(),
     );
-    let mut world = World::on(&servers.endpoints(), Some(&second.endpoints().mysql_url)).await;
-    let service = world.start().await;
-    world.log.chatter(50, 60).await;
-    world.assert_exact().await;
+    let mut env = TestEnv::on(&servers.endpoints(), Some(&second.endpoints().mysql_url)).await;
+    let service = env.start().await;
+    env.log.chatter(50, 60).await;
+    env.assert_exact().await;
     second.stack().kill_one("mariadb").unwrap();
     // Users 1 and 2 have their tables, and their conversation has its, in the first half.
-    let mid = world.log.send(1, 2, "while the other is down").await;
-    world.until_contact_has(1, 2, mid).await;
-    world.log.chatter(51, 60).await;
+    let mid = env.log.send(1, 2, "while the other is down").await;
+    env.until_contact_has(1, 2, mid).await;
+    env.log.chatter(51, 60).await;
     // A start while it is down does not hold up the other either.
     service.stop().await;
-    let service = world.start().await;
-    world.log.chatter(52, 60).await;
+    let service = env.start().await;
+    env.log.chatter(52, 60).await;
     second.stack().start_servers().unwrap();
-    world.assert_exact().await;
+    env.assert_exact().await;
     service.stop().await;
 }
 
@@ -93,21 +93,21 @@ async fn offsets_stay_before_a_read_position_whose_messages_are_out_of_reach() {
         FreshServers::start().unwrap(),
         FreshServers::start().unwrap(),
     );
-    let mut world = World::on(&servers.endpoints(), Some(&second.endpoints().mysql_url)).await;
-    let service = Doomed::start(world.config.clone());
+    let mut env = TestEnv::on(&servers.endpoints(), Some(&second.endpoints().mysql_url)).await;
+    let service = Doomed::start(env.config.clone());
     // The messages of 1 and 40 are on the second server (partition 41), the contacts of 1 on the first.
-    world.log.send(40, 1, "one").await;
-    world.log.send(40, 1, "two").await;
-    world.assert_exact().await;
+    env.log.send(40, 1, "one").await;
+    env.log.send(40, 1, "two").await;
+    env.assert_exact().await;
     second.stack().kill_one("mariadb").unwrap();
-    world.log.read(1, 40, DeviceClass::Pc, 1, None).await;
-    let mid = world.log.send(1, 40, "behind it").await;
-    world.until_contact_has(1, 40, mid).await;
+    env.log.read(1, 40, DeviceClass::Pc, 1, None).await;
+    let mid = env.log.send(1, 40, "behind it").await;
+    env.until_contact_has(1, 40, mid).await;
 
-    let at = world.log.events[2].offset;
-    let (first, partition) = (world.first_shard(), world.log.events[2].partition);
-    let topic = world.config.kafka.topic(Topic::Events);
-    let resume = world
+    let at = env.log.events[2].offset;
+    let (first, partition) = (env.first_shard(), env.log.events[2].partition);
+    let topic = env.config.kafka.topic(Topic::Events);
+    let resume = env
         .store
         .read_resume(first, Sink::Contacts, &topic, &[partition])
         .await
@@ -115,7 +115,7 @@ async fn offsets_stay_before_a_read_position_whose_messages_are_out_of_reach() {
     assert!(resume[&partition].next_offset <= at);
     service.kill();
     second.stack().start_servers().unwrap();
-    let service = world.start().await;
-    world.assert_exact().await;
+    let service = env.start().await;
+    env.assert_exact().await;
     service.stop().await;
 }

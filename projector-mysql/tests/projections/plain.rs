@@ -5,59 +5,59 @@ use std::ops::ControlFlow;
 use event_log::LogReader;
 use schemas::{Partition, TimestampMs, dead_letter, topics::Topic};
 
-use crate::world::{Doomed, World};
+use crate::test_env::{Doomed, TestEnv};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_the_fold_of_the_log() {
-    let mut world = World::new().await;
-    let service = world.start().await;
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
     service.ready().await;
-    world.log.chatter(1, 400).await;
-    world.assert_exact().await;
+    env.log.chatter(1, 400).await;
+    env.assert_exact().await;
     service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_goes_on_where_each_database_stands() {
-    let mut world = World::new().await;
+    let mut env = TestEnv::new().await;
     for round in 0..4 {
-        let service = Doomed::start(world.config.clone());
-        world.log.chatter(round, 120).await;
+        let service = Doomed::start(env.config.clone());
+        env.log.chatter(round, 120).await;
         service.kill();
     }
-    let service = world.start().await;
-    world.assert_exact().await;
+    let service = env.start().await;
+    env.assert_exact().await;
     service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_former_owners_repeats_change_nothing() {
-    let mut world = World::new().await;
-    let service = world.start().await;
-    world.log.chatter(5, 150).await;
-    world.log.repeat(20).await;
-    world.log.chatter(6, 50).await;
-    world.assert_exact().await;
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
+    env.log.chatter(5, 150).await;
+    env.log.repeat(20).await;
+    env.log.chatter(6, 50).await;
+    env.assert_exact().await;
     service.stop().await;
     // Also for one that begins among the repeats.
-    world.log.repeat(5).await;
-    let service = world.start().await;
-    world.log.chatter(7, 50).await;
-    world.assert_exact().await;
+    env.log.repeat(5).await;
+    let service = env.start().await;
+    env.log.chatter(7, 50).await;
+    env.assert_exact().await;
     service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_event_goes_to_the_dead_letters() {
-    let mut world = World::new().await;
-    let service = world.start().await;
-    world.log.send(1, 2, "before").await;
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
+    env.log.send(1, 2, "before").await;
     let partition: Partition = 3.try_into().unwrap();
-    let offset = world.log.put(partition, b"junk", TimestampMs(0)).await;
-    world.log.send(1, 2, "after").await;
-    world.assert_exact().await;
+    let offset = env.log.put(partition, b"junk", TimestampMs(0)).await;
+    env.log.send(1, 2, "after").await;
+    env.assert_exact().await;
 
-    let reader = LogReader::new(&world.config.kafka).unwrap();
+    let reader = LogReader::new(&env.config.kafka).unwrap();
     let bounds = reader.bounds(Topic::DeadLetters, &[partition]).unwrap()[&partition];
     let mut letters = Vec::new();
     let all = [(partition, bounds.start..bounds.end)];

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use schemas::Mid;
 use sqlx::{AssertSqlSafe, MySqlConnection};
 
-use crate::world::World;
+use crate::test_env::TestEnv;
 
-/// The second database of a world: makes it refuse what is inserted into a table, as the server does for this reason.
+/// The second database of a environment: makes it refuse what is inserted into a table, as the server does for this reason.
 struct Second {
     name: String,
     admin: MySqlConnection,
@@ -17,10 +17,10 @@ const READ_ONLY: u16 = 1290;
 const TABLE_FULL: u16 = 1114;
 
 impl Second {
-    async fn of(world: &World) -> Self {
+    async fn of(env: &TestEnv) -> Self {
         Self {
-            name: format!("{}1", world.config.mysql.database_prefix),
-            admin: world.admin().await,
+            name: format!("{}1", env.config.mysql.database_prefix),
+            admin: env.admin().await,
         }
     }
 
@@ -50,16 +50,16 @@ impl Second {
 }
 
 /// Sends from user 1 to users whose contact rows are all in `contact_32`, the second database; the last one's uid and mid.
-async fn send_many(world: &mut World, first: i64) -> (i64, Mid) {
+async fn send_many(env: &mut TestEnv, first: i64) -> (i64, Mid) {
     let mut last = (0, Mid::ZERO);
     for number in first..first + 100 {
         let peer = 32 + 64 * number;
-        last = (peer, world.log.send(1, peer, "hello").await);
+        last = (peer, env.log.send(1, peer, "hello").await);
     }
     last
 }
 
-async fn until_contacts_gate_names_the_second(service: &crate::world::Service) {
+async fn until_contacts_gate_names_the_second(service: &crate::test_env::Service) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let named = || {
         let gates = service.health.readiness().gates;
@@ -81,29 +81,29 @@ async fn until_contacts_gate_names_the_second(service: &crate::world::Service) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_does_not_take_writes_does_not_hold_up_the_other() {
-    let mut world = World::new().await;
+    let mut env = TestEnv::new().await;
     // So few that one database's rows are soon all that may wait.
-    world.config.projector_mysql.contacts_max_pending_rows = 20;
-    let service = world.start().await;
-    world.log.chatter(60, 50).await;
-    world.assert_exact().await;
-    let mut second = Second::of(&world).await;
+    env.config.projector_mysql.contacts_max_pending_rows = 20;
+    let service = env.start().await;
+    env.log.chatter(60, 50).await;
+    env.assert_exact().await;
+    let mut second = Second::of(&env).await;
 
     second.refuse("resume_offset", READ_ONLY).await;
-    let (peer, mid) = send_many(&mut world, 0).await;
-    world.until_contact_has(1, peer, mid).await;
+    let (peer, mid) = send_many(&mut env, 0).await;
+    env.until_contact_has(1, peer, mid).await;
     until_contacts_gate_names_the_second(&service).await;
 
     // Now it takes a small write, and no row.
     second.refuse("contact_32", TABLE_FULL).await;
     second.accept("resume_offset").await;
-    let (peer, mid) = send_many(&mut world, 100).await;
-    world.until_contact_has(1, peer, mid).await;
+    let (peer, mid) = send_many(&mut env, 100).await;
+    env.until_contact_has(1, peer, mid).await;
 
     // It comes back while partitions change hands.
     second.accept("contact_32").await;
-    let other = world.start().await;
-    world.assert_exact().await;
+    let other = env.start().await;
+    env.assert_exact().await;
     service.ready().await;
     service.stop().await;
     other.stop().await;
@@ -111,22 +111,22 @@ async fn a_database_that_does_not_take_writes_does_not_hold_up_the_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_does_not_wait_for_the_schemas_lock() {
-    let world = World::new().await;
-    let mut holder = world.admin().await;
+    let env = TestEnv::new().await;
+    let mut holder = env.admin().await;
     let lock = format!(
         "SELECT GET_LOCK('tidemark.schema.{}0', 10)",
-        world.config.mysql.database_prefix
+        env.config.mysql.database_prefix
     );
     sqlx::raw_sql(AssertSqlSafe(lock))
         .execute(&mut holder)
         .await
         .unwrap();
-    let service = world.start().await;
+    let service = env.start().await;
     let deadline = Instant::now() + Duration::from_secs(60);
     let waiting = "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE CONCAT('SELECT GET_LOCK(''tidemark.schema.', ?, '0%')";
     loop {
         let found = sqlx::query(waiting)
-            .bind(&world.config.mysql.database_prefix)
+            .bind(&env.config.mysql.database_prefix)
             .fetch_all(&mut holder)
             .await
             .unwrap();

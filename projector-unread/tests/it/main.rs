@@ -6,7 +6,7 @@ mod absence;
 mod counting;
 mod outages;
 mod story;
-mod world;
+mod test_env;
 
 /// Servers of Redis that a test may empty and kill; the store's own tests have the same need.
 #[path = "../../../crates/unread-store/tests/it/server.rs"]

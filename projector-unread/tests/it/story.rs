@@ -8,8 +8,8 @@ use std::{
 
 use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
 use schemas::{
-    ConversationId, DeviceClass, Mid, Ordinal, Partition, TimestampMs, UserId,
-    event::{Body, Event, Message, ReadPosition, Source, SrcMark},
+    DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
 use tokio::sync::oneshot;
@@ -23,13 +23,13 @@ pub type Counts = BTreeMap<UserId, i64>;
 pub struct Story {
     topic: String,
     producer: LogProducer<oneshot::Sender<Fate>>,
-    last_mid: BTreeMap<ConversationId, i64>,
+    last_mid: BTreeMap<DirectConversation, i64>,
     /// By receiver and sender.
     sent: BTreeMap<(UserId, UserId), i64>,
     /// By reader, sender and class.
     read: BTreeMap<(UserId, UserId, DeviceClass), i64>,
     /// The highest source of each partition.
-    pub sources: BTreeMap<Partition, SrcMark>,
+    pub sources: BTreeMap<Partition, SourceOffset>,
 }
 
 impl Story {
@@ -53,7 +53,7 @@ impl Story {
 
     /// `srcid` sends one more message to `destid`.
     pub async fn message(&mut self, srcid: UserId, destid: UserId) {
-        let conversation = ConversationId::direct(srcid, destid);
+        let conversation = DirectConversation::new(srcid, destid);
         let mid = self.last_mid.entry(conversation).or_default();
         *mid += 1;
         let n = self.sent.entry((destid, srcid)).or_default();
@@ -99,7 +99,7 @@ impl Story {
         device: DeviceClass,
         n: Option<Ordinal>,
     ) {
-        let conversation = ConversationId::direct(uid, peer);
+        let conversation = DirectConversation::new(uid, peer);
         let mid: Mid = self.last_mid[&conversation].try_into().unwrap();
         let position = ReadPosition {
             uid,
@@ -112,12 +112,12 @@ impl Story {
             .await;
     }
 
-    async fn append(&mut self, conversation: ConversationId, body: Body) {
-        let partition = Partition::of(conversation);
-        let mark = self.sources.entry(partition).or_default();
-        mark.offset += 1;
+    async fn append(&mut self, conversation: DirectConversation, body: Body) {
+        let partition = conversation.partition();
+        let watermark = self.sources.entry(partition).or_default();
+        watermark.offset += 1;
         let src = Source {
-            mark: *mark,
+            offset: *watermark,
             leader_epoch: 0,
         };
         let ts = now();

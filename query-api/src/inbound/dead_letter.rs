@@ -59,7 +59,7 @@ fn told(letter: &Record, topic: &str, position: InboundPosition) -> Option<Outco
 
 #[cfg(test)]
 mod tests {
-    use schemas::dead_letter::{Letter, Origin, Original, Reason};
+    use schemas::dead_letter::{DeadLetterRecord, Origin, Original, Reason};
 
     use super::*;
 
@@ -72,7 +72,7 @@ mod tests {
             offset: 7,
             stage: "sequencer",
         };
-        let letter = Letter::new(
+        let letter = DeadLetterRecord::new(
             &origin,
             Reason::Conflict,
             "another msg",

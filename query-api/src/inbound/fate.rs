@@ -3,7 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use event_log::{LogReader, Record};
-use schemas::{InboundPosition, TimestampMs, event::SrcMark, topics::Topic};
+use schemas::{InboundPosition, TimestampMs, event::SourceOffset, topics::Topic};
 
 use super::{
     outcome::Outcome,
@@ -39,7 +39,7 @@ pub(super) fn find(
     budget: &mut Budget,
 ) -> Result<Fate, LookupError> {
     let InboundPosition { partition, offset } = position;
-    let sought = SrcMark { epoch, offset };
+    let sought = SourceOffset { epoch, offset };
     let bounds = reader.bounds(Topic::Events, &[partition])?;
     let Some(bounds) = bounds.get(&partition) else {
         return Ok(Fate::Pending);
@@ -60,7 +60,7 @@ fn scan(
     reader: &LogReader,
     position: InboundPosition,
     range: Range<i64>,
-    sought: SrcMark,
+    sought: SourceOffset,
     budget: &mut Budget,
 ) -> Result<Fate, LookupError> {
     let mut fate = Fate::Pending;
@@ -79,15 +79,15 @@ fn scan(
 
 /// What one record tells. Sources appear in order the first time, and repeats of a former owner come only later, so the first record at or
 /// above what is sought decides.
-fn told_by(record: &Record, sought: SrcMark) -> Fate {
+fn told_by(record: &Record, sought: SourceOffset) -> Fate {
     let silent = Fate::Silent {
         before: record.offset,
     };
     match record.event() {
-        Ok(event) if event.src.mark == sought => {
+        Ok(event) if event.src.offset == sought => {
             Outcome::of_event(record.offset, event).map_or(silent, Fate::Emitted)
         }
-        Ok(event) if event.src.mark > sought => silent,
+        Ok(event) if event.src.offset > sought => silent,
         // What is no event is the projectors' to report.
         Ok(_) | Err(_) => Fate::Pending,
     }
@@ -102,10 +102,10 @@ mod tests {
 
     use super::*;
 
-    fn record(mark: SrcMark, body: Body) -> Record {
+    fn record(watermark: SourceOffset, body: Body) -> Record {
         let event = Event {
             src: Source {
-                mark,
+                offset: watermark,
                 leader_epoch: 0,
             },
             ts: TimestampMs(5),
@@ -124,16 +124,16 @@ mod tests {
 
     #[test]
     fn the_first_record_at_or_above_decides() {
-        let mark = |epoch, offset| SrcMark { epoch, offset };
-        let sought = mark(1, 7);
+        let watermark = |epoch, offset| SourceOffset { epoch, offset };
+        let sought = watermark(1, 7);
         let control = || Body::Control(Rules::VERSION_1);
         let silent = Fate::Silent { before: 70 };
         for (record, fate) in [
-            (record(mark(1, 6), control()), Fate::Pending),
-            (record(mark(0, 8), control()), Fate::Pending),
-            (record(mark(1, 8), control()), silent.clone()),
-            (record(mark(2, -1), Body::Progress), silent.clone()),
-            (record(mark(1, 7), Body::Progress), silent),
+            (record(watermark(1, 6), control()), Fate::Pending),
+            (record(watermark(0, 8), control()), Fate::Pending),
+            (record(watermark(1, 8), control()), silent.clone()),
+            (record(watermark(2, -1), Body::Progress), silent.clone()),
+            (record(watermark(1, 7), Body::Progress), silent),
         ] {
             assert_eq!(told_by(&record, sought), fate);
         }
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn what_is_no_event_tells_nothing() {
-        let mut broken = record(SrcMark::START, Body::Progress);
+        let mut broken = record(SourceOffset::START, Body::Progress);
         broken.value = Some(b"junk".to_vec());
-        assert_eq!(told_by(&broken, SrcMark::START), Fate::Pending);
+        assert_eq!(told_by(&broken, SourceOffset::START), Fate::Pending);
     }
 }

@@ -3,7 +3,7 @@ use event_log::LogReader;
 use message_store::MessageStore;
 use problem::Problem;
 use schemas::{
-    InboundPosition, Partition, UserId,
+    InboundPosition, UserId,
     command::{Command, SendMessage},
     dead_letter::Reason,
     topics::Topic,
@@ -126,7 +126,7 @@ async fn repeat(
     before: i64,
 ) -> Result<Outcome, QueryError> {
     let conversation = send.conversation();
-    let shard = store.layout().shard_of(Partition::of(conversation));
+    let shard = store.layout().shard_of(conversation.partition());
     let rows = store
         .snapshot(shard)
         .await?

@@ -1,5 +1,5 @@
 use schemas::{
-    ConversationId, DeviceClass, InboundPosition, UserId,
+    DeviceClass, DirectConversation, InboundPosition, UserId,
     command::ReadAck,
     event::{Body, Event, ReadPosition},
 };
@@ -143,7 +143,7 @@ impl Outcome {
     }
 
     pub(super) fn repeat(
-        conversation: ConversationId,
+        conversation: DirectConversation,
         client_msg_id: String,
         of_mid: Option<i64>,
     ) -> Self {

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use event_log::{KafkaConfig, KafkaFault, LogReader};
+use event_log::{EventLogError, KafkaConfig, LogReader};
 use tokio::sync::Semaphore;
 
 use crate::{deadline::Deadline, error::QueryError};
@@ -37,7 +37,7 @@ pub(super) enum LookupError {
     TooLate,
     /// Kafka failed.
     #[error(transparent)]
-    Kafka(#[from] KafkaFault),
+    Kafka(#[from] EventLogError),
 }
 
 impl Readers {
@@ -86,7 +86,7 @@ impl Readers {
             })
     }
 
-    fn take(&self) -> Result<LogReader, KafkaFault> {
+    fn take(&self) -> Result<LogReader, EventLogError> {
         let idle = self
             .idle
             .lock()

@@ -7,12 +7,12 @@ use access::Caller;
 use axum::extract::State;
 use message_store::{ContactCursor, ContactRow, MessageRow, ReadUpTo, Shard, Sink};
 use problem::{Json, Path, Problem, Query};
-use schemas::{ConversationId, Mid, Partition, UserId};
+use schemas::{DirectConversation, Mid, Partition, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    after::{AsOf, Marks, Needed},
+    after::{AsOf, Needed, Watermarks},
     cursor,
     deadline::Deadline,
     error::QueryError,
@@ -80,7 +80,7 @@ struct ByClass<T> {
 }
 
 /// A message's place.
-type Place = (ConversationId, Mid);
+type Place = (DirectConversation, Mid);
 
 /// List a user's conversations
 ///
@@ -112,14 +112,14 @@ pub(crate) async fn get_conversations(
     let begin = cursor.map(|text| cursor::decode(uid, text)).transpose()?;
 
     let ask = || contacts(&api, uid, begin, limit, &needed);
-    let (contacts, marks) = api.poll(deadline, ask).await?;
+    let (contacts, watermarks) = api.poll(deadline, ask).await?;
     let next = next_cursor(uid, &contacts, limit);
     let shown: Vec<ContactRow> = contacts
         .into_iter()
         .take(limit.get())
         .filter(|row| !row.deleted)
         .collect();
-    let (mut messages, as_of) = last_messages(&api, &shown, &needed, deadline, marks).await?;
+    let (mut messages, as_of) = last_messages(&api, &shown, &needed, deadline, watermarks).await?;
     let item = |row| ConversationItem::new(row, &mut messages);
     Ok(Json(ConversationsPage {
         items: shown.into_iter().map(item).collect(),
@@ -135,12 +135,13 @@ async fn contacts(
     begin: Option<ContactCursor>,
     limit: Limit,
     needed: &Needed,
-) -> Result<(Vec<ContactRow>, Marks), QueryError> {
+) -> Result<(Vec<ContactRow>, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(Partition::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
-    let marks = sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
+    let watermarks =
+        sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
     let contacts = tx.contact_page(uid, begin, limit.and_one()).await?;
-    Ok((contacts, marks))
+    Ok((contacts, watermarks))
 }
 
 fn next_cursor(uid: UserId, contacts: &[ContactRow], limit: Limit) -> Option<String> {
@@ -154,21 +155,21 @@ async fn last_messages(
     contacts: &[ContactRow],
     needed: &Needed,
     deadline: Deadline,
-    contact_marks: Marks,
+    contact_marks: Watermarks,
 ) -> Result<(BTreeMap<Place, MessageRow>, AsOf), QueryError> {
     let mut by_shard: BTreeMap<Shard, Vec<Place>> = BTreeMap::new();
     for place in contacts.iter().filter_map(last_place) {
-        let shard = api.store.layout().shard_of(Partition::of(place.0));
+        let shard = api.store.layout().shard_of(place.0.partition());
         by_shard.entry(shard).or_default().push(place);
     }
     let mut found = BTreeMap::new();
     let mut as_of = AsOf::from(contact_marks);
     for (shard, places) in by_shard {
-        let (messages, marks) = api
+        let (messages, watermarks) = api
             .poll(deadline, || messages_of(api, shard, &places, needed))
             .await?;
         found.extend(messages);
-        as_of = as_of.and(marks);
+        as_of = as_of.and(watermarks);
     }
     Ok((found, as_of))
 }
@@ -178,16 +179,17 @@ async fn messages_of(
     shard: Shard,
     places: &[Place],
     needed: &Needed,
-) -> Result<(BTreeMap<Place, MessageRow>, Marks), QueryError> {
-    let partitions: BTreeSet<Partition> = places.iter().map(|p| Partition::of(p.0)).collect();
+) -> Result<(BTreeMap<Place, MessageRow>, Watermarks), QueryError> {
+    let partitions: BTreeSet<Partition> = places.iter().map(|p| p.0.partition()).collect();
     let needed = needed.of(|partition| partitions.contains(&partition));
     let mut tx = api.store.snapshot(shard).await?;
-    let marks = sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, &needed).await?;
-    Ok((tx.messages_by_mid(places).await?, marks))
+    let watermarks =
+        sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, &needed).await?;
+    Ok((tx.messages_by_mid(places).await?, watermarks))
 }
 
-fn conversation_of(row: &ContactRow) -> ConversationId {
-    ConversationId::direct(row.contact.uid, row.contact.peer)
+fn conversation_of(row: &ContactRow) -> DirectConversation {
+    DirectConversation::new(row.contact.uid, row.contact.peer)
 }
 
 fn last_place(row: &ContactRow) -> Option<Place> {

@@ -4,12 +4,12 @@ use access::Caller;
 use axum::extract::State;
 use message_store::{MessageRow, ReadMids, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Json, Path, Problem, Query};
-use schemas::{ConversationId, DeviceClass, Mid, Partition, UserId};
+use schemas::{DeviceClass, DirectConversation, Mid, Partition, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    after::{AsOf, Marks, Needed},
+    after::{AsOf, Needed, Watermarks},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     message_item::MessageItem,
@@ -94,9 +94,9 @@ pub(crate) async fn get_messages(
 ) -> Result<Json<MessagesPage>, QueryError> {
     caller.may_read(path.uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let conversation = ConversationId::direct(path.uid, path.peer);
+    let conversation = DirectConversation::new(path.uid, path.peer);
     // Every event of a conversation is in its partition: the others have no bearing on it.
-    let partition = Partition::of(conversation);
+    let partition = conversation.partition();
     let needed = Needed::parse(&query.after, api.epoch.get())?.of(|p| p == partition);
     let page = match Selection::of(&query)? {
         Selection::Unread(device, limit) => {
@@ -152,7 +152,7 @@ fn only_one(field: &'static str, beside: &str) -> Problem {
 async fn unread(
     api: &QueryApi,
     path: &ConversationPath,
-    conversation: ConversationId,
+    conversation: DirectConversation,
     device: DeviceClass,
     limit: Limit,
     needed: &Needed,
@@ -160,7 +160,7 @@ async fn unread(
     let (by_contact, contact_marks) = read_by_contact(api, path, needed).await?;
     let mut tx = open(api, conversation).await?;
     let topic = &api.events_topic;
-    let marks = sink_marks::reached(&mut tx, Sink::Messages, topic, needed).await?;
+    let watermarks = sink_marks::reached(&mut tx, Sink::Messages, topic, needed).await?;
     let read_marks = sink_marks::read(&mut tx, Sink::Reads, topic, needed).await?;
     // The position is the larger of the two, so it reflects what either of them does.
     let position_marks = contact_marks.or(read_marks);
@@ -176,7 +176,7 @@ async fn unread(
     Ok(MessagesPage {
         next: more.then(|| next_before(&rows)).flatten(),
         items: rows.into_iter().map(MessageItem::from).collect(),
-        as_of: AsOf::from(marks).and(position_marks),
+        as_of: AsOf::from(watermarks).and(position_marks),
     })
 }
 
@@ -185,24 +185,25 @@ async fn read_by_contact(
     api: &QueryApi,
     path: &ConversationPath,
     needed: &Needed,
-) -> Result<(ReadMids, Marks), QueryError> {
+) -> Result<(ReadMids, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(Partition::of_user(path.uid));
     let mut tx = api.store.snapshot(shard).await?;
-    let marks = sink_marks::read(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
+    let watermarks = sink_marks::read(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
     let contact = tx.contact(path.uid, path.peer).await?;
     let mids = contact.map_or_else(ReadMids::default, |row| row.read_mids());
-    Ok((mids, marks))
+    Ok((mids, watermarks))
 }
 
 async fn history(
     api: &QueryApi,
-    conversation: ConversationId,
+    conversation: DirectConversation,
     bound: Bound,
     limit: Limit,
     needed: &Needed,
 ) -> Result<MessagesPage, QueryError> {
     let mut tx = open(api, conversation).await?;
-    let marks = sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, needed).await?;
+    let watermarks =
+        sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, needed).await?;
     let mut rows = match bound {
         Bound::Newest => tx.page_before(conversation, None, limit.and_one()).await?,
         Bound::Before(mid) => {
@@ -221,12 +222,12 @@ async fn history(
     Ok(MessagesPage {
         items: rows.into_iter().map(MessageItem::from).collect(),
         next,
-        as_of: marks.into(),
+        as_of: watermarks.into(),
     })
 }
 
-async fn open(api: &QueryApi, conversation: ConversationId) -> Result<ReadTx, QueryError> {
-    let shard = api.store.layout().shard_of(Partition::of(conversation));
+async fn open(api: &QueryApi, conversation: DirectConversation) -> Result<ReadTx, QueryError> {
+    let shard = api.store.layout().shard_of(conversation.partition());
     Ok(api.store.snapshot(shard).await?)
 }
 

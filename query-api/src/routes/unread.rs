@@ -11,7 +11,7 @@ use unread_store::{Expiry, UnreadView};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    after::{AsOf, Marks, Needed},
+    after::{AsOf, Needed, Watermarks},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     parameters::{Device, TimeoutMs, UserPath},
@@ -64,7 +64,7 @@ pub(crate) struct UnreadAnswer {
 /// What Redis says.
 enum FromRedis {
     /// Everything of the user, and how far Redis has come.
-    Whole(Counts, Marks),
+    Whole(Counts, Watermarks),
     /// The user has to be rebuilt first.
     Absent,
     /// Redis is of no help at present; why.
@@ -106,14 +106,14 @@ pub(crate) async fn get_unread(
     let deadline = Deadline::in_time(query.timeout_ms);
     let needed = Needed::parse(&query.after, api.epoch.get())?;
     let Device(device) = query.device;
-    let (counts, marks) = count(&api, uid, device, &needed, deadline).await?;
+    let (counts, watermarks) = count(&api, uid, device, &needed, deadline).await?;
     Ok(Json(UnreadAnswer {
         uid,
         device,
         total: counts.by_sender.values().sum(),
         unread: counts.by_sender,
         unknown: counts.unknown,
-        as_of: marks.into(),
+        as_of: watermarks.into(),
     }))
 }
 
@@ -123,13 +123,13 @@ async fn count(
     device: DeviceClass,
     needed: &Needed,
     deadline: Deadline,
-) -> Result<(Counts, Marks), QueryError> {
+) -> Result<(Counts, Watermarks), QueryError> {
     loop {
         let ask = || from_redis(api, uid, device, needed);
         match api.poll(deadline, ask).await? {
-            FromRedis::Whole(counts, marks) => {
+            FromRedis::Whole(counts, watermarks) => {
                 api.without_redis.end();
-                return Ok((counts, marks));
+                return Ok((counts, watermarks));
             }
             // Afterwards it is read again: what was rebuilt may be gone by then.
             FromRedis::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
@@ -147,10 +147,10 @@ async fn from_redis(
     device: DeviceClass,
     needed: &Needed,
 ) -> Result<FromRedis, QueryError> {
-    let marks = needed.to_vec();
+    let watermarks = needed.to_vec();
     let asked = async {
         let redis = api.redis.get().await?;
-        let read = redis.read_unread_after(uid, device, Expiry::Renew, &marks);
+        let read = redis.read_unread_after(uid, device, Expiry::Renew, &watermarks);
         read.await
     };
     let read = match timeout(REDIS_PATIENCE, asked).await {
@@ -158,13 +158,15 @@ async fn from_redis(
         Ok(Err(error)) => return Ok(FromRedis::Down(error.to_string())),
         Err(_elapsed) => return Ok(FromRedis::Down("redis hangs".to_owned())),
     };
-    let marks: Marks = read
-        .marks
+    let watermarks: Watermarks = read
+        .watermarks
         .into_iter()
-        .map(|(partition, mark)| (partition, mark.src))
+        .map(|(partition, watermark)| (partition, watermark.src))
         .collect();
-    sink_marks::expect_reached(LaggingStore::Redis, needed, &marks)?;
-    Ok(Counts::of(read.view).map_or(FromRedis::Absent, |counts| FromRedis::Whole(counts, marks)))
+    sink_marks::expect_reached(LaggingStore::Redis, needed, &watermarks)?;
+    Ok(Counts::of(read.view).map_or(FromRedis::Absent, |counts| {
+        FromRedis::Whole(counts, watermarks)
+    }))
 }
 
 /// Answers without Redis: from the contact rows, once they have everything that is on the log now, and what `after=` names, which may not
@@ -175,17 +177,21 @@ async fn from_contacts(
     device: DeviceClass,
     needed: &Needed,
     deadline: Deadline,
-) -> Result<(Counts, Marks), QueryError> {
-    let marks = api
+) -> Result<(Counts, Watermarks), QueryError> {
+    let watermarks = api
         .poll(deadline, || contact_marks(api, uid, needed))
         .await?;
     let counts = api.rebuilder.contact_counts(uid, deadline.at()).await?;
     Counts::of(counts.unread(device))
-        .map(|counts| (counts, marks))
+        .map(|counts| (counts, watermarks))
         .ok_or_else(|| QueryError::Defect("contact rows are always whole".to_owned()))
 }
 
-async fn contact_marks(api: &QueryApi, uid: UserId, needed: &Needed) -> Result<Marks, QueryError> {
+async fn contact_marks(
+    api: &QueryApi,
+    uid: UserId,
+    needed: &Needed,
+) -> Result<Watermarks, QueryError> {
     let shard = api.store.layout().shard_of(Partition::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
     sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await

@@ -4,7 +4,7 @@ use access::{Scope, test_issuer::Parties};
 use problem::ProblemKind;
 use query_api::Config;
 use schemas::{
-    ClientMsgId, DeviceClass, InboundPosition, Partition, UserId,
+    ClientMsgId, DeviceClass, InboundPosition, UserId,
     command::{Command, ReadAck, SendMessage},
 };
 use tempfile::TempDir;
@@ -155,7 +155,7 @@ async fn what_became_of_a_send_is_told_to_whom_it_concerns() {
         device: DeviceClass::Pc,
         mid: None,
     };
-    let partition = Partition::of(send.conversation());
+    let partition = send.conversation().partition();
     let post = async |command| closed.deployment.post(partition, command).await;
     let (sent, acked) = (
         post(Command::Send(send)).await,

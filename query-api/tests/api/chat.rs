@@ -42,7 +42,7 @@ impl Chat {
     }
 
     pub fn partition(&self) -> Partition {
-        Partition::of(schemas::ConversationId::direct(self.me, self.peer))
+        schemas::DirectConversation::new(self.me, self.peer).partition()
     }
 
     pub fn path(&self) -> String {

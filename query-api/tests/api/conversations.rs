@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use message_store::{LastMessage, ReadUpTo, Sink};
-use schemas::{Partition, TimestampMs, UserId};
+use schemas::{TimestampMs, UserId};
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     service::Service,
 };
 
-async fn world() -> (&'static Deployment, Service) {
+async fn env() -> (&'static Deployment, Service) {
     let deployment = Deployment::shared().await;
     (deployment, Service::start(&deployment.config).await)
 }
@@ -27,7 +27,7 @@ fn peers(body: &Value) -> Vec<i64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_shows_its_last_message_and_what_is_unread() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let mut chat = Chat::new();
     let long = "\u{1f30a}".repeat(300);
     chat.say(chat.peer, "one", 0);
@@ -55,7 +55,7 @@ async fn a_conversation_shows_its_last_message_and_what_is_unread() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_preview_serves_where_the_row_is_gone() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let mut chat = Chat::new();
     chat.say(chat.me, &"x".repeat(300), 0);
     deployment.write_contacts(&[chat.contact(0, 0)]).await;
@@ -70,7 +70,7 @@ async fn the_preview_serves_where_the_row_is_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_that_cannot_be_told_are_null() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let mut chat = Chat::new();
     chat.talk(5);
     let mut contact = chat.contact(0, 2);
@@ -93,7 +93,7 @@ async fn counts_that_cannot_be_told_are_null() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_put_together_are_the_whole() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let me = fresh_user();
     // Groups of equal times, so that the peer decides within them.
     let base = now().0;
@@ -133,7 +133,7 @@ async fn pages_put_together_are_the_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_that_was_changed_or_is_anothers_is_refused() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let me = fresh_user();
     let contacts: Vec<_> = (1..=3)
         .map(|peer| {
@@ -165,7 +165,7 @@ async fn a_cursor_that_was_changed_or_is_anothers_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_waits_for_contacts_and_for_the_messages_it_shows() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(21);
     let mut chat = Chat::in_partition(p);
     chat.say(chat.peer, "hello", 0);
@@ -196,7 +196,7 @@ async fn the_list_waits_for_contacts_and_for_the_messages_it_shows() {
     let (answer, ()) = tokio::join!(service.ok(&waiting), async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         deployment.write_messages(&chat.rows).await;
-        let shard = deployment.shard_of(Partition::of(chat.rows[0].message.conversation()));
+        let shard = deployment.shard_of(chat.rows[0].message.conversation().partition());
         deployment.advance(Sink::Messages, shard, p, 3).await;
     });
     assert!(answer["items"][0]["last"]["client_msg_id"].is_string());
@@ -205,7 +205,7 @@ async fn the_list_waits_for_contacts_and_for_the_messages_it_shows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_without_conversations_has_an_empty_list() {
-    let (_, service) = world().await;
+    let (_, service) = env().await;
     let body = service.ok(&list(fresh_user())).await;
     assert_eq!(body, json!({"items": [], "next": null}));
 }

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, SystemTime};
 
+use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
 use message_store::{
     ContactDelta, MessageRow, MessageStore, MySqlConfig, ReadRow, Resume, ResumeMove, Shard, Sink,
 };
-use native_stack::TestServers;
 use query_api::Config;
 use schemas::{
     InboundPosition, Partition, TimestampMs, UserId,
     command::Command,
-    event::{Event, SrcMark},
+    event::{Event, SourceOffset},
     topics::Topic,
 };
 use tokio::sync::{OnceCell, oneshot};
@@ -94,7 +94,7 @@ impl Deployment {
 
     /// Stores messages of one conversation.
     pub async fn write_messages(&self, rows: &[MessageRow]) {
-        let partition = Partition::of(rows[0].message.conversation());
+        let partition = rows[0].message.conversation().partition();
         let shard = self.shard_of(partition);
         let store = self.store();
         for rows in rows.chunks(500) {
@@ -115,14 +115,14 @@ impl Deployment {
     }
 
     pub async fn write_read(&self, row: ReadRow) {
-        let shard = self.shard_of(Partition::of(row.conversation));
+        let shard = self.shard_of(row.conversation.partition());
         self.store()
             .write_reads(shard, &self.events(), &[row], &[])
             .await
             .unwrap();
     }
 
-    /// Moves a sink's mark in one database to the source `offset` of epoch 0, as if the events up to there had been taken in.
+    /// Moves a sink's watermark in one database to the source `offset` of epoch 0, as if the events up to there had been taken in.
     pub async fn advance(&self, sink: Sink, shard: Shard, partition: Partition, offset: i64) {
         let (store, topic) = (self.store(), self.events());
         let partitions = [partition];
@@ -130,7 +130,7 @@ impl Deployment {
         let from = found.await.unwrap()[&partition];
         let to = Resume {
             next_offset: from.next_offset + 1,
-            mark: SrcMark { epoch: 0, offset },
+            watermark: SourceOffset { epoch: 0, offset },
         };
         let moves = [ResumeMove {
             partition,

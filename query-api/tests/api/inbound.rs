@@ -1,8 +1,8 @@
 use schemas::{
     DeviceClass, InboundPosition, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
-    dead_letter::{Letter, Origin, Original, Reason},
-    event::{Body, Event, ReadPosition, Rules, Source, SrcMark},
+    dead_letter::{DeadLetterRecord, Origin, Original, Reason},
+    event::{Body, Event, ReadPosition, Rules, Source, SourceOffset},
     topics::Topic,
 };
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::{
     service::Service,
 };
 
-async fn world() -> (&'static Deployment, Service) {
+async fn env() -> (&'static Deployment, Service) {
     let deployment = Deployment::shared().await;
     (deployment, Service::start(&deployment.config).await)
 }
@@ -26,7 +26,7 @@ fn path(position: InboundPosition) -> String {
 fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
     Event {
         src: Source {
-            mark: SrcMark { epoch, offset },
+            offset: SourceOffset { epoch, offset },
             leader_epoch: 0,
         },
         ts,
@@ -50,7 +50,7 @@ fn sequenced(chat: &Chat, index: usize) -> Body {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_is_pending_and_then_sequenced() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(1);
     let mut chat = Chat::in_partition(p);
     chat.talk(2);
@@ -96,7 +96,7 @@ async fn a_send_is_pending_and_then_sequenced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_names_the_message_that_it_repeats() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(2);
     let mut chat = Chat::in_partition(p);
     chat.talk(1);
@@ -135,7 +135,7 @@ async fn a_repeat_names_the_message_that_it_repeats() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_refused_says_why() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(3);
     let mut chat = Chat::in_partition(p);
     chat.talk(2);
@@ -190,7 +190,7 @@ async fn dead_letter(deployment: &Deployment, at: InboundPosition, reason: Reaso
             offset,
             stage: "sequencer",
         };
-        let letter = Letter::new(&origin, reason, words, &Original::default());
+        let letter = DeadLetterRecord::new(&origin, reason, words, &Original::default());
         deployment
             .append(Topic::DeadLetters, at.partition, b"", None, &letter.headers)
             .await;
@@ -199,7 +199,7 @@ async fn dead_letter(deployment: &Deployment, at: InboundPosition, reason: Reaso
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_ack_moved_the_position_or_not_and_control_changed_the_rules() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(4);
     let chat = Chat::in_partition(p);
     let ack = ReadAck {
@@ -250,7 +250,7 @@ async fn a_read_ack_moved_the_position_or_not_and_control_changed_the_rules() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_longer_or_not_yet_there() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(5);
     let mut chat = Chat::in_partition(p);
     chat.talk(1);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use message_store::{ReadMids, ReadRow, Sink};
-use schemas::ConversationId;
+use schemas::DirectConversation;
 use serde_json::json;
 
 use crate::{
@@ -14,14 +14,14 @@ use crate::{
 const HOUR_MS: i64 = 3600 * 1000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-async fn world() -> (&'static Deployment, Service) {
+async fn env() -> (&'static Deployment, Service) {
     let deployment = Deployment::shared().await;
     (deployment, Service::start(&deployment.config).await)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_comes_out_as_it_was_stored() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let mut chat = Chat::new();
     let text = "it's \"\u{1f30a}\"\t\\n\n%_";
     let row = chat.say(chat.peer, text, 0).clone();
@@ -68,7 +68,7 @@ async fn walk(service: &Service, path: &str, first: &str, limit: usize) -> Vec<i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_put_together_are_the_whole() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let total = 203;
     let mut chat = Chat::new();
     chat.talk(total as usize);
@@ -106,7 +106,7 @@ async fn pages_put_together_are_the_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_is_above_the_larger_position_of_that_class() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let mut chat = Chat::new();
     chat.talk(6);
     deployment.write_messages(&chat.rows).await;
@@ -123,7 +123,7 @@ async fn unread_is_above_the_larger_position_of_that_class() {
     // Either table may be ahead of the other.
     let row = ReadRow {
         uid: chat.me,
-        conversation: ConversationId::direct(chat.me, chat.peer),
+        conversation: DirectConversation::new(chat.me, chat.peer),
         mids: ReadMids {
             pc: mid(5),
             mobile: mid(1),
@@ -136,7 +136,7 @@ async fn unread_is_above_the_larger_position_of_that_class() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_goes_back_a_month_and_200_rows() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let mut old = Chat::new();
     old.say(old.peer, "too old", 32 * DAY_MS);
     old.say(old.peer, "old", 27 * DAY_MS);
@@ -166,7 +166,7 @@ async fn unread_goes_back_a_month_and_200_rows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notes_to_oneself_and_strangers() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let me = fresh_user();
     let mut notes = Chat::between(me, me);
     notes.say(me, "one", 0);
@@ -180,7 +180,7 @@ async fn notes_to_oneself_and_strangers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_that_do_not_go_together_are_refused() {
-    let (_, service) = world().await;
+    let (_, service) = env().await;
     let path = Chat::new().path();
     for (query, field) in [
         ("before_mid=3&after_mid=1", "after_mid"),
@@ -207,7 +207,7 @@ async fn parameters_that_do_not_go_together_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn history_waits_for_the_messages_of_its_partition() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(11);
     let shard = deployment.shard_of(p);
     let mut chat = Chat::in_partition(p);
@@ -246,7 +246,7 @@ async fn history_waits_for_the_messages_of_its_partition() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_looks_for_all_that_wait_may_leave() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(17);
     let shard = deployment.shard_of(p);
     let chat = Chat::in_partition(p);
@@ -269,7 +269,7 @@ async fn who_looks_for_all_that_wait_may_leave() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_waits_for_a_position_too_whichever_table_has_it_first() {
-    let (deployment, service) = world().await;
+    let (deployment, service) = env().await;
     let p = partition(13);
     let mut chat = Chat::in_partition(p);
     chat.talk(3);

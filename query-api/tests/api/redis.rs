@@ -1,8 +1,9 @@
 //! Redis as the projector would fill it.
 
-use schemas::{Partition, UserId, event::SrcMark};
+use schemas::{Partition, UserId, event::SourceOffset};
 use unread_store::{
-    Begin, Connection, Generation, Mark, MarkMove, Node, PeerOrdinals, RawUser, RedisConfig,
+    Begin, Connection, Generation, Node, PeerOrdinals, RawUser, RedisConfig, Watermark,
+    WatermarkMove,
 };
 
 pub struct Redis {
@@ -11,10 +12,10 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Begins the first generation, with marks before everything.
+    /// Begins the first generation, with watermarks before everything.
     pub async fn initialise(config: &RedisConfig) -> Self {
         let connection = Node::new(config).unwrap().connect().await.unwrap();
-        let ends = [(0, SrcMark::START); 64];
+        let ends = [(0, SourceOffset::START); 64];
         let generation = connection.initialise_marks(&ends).await.unwrap();
         Self {
             connection,
@@ -46,16 +47,16 @@ impl Redis {
         assert!(matches!(begin, Begin::Begun(_)), "{begin:?}");
     }
 
-    /// Moves a mark to the source `offset` of epoch 0.
+    /// Moves a watermark to the source `offset` of epoch 0.
     pub async fn advance(&mut self, partition: Partition, offset: i64) {
-        let marks = self.connection.read_marks().await.unwrap();
-        let from = marks.get(partition).unwrap();
-        let to = Mark {
+        let watermarks = self.connection.read_marks().await.unwrap();
+        let from = watermarks.get(partition).unwrap();
+        let to = Watermark {
             offset: from.offset + 1,
-            src: SrcMark { epoch: 0, offset },
+            src: SourceOffset { epoch: 0, offset },
             ..from
         };
-        let moves = [MarkMove {
+        let moves = [WatermarkMove {
             partition,
             from,
             to,

@@ -3,7 +3,7 @@ use std::time::Duration;
 use message_store::{ReadUpTo, Sink};
 use schemas::{
     DeviceClass, Partition, UserId,
-    event::{Body, Event, Source, SrcMark},
+    event::{Body, Event, Source, SourceOffset},
 };
 use serde_json::json;
 use tokio::{net::TcpListener, sync::OnceCell};
@@ -28,7 +28,7 @@ async fn quiet() -> &'static Deployment {
         .await
 }
 
-async fn world() -> (&'static Deployment, Redis, Service) {
+async fn env() -> (&'static Deployment, Redis, Service) {
     let deployment = quiet().await;
     let redis = Redis::initialise(&deployment.config.redis).await;
     let service = Service::start(&deployment.config).await;
@@ -41,7 +41,7 @@ fn path(uid: UserId, device: DeviceClass) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_are_those_of_redis_by_class() {
-    let (_, redis, service) = world().await;
+    let (_, redis, service) = env().await;
     let me = fresh_user();
     let peers = [
         (user(7), "3,0,3"),
@@ -72,7 +72,7 @@ async fn counts_are_those_of_redis_by_class() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_renews_the_expiry() {
-    let (_, redis, service) = world().await;
+    let (_, redis, service) = env().await;
     let me = fresh_user();
     redis.load(me, &[(user(7), "3,0,3")]).await;
     let expires_at = async || {
@@ -87,7 +87,7 @@ async fn reading_renews_the_expiry() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_absent_user_is_rebuilt_from_the_contact_rows() {
-    let (deployment, redis, service) = world().await;
+    let (deployment, redis, service) = env().await;
     let mut chat = Chat::new();
     chat.talk(9);
     deployment.write_contacts(&[chat.contact(2, 9)]).await;
@@ -109,7 +109,7 @@ async fn an_absent_user_is_rebuilt_from_the_contact_rows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_that_does_not_end_in_time_is_503_and_nothing_partial() {
-    let (_, redis, service) = world().await;
+    let (_, redis, service) = env().await;
     let me = fresh_user();
     redis.begin_elsewhere(me).await;
     let path = format!("{}&timeout_ms=300", path(me, DeviceClass::Pc));
@@ -156,7 +156,7 @@ async fn contact_rows_that_lag_behind_the_log_are_not_read() {
 fn progress(offset: i64) -> Event {
     Event {
         src: Source {
-            mark: SrcMark { epoch: 0, offset },
+            offset: SourceOffset { epoch: 0, offset },
             leader_epoch: 0,
         },
         ts: now(),
@@ -216,7 +216,7 @@ async fn without_redis_after_waits_for_the_contact_rows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_waits_for_redis() {
-    let (_, mut redis, service) = world().await;
+    let (_, mut redis, service) = env().await;
     let (me, p) = (fresh_user(), partition(41));
     redis.load(me, &[(user(7), "3,0,0")]).await;
     let path = |query: &str| format!("{}&{query}", path(me, DeviceClass::Pc));
@@ -241,7 +241,7 @@ async fn after_waits_for_redis() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_parameters_are_named() {
-    let (_, _, service) = world().await;
+    let (_, _, service) = env().await;
     for (path, field) in [
         ("/v1/users/1000/unread", "device"),
         ("/v1/users/1000/unread?device=", "device"),

@@ -1,6 +1,6 @@
 //! What the sequencer remembers of one conversation.
 
-use schemas::{ConversationId, DeviceClass, Mid, Ordinal, UserId};
+use schemas::{DeviceClass, DirectConversation, Mid, Ordinal, UserId};
 
 /// One of the two users of a conversation. In a note to oneself the only user is `Lo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    pub(super) fn of(conversation: ConversationId, uid: UserId) -> Self {
+    pub(super) fn of(conversation: DirectConversation, uid: UserId) -> Self {
         if uid == conversation.lo() {
             Self::Lo
         } else {
@@ -180,6 +180,6 @@ mod tests {
     #[test]
     fn a_conversation_costs_what_the_docs_say() {
         // The slot, its key and the table's control byte.
-        assert_eq!(size_of::<(ConversationId, Conversation)>() + 1, 81);
+        assert_eq!(size_of::<(DirectConversation, Conversation)>() + 1, 81);
     }
 }

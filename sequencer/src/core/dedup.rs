@@ -3,7 +3,7 @@
 use std::{hash::BuildHasher as _, mem};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use schemas::{ClientMsgId, ConversationId, Mid, TimestampMs, UserId, event::Rules};
+use schemas::{ClientMsgId, DirectConversation, Mid, TimestampMs, UserId, event::Rules};
 
 use super::chunked_queue::ChunkedQueue;
 use crate::sabotage::{Rule, dropped};
@@ -14,7 +14,7 @@ pub(super) struct DedupKey(pub(super) [u8; 16]);
 
 impl DedupKey {
     pub(super) fn new(
-        conversation: ConversationId,
+        conversation: DirectConversation,
         sender: UserId,
         client_msg_id: &ClientMsgId,
     ) -> Self {

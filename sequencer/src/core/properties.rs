@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proptest::prelude::*;
 use schemas::{
-    ConversationId, DeviceClass, Mid, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, Source, SrcMark},
+    event::{Body, Event, Source, SourceOffset},
 };
 
 use super::{
@@ -101,13 +101,13 @@ fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
 }
 
 fn decide(state: &State, record: &InboundRecord) -> Decision {
-    let mark = SrcMark {
+    let watermark = SourceOffset {
         epoch: 0,
         offset: record.offset,
     };
     let inbound = Inbound {
         src: Source {
-            mark,
+            offset: watermark,
             leader_epoch: record.leader_epoch,
         },
         ts: record.ts,
@@ -149,7 +149,7 @@ proptest! {
 
     #[test]
     fn mids_are_dense_positions_rise_and_time_never_goes_back(records in inbound()) {
-        let mut last_mids: BTreeMap<ConversationId, Mid> = BTreeMap::new();
+        let mut last_mids: BTreeMap<DirectConversation, Mid> = BTreeMap::new();
         let mut positions: BTreeMap<(UserId, UserId, DeviceClass), Mid> = BTreeMap::new();
         let mut clock = TimestampMs(0);
         for event in run(&mut State::default(), &records) {
@@ -191,7 +191,7 @@ proptest! {
         let (before, after) = records.split_at(cut.min(records.len()));
         let mut state = State::default();
         run(&mut state, before);
-        let src = Source { mark: SrcMark::START, leader_epoch: -1 };
+        let src = Source { offset: SourceOffset::START, leader_epoch: -1 };
         let taken = Snapshot::of(&state, src).into_message();
         let mut restored = snapshot::read(&taken).unwrap();
         prop_assert_eq!(&restored, &state);
@@ -221,7 +221,7 @@ proptest! {
         for event in &events {
             state.apply(event);
         }
-        let src = Source { mark: SrcMark::START, leader_epoch: -1 };
+        let src = Source { offset: SourceOffset::START, leader_epoch: -1 };
         prop_assert_eq!(snapshot::read(&Snapshot::of(&state, src).into_message()), Ok(state));
     }
 }
@@ -262,7 +262,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     let body = prop_oneof![message, position, rules, Just(Body::Progress)];
     (body, any::<i64>()).prop_map(|(body, ts)| Event {
         src: Source {
-            mark: SrcMark::START,
+            offset: SourceOffset::START,
             leader_epoch: -1,
         },
         ts: TimestampMs(ts),

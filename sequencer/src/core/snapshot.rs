@@ -1,7 +1,7 @@
 //! A state as it travels: `chat.snapshots`' [`SequencerSnapshot`].
 
 use schemas::{
-    ConversationId, Mid, TimestampMs, UserId,
+    DirectConversation, Mid, TimestampMs, UserId,
     event::{Rules, Source},
     proto::{self, SequencerSnapshot},
 };
@@ -40,12 +40,12 @@ pub struct Snapshot {
     src_before_offset: Option<Source>,
     clock: TimestampMs,
     rules: Rules,
-    conversations: Vec<(ConversationId, Conversation)>,
+    conversations: Vec<(DirectConversation, Conversation)>,
     dedup: ChunkedQueue<Entry>,
 }
 
 impl Snapshot {
-    /// Of a state behind the event with this source, its mark. Where it stands in `chat.events` is not known yet:
+    /// Of a state behind the event with this source, its watermark. Where it stands in `chat.events` is not known yet:
     /// [`Self::at`] says it.
     #[must_use]
     pub fn of(state: &State, src: Source) -> Self {
@@ -61,7 +61,7 @@ impl Snapshot {
         }
     }
 
-    /// Its mark.
+    /// Its watermark.
     #[must_use]
     pub fn src(&self) -> Source {
         self.src
@@ -131,7 +131,7 @@ pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
 }
 
 fn write_conversation(
-    (id, conversation): &(ConversationId, Conversation),
+    (id, conversation): &(DirectConversation, Conversation),
 ) -> proto::ConversationState {
     proto::ConversationState {
         lo: id.lo().get(),
@@ -163,13 +163,13 @@ fn write_entry(entry: &Entry) -> proto::DedupEntry {
 
 fn read_conversation(
     conversation: &proto::ConversationState,
-) -> Result<(ConversationId, Conversation), InvalidSnapshot> {
+) -> Result<(DirectConversation, Conversation), InvalidSnapshot> {
     let uid = |uid| UserId::try_from(uid).map_err(|_| InvalidSnapshot::Field("conversations.lo"));
     let last_mid = mid(conversation.last_mid)?;
     if !(0..=last_mid.get()).contains(&conversation.lo_count) {
         return Err(InvalidSnapshot::Field("conversations.lo_count"));
     }
-    let id = ConversationId::direct(uid(conversation.lo)?, uid(conversation.hi)?);
+    let id = DirectConversation::new(uid(conversation.lo)?, uid(conversation.hi)?);
     let state = Conversation {
         last_mid,
         lo_count: conversation.lo_count,

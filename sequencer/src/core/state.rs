@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use schemas::{
-    ConversationId, TimestampMs,
+    DirectConversation, TimestampMs,
     event::{Body, Event, Message, ReadPosition, Rules},
 };
 
@@ -17,7 +17,7 @@ pub struct State {
     /// Time of the last message, read position or control event (PROTOCOL S2).
     pub(super) clock: TimestampMs,
     pub(super) rules: Rules,
-    pub(super) conversations: HashMap<ConversationId, Conversation>,
+    pub(super) conversations: HashMap<DirectConversation, Conversation>,
     pub(super) dedup: Dedup,
 }
 

@@ -1,7 +1,7 @@
 //! What one inbound record comes to.
 
 use schemas::{
-    Mid, Partition, TimestampMs,
+    DirectConversation, Mid, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Source},
@@ -79,7 +79,10 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Command::ReadAck(ack) => Some(ack.conversation()),
         Command::Control(_) => None,
     };
-    if let Some(right) = conversation.map(Partition::of).filter(|p| *p != partition) {
+    if let Some(right) = conversation
+        .map(DirectConversation::partition)
+        .filter(|p| *p != partition)
+    {
         let detail =
             format!("its conversation belongs to partition {right}, it lies in {partition}");
         return refuse(Reason::WrongPartition, detail);

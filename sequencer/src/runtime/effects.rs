@@ -3,12 +3,12 @@
 use std::sync::mpsc;
 
 use event_log::{
-    AppendRecord, DeliveryFailure, KafkaConfig, KafkaFault, LogProducer, OnDelivery,
+    AppendRecord, DeliveryFailure, EventLogError, KafkaConfig, LogProducer, OnDelivery,
     ProducerSettings,
 };
 use schemas::{
     Partition,
-    dead_letter::{self, Letter, Origin, Original},
+    dead_letter::{self, DeadLetterRecord, Origin, Original},
     event::Event,
     topics::Topic,
 };
@@ -115,7 +115,7 @@ impl Effects {
         linger_ms: u32,
         appended: mpsc::Sender<Appended>,
         reports: mpsc::Sender<Report>,
-    ) -> Result<Self, KafkaFault> {
+    ) -> Result<Self, EventLogError> {
         Ok(Self {
             events: EventWriter::new(kafka, linger_ms, appended)?,
             dead_letters: LogProducer::new(kafka, &never_given_up(QUEUE_BYTES))?,
@@ -188,7 +188,7 @@ impl Io for ShellIo<'_> {
             value: record.value.as_deref(),
             headers: &headers,
         };
-        let letter = Letter::new(&origin, refusal.reason, &refusal.detail, &original);
+        let letter = DeadLetterRecord::new(&origin, refusal.reason, &refusal.detail, &original);
         tracing::warn!(
             partition = %self.partition, offset = record.offset, reason = %refusal.reason, "dead letter"
         );

@@ -9,7 +9,9 @@ use std::{
     },
 };
 
-use event_log::{AppendRecord, KafkaConfig, KafkaFault, LogProducer, OnDelivery, ProducerSettings};
+use event_log::{
+    AppendRecord, EventLogError, KafkaConfig, LogProducer, OnDelivery, ProducerSettings,
+};
 use schemas::{Partition, event::Event, topics::Topic};
 
 use super::effects::{QUEUE_BYTES, Run, never_given_up, not_queued};
@@ -69,7 +71,7 @@ impl EventWriter {
         kafka: &KafkaConfig,
         linger_ms: u32,
         reports: mpsc::Sender<Appended>,
-    ) -> Result<Self, KafkaFault> {
+    ) -> Result<Self, EventLogError> {
         let settings = ProducerSettings {
             linger_ms,
             max_message_bytes: 1_000_000,

@@ -1,7 +1,7 @@
 //! This process's membership of the consumer group, which only says who works on which partition.
 
-use event_log::{GroupEvent, GroupMember, KafkaConfig, KafkaFault, NextOffset};
-use schemas::{Partition, topics::Topic};
+use event_log::{EventLogError, GroupEvent, GroupMember, KafkaConfig};
+use schemas::{NextOffset, Partition, topics::Topic};
 use tokio::{
     runtime::Handle,
     sync::mpsc::{UnboundedReceiver, error::TryRecvError},
@@ -16,7 +16,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn join(kafka: &KafkaConfig) -> Result<Self, KafkaFault> {
+    pub(super) fn join(kafka: &KafkaConfig) -> Result<Self, EventLogError> {
         let (member, changes) = GroupMember::join(kafka, GROUP, Topic::Inbound)?;
         Ok(Self { member, changes })
     }

@@ -112,7 +112,7 @@ fn cannot_read_on(error: FetchError) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
-    use event_log::NextOffset;
+    use schemas::NextOffset;
 
     use super::*;
 

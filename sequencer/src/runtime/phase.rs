@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use event_log::{Fetcher, KafkaFault, Released};
+use event_log::{EventLogError, Fetcher, Released};
 use schemas::Partition;
 
 use super::effects::Run;
@@ -102,7 +102,7 @@ impl Owned {
         &mut self,
         fetcher: &mut Fetcher,
         partition: Partition,
-    ) -> Result<(), KafkaFault> {
+    ) -> Result<(), EventLogError> {
         let pause = !self.shell.wants_more();
         if pause == self.paused {
             return Ok(());

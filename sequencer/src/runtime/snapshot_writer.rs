@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use event_log::{AppendRecord, KafkaConfig, KafkaFault, LogProducer, QueueFull};
+use event_log::{AppendRecord, EventLogError, KafkaConfig, LogProducer, QueueFull};
 use prost::Message as _;
 use schemas::{Partition, proto::SnapshotChunk, topics::Topic};
 
@@ -47,7 +47,7 @@ impl SnapshotWriter {
     pub(super) fn start(
         kafka: &KafkaConfig,
         reports: mpsc::Sender<Report>,
-    ) -> Result<Self, KafkaFault> {
+    ) -> Result<Self, EventLogError> {
         let (jobs, queue) = mpsc::channel();
         let ends = Arc::new(AtomicBool::new(false));
         let writing = Writing {

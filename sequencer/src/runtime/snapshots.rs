@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use event_log::{Admin, KafkaConfig, KafkaFault};
+use event_log::{Admin, EventLogError, KafkaConfig};
 use schemas::{Partition, topics::Topic};
 use tokio::runtime::Handle;
 
@@ -17,7 +17,7 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    pub(super) fn new(kafka: &KafkaConfig, runtime: Handle) -> Result<Self, KafkaFault> {
+    pub(super) fn new(kafka: &KafkaConfig, runtime: Handle) -> Result<Self, EventLogError> {
         Ok(Self {
             pieces: SnapshotPieces::default(),
             admin: Arc::new(Admin::new(kafka)?),

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use event_log::{Bounds, KafkaConfig, KafkaFault, LogReader, Record};
+use event_log::{Bounds, EventLogError, KafkaConfig, LogReader, Record};
 use schemas::{Partition, TimestampMs, event::Source, topics::Topic};
 
 use super::effects::Run;
@@ -26,7 +26,7 @@ pub(super) struct LoadReport {
 pub enum LoadFault {
     /// Worth another try.
     #[error(transparent)]
-    Kafka(#[from] KafkaFault),
+    Kafka(#[from] EventLogError),
     /// Not worth one.
     #[error(transparent)]
     Refused(#[from] LoadError),
@@ -35,7 +35,7 @@ pub enum LoadFault {
 /// How far a partition is sequenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequenced {
-    /// The highest source on `chat.events`; [`SrcMark::START`](schemas::event::SrcMark::START) where there is none.
+    /// The highest source on `chat.events`; [`SourceOffset::START`](schemas::event::SourceOffset::START) where there is none.
     pub last: Source,
     /// What the partition's clock shows.
     pub clock: TimestampMs,
@@ -70,7 +70,7 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    pub(super) fn new(kafka: &KafkaConfig) -> Result<Self, KafkaFault> {
+    pub(super) fn new(kafka: &KafkaConfig) -> Result<Self, EventLogError> {
         let (sender, ended) = mpsc::channel();
         Ok(Self {
             reader: Arc::new(LogReader::new(kafka)?),
@@ -162,7 +162,7 @@ fn range(Bounds { start, end }: Bounds) -> LogRange {
 fn read_snapshots(
     reader: &LogReader,
     partitions: &[Partition],
-) -> Result<BTreeMap<Partition, Assembler>, KafkaFault> {
+) -> Result<BTreeMap<Partition, Assembler>, EventLogError> {
     let mut assemblers: BTreeMap<Partition, Assembler> = BTreeMap::new();
     let ranges: Vec<_> = reader
         .bounds(Topic::Snapshots, partitions)?

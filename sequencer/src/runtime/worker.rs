@@ -5,8 +5,8 @@ use std::{
 };
 
 use anyhow::Context as _;
-use event_log::{Fetcher, GroupEvent, NextOffset, Released};
-use schemas::{Partition, topics::Topic};
+use event_log::{Fetcher, GroupEvent, Released};
+use schemas::{NextOffset, Partition, topics::Topic};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

@@ -146,10 +146,10 @@ impl Outbox {
     /// The inbound offset of the oldest output that waits or is in flight.
     pub(super) fn oldest_inbound(&self) -> Option<i64> {
         let waiting = self.waiting.front().map(|next| match &next.output {
-            Output::Append(event) => event.src.mark.offset,
+            Output::Append(event) => event.src.offset.offset,
             Output::DeadLetter(letter) => letter.record.offset,
         });
-        let appending = self.appending.front().map(|next| next.src.mark.offset);
+        let appending = self.appending.front().map(|next| next.src.offset.offset);
         let letter = self.dead_letters.values().min().copied();
         [waiting, appending, letter].into_iter().flatten().min()
     }

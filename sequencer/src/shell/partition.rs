@@ -2,7 +2,7 @@
 
 use schemas::{
     Partition,
-    event::{Body, Event, Source, SrcMark},
+    event::{Body, Event, Source, SourceOffset},
 };
 
 use super::{
@@ -74,7 +74,7 @@ impl PartitionShell {
     /// The offset of the inbound record to be handed in next.
     #[must_use]
     pub fn next_inbound(&self) -> i64 {
-        self.stepped.mark.offset + 1
+        self.stepped.offset.offset + 1
     }
 
     /// The offset of the first inbound record that is not dealt with for good: what its predecessors came to is on the
@@ -221,8 +221,8 @@ impl PartitionShell {
             return Err(HaltReason::InboundGap { expected, offset });
         }
         let src = Source {
-            mark: SrcMark {
-                epoch: self.stepped.mark.epoch,
+            offset: SourceOffset {
+                epoch: self.stepped.offset.epoch,
                 offset,
             },
             leader_epoch: record.leader_epoch(),
@@ -318,7 +318,7 @@ impl PartitionShell {
 
     /// Whether records were stepped that no event answers for.
     fn has_unanswered(&self) -> bool {
-        self.stepped.mark > self.answered.mark && !dropped(Rule::S8Answer)
+        self.stepped.offset > self.answered.offset && !dropped(Rule::S8Answer)
     }
 
     fn progress_event(&self) -> Event {
@@ -330,7 +330,7 @@ impl PartitionShell {
     }
 
     /// Takes a copy of the state behind the last event put in line, if it is time. Silent records changed nothing
-    /// since, so the event's source is the copy's mark (PROTOCOL S12).
+    /// since, so the event's source is the copy's watermark (PROTOCOL S12).
     fn take_snapshot(&mut self, now_ms: u64, io: &mut impl Io) {
         let Some(event) = self.last_event.filter(|_| self.snapshots.is_due(now_ms)) else {
             return;

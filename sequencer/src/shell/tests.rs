@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use schemas::{
-    ConversationId, DeviceClass, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, Source, SrcMark},
+    event::{Body, Event, Source, SourceOffset},
     proto::SequencerSnapshot,
 };
 
@@ -49,7 +49,7 @@ impl Asked {
     fn appended(&self) -> Vec<i64> {
         self.appends
             .iter()
-            .map(|(_, event)| event.src.mark.offset)
+            .map(|(_, event)| event.src.offset.offset)
             .collect()
     }
 }
@@ -77,7 +77,7 @@ fn send(offset: i64) -> InboundRecord {
 fn peer_in(partition: Partition) -> UserId {
     (2..)
         .map(user)
-        .find(|peer| Partition::of(ConversationId::direct(user(1), *peer)) == partition)
+        .find(|peer| DirectConversation::new(user(1), *peer).partition() == partition)
         .unwrap()
 }
 
@@ -122,7 +122,7 @@ fn start_as(partition: i64, config: ShellConfig) -> PartitionShell {
     let loaded = Loaded {
         state: State::default(),
         last: Source {
-            mark: SrcMark::START,
+            offset: SourceOffset::START,
             leader_epoch: -1,
         },
         events_end: 0,
@@ -405,8 +405,8 @@ fn a_large_state_is_stored_less_often() {
             assert_eq!(flow, Flow::Continue);
         }
     }
-    let marks = io.snapshots.iter().map(|(_, of)| of.src.unwrap().offset);
-    assert_eq!(marks.collect::<Vec<_>>(), [1, 3, 7, 15, 31]);
+    let watermarks = io.snapshots.iter().map(|(_, of)| of.src.unwrap().offset);
+    assert_eq!(watermarks.collect::<Vec<_>>(), [1, 3, 7, 15, 31]);
     // The last one held 64 of both: 32 events instead of two, and so 16 intervals instead of one.
     assert_eq!(shell.on_tick(15_999, &mut io), Flow::Continue);
     assert_eq!(io.snapshots.len(), 5);

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use schemas::event::{Body, Event, Source, SrcMark};
+use schemas::event::{Body, Event, Source, SourceOffset};
 
 use super::{
     kafka::LogRecord,
     oracle::{Outcome, outcomes},
     rng::Rng,
+    simulation::Shared,
     traffic,
-    world::Shared,
 };
 use crate::core::{State, snapshot};
 
@@ -19,7 +19,7 @@ pub(crate) fn highest_mark(log: &[LogRecord]) -> i64 {
         .iter()
         .flat_map(|record| Event::parse(&record.value, record.ts));
     events
-        .map(|event| event.src.mark.offset)
+        .map(|event| event.src.offset.offset)
         .max()
         .unwrap_or(-1)
 }
@@ -47,12 +47,12 @@ fn event(outcome: &Outcome) -> Option<&Event> {
 
 /// What a reader takes that begins at an offset, by PROTOCOL S10, with the offsets.
 fn read_from(shared: &Shared, start: usize) -> Vec<(i64, Event)> {
-    let mut highest: Option<SrcMark> = None;
+    let mut highest: Option<SourceOffset> = None;
     let mut taken = Vec::new();
     for (offset, record) in shared.broker.log.iter().enumerate().skip(start) {
         let event = Event::parse(&record.value, record.ts).expect("only events are appended");
-        if highest.is_none_or(|highest| event.src.mark > highest) {
-            highest = Some(event.src.mark);
+        if highest.is_none_or(|highest| event.src.offset > highest) {
+            highest = Some(event.src.offset);
             taken.push((offset as i64, event));
         }
     }
@@ -90,7 +90,7 @@ fn progress_is_in_line(taken: &[(i64, Event)], shared: &Shared) -> Result<(), St
             clock = event.ts.0;
             continue;
         }
-        let record = &shared.inbound[event.src.mark.offset as usize];
+        let record = &shared.inbound[event.src.offset.offset as usize];
         if event.ts.0 != clock || event.src.leader_epoch != record.leader_epoch {
             return Err(format!(
                 "progress at offset {offset} is {event:?}, the clock {clock}"
@@ -136,10 +136,10 @@ fn mid_log_reader_agrees(shared: &Shared, start: usize, expected: &[Event]) -> R
     let before = highest_mark(&shared.broker.log[..start]);
     let (late, due): (Vec<_>, Vec<_>) = read_from(shared, start)
         .into_iter()
-        .partition(|(_, event)| event.src.mark.offset <= before);
+        .partition(|(_, event)| event.src.offset.offset <= before);
     let rest: Vec<Event> = expected
         .iter()
-        .filter(|event| event.src.mark.offset > before)
+        .filter(|event| event.src.offset.offset > before)
         .cloned()
         .collect();
     same_events(&due, &rest).map_err(wrong)?;
@@ -152,7 +152,7 @@ fn mid_log_reader_agrees(shared: &Shared, start: usize, expected: &[Event]) -> R
     }
 }
 
-/// Every snapshot is the fold up to its mark, and whoever goes on at its offset misses nothing.
+/// Every snapshot is the fold up to its watermark, and whoever goes on at its offset misses nothing.
 fn snapshots_equal_the_fold(
     shared: &Shared,
     taken: &[(i64, Event)],
@@ -160,25 +160,28 @@ fn snapshots_equal_the_fold(
 ) -> Result<(), String> {
     for snapshot in &shared.taken {
         let src = snapshot.src.map(Source::try_from);
-        let mark = src
+        let watermark = src
             .and_then(Result::ok)
-            .ok_or("a snapshot without a mark")?
-            .mark;
+            .ok_or("a snapshot without a watermark")?
+            .offset;
         let mut fold = State::default();
-        for event in expected.iter().filter(|event| event.src.mark <= mark) {
+        for event in expected
+            .iter()
+            .filter(|event| event.src.offset <= watermark)
+        {
             fold.apply(event);
         }
         if snapshot::read(snapshot).as_ref() != Ok(&fold) {
             return Err(format!(
-                "the snapshot of {mark:?} is not the fold up to there"
+                "the snapshot of {watermark:?} is not the fold up to there"
             ));
         }
-        let missed = taken
-            .iter()
-            .find(|(offset, event)| event.src.mark > mark && *offset < snapshot.events_offset);
+        let missed = taken.iter().find(|(offset, event)| {
+            event.src.offset > watermark && *offset < snapshot.events_offset
+        });
         if let Some((offset, event)) = missed {
             return Err(format!(
-                "the snapshot of {mark:?} at {} passes over {event:?} at {offset}",
+                "the snapshot of {watermark:?} at {} passes over {event:?} at {offset}",
                 snapshot.events_offset
             ));
         }

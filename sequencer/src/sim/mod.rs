@@ -11,8 +11,8 @@ pub(crate) mod oracle;
 mod process;
 pub(crate) mod rng;
 mod rules;
+mod simulation;
 pub(crate) mod traffic;
-mod world;
 
 use std::{cell::Cell, env, fmt, str::FromStr};
 
@@ -36,7 +36,7 @@ fn from_env<T: FromStr>(name: &str) -> Option<T> {
 #[test]
 fn seeds_agree() {
     for seed in 0..from_env("TIDEMARK_SIM_SEEDS").unwrap_or(SEEDS) {
-        if let Err(wrong) = world::run(seed) {
+        if let Err(wrong) = simulation::run(seed) {
             panic!(
                 "seed {seed}: {wrong}\nrun it again: TIDEMARK_SIM_SEED={seed} cargo test -p sequencer one_seed"
             );
@@ -48,7 +48,7 @@ fn seeds_agree() {
 fn one_seed() {
     if let Some(seed) = from_env("TIDEMARK_SIM_SEED") {
         TRACES.set(true);
-        if let Err(wrong) = world::run(seed) {
+        if let Err(wrong) = simulation::run(seed) {
             panic!("seed {seed}: {wrong}");
         }
     }

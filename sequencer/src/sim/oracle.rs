@@ -5,7 +5,7 @@ use schemas::{
     Mid, Ordinal, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
-    event::{Body, Event, Message, ReadPosition, Rules, Source, SrcMark},
+    event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
 };
 
 use crate::shell::InboundRecord;
@@ -56,7 +56,7 @@ impl Oracle {
             Ok(Some(body)) => {
                 let event = Event {
                     src: Source {
-                        mark: SrcMark {
+                        offset: SourceOffset {
                             epoch: 0,
                             offset: record.offset,
                         },
@@ -88,7 +88,7 @@ impl Oracle {
 
     fn send(&self, ts: i64, send: SendMessage) -> Result<Option<Body>, Reason> {
         let conversation = send.conversation();
-        self.belongs_here(Partition::of(conversation))?;
+        self.belongs_here(conversation.partition())?;
         let before = self.remembered.iter().find(|(then, message)| {
             ts - then <= self.rules.dedup_window_ms
                 && message.conversation() == conversation
@@ -120,7 +120,7 @@ impl Oracle {
 
     fn read_ack(&self, ack: &ReadAck) -> Result<Option<Body>, Reason> {
         let conversation = ack.conversation();
-        self.belongs_here(Partition::of(conversation))?;
+        self.belongs_here(conversation.partition())?;
         if ack.uid == ack.peer {
             return Ok(None);
         }

@@ -8,8 +8,8 @@ use schemas::{event::Event, proto::SequencerSnapshot};
 use super::{
     kafka::{Broker, Client, LogRecord, Report, Response},
     rng::Rng,
+    simulation::{CHUNK_BYTES, Shared, Trouble},
     trace, traffic,
-    world::{CHUNK_BYTES, Shared, Trouble},
 };
 use crate::{
     core::snapshot::Snapshot,
@@ -245,7 +245,7 @@ impl Process {
             return;
         };
         if dropped(Rule::S9) {
-            loaded.last.mark.offset = shared.committed - 1;
+            loaded.last.offset.offset = shared.committed - 1;
         }
         if dropped(Rule::S5Defaults) && self.id % 2 == 1 {
             let mut rules = *loaded.state.rules();

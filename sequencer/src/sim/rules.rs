@@ -1,13 +1,13 @@
 //! Every rule of PROTOCOL S1–S12 is needed: without it the simulation finds a difference.
 
-use super::world;
+use super::simulation;
 use crate::sabotage::{Rule, drop_rule};
 
 /// Asserts that some seed among the first thousands differs without the rule.
 fn is_needed(rule: Rule) {
     const SEEDS: u64 = 3000;
     let _dropped = drop_rule(rule);
-    let broken = (0..SEEDS).find(|seed| world::run(*seed).is_err());
+    let broken = (0..SEEDS).find(|seed| simulation::run(*seed).is_err());
     assert!(broken.is_some(), "{SEEDS} seeds do without {rule:?}");
 }
 
@@ -58,7 +58,9 @@ needed! {
 fn how_often() {
     for &rule in RULES {
         let _dropped = drop_rule(rule);
-        let broken: Vec<u64> = (0..600).filter(|seed| world::run(*seed).is_err()).collect();
+        let broken: Vec<u64> = (0..600)
+            .filter(|seed| simulation::run(*seed).is_err())
+            .collect();
         println!(
             "{rule:?}: {} of 600, first {:?}",
             broken.len(),

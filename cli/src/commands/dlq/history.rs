@@ -5,9 +5,9 @@ use std::{
     ops::ControlFlow,
 };
 
-use event_log::{Bounds, KafkaFault, LogReader, RisingMarks, Scanned};
+use event_log::{Bounds, EventLogError, LogReader, Scanned};
 use schemas::{
-    ConversationId, InboundPosition, Mid, Partition, TimestampMs,
+    DirectConversation, InboundPosition, Mid, Partition, SourceWatermark, TimestampMs,
     event::{Body, Message},
     topics::Topic,
 };
@@ -36,7 +36,7 @@ pub(super) struct History {
 struct Wanted {
     partitions: BTreeSet<Partition>,
     keys: HashSet<SendKey>,
-    moments: HashMap<ConversationId, HashSet<TimestampMs>>,
+    moments: HashMap<DirectConversation, HashSet<TimestampMs>>,
 }
 
 impl Wanted {
@@ -55,7 +55,7 @@ impl Wanted {
                 }
                 Prospect::Hopeless(_) => continue,
             };
-            wanted.partitions.insert(Partition::of(conversation));
+            wanted.partitions.insert(conversation.partition());
         }
         wanted
     }
@@ -64,18 +64,18 @@ impl Wanted {
 impl History {
     /// All of the partitions that matter is read: a record that was written again, long after it was sequenced, has a letter that is
     /// younger than its message.
-    pub(super) fn read(reader: &LogReader, prospects: &[Prospect]) -> Result<Self, KafkaFault> {
+    pub(super) fn read(reader: &LogReader, prospects: &[Prospect]) -> Result<Self, EventLogError> {
         let (wanted, mut history) = (Wanted::by(prospects), Self::default());
         for &partition in &wanted.partitions {
             let Bounds { start, end } = reader.bounds(Topic::Events, &[partition])?[&partition];
             let mut is_whole = start == 0;
-            let mut marks = RisingMarks::from_anywhere();
+            let mut watermarks = SourceWatermark::from_anywhere();
             reader.scan_remaining(Topic::Events, &[(partition, start..end)], |scanned| {
                 match scanned {
                     Scanned::Removed { .. } => is_whole = false,
                     Scanned::Record(record) => {
                         if let Ok(event) = record.event()
-                            && marks.admit(event.src.mark)
+                            && watermarks.admit(event.src.offset)
                             && let Body::Message(message) = event.body
                         {
                             let offset = record.offset;
@@ -100,7 +100,7 @@ impl History {
 
     /// Whether a message that was not found may have been there all the same.
     pub(super) fn is_beheaded(&self, key: &SendKey) -> bool {
-        self.beheaded.contains(&Partition::of(key.conversation))
+        self.beheaded.contains(&key.conversation.partition())
     }
 
     /// The number of the last message that was there at a moment; zero where there was none. What came in the same millisecond was not
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_was_there_at_a_moment_came_before_it() {
         let at = |came| Moment {
-            conversation: ConversationId::direct(user(2), user(1)),
+            conversation: DirectConversation::new(user(2), user(1)),
             came: TimestampMs(came),
         };
         let prospects: Vec<Prospect> = [10, 11, 30, 99]
@@ -167,7 +167,7 @@ mod tests {
                 line: serde_json::Value::Null,
             })
             .into();
-        let partition = Partition::of(at(0).conversation);
+        let partition = at(0).conversation.partition();
         let wanted = Wanted::by(&prospects);
         let mut history = History::default();
         for (offset, ts) in [(0, 10), (1, 20), (2, 30)] {

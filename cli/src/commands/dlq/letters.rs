@@ -5,7 +5,7 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
-use event_log::{KafkaFault, LogReader, Record, Scanned};
+use event_log::{EventLogError, LogReader, Record, Scanned};
 use schemas::{
     InboundPosition, Partition, TimestampMs,
     dead_letter::{Reason, Told},
@@ -88,7 +88,7 @@ pub(super) fn read(
     reader: &LogReader,
     filter: &Filter,
     keep: impl Fn(DeadLetter) -> DeadLetter,
-) -> Result<Vec<DeadLetter>, KafkaFault> {
+) -> Result<Vec<DeadLetter>, EventLogError> {
     // A dead letter keeps its original's partition.
     let partitions: Vec<Partition> = match filter.partition {
         Some(partition) => vec![partition],
@@ -130,14 +130,14 @@ pub(super) fn read(
 pub(super) fn one(
     reader: &LogReader,
     place: InboundPosition,
-) -> Result<Option<DeadLetter>, KafkaFault> {
+) -> Result<Option<DeadLetter>, EventLogError> {
     let record = reader.record(Topic::DeadLetters, place.partition, place.offset)?;
     Ok(record.and_then(DeadLetter::of))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use schemas::dead_letter::{Letter, Origin, Original};
+    use schemas::dead_letter::{DeadLetterRecord, Origin, Original};
 
     use super::*;
 
@@ -152,7 +152,7 @@ pub(super) mod tests {
             value: Some(value),
             ..Original::default()
         };
-        let letter = Letter::new(&origin, reason, "as it says", &original);
+        let letter = DeadLetterRecord::new(&origin, reason, "as it says", &original);
         let record = Record {
             partition: origin.partition,
             offset: 0,

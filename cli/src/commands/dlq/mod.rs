@@ -7,7 +7,7 @@ mod redrive;
 
 use std::{convert::identity, process::ExitCode, sync::Arc};
 
-use event_log::{KafkaConfig, KafkaFault, LogReader};
+use event_log::{EventLogError, KafkaConfig, LogReader};
 use schemas::{InboundPosition, topics::Topic};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl Queue {
     /// A reader's blocking call, off the async threads.
     async fn ask<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&LogReader) -> Result<T, KafkaFault> + Send + 'static,
+        call: impl FnOnce(&LogReader) -> Result<T, EventLogError> + Send + 'static,
     ) -> anyhow::Result<T> {
         let reader = Arc::clone(&self.reader);
         Ok(tokio::task::spawn_blocking(move || call(&reader)).await??)

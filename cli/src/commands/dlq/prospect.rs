@@ -1,8 +1,8 @@
 //! What a redrive can do for a dead letter.
 
-use event_log::KafkaFault;
+use event_log::EventLogError;
 use schemas::{
-    ClientMsgId, ConversationId, Mid, TimestampMs, UserId,
+    ClientMsgId, DirectConversation, Mid, TimestampMs, UserId,
     command::{Command, ReadAck, SendMessage},
     dead_letter::Reason,
 };
@@ -17,7 +17,7 @@ pub(super) const ID_TAKEN: &str = "its client_msg_id is another message's: it ne
 /// What tells one send from another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SendKey {
-    pub(super) conversation: ConversationId,
+    pub(super) conversation: DirectConversation,
     pub(super) srcid: UserId,
     pub(super) client_msg_id: ClientMsgId,
 }
@@ -25,7 +25,7 @@ pub(super) struct SendKey {
 /// A conversation as it was when something came, by the log's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Moment {
-    pub(super) conversation: ConversationId,
+    pub(super) conversation: DirectConversation,
     pub(super) came: TimestampMs,
 }
 
@@ -54,8 +54,8 @@ impl Prospect {
     pub(super) fn of(
         letter: &DeadLetter,
         inbound: &str,
-        came: impl FnOnce() -> Result<Option<TimestampMs>, KafkaFault>,
-    ) -> Result<Self, KafkaFault> {
+        came: impl FnOnce() -> Result<Option<TimestampMs>, EventLogError>,
+    ) -> Result<Self, EventLogError> {
         Ok(match Self::command(letter, inbound) {
             Ok(Command::Send(send)) => Self::message(send),
             Ok(Command::ReadAck(ack)) => match ack.mid {
@@ -178,7 +178,7 @@ mod tests {
         let line = json!({ "read_ack": { "uid": "1", "peer": "2", "device": "mobile", "mid": 1 } });
         let found = prospect(Reason::WrongPartition, ack(Some(mid)));
         let moment = Moment {
-            conversation: ConversationId::direct(user(1), user(2)),
+            conversation: DirectConversation::new(user(1), user(2)),
             came: CAME,
         };
         assert_eq!(found, Prospect::ReadAck { moment, mid, line });

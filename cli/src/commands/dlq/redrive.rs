@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use event_log::{KafkaFault, LogReader};
+use event_log::{EventLogError, LogReader};
 use schemas::{InboundPosition, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
 use service_runtime::with_causes;
@@ -90,7 +90,7 @@ pub(super) fn plan(
     reader: &LogReader,
     inbound: &str,
     letters: &[DeadLetter],
-) -> Result<Vec<Fate>, KafkaFault> {
+) -> Result<Vec<Fate>, EventLogError> {
     let prospects: Vec<Prospect> = letters
         .iter()
         .map(|letter| Prospect::of(letter, inbound, || came(reader, letter)))
@@ -114,7 +114,7 @@ pub(super) fn plan(
 
 /// When a letter's original came to `chat.inbound`, if that still has it. The letter itself may be much younger: the sequencer may have
 /// been away.
-fn came(reader: &LogReader, letter: &DeadLetter) -> Result<Option<TimestampMs>, KafkaFault> {
+fn came(reader: &LogReader, letter: &DeadLetter) -> Result<Option<TimestampMs>, EventLogError> {
     let original = reader.record(Topic::Inbound, letter.told.partition, letter.told.offset)?;
     // Where the topic was made anew, something else lies there, or the same again.
     let original = original.filter(|original| original.value == letter.record.value);

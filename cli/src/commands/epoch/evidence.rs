@@ -5,8 +5,8 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
-use event_log::{Bounds, KafkaFault};
-use schemas::event::{Body, Event, Source, SrcMark};
+use event_log::{Bounds, EventLogError};
+use schemas::event::{Body, Event, Source, SourceOffset};
 
 use super::logs::{Kept, Logs};
 
@@ -36,14 +36,14 @@ impl Evidence {
         last: Source,
         inbound: Bounds,
         logs: &impl Logs,
-    ) -> Result<Self, KafkaFault> {
+    ) -> Result<Self, EventLogError> {
         let mut evidence = Self::default();
         let retained = inbound.start..inbound.end;
         let Some(oldest) = logs.first_inbound(retained.clone())? else {
             return Ok(evidence);
         };
-        let below = SrcMark {
-            epoch: last.mark.epoch,
+        let below = SourceOffset {
+            epoch: last.offset.epoch,
             offset: inbound.start,
         };
         let may_agree_from = logs.events_since(oldest.appended)?;
@@ -55,10 +55,10 @@ impl Evidence {
         {
             let from = start.max(end - WINDOW);
             let mut told = logs.events(from..end)?;
-            let highest = told.iter().map(|event| event.src.mark).max();
+            let highest = told.iter().map(|event| event.src.offset).max();
             may_differ &= highest.is_none_or(|highest| highest >= below);
             told.retain(|event| {
-                event.body != Body::Progress && retained.contains(&event.src.mark.offset)
+                event.body != Body::Progress && retained.contains(&event.src.offset.offset)
             });
             evidence.weigh(last, told, logs)?;
             end = from;
@@ -71,10 +71,10 @@ impl Evidence {
         last: Source,
         told: Vec<Event>,
         logs: &impl Logs,
-    ) -> Result<(), KafkaFault> {
+    ) -> Result<(), EventLogError> {
         let mut by_offset: BTreeMap<i64, Vec<Event>> = BTreeMap::new();
         for event in told {
-            let of_one = by_offset.entry(event.src.mark.offset).or_default();
+            let of_one = by_offset.entry(event.src.offset.offset).or_default();
             of_one.push(event);
         }
         let (Some(lowest), Some(highest)) = (
@@ -94,7 +94,7 @@ impl Evidence {
                     leader_epoch: kept.leader_epoch,
                 });
                 differing.clear();
-            } else if is_of_epoch(of_this, last.mark.epoch) {
+            } else if is_of_epoch(of_this, last.offset.epoch) {
                 differing.push(kept.offset);
                 differing.truncate(1);
             }
@@ -107,7 +107,7 @@ impl Evidence {
 }
 
 fn is_of_epoch(events: &[Event], epoch: u32) -> bool {
-    events.iter().any(|event| event.src.mark.epoch == epoch)
+    events.iter().any(|event| event.src.offset.epoch == epoch)
 }
 
 /// Whether this record may be the one that caused the event. A topic that was created anew has the old one's leader epochs, and may

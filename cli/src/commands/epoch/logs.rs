@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use event_log::{Bounds, KafkaFault, LogReader, Record};
+use event_log::{Bounds, EventLogError, LogReader, Record};
 use schemas::{Partition, TimestampMs, command::Command, event::Event, topics::Topic};
 
 /// A record of `chat.inbound` that is retained.
@@ -22,19 +22,19 @@ pub(super) trait Logs {
         &self,
         range: Range<i64>,
         visit: &mut dyn FnMut(Kept) -> ControlFlow<()>,
-    ) -> Result<(), KafkaFault>;
+    ) -> Result<(), EventLogError>;
 
     /// What `chat.events` holds.
-    fn events_held(&self) -> Result<Range<i64>, KafkaFault>;
+    fn events_held(&self) -> Result<Range<i64>, EventLogError>;
 
     /// The offset of the first record of `chat.events` that is at or after `ts`; its end where there is none.
-    fn events_since(&self, ts: TimestampMs) -> Result<i64, KafkaFault>;
+    fn events_since(&self, ts: TimestampMs) -> Result<i64, EventLogError>;
 
     /// The events in `range` of `chat.events`; what is none is left out.
-    fn events(&self, range: Range<i64>) -> Result<Vec<Event>, KafkaFault>;
+    fn events(&self, range: Range<i64>) -> Result<Vec<Event>, EventLogError>;
 
     /// The first record of `range` of `chat.inbound`: offsets may be missing within the log.
-    fn first_inbound(&self, range: Range<i64>) -> Result<Option<Kept>, KafkaFault> {
+    fn first_inbound(&self, range: Range<i64>) -> Result<Option<Kept>, EventLogError> {
         let mut first = None;
         self.scan_inbound(range, &mut |kept| {
             first = Some(kept);
@@ -55,26 +55,26 @@ impl Logs for KafkaLogs<'_> {
         &self,
         range: Range<i64>,
         visit: &mut dyn FnMut(Kept) -> ControlFlow<()>,
-    ) -> Result<(), KafkaFault> {
+    ) -> Result<(), EventLogError> {
         self.reader
             .scan(Topic::Inbound, &[(self.partition, range)], |record| {
                 visit(kept(&record))
             })
     }
 
-    fn events_held(&self) -> Result<Range<i64>, KafkaFault> {
+    fn events_held(&self) -> Result<Range<i64>, EventLogError> {
         let bounds = self.reader.bounds(Topic::Events, &[self.partition])?;
         let Bounds { start, end } = bounds[&self.partition];
         Ok(start..end)
     }
 
-    fn events_since(&self, ts: TimestampMs) -> Result<i64, KafkaFault> {
+    fn events_since(&self, ts: TimestampMs) -> Result<i64, EventLogError> {
         let these = [self.partition];
         let since = self.reader.offsets_at(Topic::Events, &these, ts)?;
         Ok(since[&self.partition])
     }
 
-    fn events(&self, range: Range<i64>) -> Result<Vec<Event>, KafkaFault> {
+    fn events(&self, range: Range<i64>) -> Result<Vec<Event>, EventLogError> {
         let mut events = Vec::new();
         self.reader
             .scan(Topic::Events, &[(self.partition, range)], |record| {

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use anyhow::Context as _;
-use event_log::{Bounds, KafkaFault, LogReader};
+use event_log::{Bounds, EventLogError, LogReader};
 use schemas::{
     Partition,
-    event::{Body, Event, Source, SrcMark},
+    event::{Body, Event, Source, SourceOffset},
     topics::Topic,
 };
 use sequencer::{LoadFault, Sequenced};
@@ -34,10 +34,10 @@ impl Raise {
         let sequenced = all_sequenced(reader)?;
         let all: Vec<Partition> = sequenced.keys().copied().collect();
         let inbound = reader.bounds(Topic::Inbound, &all)?;
-        let epoch = target(sequenced.values().map(|one| one.last.mark.epoch));
+        let epoch = target(sequenced.values().map(|one| one.last.offset.epoch));
         let (mut starts, mut unknown) = (Vec::new(), Vec::new());
         for (partition, sequenced) in sequenced {
-            if sequenced.last.mark.epoch >= epoch {
+            if sequenced.last.offset.epoch >= epoch {
                 continue;
             }
             let bounds = *inbound
@@ -102,7 +102,7 @@ fn start(
     epoch: u32,
     next: i64,
     inbound: Bounds,
-) -> Result<Event, KafkaFault> {
+) -> Result<Event, EventLogError> {
     let first = logs.first_inbound(next..inbound.end)?;
     let offset = first.map_or(inbound.end.max(next), |first| first.offset) - 1;
     let mut leader_epoch = -1;
@@ -112,9 +112,12 @@ fn start(
             ControlFlow::Break(())
         })?;
     }
-    let mark = SrcMark { epoch, offset };
+    let watermark = SourceOffset { epoch, offset };
     Ok(Event {
-        src: Source { mark, leader_epoch },
+        src: Source {
+            offset: watermark,
+            leader_epoch,
+        },
         ts: sequenced.clock,
         body: Body::Progress,
     })

@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use event_log::{Bounds, KafkaFault};
+use event_log::{Bounds, EventLogError};
 use schemas::event::Source;
 
 use super::{
@@ -18,8 +18,8 @@ pub(super) fn resume(
     last: Source,
     inbound: Bounds,
     logs: &impl Logs,
-) -> Result<Option<i64>, KafkaFault> {
-    let next = last.mark.offset + 1;
+) -> Result<Option<i64>, EventLogError> {
+    let next = last.offset.offset + 1;
     let Bounds { start, end } = inbound;
     if next <= start || start == end {
         // Nothing that is retained was sequenced.
@@ -38,8 +38,8 @@ pub(super) fn resume(
 }
 
 /// Whether another leader's record lies where the last was sequenced.
-fn is_replaced(last: Source, logs: &impl Logs) -> Result<bool, KafkaFault> {
-    let offset = last.mark.offset;
+fn is_replaced(last: Source, logs: &impl Logs) -> Result<bool, EventLogError> {
+    let offset = last.offset.offset;
     let at_last = logs.first_inbound(offset..offset + 1)?;
     Ok(at_last.is_some_and(|kept| was_led_otherwise(last, &kept)))
 }
@@ -51,7 +51,7 @@ fn first_of_later_leader(
     agreed: Agreed,
     limit: i64,
     logs: &impl Logs,
-) -> Result<i64, KafkaFault> {
+) -> Result<i64, EventLogError> {
     let newest_leader = last.leader_epoch.max(agreed.leader_epoch);
     let behind: Range<i64> = agreed.offset + 1..limit;
     let mut first = behind.end.max(behind.start);
@@ -70,7 +70,7 @@ mod tests {
     use schemas::{
         DeviceClass, Mid, Ordinal, TimestampMs,
         command::{Command, ReadAck, SendMessage},
-        event::{Body, Event, Message, ReadPosition, SrcMark},
+        event::{Body, Event, Message, ReadPosition, SourceOffset},
     };
 
     use super::{super::logs::Kept, *};
@@ -88,22 +88,22 @@ mod tests {
             &self,
             range: Range<i64>,
             visit: &mut dyn FnMut(Kept) -> ControlFlow<()>,
-        ) -> Result<(), KafkaFault> {
+        ) -> Result<(), EventLogError> {
             let within = self.inbound.iter().filter(|k| range.contains(&k.offset));
             let _ = within.cloned().try_for_each(visit);
             Ok(())
         }
 
-        fn events_held(&self) -> Result<Range<i64>, KafkaFault> {
+        fn events_held(&self) -> Result<Range<i64>, EventLogError> {
             Ok(0..self.events.len() as i64)
         }
 
-        fn events_since(&self, ts: TimestampMs) -> Result<i64, KafkaFault> {
+        fn events_since(&self, ts: TimestampMs) -> Result<i64, EventLogError> {
             let since = self.events.iter().position(|event| event.ts >= ts);
             Ok(since.unwrap_or(self.events.len()) as i64)
         }
 
-        fn events(&self, range: Range<i64>) -> Result<Vec<Event>, KafkaFault> {
+        fn events(&self, range: Range<i64>) -> Result<Vec<Event>, EventLogError> {
             Ok(self.events[range.start as usize..range.end as usize].to_vec())
         }
     }
@@ -177,9 +177,12 @@ mod tests {
         }
 
         fn tell(&mut self, epoch: u32, offset: i64, leader: i32, ts: TimestampMs, body: Body) {
-            let mark = SrcMark { epoch, offset };
+            let watermark = SourceOffset { epoch, offset };
             let leader_epoch = leader;
-            let src = Source { mark, leader_epoch };
+            let src = Source {
+                offset: watermark,
+                leader_epoch,
+            };
             self.events.push(Event { src, ts, body });
         }
 
@@ -196,8 +199,8 @@ mod tests {
 
         fn resumed(&self) -> Option<i64> {
             let last = self.events.iter().map(|event| event.src);
-            let last = last.max_by_key(|src| src.mark).unwrap_or(Source {
-                mark: SrcMark::START,
+            let last = last.max_by_key(|src| src.offset).unwrap_or(Source {
+                offset: SourceOffset::START,
                 leader_epoch: -1,
             });
             let bounds = Bounds {

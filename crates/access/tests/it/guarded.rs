@@ -14,7 +14,7 @@ use service_runtime::{BindError, Door as _, Supervisor, described};
 use tower::ServiceExt as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::world::{Files, auth, issuer};
+use crate::test_env::{Files, auth, issuer};
 
 #[utoipa::path(post, path = "/who", responses((status = 200, body = String)))]
 async fn who(caller: Caller) -> String {

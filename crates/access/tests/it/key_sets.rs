@@ -6,7 +6,7 @@ use access::{
 };
 use axum::http::StatusCode;
 
-use crate::world::{Files, auth, issuer, until, user, verified};
+use crate::test_env::{Files, auth, issuer, until, user, verified};
 
 fn config(server: &KeyServer) -> AuthConfig {
     let mut issuer = issuer(&[Algorithm::EdDsa, Algorithm::Rs256]);

@@ -6,5 +6,5 @@ mod guarded;
 mod key_sets;
 mod service_keys;
 mod settings;
+mod test_env;
 mod tokens;
-mod world;

@@ -2,7 +2,7 @@ use std::fs;
 
 use access::{AuthConfig, Caller, KeyEntry, Refusal, Scope, ServiceKey, Verifier};
 
-use crate::world::{Files, verified};
+use crate::test_env::{Files, verified};
 
 fn entry(key: &ServiceKey) -> String {
     KeyEntry::of(key, "mailer".to_owned(), [Scope::SendAny].into(), None).to_toml()

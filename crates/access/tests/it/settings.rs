@@ -1,7 +1,7 @@
 use access::{AuthConfig, Verifier, test_issuer::SECRET};
 use service_runtime::{ConfigError, ConfigSource};
 
-use crate::world::Files;
+use crate::test_env::Files;
 
 fn load(file: &Files, text: &str) -> Result<AuthConfig, ConfigError> {
     let path = file.write("tidemark.toml", text);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use crate::world::{Files, user, verified};
+use crate::test_env::{Files, user, verified};
 
 #[tokio::test]
 async fn the_subject_of_a_good_token_is_the_caller() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use schemas::{
-    ConversationId, Mid, Ordinal, Partition, UserId,
-    event::{Message, SrcMark},
+    DirectConversation, Mid, Ordinal, Partition, UserId,
+    event::{Message, SourceOffset},
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
@@ -20,7 +20,7 @@ pub(crate) fn resumes(rows: &[MySqlRow]) -> Result<BTreeMap<Partition, Resume>, 
             let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
             let resume = Resume {
                 next_offset: row.try_get("next_offset")?,
-                mark: SrcMark {
+                watermark: SourceOffset {
                     epoch: row.try_get("src_epoch")?,
                     offset: row.try_get("src_offset")?,
                 },
@@ -97,7 +97,7 @@ pub(super) fn read_mids(row: &MySqlRow) -> Result<ReadMids, StoreError> {
 }
 
 pub(super) fn stored_read(row: &MySqlRow) -> Result<StoredRead, StoreError> {
-    let conversation: ConversationId = row
+    let conversation: DirectConversation = row
         .try_get::<String, _>("sessionId")?
         .parse()
         .map_err(|error| refused("sessionId", error))?;

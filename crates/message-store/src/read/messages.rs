@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use schemas::{ClientMsgId, ConversationId, Mid, Ordinal, Partition, TimestampMs, UserId};
+use schemas::{ClientMsgId, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId};
 
 use super::{ReadTx, decode};
 use crate::{MessageRow, StoreError, arguments::Arguments, datetime, names::Table};
@@ -16,7 +16,7 @@ impl ReadTx {
     /// As all reads; fatal where the conversation is in another database.
     pub async fn unread_messages(
         &mut self,
-        conversation: ConversationId,
+        conversation: DirectConversation,
         read_mid: Mid,
         now: TimestampMs,
     ) -> Result<Vec<MessageRow>, StoreError> {
@@ -34,7 +34,7 @@ impl ReadTx {
     /// As all reads; fatal where the conversation is in another database.
     pub async fn page_before(
         &mut self,
-        conversation: ConversationId,
+        conversation: DirectConversation,
         before: Option<Mid>,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
@@ -51,7 +51,7 @@ impl ReadTx {
     /// As all reads; fatal where the conversation is in another database.
     pub async fn page_after(
         &mut self,
-        conversation: ConversationId,
+        conversation: DirectConversation,
         after: Mid,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
@@ -67,12 +67,12 @@ impl ReadTx {
     /// As all reads; fatal where a conversation is in another database.
     pub async fn messages_by_mid(
         &mut self,
-        places: &[(ConversationId, Mid)],
-    ) -> Result<BTreeMap<(ConversationId, Mid), MessageRow>, StoreError> {
-        let mut by_table: BTreeMap<Partition, Vec<(ConversationId, Mid)>> = BTreeMap::new();
+        places: &[(DirectConversation, Mid)],
+    ) -> Result<BTreeMap<(DirectConversation, Mid), MessageRow>, StoreError> {
+        let mut by_table: BTreeMap<Partition, Vec<(DirectConversation, Mid)>> = BTreeMap::new();
         for place in places {
             by_table
-                .entry(Partition::of(place.0))
+                .entry(place.0.partition())
                 .or_default()
                 .push(*place);
         }
@@ -95,7 +95,7 @@ impl ReadTx {
     /// As all reads; fatal where the conversation is in another database.
     pub async fn find_by_client_msg_id(
         &mut self,
-        conversation: ConversationId,
+        conversation: DirectConversation,
         sender: UserId,
         client_msg_id: &ClientMsgId,
     ) -> Result<Vec<MessageRow>, StoreError> {
@@ -117,11 +117,11 @@ impl ReadTx {
     /// As all reads; fatal where the conversation is in another database.
     pub async fn ordinal_at(
         &mut self,
-        conversation: ConversationId,
+        conversation: DirectConversation,
         sender: UserId,
         mid: Mid,
     ) -> Result<Option<Ordinal>, StoreError> {
-        let table = self.table(Table::ChatMsg, Partition::of(conversation))?;
+        let table = self.table(Table::ChatMsg, conversation.partition())?;
         let peer = peer_of(conversation, sender).get();
         let arguments = Arguments::default()
             .with(sender.get())
@@ -145,10 +145,10 @@ impl ReadTx {
     async fn messages(
         &mut self,
         sql: &str,
-        conversation: ConversationId,
+        conversation: DirectConversation,
         arguments: Arguments,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let table = self.table(Table::ChatMsg, Partition::of(conversation))?;
+        let table = self.table(Table::ChatMsg, conversation.partition())?;
         let rows = self.fetch(sql, &table, arguments).await?;
         rows.iter().map(decode::message).collect()
     }
@@ -156,7 +156,7 @@ impl ReadTx {
 
 /// The parameters of a statement with a branch for each direction.
 fn both_directions(
-    conversation: ConversationId,
+    conversation: DirectConversation,
     bounds: impl Fn(Arguments) -> Arguments,
 ) -> Arguments {
     let (lo, hi) = (conversation.lo().get(), conversation.hi().get());
@@ -164,7 +164,7 @@ fn both_directions(
     bounds(there.with(hi).with(lo))
 }
 
-fn peer_of(conversation: ConversationId, uid: UserId) -> UserId {
+fn peer_of(conversation: DirectConversation, uid: UserId) -> UserId {
     if uid == conversation.lo() {
         conversation.hi()
     } else {
@@ -173,7 +173,7 @@ fn peer_of(conversation: ConversationId, uid: UserId) -> UserId {
 }
 
 /// Each place in both directions, as ranges that the index can use (it cannot use a list of tuples).
-fn places_condition(places: &[(ConversationId, Mid)]) -> String {
+fn places_condition(places: &[(DirectConversation, Mid)]) -> String {
     let mut sql = String::new();
     for (conversation, mid) in places {
         let (lo, hi) = (conversation.lo(), conversation.hi());

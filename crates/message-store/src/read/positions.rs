@@ -1,4 +1,4 @@
-use schemas::{ConversationId, Partition, UserId};
+use schemas::{DirectConversation, UserId};
 
 use super::{ReadTx, decode};
 use crate::{ReadMids, StoreError, arguments::Arguments, names::Table};
@@ -10,10 +10,10 @@ impl ReadTx {
     /// As all reads; fatal where the conversation is in another database.
     pub async fn read_mids(
         &mut self,
-        conversation: ConversationId,
+        conversation: DirectConversation,
         uid: UserId,
     ) -> Result<ReadMids, StoreError> {
-        let table = self.table(Table::ReadChatMid, Partition::of(conversation))?;
+        let table = self.table(Table::ReadChatMid, conversation.partition())?;
         let arguments = Arguments::default()
             .with(uid.get())
             .with(conversation.to_string());

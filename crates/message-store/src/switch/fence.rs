@@ -168,7 +168,7 @@ impl Fence {
                     "the new tables are behind the live ones in partition {partition}"
                 )));
             }
-            // At the same offset the mark may be another, where the log went back since.
+            // At the same offset the watermark may be another, where the log went back since.
             if to != *from {
                 moves.push(ResumeMove {
                     partition: *partition,

@@ -22,7 +22,7 @@ pub(crate) async fn messages(
     rows: &[MessageRow],
     moves: &[ResumeMove],
 ) -> Result<(), StoreError> {
-    let partition_of = |row: &MessageRow| Partition::of(row.message.conversation());
+    let partition_of = |row: &MessageRow| row.message.conversation().partition();
     let sorted = by_table(store, shard, rows, partition_of, |row| (row.id, 0))?;
     let rows: Vec<Dated<'_>> = sorted
         .into_iter()

@@ -18,7 +18,7 @@ pub(crate) async fn reads<'a>(
     rows: impl IntoIterator<Item = &'a ReadRow> + Send,
     moves: &[ResumeMove],
 ) -> Result<(), StoreError> {
-    let partition_of = |row: &ReadRow| Partition::of(row.conversation);
+    let partition_of = |row: &ReadRow| row.conversation.partition();
     let sort_key = |row: &ReadRow| (row.uid.get(), row.conversation.lo().get());
     let sorted = by_table(store, shard, rows, partition_of, sort_key)?;
     let mut statements = Vec::new();

@@ -62,7 +62,7 @@ async fn a_wrong_password_is_fatal() {
 async fn a_killed_connection_is_replaced() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(24);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let mut admin = fixture.admin().await;
     let table = fixture.table("chat_msg", partition);
     run(&mut admin, format!("LOCK TABLES {table} WRITE"))
@@ -96,7 +96,7 @@ async fn a_killed_connection_is_replaced() {
 async fn a_dropped_write_goes_on_and_a_dropped_read_poisons_nothing() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(25);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     let table = fixture.table("chat_msg", partition);
     let mut config = fixture.config.clone();
@@ -149,7 +149,7 @@ async fn a_dropped_write_goes_on_and_a_dropped_read_poisons_nothing() {
 async fn a_statement_without_an_answer_ends_at_its_deadline() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(26);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let table = fixture.table("chat_msg", partition);
     let mut config = fixture.config.clone();
     config.statement_timeout_ms = 300;

@@ -11,7 +11,7 @@ use crate::support::{Fixture, NOW, conversation, message, mid, user};
 async fn round_trip(fixture: &Fixture, rows: &[MessageRow]) {
     fixture.write(rows).await.unwrap();
     let conversation = rows[0].message.conversation();
-    let shard = fixture.shard(Partition::of(conversation));
+    let shard = fixture.shard(conversation.partition());
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
     let before_first = mid(rows[0].message.mid.get() - 1);
     let page = snapshot
@@ -160,7 +160,7 @@ async fn a_row_that_is_there_already_or_elsewhere_is_fatal() {
         .await
         .unwrap_err();
     assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
-    let shard = fixture.shard(Partition::of(conversation(users)));
+    let shard = fixture.shard(conversation(users).partition());
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
     assert_eq!(
         snapshot

@@ -1,5 +1,5 @@
 use message_store::{MessageRow, MessageStore, Resume, ResumeMove, Sink, StoreError};
-use schemas::{Partition, UserId, event::SrcMark};
+use schemas::{Partition, UserId, event::SourceOffset};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{Fixture, conversation, message, resume, step};
@@ -8,7 +8,7 @@ use crate::support::{Fixture, conversation, message, resume, step};
 async fn rows_and_offset_move_together() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(6);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     assert_eq!(
         fixture.resume(Sink::Messages, partition).await,
@@ -17,7 +17,7 @@ async fn rows_and_offset_move_together() {
 
     let to = Resume {
         next_offset: i64::MAX,
-        mark: SrcMark {
+        watermark: SourceOffset {
             epoch: u32::MAX,
             offset: i64::MAX - 1,
         },
@@ -78,7 +78,7 @@ async fn the_mark_is_part_of_the_condition() {
     };
     write(Resume::START, resume(5)).await.unwrap();
     let other_mark = Resume {
-        mark: SrcMark {
+        watermark: SourceOffset {
             epoch: 1,
             offset: 4,
         },
@@ -131,7 +131,7 @@ async fn all_partitions_move_in_one_transaction_or_none() {
 async fn of_two_writers_one_is_turned_away() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(7);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     let rival = MessageStore::connect(&fixture.config);
     let mut from = Resume::START;
@@ -180,7 +180,7 @@ impl Lost {
     async fn new(n: u8) -> Self {
         let fixture = Fixture::shared().await;
         let users = fixture.users(n);
-        let partition = Partition::of(conversation(users));
+        let partition = conversation(users).partition();
         Self {
             fixture,
             users,

@@ -1,5 +1,5 @@
 use message_store::{MessageRow, UNREAD_LIMIT};
-use schemas::{Mid, Ordinal, Partition, TimestampMs};
+use schemas::{Mid, Ordinal, TimestampMs};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{DAY_MS, Fixture, NOW, conversation, message, mid, mids, ordinal, user};
@@ -87,7 +87,7 @@ async fn a_note_to_oneself_is_there_once() {
     let own = conversation((uid, uid));
     let mut snapshot = fixture
         .store
-        .snapshot(fixture.shard(Partition::of(own)))
+        .snapshot(fixture.shard(own.partition()))
         .await
         .unwrap();
     assert_eq!(
@@ -233,7 +233,7 @@ async fn a_send_is_found_by_its_own_id() {
 async fn an_ordinal_is_told_from_rows_or_not_at_all() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(19);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     fixture.write(&talk(users)).await.unwrap();
     let at = async |sender, number| -> Option<i64> {
@@ -279,7 +279,7 @@ async fn a_table_is_scanned_in_the_order_of_the_log() {
     // Ids rise with time in life, but the order of the scan must not depend on the months.
     rows[0].ts = NOW;
     fixture.write(&rows).await.unwrap();
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let mut snapshot = fixture
         .store
         .snapshot(fixture.shard(partition))

@@ -1,5 +1,4 @@
 use message_store::{ReadMids, ReadRow};
-use schemas::Partition;
 
 use crate::support::{Fixture, conversation, mid};
 
@@ -8,7 +7,7 @@ async fn positions_only_rise_in_any_order() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(8);
     let conversation = conversation(users);
-    let shard = fixture.shard(Partition::of(conversation));
+    let shard = fixture.shard(conversation.partition());
     let row = |uid, pc, mobile| ReadRow {
         uid,
         conversation,
@@ -37,7 +36,7 @@ async fn positions_only_rise_in_any_order() {
         ReadMids::default()
     );
 
-    let partition = Partition::of(conversation);
+    let partition = conversation.partition();
     let mut mine = Vec::new();
     let mut after = 0;
     loop {

@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use message_store::{MONTHS_AHEAD, MessageStore, StoreError};
-use schemas::{Partition, TimestampMs};
+use schemas::TimestampMs;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::support::{DAY_MS, Fixture, NOW, conversation, message, mids};
@@ -81,7 +81,7 @@ async fn a_missing_month_is_waited_for_and_then_there() {
             .is_empty()
     );
     fixture.write(std::slice::from_ref(&row)).await.unwrap();
-    let shard = fixture.shard(Partition::of(conversation(users)));
+    let shard = fixture.shard(conversation(users).partition());
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
     let found = snapshot
         .page_before(conversation(users), None, 10)

@@ -1,7 +1,6 @@
 use std::time::{Duration, Instant};
 
 use message_store::{Resume, Sink};
-use schemas::Partition;
 
 use crate::support::{Fixture, conversation, message, resume, step};
 
@@ -9,7 +8,7 @@ use crate::support::{Fixture, conversation, message, resume, step};
 async fn a_snapshot_stays_as_it_was() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(22);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     let mut before = fixture.store.snapshot(shard).await.unwrap();
     let moves = [step(partition, Resume::START, resume(2))];
@@ -21,11 +20,11 @@ async fn a_snapshot_stays_as_it_was() {
     let mut after = fixture.store.snapshot(shard).await.unwrap();
     for (snapshot, expected, rows) in [(&mut before, Resume::START, 0), (&mut after, resume(2), 1)]
     {
-        let marks = snapshot
+        let watermarks = snapshot
             .resume(Sink::Messages, &fixture.topic, &[partition])
             .await
             .unwrap();
-        assert_eq!(marks[&partition], expected);
+        assert_eq!(watermarks[&partition], expected);
         let page = snapshot
             .page_before(conversation(users), None, 10)
             .await
@@ -38,7 +37,7 @@ async fn a_snapshot_stays_as_it_was() {
 async fn offsets_and_rows_agree_while_being_written() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(23);
-    let partition = Partition::of(conversation(users));
+    let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     let (store, topic) = (fixture.store.clone(), fixture.topic.clone());
     let writer = tokio::spawn(async move {
@@ -62,11 +61,11 @@ async fn offsets_and_rows_agree_while_being_written() {
             .page_before(conversation(users), None, 1000)
             .await
             .unwrap();
-        let marks = snapshot
+        let watermarks = snapshot
             .resume(Sink::Messages, &fixture.topic, &[partition])
             .await
             .unwrap();
-        seen = marks[&partition].next_offset;
+        seen = watermarks[&partition].next_offset;
         assert_eq!(rows.len() as i64, seen);
         assert!(Instant::now() < deadline, "the writer is stuck at {seen}");
     }

@@ -1,12 +1,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use dev_stack::TestServers;
 use message_store::{
     MessageRow, MessageStore, MySqlConfig, Resume, ResumeMove, Shard, Sink, StoreError,
 };
-use native_stack::TestServers;
 use schemas::{
-    ConversationId, Mid, Ordinal, Partition, TimestampMs, UserId,
-    event::{Message, SrcMark},
+    DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    event::{Message, SourceOffset},
 };
 use sqlx::{Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
 
@@ -84,7 +84,7 @@ impl Fixture {
 
     /// Writes rows of one conversation, whatever the offset row says.
     pub async fn write(&self, rows: &[MessageRow]) -> Result<(), StoreError> {
-        let partition = Partition::of(rows[0].message.conversation());
+        let partition = rows[0].message.conversation().partition();
         let shard = self.shard(partition);
         self.store
             .write_messages(shard, &self.topic, rows, &[])
@@ -130,8 +130,8 @@ pub fn ordinal(n: i64) -> Ordinal {
     n.try_into().unwrap()
 }
 
-pub fn conversation((a, b): (UserId, UserId)) -> ConversationId {
-    ConversationId::direct(a, b)
+pub fn conversation((a, b): (UserId, UserId)) -> DirectConversation {
+    DirectConversation::new(a, b)
 }
 
 /// A message from the first to the second, with most of its values made up from its mid.
@@ -157,7 +157,7 @@ pub fn mids(rows: &[MessageRow]) -> Vec<i64> {
 pub fn resume(next_offset: i64) -> Resume {
     Resume {
         next_offset,
-        mark: SrcMark {
+        watermark: SourceOffset {
             epoch: 0,
             offset: next_offset - 1,
         },

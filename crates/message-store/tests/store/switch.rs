@@ -24,7 +24,7 @@ impl Scene {
         let fixture = Fixture::without_schema().await;
         fixture.store.apply_schema(NOW).await.unwrap();
         let users = fixture.users(5);
-        let n = Partition::of(conversation(users));
+        let n = conversation(users).partition();
         let scene = Self {
             shard: fixture.shard(n),
             shadows: Shadows::of(fixture.store.layout(), Sink::Messages, Some(n)).remove(0),

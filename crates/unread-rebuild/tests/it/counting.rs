@@ -5,18 +5,18 @@ use tokio::time::Instant;
 use unread_rebuild::UnreadRebuildError;
 use unread_store::UnreadView;
 
-use crate::world::{World, row, soon, users};
+use crate::test_env::{TestEnv, row, soon, users};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_come_from_the_rows_when_redis_is_away() {
-    let mut world = World::new().await;
+    let mut env = TestEnv::new().await;
     let [alice, bob, carol] = users(3)[..] else {
         unreachable!()
     };
-    world.append(alice, bob).await;
-    world.redis.kill();
+    env.append(alice, bob).await;
+    env.redis.kill();
 
-    let rebuilder = world.rebuilder();
+    let rebuilder = env.rebuilder();
     let hasty = Instant::now() + Duration::from_millis(200);
     assert_eq!(
         rebuilder.contact_counts(alice, hasty).await,
@@ -26,12 +26,11 @@ async fn counts_come_from_the_rows_when_redis_is_away() {
         let rebuilder = rebuilder.clone();
         async move { rebuilder.contact_counts(alice, soon()).await }
     });
-    world
-        .contacts_catch_up(&[
-            row(alice, bob, 3, Some(0), Some(3)),
-            row(alice, carol, 2, None, Some(0)),
-        ])
-        .await;
+    env.contacts_catch_up(&[
+        row(alice, bob, 3, Some(0), Some(3)),
+        row(alice, carol, 2, None, Some(0)),
+    ])
+    .await;
     let counts = waiting.await.unwrap().unwrap();
     let pc = UnreadView::Complete {
         counts: BTreeMap::from([(bob, 3)]),

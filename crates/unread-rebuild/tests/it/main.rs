@@ -4,8 +4,8 @@
 
 mod counting;
 mod rebuilding;
+mod test_env;
 mod wanting;
-mod world;
 
 /// Servers of Redis that a test may stop; the store's own tests have the same need.
 #[path = "../../../unread-store/tests/it/server.rs"]

@@ -5,19 +5,18 @@ use tokio_util::sync::CancellationToken;
 use unread_rebuild::RebuildQueue;
 use unread_store::{UserUpdate, UserView};
 
-use crate::world::{PATIENCE, World, row, users};
+use crate::test_env::{PATIENCE, TestEnv, row, users};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let [alice, bob] = users(2)[..] else {
         unreachable!()
     };
-    world.append(alice, bob).await;
-    world
-        .contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
+    env.append(alice, bob).await;
+    env.contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
         .await;
-    let mut former = world.connection().await;
+    let mut former = env.connection().await;
     let generation = former.read_marks().await.unwrap().generation().unwrap();
     let mut update = UserUpdate::new(alice);
     update.message(bob, 1.try_into().unwrap());
@@ -26,10 +25,10 @@ async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
         .await
         .unwrap();
     assert_eq!(former.wanted(100).await.unwrap(), [alice]);
-    assert_eq!(world.view(alice).await, UserView::Absent);
+    assert_eq!(env.view(alice).await, UserView::Absent);
 
     let (queue, soft) = (RebuildQueue::new(), CancellationToken::new());
-    let (rebuilder, node) = (world.rebuilder(), world.node.clone());
+    let (rebuilder, node) = (env.rebuilder(), env.node.clone());
     let work = tokio::spawn({
         let soft = soft.clone();
         async move { queue.work(rebuilder, node, soft).await }
@@ -39,7 +38,7 @@ async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
         assert!(Instant::now() < deadline, "still wanted");
         sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(world.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
+    assert_eq!(env.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
     soft.cancel();
     work.await.unwrap();
 }

@@ -3,130 +3,130 @@ use std::collections::BTreeMap;
 use schemas::DeviceClass::{Mobile, Pc};
 use unread_store::{RedisConfig, UnreadError, UnreadView};
 
-use crate::world::{BOSS, ME, World, complete, messages, read, user};
+use crate::test_env::{BOSS, ME, TestEnv, complete, messages, read, user};
 
 type Map = BTreeMap<String, i64>;
 
 #[tokio::test]
 async fn the_seeds_story() {
-    let mut world = World::new().await;
-    world.load(ME, &[]).await;
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[]).await;
     for newest in 1..=3 {
-        assert!(!world.apply(messages(ME, BOSS, newest)).await);
+        assert!(!env.apply(messages(ME, BOSS, newest)).await);
     }
     let three = Map::from([("1001".to_owned(), 3)]);
-    assert_eq!(world.redis::<Map>("HGETALL pc-1000").await, three);
-    assert_eq!(world.redis::<Map>("HGETALL mobile-1000").await, three);
+    assert_eq!(env.redis::<Map>("HGETALL pc-1000").await, three);
+    assert_eq!(env.redis::<Map>("HGETALL mobile-1000").await, three);
 
-    world.apply(read(ME, BOSS, Mobile, Some(3))).await;
-    assert_eq!(world.redis::<Map>("HGETALL pc-1000").await, three);
-    assert_eq!(world.redis::<Map>("HGETALL mobile-1000").await, Map::new());
+    env.apply(read(ME, BOSS, Mobile, Some(3))).await;
+    assert_eq!(env.redis::<Map>("HGETALL pc-1000").await, three);
+    assert_eq!(env.redis::<Map>("HGETALL mobile-1000").await, Map::new());
 }
 
 #[tokio::test]
 async fn redelivery_and_reordering_change_nothing() {
-    let mut world = World::new().await;
-    world.load(ME, &[]).await;
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[]).await;
     for update in [
         messages(ME, BOSS, 5),
         read(ME, BOSS, Pc, Some(4)),
         messages(ME, BOSS, 3),
         read(ME, BOSS, Pc, Some(2)),
     ] {
-        world.apply(update).await;
+        env.apply(update).await;
     }
-    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
-    assert_eq!(world.unread(ME, Mobile).await, complete(&[(BOSS, 5)]));
+    assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
+    assert_eq!(env.unread(ME, Mobile).await, complete(&[(BOSS, 5)]));
 }
 
 #[tokio::test]
 async fn absent_users_are_reported_and_wanted_and_nothing_is_made() {
-    let mut world = World::new().await;
-    world.load(2, &[]).await;
+    let mut env = TestEnv::new().await;
+    env.load(2, &[]).await;
     let updates = [messages(1, 9, 1), messages(2, 9, 1), messages(3, 9, 1)];
-    let outcome = world.batch(&updates, &[]).await;
+    let outcome = env.batch(&updates, &[]).await;
     assert_eq!(outcome.unwrap().absent, [user(1), user(3)]);
 
-    let mut wanted = world.conn.wanted(100).await.unwrap();
+    let mut wanted = env.conn.wanted(100).await.unwrap();
     wanted.sort();
     assert_eq!(wanted, [user(1), user(3)]);
-    assert_eq!(world.unread(1, Pc).await, UnreadView::Absent);
-    assert_eq!(world.redis::<Vec<String>>("KEYS *-1").await, [""; 0]);
+    assert_eq!(env.unread(1, Pc).await, UnreadView::Absent);
+    assert_eq!(env.redis::<Vec<String>>("KEYS *-1").await, [""; 0]);
 
-    world.load(1, &[]).await;
-    assert_eq!(world.conn.wanted(100).await.unwrap(), [user(3)]);
+    env.load(1, &[]).await;
+    assert_eq!(env.conn.wanted(100).await.unwrap(), [user(3)]);
 }
 
 #[tokio::test]
 async fn a_view_without_state_is_removed() {
-    let mut world = World::new().await;
-    world.redis::<i64>("HSET pc-1000 1001 7").await;
-    assert!(world.apply(messages(ME, BOSS, 1)).await);
-    assert_eq!(world.raw(ME).await.pc, None);
+    let mut env = TestEnv::new().await;
+    env.redis::<i64>("HSET pc-1000 1001 7").await;
+    assert!(env.apply(messages(ME, BOSS, 1)).await);
+    assert_eq!(env.raw(ME).await.pc, None);
 
-    world.redis::<i64>("HSET mobile-1000 1001 7").await;
-    assert_eq!(world.unread(ME, Mobile).await, UnreadView::Absent);
-    assert_eq!(world.raw(ME).await.mobile, None);
+    env.redis::<i64>("HSET mobile-1000 1001 7").await;
+    assert_eq!(env.unread(ME, Mobile).await, UnreadView::Absent);
+    assert_eq!(env.raw(ME).await.mobile, None);
 }
 
 #[tokio::test]
 async fn a_position_without_ordinal_drops_the_state() {
-    let mut world = World::new().await;
-    world.load(ME, &[(BOSS, "3,0,0")]).await;
-    assert!(world.apply(read(ME, BOSS, Pc, None)).await);
-    let raw = world.raw(ME).await;
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "3,0,0")]).await;
+    assert!(env.apply(read(ME, BOSS, Pc, None)).await);
+    let raw = env.raw(ME).await;
     assert_eq!((raw.state, raw.pc, raw.mobile), (None, None, None));
-    assert_eq!(world.conn.wanted(100).await.unwrap(), [user(ME)]);
+    assert_eq!(env.conn.wanted(100).await.unwrap(), [user(ME)]);
 }
 
 #[tokio::test]
 async fn what_is_unknown_is_not_counted_and_a_later_number_asks_the_rows_again() {
-    let mut world = World::new().await;
-    world.load(ME, &[(BOSS, "3,?,1"), (1002, "2,0,0")]).await;
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "3,?,1"), (1002, "2,0,0")]).await;
     let seen = UnreadView::Complete {
         counts: [(user(1002), 2)].into(),
         unknown: vec![user(BOSS)],
     };
-    assert_eq!(world.unread(ME, Pc).await, seen);
+    assert_eq!(env.unread(ME, Pc).await, seen);
     assert_eq!(
-        world.redis::<Map>("HGETALL pc-1000").await,
+        env.redis::<Map>("HGETALL pc-1000").await,
         Map::from([("1002".to_owned(), 2)])
     );
 
     // A message says nothing about what was read.
-    assert!(!world.apply(messages(ME, BOSS, 4)).await);
+    assert!(!env.apply(messages(ME, BOSS, 4)).await);
     assert_eq!(
-        world.unread(ME, Mobile).await,
+        env.unread(ME, Mobile).await,
         complete(&[(BOSS, 3), (1002, 2)])
     );
-    assert!(world.apply(read(ME, BOSS, Pc, Some(4))).await);
-    assert_eq!(world.unread(ME, Pc).await, UnreadView::Absent);
+    assert!(env.apply(read(ME, BOSS, Pc, Some(4))).await);
+    assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
 }
 
 #[tokio::test]
 async fn the_largest_numbers_stay_exact() {
-    let mut world = World::new().await;
+    let mut env = TestEnv::new().await;
     let (uid, peer, newest) = (i64::MAX, i64::MAX - 1, (1 << 53) - 1);
-    world.load(uid, &[]).await;
-    world.apply(messages(uid, peer, newest)).await;
-    world.apply(read(uid, peer, Pc, Some(1))).await;
-    assert_eq!(world.unread(uid, Pc).await, complete(&[(peer, newest - 1)]));
-    let view: Map = world.redis(&format!("HGETALL pc-{uid}")).await;
+    env.load(uid, &[]).await;
+    env.apply(messages(uid, peer, newest)).await;
+    env.apply(read(uid, peer, Pc, Some(1))).await;
+    assert_eq!(env.unread(uid, Pc).await, complete(&[(peer, newest - 1)]));
+    let view: Map = env.redis(&format!("HGETALL pc-{uid}")).await;
     assert_eq!(view, Map::from([(peer.to_string(), newest - 1)]));
 }
 
 #[tokio::test]
 async fn prefix_and_hash_tags_are_in_every_key() {
-    let mut world = World::with(RedisConfig {
+    let mut env = TestEnv::with(RedisConfig {
         key_prefix: "t7:".to_owned(),
         hash_tags: true,
         ..RedisConfig::default()
     })
     .await;
-    world.load(ME, &[]).await;
-    world.apply(messages(ME, BOSS, 1)).await;
-    world.apply(messages(5, BOSS, 1)).await;
-    let mut keys: Vec<String> = world.redis("KEYS *").await;
+    env.load(ME, &[]).await;
+    env.apply(messages(ME, BOSS, 1)).await;
+    env.apply(messages(5, BOSS, 1)).await;
+    let mut keys: Vec<String> = env.redis("KEYS *").await;
     keys.retain(|key| !key.starts_with("t7:tidemark:mark:"));
     keys.sort();
     assert_eq!(
@@ -142,39 +142,39 @@ async fn prefix_and_hash_tags_are_in_every_key() {
 
 #[tokio::test]
 async fn a_batch_of_thousands_of_users_goes_through() {
-    let mut world = World::new().await;
+    let mut env = TestEnv::new().await;
     let updates: Vec<_> = (1..=3_000).map(|uid| messages(uid, 9_999, uid)).collect();
-    let outcome = world.batch(&updates, &[]).await;
+    let outcome = env.batch(&updates, &[]).await;
     assert_eq!(outcome.unwrap().absent.len(), 3_000);
 
     let uids: Vec<_> = (1..=3_000).map(user).collect();
-    let begun = world.conn.begin_rebuilds(&uids, 1_000).await.unwrap();
+    let begun = env.conn.begin_rebuilds(&uids, 1_000).await.unwrap();
     assert_eq!(begun.len(), 3_000);
-    let outcome = world.batch(&updates, &[]).await;
+    let outcome = env.batch(&updates, &[]).await;
     assert_eq!(outcome.unwrap().absent, []);
 }
 
 #[tokio::test]
 async fn a_state_that_a_hand_broke_is_rebuilt() {
-    let mut world = World::new().await;
-    world.load(ME, &[(BOSS, "3,0,0")]).await;
-    world.redis::<i64>("HSET state-1000 1001 three").await;
-    assert!(world.apply(messages(ME, BOSS, 4)).await);
-    assert_eq!(world.raw(ME).await.state, None);
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "3,0,0")]).await;
+    env.redis::<i64>("HSET state-1000 1001 three").await;
+    assert!(env.apply(messages(ME, BOSS, 4)).await);
+    assert_eq!(env.raw(ME).await.state, None);
 }
 
 #[tokio::test]
 async fn keys_of_another_type_are_in_nobodys_way() {
     for key in ["state-1000", "pc-1000", "mobile-1000"] {
-        let mut world = World::new().await;
-        world.load(ME, &[(BOSS, "3,0,0")]).await;
-        world.redis::<String>(&format!("SET {key} x")).await;
-        assert!(world.apply(messages(ME, BOSS, 4)).await, "{key}");
+        let mut env = TestEnv::new().await;
+        env.load(ME, &[(BOSS, "3,0,0")]).await;
+        env.redis::<String>(&format!("SET {key} x")).await;
+        assert!(env.apply(messages(ME, BOSS, 4)).await, "{key}");
 
-        world.load(ME, &[(BOSS, "4,0,0")]).await;
-        assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 4)]), "{key}");
-        world.redis::<String>(&format!("SET {key} x")).await;
-        let error = world.conn.read_state(user(ME)).await.unwrap_err();
+        env.load(ME, &[(BOSS, "4,0,0")]).await;
+        assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 4)]), "{key}");
+        env.redis::<String>(&format!("SET {key} x")).await;
+        let error = env.conn.read_state(user(ME)).await.unwrap_err();
         assert!(
             matches!(&error, UnreadError::Malformed { key: named, .. } if named == key),
             "{error}"
@@ -184,9 +184,9 @@ async fn keys_of_another_type_are_in_nobodys_way() {
 
 #[tokio::test]
 async fn a_rebuild_makes_way_for_itself() {
-    let world = World::new().await;
-    world.redis::<String>("SET state-1000 x").await;
-    world.redis::<String>("SET tidemark:wanted x").await;
-    world.load(ME, &[(BOSS, "4,0,0")]).await;
-    assert_eq!(world.unread(ME, Pc).await, complete(&[(BOSS, 4)]));
+    let env = TestEnv::new().await;
+    env.redis::<String>("SET state-1000 x").await;
+    env.redis::<String>("SET tidemark:wanted x").await;
+    env.load(ME, &[(BOSS, "4,0,0")]).await;
+    assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 4)]));
 }

@@ -1,7 +1,7 @@
 use schemas::DeviceClass::{Mobile, Pc};
 use unread_store::{Expiry, RawUser};
 
-use crate::world::{BOSS, ME, World, messages, read, user};
+use crate::test_env::{BOSS, ME, TestEnv, messages, read, user};
 
 /// When the state expires; the views that are there must expire with it.
 fn expires_at(raw: &RawUser) -> i64 {
@@ -13,20 +13,20 @@ fn expires_at(raw: &RawUser) -> i64 {
 }
 
 /// Makes what is left visibly shorter than a renewed expiry would be.
-async fn shorten(world: &World) -> i64 {
-    let at = expires_at(&world.raw(ME).await) - 1_000_000_000;
+async fn shorten(env: &TestEnv) -> i64 {
+    let at = expires_at(&env.raw(ME).await) - 1_000_000_000;
     for key in ["state-1000", "pc-1000", "mobile-1000"] {
-        let _: i64 = world.redis(&format!("PEXPIREAT {key} {at}")).await;
+        let _: i64 = env.redis(&format!("PEXPIREAT {key} {at}")).await;
     }
     at
 }
 
 #[tokio::test]
 async fn a_rebuild_sets_one_expiry_on_all() {
-    let world = World::new().await;
-    let before: Vec<i64> = world.redis("TIME").await;
-    world.load(ME, &[(BOSS, "3,0,0")]).await;
-    let raw = world.raw(ME).await;
+    let env = TestEnv::new().await;
+    let before: Vec<i64> = env.redis("TIME").await;
+    env.load(ME, &[(BOSS, "3,0,0")]).await;
+    let raw = env.raw(ME).await;
     assert!(raw.pc.is_some() && raw.mobile.is_some());
     let lifetime = expires_at(&raw) - before[0] * 1_000;
     let thirty_days = 30 * 24 * 60 * 60 * 1_000;
@@ -38,50 +38,50 @@ async fn a_rebuild_sets_one_expiry_on_all() {
 
 #[tokio::test]
 async fn messages_do_not_renew_and_new_views_take_the_states_expiry() {
-    let mut world = World::new().await;
-    world.load(ME, &[]).await;
-    let at = shorten(&world).await;
-    world.apply(messages(ME, BOSS, 1)).await;
-    let raw = world.raw(ME).await;
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[]).await;
+    let at = shorten(&env).await;
+    env.apply(messages(ME, BOSS, 1)).await;
+    let raw = env.raw(ME).await;
     assert!(raw.pc.is_some() && raw.mobile.is_some());
     assert_eq!(expires_at(&raw), at);
 }
 
 #[tokio::test]
 async fn a_view_that_became_empty_comes_back_with_the_expiry() {
-    let mut world = World::new().await;
-    world.load(ME, &[(BOSS, "1,0,0")]).await;
-    world.apply(read(ME, BOSS, Pc, Some(1))).await;
-    assert_eq!(world.raw(ME).await.pc, None);
-    let at = shorten(&world).await;
-    world.apply(messages(ME, BOSS, 2)).await;
-    let raw = world.raw(ME).await;
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "1,0,0")]).await;
+    env.apply(read(ME, BOSS, Pc, Some(1))).await;
+    assert_eq!(env.raw(ME).await.pc, None);
+    let at = shorten(&env).await;
+    env.apply(messages(ME, BOSS, 2)).await;
+    let raw = env.raw(ME).await;
     assert!(raw.pc.is_some());
     assert_eq!(expires_at(&raw), at);
 }
 
 #[tokio::test]
 async fn the_users_own_acks_and_reads_renew() {
-    let mut world = World::new().await;
-    world.load(ME, &[(BOSS, "3,0,0")]).await;
-    let short = shorten(&world).await;
-    world.apply(read(ME, BOSS, Mobile, Some(1))).await;
-    assert!(expires_at(&world.raw(ME).await) > short);
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "3,0,0")]).await;
+    let short = shorten(&env).await;
+    env.apply(read(ME, BOSS, Mobile, Some(1))).await;
+    assert!(expires_at(&env.raw(ME).await) > short);
 
-    let short = shorten(&world).await;
-    let look = world.conn.read_unread(user(ME), Pc, Expiry::Keep);
+    let short = shorten(&env).await;
+    let look = env.conn.read_unread(user(ME), Pc, Expiry::Keep);
     look.await.unwrap();
-    assert_eq!(expires_at(&world.raw(ME).await), short);
-    let look = world.conn.read_unread(user(ME), Pc, Expiry::Renew);
+    assert_eq!(expires_at(&env.raw(ME).await), short);
+    let look = env.conn.read_unread(user(ME), Pc, Expiry::Renew);
     look.await.unwrap();
-    assert!(expires_at(&world.raw(ME).await) > short);
+    assert!(expires_at(&env.raw(ME).await) > short);
 }
 
 #[tokio::test]
 async fn a_state_made_to_last_for_ever_gets_its_expiry_back() {
-    let mut world = World::new().await;
-    world.load(ME, &[]).await;
-    world.redis::<i64>("PERSIST state-1000").await;
-    world.apply(messages(ME, BOSS, 1)).await;
-    expires_at(&world.raw(ME).await);
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[]).await;
+    env.redis::<i64>("PERSIST state-1000").await;
+    env.apply(messages(ME, BOSS, 1)).await;
+    expires_at(&env.raw(ME).await);
 }

@@ -4,10 +4,10 @@
 
 mod batches;
 mod expiry;
-mod marks;
 mod model;
 mod outages;
 mod reading;
 mod rebuild;
 mod server;
-mod world;
+mod test_env;
+mod watermarks;

@@ -9,7 +9,7 @@ use schemas::{
 };
 use unread_store::{Begin, PeerOrdinals, Rebuild, UserState, UserUpdate};
 
-use crate::world::{LEASE_MS, ME, World, messages, n, read, src, user};
+use crate::test_env::{LEASE_MS, ME, TestEnv, messages, n, read, src, user};
 
 /// One step of a history of one user.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ type Rows = BTreeMap<UserId, PeerOrdinals>;
 
 /// The history so far, and what follows from it.
 struct History {
-    world: World,
+    env: TestEnv,
     /// What the contact rows say once they are up to date.
     rows: Rows,
     /// Read ordinals, also where the log did not tell them.
@@ -71,7 +71,7 @@ struct History {
 impl History {
     async fn begin() -> Self {
         Self {
-            world: World::new().await,
+            env: TestEnv::new().await,
             rows: Rows::new(),
             really_read: BTreeMap::new(),
             events: vec![],
@@ -89,9 +89,9 @@ impl History {
     }
 
     async fn flush(&mut self) {
-        self.world.redis::<String>("FLUSHALL").await;
+        self.env.redis::<String>("FLUSHALL").await;
         let ends = [(0, src(-1)); 64];
-        self.world.generation = self.world.conn.initialise_marks(&ends).await.unwrap();
+        self.env.generation = self.env.conn.initialise_marks(&ends).await.unwrap();
     }
 
     async fn take(&mut self, step: &Step) {
@@ -107,7 +107,7 @@ impl History {
             }
             Step::Redeliver { event } if !self.events.is_empty() => {
                 let event = event.get(&self.events).clone();
-                self.world.apply(event).await;
+                self.env.apply(event).await;
             }
             Step::Begin { lease_ms } => self.begin_rebuild(*lease_ms).await,
             Step::Complete {
@@ -122,7 +122,7 @@ impl History {
             }
             Step::Redeliver { .. } | Step::Complete { .. } => {}
             Step::Flush => self.flush().await,
-            Step::ForgetScripts => drop(self.world.redis::<String>("SCRIPT FLUSH").await),
+            Step::ForgetScripts => drop(self.env.redis::<String>("SCRIPT FLUSH").await),
         }
     }
 
@@ -148,11 +148,11 @@ impl History {
 
     async fn happen(&mut self, event: UserUpdate) {
         self.events.push(event.clone());
-        self.world.apply(event).await;
+        self.env.apply(event).await;
     }
 
     async fn begin_rebuild(&mut self, lease_ms: u64) {
-        let begun = self.world.conn.begin_rebuild(user(ME), lease_ms).await;
+        let begun = self.env.conn.begin_rebuild(user(ME), lease_ms).await;
         if let Begin::Begun(rebuild) = begun.unwrap() {
             self.rebuilds.push((rebuild, self.rows.clone()));
         }
@@ -160,7 +160,7 @@ impl History {
 
     async fn complete(&self, rebuild: &Rebuild, rows: &Rows) -> bool {
         let rows: Vec<_> = rows.iter().map(|(peer, row)| (*peer, *row)).collect();
-        self.world
+        self.env
             .conn
             .complete_rebuild(rebuild, &rows)
             .await
@@ -177,7 +177,7 @@ impl History {
 
     /// What Redis holds must be whole, and equal to the history wherever it claims to be complete.
     async fn check(&self) {
-        let raw = self.world.raw(ME).await;
+        let raw = self.env.raw(ME).await;
         let expiry = raw.state.as_ref().map(|key| key.expires_at_ms);
         for view in [&raw.pc, &raw.mobile].into_iter().flatten() {
             assert_eq!(Some(view.expires_at_ms), expiry);
@@ -213,7 +213,7 @@ impl History {
     /// Whatever happened: rebuilt until it is complete, it is right.
     async fn end(&mut self) {
         for _ in 0..3 {
-            match self.world.conn.begin_rebuild(user(ME), 0).await.unwrap() {
+            match self.env.conn.begin_rebuild(user(ME), 0).await.unwrap() {
                 Begin::Begun(rebuild) => drop(self.complete(&rebuild, &self.rows).await),
                 Begin::Complete => break,
                 Begin::Live { .. } => {
@@ -223,7 +223,7 @@ impl History {
             }
         }
         self.check().await;
-        let complete = self.world.conn.begin_rebuild(user(ME), 0).await.unwrap();
+        let complete = self.env.conn.begin_rebuild(user(ME), 0).await.unwrap();
         assert_eq!(complete, Begin::Complete);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use schemas::{
     Partition, TimestampMs,
-    event::{Body, Event, Source, SrcMark},
+    event::{Body, Event, Source, SourceOffset},
     proto::SequencerSnapshot,
 };
 
@@ -91,7 +91,7 @@ enum Phase {
 
 /// Stands before the first record of an empty log.
 const BEFORE_ALL: Source = Source {
-    mark: SrcMark::START,
+    offset: SourceOffset::START,
     leader_epoch: -1,
 };
 
@@ -154,7 +154,7 @@ impl Loader {
         match &self.phase {
             Phase::Witness { fold } => Need::Witness(fold.next - 1),
             Phase::Fold(fold) => Need::Events(fold.next),
-            Phase::CheckInbound(fold) => Need::InboundLeaderEpoch(fold.last.mark.offset),
+            Phase::CheckInbound(fold) => Need::InboundLeaderEpoch(fold.last.offset.offset),
             Phase::Done(_) => Need::Nothing,
         }
     }
@@ -211,7 +211,7 @@ impl Loader {
         if let Some(found) = found.filter(|found| *found >= 0 && *found != expected) {
             return Err(LoadError::InboundReplaced {
                 partition: self.partition,
-                sequenced: fold.last.mark.offset,
+                sequenced: fold.last.offset.offset,
                 expected,
                 found,
             });
@@ -277,7 +277,7 @@ impl Loader {
 
     /// PROTOCOL S13: what was sequenced must still be what `chat.inbound` holds.
     fn check_inbound(&mut self, fold: Fold) -> Result<(), LoadError> {
-        let (partition, sequenced) = (self.partition, fold.last.mark.offset);
+        let (partition, sequenced) = (self.partition, fold.last.offset.offset);
         let Some(LogRange { start, end }) = self.inbound else {
             self.phase = Phase::Done(fold);
             return Ok(());
@@ -364,7 +364,7 @@ impl Fold {
             return Ok(());
         };
         // PROTOCOL S10: a former owner may have appended the same decisions again.
-        if event.src.mark > self.last.mark || dropped(Rule::S10) {
+        if event.src.offset > self.last.offset || dropped(Rule::S10) {
             self.fold(&event)?;
         }
         Ok(())

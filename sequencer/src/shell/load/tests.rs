@@ -1,6 +1,6 @@
 //! What a start makes of logs and snapshots, good and bad.
 
-use schemas::{ConversationId, Mid, Ordinal, UserId, event::Message, event::Rules};
+use schemas::{DirectConversation, Mid, Ordinal, UserId, event::Message, event::Rules};
 
 use super::*;
 use crate::{
@@ -20,7 +20,7 @@ fn range(start: i64, end: i64) -> LogRange {
 fn event(offset: i64, body: Body) -> Event {
     Event {
         src: Source {
-            mark: SrcMark { epoch: 0, offset },
+            offset: SourceOffset { epoch: 0, offset },
             leader_epoch: 5,
         },
         ts: TimestampMs(offset),
@@ -40,7 +40,7 @@ fn message(offset: i64) -> Event {
     };
     assert_eq!(
         message.conversation(),
-        ConversationId::direct(user(1), user(3))
+        DirectConversation::new(user(1), user(3))
     );
     event(offset, Body::Message(message))
 }
@@ -202,12 +202,12 @@ fn an_inbound_log_that_is_another_halts() {
 #[test]
 fn a_raised_epoch_begins_at_the_new_inbound_logs_first_record() {
     let mut log = log(9);
-    let mark = SrcMark {
+    let watermark = SourceOffset {
         epoch: 1,
         offset: -1,
     };
     let src = Source {
-        mark,
+        offset: watermark,
         leader_epoch: -1,
     };
     log.push(Event {
@@ -215,7 +215,7 @@ fn a_raised_epoch_begins_at_the_new_inbound_logs_first_record() {
         ..event(0, Body::Progress)
     });
     let loaded = load(&log, 0, (range(0, 0), 0), vec![]).unwrap();
-    assert_eq!(loaded.last.mark, mark);
+    assert_eq!(loaded.last.offset, watermark);
 }
 
 #[test]

@@ -1,0 +1,273 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use dev_stack::TestServers;
+use event_log::{
+    AppendRecord, DeliveryFailure, LogProducer, LogReader, ProducerSettings, TestTopics,
+};
+use message_store::{
+    ContactDelta, MessageStore, MySqlConfig, ReadUpTo, Resume, ResumeMove, Shard, Sink,
+};
+use schemas::{
+    DeviceClass, DirectConversation, Mid, PARTITIONS, Partition, TimestampMs, UserId,
+    event::SourceOffset, topics::Topic,
+};
+use tokio::{
+    sync::{OnceCell, oneshot},
+    time::{Instant, sleep},
+};
+use unread_rebuild::{RebuildConfig, Rebuilder};
+use unread_store::{Connection, Expiry, Node, RedisConfig, UnreadView, UserView};
+
+use crate::server::RedisServer;
+
+/// Long enough for a slow machine; a test that waits this long fails.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+type Fate = Result<i64, DeliveryFailure>;
+
+/// A log, a Redis and contact rows of one test.
+pub struct TestEnv {
+    pub redis: RedisServer,
+    pub node: Node,
+    pub store: MessageStore,
+    pub topic: String,
+    pub log: Arc<LogReader>,
+    producer: LogProducer<oneshot::Sender<Fate>>,
+    _topics: TestTopics,
+}
+
+impl TestEnv {
+    /// With an empty log, and a Redis that has its watermarks.
+    pub async fn new() -> Self {
+        let env = Self::without_marks().await;
+        env.initialise_marks().await;
+        env
+    }
+
+    pub async fn without_marks() -> Self {
+        let servers = tokio::task::spawn_blocking(TestServers::shared)
+            .await
+            .unwrap();
+        let topics = TestTopics::create(&servers.kafka_brokers).await;
+        let kafka = topics.config();
+        let producer = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 10_000,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 1_000_000,
+            gapless: false,
+        };
+        let redis = tokio::task::spawn_blocking(RedisServer::start)
+            .await
+            .unwrap();
+        let config = RedisConfig {
+            url: redis.url(),
+            ..RedisConfig::default()
+        };
+        Self {
+            node: Node::new(&config).unwrap(),
+            redis,
+            store: MessageStore::connect(&databases(servers).await),
+            topic: kafka.topic(Topic::Events),
+            log: Arc::new(LogReader::new(kafka).unwrap()),
+            producer: LogProducer::new(kafka, &producer).unwrap(),
+            _topics: topics,
+        }
+    }
+
+    pub async fn initialise_marks(&self) {
+        let ends = [(0, SourceOffset::START); PARTITIONS as usize];
+        self.connection()
+            .await
+            .initialise_marks(&ends)
+            .await
+            .unwrap();
+    }
+
+    pub async fn connection(&self) -> Connection {
+        self.node.connect().await.unwrap()
+    }
+
+    /// What a process has.
+    pub fn rebuilder(&self) -> Rebuilder {
+        self.rebuilder_with(&self.store, RebuildConfig::default())
+    }
+
+    pub fn rebuilder_with(&self, store: &MessageStore, config: RebuildConfig) -> Rebuilder {
+        Rebuilder::new(store, &self.log, &self.node, &self.topic, &config)
+    }
+
+    /// Puts something on the log that the contact rows do not have yet. Only offsets matter here.
+    pub async fn append(&self, a: UserId, b: UserId) {
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.topic,
+            partition: DirectConversation::new(a, b).partition(),
+            key: b"",
+            value: Some(b"an event"),
+            timestamp: Some(TimestampMs(1)),
+            headers: &[],
+        };
+        self.producer.append(record, fate).unwrap();
+        outcome.await.unwrap().unwrap();
+    }
+
+    /// Writes rows, and has every database reach the end of the log.
+    pub async fn contacts_catch_up(&self, rows: &[ContactDelta]) {
+        let ends = self.log.ends(Topic::Events).await.unwrap();
+        for shard in self.store.layout().shards() {
+            let own: Vec<ContactDelta> = rows
+                .iter()
+                .filter(|row| self.shard_of(row.uid) == shard)
+                .cloned()
+                .collect();
+            let moves = self.moves_to(shard, &ends).await;
+            let write = self.store.write_contacts(shard, &self.topic, &own, &moves);
+            write.await.unwrap();
+        }
+    }
+
+    async fn moves_to(&self, shard: Shard, ends: &BTreeMap<Partition, i64>) -> Vec<ResumeMove> {
+        let all: Vec<Partition> = Partition::all().collect();
+        let found = self
+            .store
+            .read_resume(shard, Sink::Contacts, &self.topic, &all)
+            .await
+            .unwrap();
+        let step = |(partition, from): (&Partition, &Resume)| ResumeMove {
+            partition: *partition,
+            from: *from,
+            to: Resume {
+                next_offset: ends[partition],
+                watermark: SourceOffset {
+                    epoch: 0,
+                    offset: ends[partition],
+                },
+            },
+        };
+        found.iter().map(step).filter(|m| m.from != m.to).collect()
+    }
+
+    fn shard_of(&self, uid: UserId) -> Shard {
+        self.store.layout().shard_of(Partition::of_user(uid))
+    }
+
+    pub async fn view(&self, uid: UserId) -> UserView {
+        let connection = self.connection().await;
+        connection.read_user(uid, Expiry::Keep).await.unwrap()
+    }
+
+    /// Unread messages on both classes, as Redis has them.
+    pub async fn unread(&self, uid: UserId) -> (BTreeMap<UserId, i64>, BTreeMap<UserId, i64>) {
+        let view = self.view(uid).await;
+        let counts = |device| match view.unread(device) {
+            UnreadView::Complete { counts, .. } => counts,
+            other => panic!("{uid} is {other:?}"),
+        };
+        (counts(DeviceClass::Pc), counts(DeviceClass::Mobile))
+    }
+
+    /// Redis lets every write wait at its door, for as long as a test may take.
+    pub async fn hold_writes(&self) {
+        let held: String = self
+            .redis
+            .command(&["CLIENT", "PAUSE", "60000", "WRITE"])
+            .await;
+        assert_eq!(held, "OK");
+    }
+
+    pub async fn release_writes(&self) {
+        let released: String = self.redis.command(&["CLIENT", "UNPAUSE"]).await;
+        assert_eq!(released, "OK");
+    }
+
+    /// Waits until a script stands at that door.
+    pub async fn write_is_held(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let clients: String = self.redis.command(&["CLIENT", "LIST"]).await;
+            let is_held =
+                |client: &str| client.contains(" flags=b") && client.contains(" cmd=evalsha");
+            if clients.lines().any(is_held) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "nobody writes: {clients}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until a state has been begun.
+    pub async fn begun(&self, uid: UserId) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.view(uid).await != UserView::Rebuilding {
+            assert!(Instant::now() < deadline, "nobody begins {uid}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Databases that all tests share: topics and uids tell them apart.
+async fn databases(servers: &TestServers) -> MySqlConfig {
+    static SHARED: OnceCell<MySqlConfig> = OnceCell::const_new();
+    let config = SHARED.get_or_init(|| async {
+        let config = MySqlConfig {
+            servers: vec![servers.mysql_url.parse().unwrap()],
+            databases: 2,
+            database_prefix: format!("r{}_", uuid::Uuid::new_v4().simple()),
+            ..MySqlConfig::default()
+        };
+        let store = MessageStore::connect(&config);
+        // The log's times do not matter here.
+        store
+            .apply_schema(TimestampMs(1_795_219_200_000))
+            .await
+            .unwrap();
+        store.close().await;
+        config
+    });
+    let mut config = config.await.clone();
+    config.connections_per_server = 4;
+    config
+}
+
+/// So many users that no other test has, spread over all tables.
+pub fn users(count: u32) -> Vec<UserId> {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let first = NEXT.fetch_add(count, Ordering::Relaxed);
+    (first..first + count)
+        .map(|uid| i64::from(uid).try_into().unwrap())
+        .collect()
+}
+
+/// What the contact rows say of a peer: how many messages it sent, and how many of them were read.
+pub fn row(
+    uid: UserId,
+    peer: UserId,
+    n: i64,
+    pc: Option<i64>,
+    mobile: Option<i64>,
+) -> ContactDelta {
+    static NEXT: AtomicI64 = AtomicI64::new(1);
+    let mid: Mid = NEXT.fetch_add(1, Ordering::Relaxed).try_into().unwrap();
+    let read = |n: Option<i64>| ReadUpTo {
+        mid,
+        n: n.map(|n| n.try_into().unwrap()),
+    };
+    ContactDelta {
+        peer_n: n.try_into().unwrap(),
+        pc_read: read(pc),
+        mobile_read: read(mobile),
+        ..ContactDelta::new(uid, peer)
+    }
+}
+
+pub fn soon() -> Instant {
+    Instant::now() + PATIENCE
+}

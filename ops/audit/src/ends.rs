@@ -1,0 +1,114 @@
+//! How far the log is looked at.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
+
+use event_log::{Bounds, EventLogError, KafkaConfig, LogReader, Record};
+use schemas::{Partition, dead_letter, topics::Topic};
+
+use crate::Progress;
+
+/// What `chat.inbound` and `chat.events` hold, as it was when the audit began.
+pub(crate) struct Ends {
+    pub(crate) inbound: BTreeMap<Partition, Bounds>,
+    pub(crate) events: BTreeMap<Partition, Bounds>,
+}
+
+impl Ends {
+    /// Inbound first: what it holds then may have its event already, and what comes later is not asked for.
+    pub(crate) fn fix(reader: &LogReader, partitions: &[Partition]) -> Result<Self, EventLogError> {
+        Ok(Self {
+            inbound: reader.bounds(Topic::Inbound, partitions)?,
+            events: reader.bounds(Topic::Events, partitions)?,
+        })
+    }
+
+    pub(crate) fn fixed(&self) -> Progress {
+        let bounds = self.events.values();
+        Progress::Fixed {
+            events: bounds.map(|bounds| bounds.end - bounds.start).sum(),
+        }
+    }
+
+    pub(crate) fn of_events(&self) -> BTreeMap<Partition, i64> {
+        self.events
+            .iter()
+            .map(|(partition, bounds)| (*partition, bounds.end))
+            .collect()
+    }
+
+    /// Looks no further than this.
+    pub(crate) fn cut(&mut self, positions: &BTreeMap<Partition, i64>) {
+        for (partition, bounds) in &mut self.events {
+            let position = positions.get(partition).copied().unwrap_or(0);
+            bounds.end = bounds.end.min(position.max(bounds.start));
+        }
+    }
+}
+
+/// Offsets that are in the dead letters, by the topic and partition that they came from.
+#[derive(Default)]
+pub(crate) struct DeadLetters(BTreeMap<(String, Partition), BTreeSet<i64>>);
+
+impl DeadLetters {
+    /// To be read after the ends were fixed: a dead letter is there before any event with a higher source (PROTOCOL S7).
+    pub(crate) fn read(
+        reader: &LogReader,
+        partitions: &[Partition],
+    ) -> Result<Self, EventLogError> {
+        let bounds = reader.bounds(Topic::DeadLetters, partitions)?;
+        let ranges: Vec<_> = bounds
+            .into_iter()
+            .map(|(partition, bounds)| (partition, bounds.start..bounds.end))
+            .collect();
+        let mut found = Self::default();
+        reader.scan(Topic::DeadLetters, &ranges, |record| {
+            found.add(&record);
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    fn add(&mut self, record: &Record) {
+        let number = |name| {
+            record
+                .header(name)
+                .and_then(|text| text.parse::<i64>().ok())
+        };
+        let partition = number(dead_letter::HEADER_PARTITION).and_then(|n| n.try_into().ok());
+        let topic = record.header(dead_letter::HEADER_TOPIC);
+        let offset = number(dead_letter::HEADER_OFFSET);
+        if let (Some(topic), Some(partition), Some(offset)) = (topic, partition, offset) {
+            self.0
+                .entry((topic.to_owned(), partition))
+                .or_default()
+                .insert(offset);
+        }
+    }
+
+    pub(crate) fn of(&self, topic: &str, partition: Partition) -> BTreeSet<i64> {
+        self.0
+            .get(&(topic.to_owned(), partition))
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+/// A reader's blocking call, off the async threads.
+pub(crate) async fn blocking<T: Send + 'static>(
+    reader: &Arc<LogReader>,
+    call: impl FnOnce(&LogReader) -> Result<T, EventLogError> + Send + 'static,
+) -> Result<T, EventLogError> {
+    let reader = Arc::clone(reader);
+    tokio::task::spawn_blocking(move || call(&reader))
+        .await
+        .expect("reading the log does not panic")
+}
+
+/// Kafka's name of a topic in this deployment.
+pub(crate) fn name(kafka: &KafkaConfig, topic: Topic) -> String {
+    kafka.topic(topic)
+}

@@ -1,0 +1,383 @@
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    iter::Peekable,
+    ops::Range,
+};
+
+use event_log::{EventLogError, Record};
+use message_store::Month;
+use schemas::{
+    DirectConversation, Partition, SourceWatermark, TimestampMs,
+    command::Command,
+    event::{Body, Event, Message, Rules, SourceOffset},
+};
+
+use super::{
+    answers::{Answer, Answers},
+    conversation::Conversation,
+    inbound::{self, Before, Silence, conversation_of, is_clamped, message_key},
+    memory::{Memory, Remembered},
+    message_digest,
+};
+use crate::{Area, Check, Finding, InboundAccount, Kind, Scope};
+
+/// Records of one partition, in order.
+pub(crate) type Records = Box<dyn Iterator<Item = Result<Record, EventLogError>> + Send>;
+
+/// What a partition's fold has to know beside its events.
+pub(crate) struct PartitionInput {
+    pub(crate) partition: Partition,
+    pub(crate) scope: Scope,
+    /// The names of `chat.events` and `chat.inbound`.
+    pub(crate) events_topic: String,
+    pub(crate) inbound_topic: String,
+    /// Where `chat.events` begins; above 0 retention has cut it.
+    pub(crate) events_start: i64,
+    /// What of `chat.inbound` is retained and looked at.
+    pub(crate) inbound: Range<i64>,
+    /// Offsets of `chat.inbound` and of `chat.events` that are in the dead letters.
+    pub(crate) refused: BTreeSet<i64>,
+    pub(crate) buried: BTreeSet<i64>,
+    pub(crate) examples: usize,
+}
+
+/// A partition, folded.
+pub(crate) struct FoldedPartition {
+    pub(crate) conversations: HashMap<DirectConversation, Conversation>,
+    /// Offset and digest of every message in scope, ascending.
+    pub(crate) messages: Vec<(i64, u64)>,
+    /// The offset of the first message of each month.
+    pub(crate) months: BTreeMap<Month, i64>,
+    pub(crate) watermarks: SourceWatermark,
+    pub(crate) events: Check,
+    pub(crate) inbound: Check,
+    pub(crate) account: InboundAccount,
+    pub(crate) repeated: u64,
+}
+
+/// The fold of one partition of `chat.events`, with its inbound records beside it.
+pub(crate) struct PartitionFold<'a> {
+    input: &'a PartitionInput,
+    /// Begins to read `chat.inbound` anew: an epoch that rises makes what was matched before it void.
+    open_inbound: &'a dyn Fn() -> Records,
+    records: Peekable<Records>,
+    /// One above the last inbound record that was looked at.
+    next_inbound: i64,
+    clock: i64,
+    rules: Rules,
+    memory: Memory,
+    answers: Answers,
+    folded: FoldedPartition,
+}
+
+impl<'a> PartitionFold<'a> {
+    pub(crate) fn new(input: &'a PartitionInput, open_inbound: &'a dyn Fn() -> Records) -> Self {
+        Self {
+            input,
+            open_inbound,
+            records: open_inbound().peekable(),
+            next_inbound: 0,
+            clock: 0,
+            rules: Rules::VERSION_1,
+            memory: Memory::default(),
+            answers: Answers::new(input.examples),
+            folded: FoldedPartition {
+                conversations: HashMap::new(),
+                messages: Vec::new(),
+                months: BTreeMap::new(),
+                watermarks: if input.events_start == 0 {
+                    SourceWatermark::above(SourceOffset::START)
+                } else {
+                    SourceWatermark::from_anywhere()
+                },
+                events: Check::new(Area::Events, input.examples),
+                inbound: Check::new(Area::Inbound, input.examples),
+                account: InboundAccount::default(),
+                repeated: 0,
+            },
+        }
+    }
+
+    /// Folds `events`, from where `chat.events` begins.
+    pub(crate) fn run(
+        mut self,
+        events: impl Iterator<Item = Result<Record, EventLogError>>,
+    ) -> Result<FoldedPartition, EventLogError> {
+        for record in events {
+            self.event(&record?)?;
+        }
+        let Self {
+            answers,
+            mut folded,
+            input,
+            ..
+        } = self;
+        answers.sum(&mut folded.inbound, &mut folded.account);
+        count_pending(&mut folded, input);
+        Ok(folded)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.input.events_start == 0
+    }
+
+    fn event(&mut self, record: &Record) -> Result<(), EventLogError> {
+        self.folded.events.compared += 1;
+        let event = match record.event() {
+            Ok(event) => event,
+            Err(wrong) => {
+                if !self.input.buried.contains(&record.offset) {
+                    let what = format!("{wrong}, and not in the dead letters");
+                    self.note_event(record.offset, Kind::Different, what);
+                }
+                return Ok(());
+            }
+        };
+        let watermark = event.src.offset;
+        let epoch_before = self
+            .folded
+            .watermarks
+            .highest()
+            .map(|highest| highest.epoch);
+        if !self.folded.watermarks.admit(watermark) {
+            self.folded.repeated += 1;
+            return Ok(());
+        }
+        if epoch_before.is_some_and(|before| watermark.epoch > before) {
+            self.begin_epoch(watermark.offset)?;
+        }
+        self.account_below(watermark.offset)?;
+        self.account_at(watermark.offset, record.offset, &event)?;
+        self.apply(record.offset, event);
+        Ok(())
+    }
+
+    /// An operator said that sequencing goes on behind `offset`. If more of `chat.inbound` was looked at already, then it lost its
+    /// end there or began anew, and what is retained above belongs to this epoch only.
+    fn begin_epoch(&mut self, offset: i64) -> Result<(), EventLogError> {
+        if self.next_inbound <= offset + 1 {
+            return Ok(());
+        }
+        self.answers.take_back_above(offset);
+        self.records = (self.open_inbound)().peekable();
+        while self
+            .take_inbound(|record| record.offset <= offset)?
+            .is_some()
+        {}
+        self.next_inbound = offset + 1;
+        Ok(())
+    }
+
+    /// Every inbound record below `offset` that was not looked at has no event.
+    fn account_below(&mut self, offset: i64) -> Result<(), EventLogError> {
+        while let Some(record) = self.take_inbound(|record| record.offset < offset)? {
+            self.account_silent(&record);
+        }
+        Ok(())
+    }
+
+    /// The inbound record that an event names as its cause.
+    fn account_at(&mut self, offset: i64, at: i64, event: &Event) -> Result<(), EventLogError> {
+        let Some(record) = self.take_inbound(|record| record.offset == offset)? else {
+            return Ok(());
+        };
+        if event.body == Body::Progress {
+            self.account_silent(&record);
+            return Ok(());
+        }
+        let wrong = self
+            .content_mismatch(&record, at, event)
+            .or_else(|| self.second_answer(&record, event));
+        let wrong = wrong.map(|(kind, what)| self.inbound_finding(offset, kind, what));
+        self.answers.take(offset, Answer::Sequenced, wrong);
+        Ok(())
+    }
+
+    fn content_mismatch(&self, record: &Record, at: i64, event: &Event) -> Option<(Kind, String)> {
+        let what = match Command::parse(record.bytes()) {
+            Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
+            Ok(command) => self.unanswered_field(&command, &event.body).map(|name| {
+                format!(
+                    "{name} is not that of its event, {}:{at}",
+                    self.input.partition
+                )
+            }),
+        };
+        // An event is no older than its cause: a younger record of the same content came in its place.
+        let is_younger = || {
+            (record.timestamp > event.ts)
+                .then(|| format!("younger than its event, {}:{at}", self.input.partition))
+        };
+        Some((Kind::Different, what.or_else(is_younger)?))
+    }
+
+    fn unanswered_field(&self, command: &Command, body: &Body) -> Option<&'static str> {
+        command.mismatch(body).or_else(|| {
+            let conversation =
+                conversation_of(command).and_then(|id| self.folded.conversations.get(&id));
+            // Without the log's beginning it is not known where a position was to be clamped.
+            let is_right = !self.is_whole() || is_clamped(command, body, conversation);
+            (!is_right).then_some("mid")
+        })
+    }
+
+    /// What else says that it was answered for, beside this event.
+    fn second_answer(&self, record: &Record, event: &Event) -> Option<(Kind, String)> {
+        if self.input.refused.contains(&record.offset) {
+            let what = "sequenced, and in the dead letters".to_owned();
+            return Some((Kind::Different, what));
+        }
+        if self.answers.was_sequenced_before(record.offset) {
+            let what = format!(
+                "sequenced in epoch {}, and in an earlier one",
+                event.src.offset.epoch
+            );
+            return Some((Kind::Extra, what));
+        }
+        None
+    }
+
+    fn take_inbound(
+        &mut self,
+        condition: impl Fn(&Record) -> bool,
+    ) -> Result<Option<Record>, EventLogError> {
+        let fits = |next: &Result<Record, EventLogError>| next.as_ref().is_ok_and(&condition);
+        match self.records.next_if(|next| next.is_err() || fits(next)) {
+            Some(Ok(record)) => {
+                self.next_inbound = record.offset + 1;
+                Ok(Some(record))
+            }
+            Some(Err(fault)) => Err(fault),
+            None => Ok(None),
+        }
+    }
+
+    /// A record without event: a dead letter, a repeat, an ack without effect, or a difference.
+    fn account_silent(&mut self, record: &Record) {
+        let offset = record.offset;
+        let answer = self.silent_answer(record);
+        let wrong = (answer == Answer::Nothing).then(|| {
+            let what = "unanswered: no event, no dead letter, no repeat, no ack without effect";
+            self.inbound_finding(offset, Kind::Missing, what)
+        });
+        self.answers.take(offset, answer, wrong);
+    }
+
+    fn silent_answer(&self, record: &Record) -> Answer {
+        if self.input.refused.contains(&record.offset) {
+            return Answer::DeadLetter;
+        }
+        let silence = match Command::parse(record.bytes()) {
+            Ok(command) => self.silence_of(&command, record.timestamp),
+            Err(_) => Silence::Unanswered,
+        };
+        match silence {
+            Silence::Repeat => Answer::Repeat,
+            Silence::WithoutEffect => Answer::WithoutEffect,
+            Silence::Unanswered if !self.is_whole() => Answer::Unverifiable,
+            Silence::Unanswered => Answer::Nothing,
+        }
+    }
+
+    fn silence_of(&self, command: &Command, appended: TimestampMs) -> Silence {
+        let conversation = conversation_of(command);
+        let before = Before {
+            conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
+            memory: &self.memory,
+            rules: &self.rules,
+            now: appended.0.max(self.clock),
+        };
+        inbound::silence(command, &before)
+    }
+
+    fn apply(&mut self, at: i64, event: Event) {
+        if event.body == Body::Progress {
+            return;
+        }
+        if event.ts.0 < self.clock {
+            let what = format!("time falls from {} to {} ms", self.clock, event.ts.0);
+            self.note_event(at, Kind::Different, what);
+        }
+        self.clock = self.clock.max(event.ts.0);
+        match &event.body {
+            Body::Message(message) => self.apply_message(at, event.ts, message),
+            Body::ReadPosition(position) => {
+                let (id, is_whole) = (position.conversation(), self.is_whole());
+                let conversation = self.folded.conversations.entry(id).or_default();
+                let wrong = conversation.read(id, position, at, is_whole);
+                self.note_wrong(at, wrong);
+            }
+            Body::Control(rules) => self.rules = *rules,
+            Body::Progress => {}
+        }
+        self.memory.forget(self.clock, &self.rules);
+    }
+
+    fn apply_message(&mut self, at: i64, ts: TimestampMs, message: &Message) {
+        let (id, is_whole) = (message.conversation(), self.is_whole());
+        let key = message_key(message);
+        if self.memory.recall(&key, self.clock, &self.rules) != Remembered::Nothing {
+            let what = "a client_msg_id is sequenced again within the window";
+            self.note_event(at, Kind::Extra, what);
+        }
+        self.memory.remember(&key, self.clock, &self.rules);
+        let conversation = self.folded.conversations.entry(id).or_default();
+        let wrong = conversation.message(id, message, ts, at, is_whole);
+        self.note_wrong(at, wrong);
+        if self.input.scope.has_conversation(id) {
+            self.folded.messages.push((at, message_digest(ts, message)));
+            if let Ok(month) = Month::of(ts) {
+                self.folded.months.entry(month).or_insert(at);
+            }
+        }
+    }
+
+    fn note_wrong(&mut self, at: i64, wrong: Option<String>) {
+        if let Some(what) = wrong {
+            self.note_event(at, Kind::Different, what);
+        }
+    }
+
+    fn note_event(&mut self, at: i64, kind: Kind, what: impl Into<String>) {
+        let PartitionInput {
+            partition,
+            events_topic,
+            ..
+        } = self.input;
+        self.folded
+            .events
+            .note(Finding::new(kind, what).at(events_topic, *partition, at));
+    }
+
+    fn inbound_finding(&self, at: i64, kind: Kind, what: impl Into<String>) -> Finding {
+        let PartitionInput {
+            partition,
+            inbound_topic,
+            ..
+        } = self.input;
+        Finding::new(kind, what).at(inbound_topic, *partition, at)
+    }
+}
+
+/// What of `chat.inbound` no event answers for yet, and what of it never will be.
+fn count_pending(folded: &mut FoldedPartition, input: &PartitionInput) {
+    let Range { start, end } = input.inbound;
+    let answered = folded
+        .watermarks
+        .highest()
+        .map_or(0, |highest| highest.offset + 1);
+    folded.account.pending += u64::try_from(end - answered.max(start)).unwrap_or(0);
+    if answered < start {
+        let what = format!(
+            "{} records went with retention before they were sequenced",
+            start - answered
+        );
+        let finding = Finding::new(Kind::Missing, what);
+        folded
+            .inbound
+            .note(finding.at(&input.inbound_topic, input.partition, answered));
+    }
+}
+
+#[cfg(test)]
+mod tests;

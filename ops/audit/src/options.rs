@@ -1,0 +1,151 @@
+use std::{fmt, time::Duration};
+
+use event_log::KafkaConfig;
+use message_store::MessageStore;
+use schemas::{DirectConversation, Partition, UserId};
+use serde::Serialize;
+use unread_store::Node;
+
+/// What is looked at.
+pub struct Sources {
+    /// The log.
+    pub kafka: KafkaConfig,
+    /// MySQL.
+    pub messages: MessageStore,
+    /// Redis.
+    pub unread: Node,
+}
+
+/// How it is looked at.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much of it.
+    pub scope: Scope,
+    /// How long to wait for the sequencer, and then for the projections; `None` looks only as far as they have come.
+    pub wait: Option<Duration>,
+    /// How many examples of differences each area names.
+    pub examples: usize,
+    /// How long values that look wrong are left alone before the second look.
+    pub pause: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            scope: Scope::All,
+            wait: Some(Duration::from_secs(120)),
+            examples: 10,
+            pause: Duration::from_secs(2),
+        }
+    }
+}
+
+/// How much is compared. The log of a partition is always read and checked whole, since its rules are about all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything.
+    #[default]
+    All,
+    /// One conversation, for both of its users.
+    Conversation(DirectConversation),
+    /// One user, in all conversations.
+    User(UserId),
+}
+
+impl Scope {
+    /// The partitions of the log that have to be read.
+    pub(crate) fn partitions(self) -> Vec<Partition> {
+        match self {
+            Self::Conversation(conversation) => vec![conversation.partition()],
+            Self::All | Self::User(_) => Partition::all().collect(),
+        }
+    }
+
+    /// Whether the messages of a conversation are compared.
+    pub(crate) fn has_conversation(self, conversation: DirectConversation) -> bool {
+        match self {
+            Self::All => true,
+            Self::Conversation(one) => one == conversation,
+            Self::User(uid) => conversation.lo() == uid || conversation.hi() == uid,
+        }
+    }
+
+    /// Whether what `uid` sees of `peer` is compared.
+    pub(crate) fn has_side(self, uid: UserId, peer: UserId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Conversation(one) => one == DirectConversation::new(uid, peer),
+            Self::User(one) => one == uid,
+        }
+    }
+
+    /// The only users that are looked at; `None` for all.
+    pub(crate) fn users(self) -> Option<Vec<UserId>> {
+        match self {
+            Self::All => None,
+            Self::Conversation(one) if one.is_to_self() => Some(vec![one.lo()]),
+            Self::Conversation(one) => Some(vec![one.lo(), one.hi()]),
+            Self::User(uid) => Some(vec![uid]),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("everything"),
+            Self::Conversation(one) => write!(f, "conversation {one}"),
+            Self::User(uid) => write!(f, "user {uid}"),
+        }
+    }
+}
+
+impl Serialize for Scope {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What an audit is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The ends of the log are fixed; so many events lie before them.
+    Fixed {
+        /// Events, repeats and progress records included.
+        events: i64,
+    },
+    /// A projection has yet to pass them.
+    Waiting {
+        /// Which, and where.
+        what: String,
+    },
+    /// A partition is folded, and its messages are compared.
+    Partition {
+        /// How many are done.
+        done: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Something is compared.
+    Comparing {
+        /// What.
+        what: &'static str,
+    },
+    /// Values that looked wrong are looked at again.
+    SecondLook {
+        /// How many.
+        values: usize,
+    },
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed { events } => write!(f, "the log's ends are fixed: {events} events"),
+            Self::Waiting { what } => write!(f, "waiting: {what}"),
+            Self::Partition { done, of } => write!(f, "partition {done} of {of}"),
+            Self::Comparing { what } => write!(f, "comparing {what}"),
+            Self::SecondLook { values } => write!(f, "looking again at {values} values"),
+        }
+    }
+}

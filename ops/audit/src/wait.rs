@@ -1,0 +1,184 @@
+//! How far the sequencer and the projections have come.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use event_log::{Bounds, LogReader, Newest};
+use message_store::{Shard, Sink};
+use schemas::{Partition, topics::Topic};
+
+use crate::{AuditError, Progress, Sources, ends::blocking};
+
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+/// How far one projection has come in one store.
+struct StorePosition {
+    who: String,
+    partition: Partition,
+    /// The next offset of `chat.events`.
+    next: i64,
+}
+
+/// Where every projection stands with every partition that concerns it.
+async fn positions(
+    sources: &Sources,
+    partitions: &[Partition],
+) -> Result<Vec<StorePosition>, AuditError> {
+    let mut positions = Vec::new();
+    for shard in sources.messages.layout().shards() {
+        for sink in Sink::ALL {
+            positions.extend(in_database(sources, shard, sink, partitions).await?);
+        }
+    }
+    let watermarks = sources.unread.connect().await?.read_marks().await?;
+    positions.extend(partitions.iter().map(|partition| {
+        StorePosition {
+            who: "Redis".to_owned(),
+            partition: *partition,
+            next: watermarks
+                .get(*partition)
+                .map_or(0, |watermark| watermark.offset),
+        }
+    }));
+    Ok(positions)
+}
+
+async fn in_database(
+    sources: &Sources,
+    shard: Shard,
+    sink: Sink,
+    partitions: &[Partition],
+) -> Result<Vec<StorePosition>, AuditError> {
+    let layout = sources.messages.layout();
+    // Contacts are spread by user: every partition speaks of rows in every database.
+    let concerned = |p: &&Partition| sink == Sink::Contacts || layout.shard_of(**p) == shard;
+    let partitions: Vec<Partition> = partitions.iter().filter(concerned).copied().collect();
+    let topic = sources.kafka.topic(Topic::Events);
+    let resume = sources
+        .messages
+        .read_resume(shard, sink, &topic, &partitions)
+        .await?;
+    let who = format!("{} in database {}", sink.name(), shard.get());
+    Ok(resume
+        .into_iter()
+        .map(|(partition, at)| StorePosition {
+            who: who.clone(),
+            partition,
+            next: at.next_offset,
+        })
+        .collect())
+}
+
+/// How many of a partition's newest events are looked at for how far it is sequenced.
+const LOOK_BACK: i64 = 1_000;
+
+/// Waits until every record of `chat.inbound` below its end is answered for (PROTOCOL S8).
+pub(crate) async fn until_sequenced(
+    reader: &Arc<LogReader>,
+    inbound: &BTreeMap<Partition, Bounds>,
+    patience: Duration,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<(), AuditError> {
+    let partitions: Vec<Partition> = inbound.keys().copied().collect();
+    until(patience, progress, async || {
+        let asked = partitions.clone();
+        let newest = blocking(reader, move |reader| {
+            reader.newest_events(&asked, LOOK_BACK)
+        });
+        Ok(unsequenced(inbound, &newest.await?))
+    })
+    .await
+}
+
+fn unsequenced(
+    inbound: &BTreeMap<Partition, Bounds>,
+    newest: &BTreeMap<Partition, Newest>,
+) -> Option<String> {
+    let left = |(partition, bounds): (&Partition, &Bounds)| {
+        let answered = newest
+            .get(partition)
+            .map_or(0, |newest| newest.last.offset.offset + 1);
+        let left = bounds.end - answered.max(bounds.start);
+        (left > 0).then_some((*partition, left))
+    };
+    let left: Vec<(Partition, i64)> = inbound.iter().filter_map(left).collect();
+    let (first, _) = left.first()?;
+    let records: i64 = left.iter().map(|(_, left)| left).sum();
+    Some(format!(
+        "the sequencer has {records} records of {} partitions before it, partition {first} among them",
+        left.len()
+    ))
+}
+
+/// Waits until every projection has passed `ends`.
+pub(crate) async fn until_passed(
+    sources: &Sources,
+    ends: &BTreeMap<Partition, i64>,
+    patience: Duration,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<(), AuditError> {
+    let partitions: Vec<Partition> = ends.keys().copied().collect();
+    until(patience, progress, async || {
+        Ok(lagging(&positions(sources, &partitions).await?, ends))
+    })
+    .await
+}
+
+/// Asks until nothing is left to wait for.
+async fn until(
+    patience: Duration,
+    progress: &(impl Fn(Progress) + Sync),
+    ask: impl AsyncFn() -> Result<Option<String>, AuditError>,
+) -> Result<(), AuditError> {
+    let begun = Instant::now();
+    let mut said = String::new();
+    loop {
+        let what = match ask().await {
+            Ok(None) => return Ok(()),
+            Ok(Some(what)) => what,
+            Err(error) if begun.elapsed() >= patience => return Err(error),
+            Err(error) => error.to_string(),
+        };
+        if begun.elapsed() >= patience {
+            let waited = begun.elapsed();
+            return Err(AuditError::Behind { waited, what });
+        }
+        if what != said {
+            progress(Progress::Waiting { what: what.clone() });
+            said = what;
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+fn lagging(positions: &[StorePosition], ends: &BTreeMap<Partition, i64>) -> Option<String> {
+    let end = |position: &StorePosition| ends.get(&position.partition).copied().unwrap_or(0);
+    let late = |position: &&StorePosition| position.next < end(position);
+    let first = positions.iter().find(late)?;
+    let behind = |position: &&StorePosition| position.who == first.who && late(position);
+    let events: i64 = positions
+        .iter()
+        .filter(behind)
+        .map(|position| end(position) - position.next)
+        .sum();
+    Some(format!("{} is {events} events behind", first.who))
+}
+
+/// How far all of them have come.
+pub(crate) async fn lowest(
+    sources: &Sources,
+    partitions: &[Partition],
+) -> Result<BTreeMap<Partition, i64>, AuditError> {
+    let mut lowest = BTreeMap::new();
+    for StorePosition {
+        partition, next, ..
+    } in positions(sources, partitions).await?
+    {
+        let held = lowest.entry(partition).or_insert(next);
+        *held = next.min(*held);
+    }
+    Ok(lowest)
+}

@@ -1,0 +1,192 @@
+//! One thing is broken by hand in a store, found, and mended.
+
+use audit::{Area, Kind, Scope};
+
+use crate::{story::user, test_env::TestEnv};
+
+/// What is done, how it is undone, and what the audit says in between.
+struct Harm {
+    area: Area,
+    kind: Kind,
+    what: &'static str,
+    harm: &'static str,
+    cure: &'static str,
+}
+
+// 1000 and 1001: messages and read positions in partition 17, contacts in 40 and 41. 7 and 40: partition 47; contacts in 7 and 40.
+const IN_MYSQL: [Harm; 10] = [
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "chat_msg_17: msg",
+        harm: "UPDATE {p}0.chat_msg_17 SET msg = 'other' WHERE mid = 2",
+        cure: "UPDATE {p}0.chat_msg_17 SET msg = 'an answer' WHERE mid = 2",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Missing,
+        what: "chat_msg_47",
+        harm: "CREATE TABLE {p}1.kept AS SELECT * FROM {p}1.chat_msg_47 WHERE mid = 2; DELETE FROM {p}1.chat_msg_47 WHERE mid = 2",
+        cure: "INSERT INTO {p}1.chat_msg_47 SELECT * FROM {p}1.kept; DROP TABLE {p}1.kept",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Extra,
+        what: "chat_msg_47",
+        harm: "INSERT INTO {p}1.chat_msg_47 SELECT id + 1000, srcid, destid, mid + 5, msg, ts, hashvalue, client_msg_id, n FROM {p}1.chat_msg_47 LIMIT 1",
+        cure: "DELETE FROM {p}1.chat_msg_47 WHERE id >= 1000",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "cannot be read",
+        harm: "UPDATE {p}0.chat_msg_17 SET mid = -2 WHERE mid = 2",
+        cure: "UPDATE {p}0.chat_msg_17 SET mid = 2 WHERE mid = -2",
+    },
+    Harm {
+        area: Area::ReadPositions,
+        kind: Kind::Different,
+        what: "mobileMid is 3, 4 is right",
+        harm: "UPDATE {p}0.read_chat_mid_17 SET mobileMid = 3 WHERE uid = 1000",
+        cure: "UPDATE {p}0.read_chat_mid_17 SET mobileMid = 4 WHERE uid = 1000",
+    },
+    Harm {
+        area: Area::ReadPositions,
+        kind: Kind::Missing,
+        what: "read_chat_mid of 1001 with 1000",
+        harm: "DELETE FROM {p}0.read_chat_mid_17 WHERE uid = 1001",
+        cure: "INSERT INTO {p}0.read_chat_mid_17 (uid, sessionId, pcMid, hashvalue) VALUES (1001, '1000,1001', 6, 17)",
+    },
+    Harm {
+        area: Area::ReadPositions,
+        kind: Kind::Extra,
+        what: "read_chat_mid of 40 with 7",
+        harm: "INSERT INTO {p}1.read_chat_mid_47 (uid, sessionId, pcMid, hashvalue) VALUES (40, '7,40', 1, 47)",
+        cure: "DELETE FROM {p}1.read_chat_mid_47 WHERE uid = 40",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact of 1000 with 1001: the last message",
+        harm: "UPDATE {p}1.contact_40 SET preview = 'other' WHERE uid = 1000",
+        cure: "UPDATE {p}1.contact_40 SET preview = 'said twice' WHERE uid = 1000",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact of 7 with 40: pc_read_n",
+        harm: "UPDATE {p}0.contact_7 SET pc_read_n = NULL WHERE peer = 40",
+        cure: "UPDATE {p}0.contact_7 SET pc_read_n = 1 WHERE peer = 40",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Extra,
+        what: "contact of 1000 with 5",
+        harm: "INSERT INTO {p}1.contact_40 (uid, peer, own_n) VALUES (1000, 5, 1)",
+        cure: "DELETE FROM {p}1.contact_40 WHERE peer = 5",
+    },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_wrong_in_mysql_is_found() {
+    let env = TestEnv::with_story().await;
+    for Harm {
+        area,
+        kind,
+        what,
+        harm,
+        cure,
+    } in IN_MYSQL
+    {
+        env.sql(harm).await;
+        env.assert_finds(area, kind, what).await;
+        env.sql(cure).await;
+    }
+    env.assert_sound().await;
+    env.sql("DELETE FROM {p}1.contact_41 WHERE uid = 1001")
+        .await;
+    env.assert_finds(
+        Area::Contacts,
+        Kind::Missing,
+        "contact of 1001 with 1000: no row",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_wrong_in_redis_is_found() {
+    let env = TestEnv::with_story().await;
+    let report = env.assert_sound().await;
+    assert_eq!(report.check(Area::UnreadViews).unwrap().compared, 8);
+
+    // 1001 sent three, and 1000 has read two of them on mobile.
+    env.redis(&["HSET", "mobile-1000", "1001", "2"]).await;
+    env.assert_finds(
+        Area::UnreadViews,
+        Kind::Different,
+        "mobile-1000 of 1001: 2 unread, 1 is right",
+    )
+    .await;
+    env.redis(&["HDEL", "mobile-1000", "1001"]).await;
+    env.assert_finds(Area::UnreadViews, Kind::Missing, "mobile-1000 of 1001")
+        .await;
+    env.redis(&["HSET", "mobile-1000", "1001", "1"]).await;
+    let state_at = "9999999999999";
+    env.redis(&["PEXPIREAT", "mobile-1000", state_at]).await;
+
+    env.redis(&["HSET", "pc-1000", "40", "1"]).await;
+    env.assert_finds(Area::UnreadViews, Kind::Extra, "pc-1000 of 40")
+        .await;
+    env.redis(&["HDEL", "pc-1000", "40"]).await;
+
+    // A state that is wrong, with the view that follows from it.
+    env.redis(&["HSET", "state-7", "40", "4,1,0"]).await;
+    env.redis(&["HSET", "pc-7", "40", "3"]).await;
+    env.redis(&["HSET", "mobile-7", "40", "4"]).await;
+    env.assert_finds(
+        Area::UnreadStates,
+        Kind::Different,
+        "n: 4,1,0 is there, 3,1,0 is right",
+    )
+    .await;
+    env.redis(&["HSET", "state-7", "40", "3,1,0"]).await;
+    env.redis(&["HSET", "pc-7", "40", "2"]).await;
+    env.redis(&["HSET", "mobile-7", "40", "3"]).await;
+    env.assert_sound().await;
+
+    env.redis(&["PERSIST", "state-7"]).await;
+    env.assert_finds(Area::UnreadStates, Kind::Different, "never expires")
+        .await;
+    env.redis(&["PEXPIREAT", "state-7", state_at]).await;
+
+    env.redis(&["DEL", "state-7"]).await;
+    env.assert_finds(
+        Area::UnreadViews,
+        Kind::Extra,
+        "a view of 7 without a state",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scope_sees_its_own_and_nothing_else() {
+    let env = TestEnv::with_story().await;
+    env.sql("UPDATE {p}0.chat_msg_17 SET msg = 'other' WHERE mid = 2")
+        .await;
+    env.sql("UPDATE {p}1.contact_40 SET own_n = 9 WHERE uid = 1000")
+        .await;
+    env.redis(&["HSET", "mobile-1000", "1001", "7"]).await;
+    let differences = async |scope| env.audit_of(scope).await.differences();
+    assert_eq!(
+        differences(Scope::Conversation("1000,1001".parse().unwrap())).await,
+        3
+    );
+    assert_eq!(
+        differences(Scope::Conversation("7,40".parse().unwrap())).await,
+        0
+    );
+    assert_eq!(differences(Scope::User(user(1000))).await, 3);
+    // The message is theirs as well, the contact and the count are not.
+    assert_eq!(differences(Scope::User(user(1001))).await, 1);
+    assert_eq!(differences(Scope::User(user(40))).await, 0);
+}

@@ -1,0 +1,47 @@
+//! The audit of a system that does not stand still.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use audit::{Options, Sources};
+use schemas::DeviceClass;
+
+use crate::test_env::TestEnv;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_meanwhile_is_no_difference() {
+    let mut env = TestEnv::with_story().await;
+    let sources = Sources {
+        kafka: env.kafka.clone(),
+        messages: env.sources.messages.clone(),
+        unread: env.sources.unread.clone(),
+    };
+    let options = Options {
+        pause: Duration::from_millis(20),
+        ..Options::default()
+    };
+    let done = AtomicBool::new(false);
+    let talk = async {
+        let mut mid = 7;
+        while !done.load(Ordering::Relaxed) {
+            env.story.send(1001, 1000, "go on").await;
+            env.story.send(40, 7, "go on").await;
+            mid += 1;
+            env.story.read(1000, 1001, DeviceClass::Pc, mid).await;
+            env.catch_up().await;
+        }
+        mid
+    };
+    let look = async {
+        for _ in 0..5 {
+            let report = audit::run(&sources, &options, |_| {}).await.unwrap();
+            assert_eq!(report.differences(), 0, "{report}");
+        }
+        done.store(true, Ordering::Relaxed);
+    };
+    let (mid, ()) = tokio::join!(talk, look);
+    assert!(mid > 20, "it was quiet: {mid}");
+    env.assert_sound().await;
+}

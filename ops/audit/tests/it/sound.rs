@@ -1,0 +1,139 @@
+//! What is no difference.
+
+use std::time::Duration;
+
+use audit::{Area, AuditError, Kind, Report, Scope};
+use event_log::Admin;
+use message_store::Month;
+use schemas::{Partition, TimestampMs, command::Command, event::Body, topics::Topic};
+
+use crate::{story::now, test_env::TestEnv};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consistent_world_has_no_difference_and_everything_was_compared() {
+    let env = TestEnv::with_story().await;
+    let report = env.assert_sound().await;
+    let compared = |area| report.check(area).unwrap().compared;
+    // 11 messages, 4 read positions and the last progress.
+    assert_eq!(compared(Area::Events), 16);
+    assert_eq!(compared(Area::Messages), 11);
+    assert_eq!(compared(Area::ReadPositions), 3);
+    assert_eq!(compared(Area::Contacts), 5);
+    assert_eq!(
+        (compared(Area::UnreadStates), compared(Area::UnreadViews)),
+        (4, 8)
+    );
+    let inbound = report.inbound;
+    assert_eq!((inbound.sequenced, inbound.repeats), (15, 1));
+    assert_eq!((inbound.without_effect, inbound.dead_letters), (2, 1));
+    assert_eq!((inbound.pending, inbound.unverifiable), (0, 0));
+    assert!(report.unchecked.is_empty(), "{report}");
+    // A program reads the same.
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["differences"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_former_owners_repeats_and_pending_records_are_none() {
+    let mut env = TestEnv::with_story().await;
+    for told in env.story.events.clone() {
+        env.story.append(told.partition, told.event).await;
+    }
+    let pending = env.story.command(1000, 1001, "not sequenced yet");
+    env.story.post(Command::Send(pending)).await;
+    env.catch_up().await;
+    // Whoever waits is not told that all is well while a sequencer stands still.
+    let patience = Some(Duration::from_secs(1));
+    let late = env.try_audit(Scope::All, patience).await.unwrap_err();
+    assert!(
+        late.to_string().contains("the sequencer has 1 records"),
+        "{late}"
+    );
+    let report = env.try_audit(Scope::All, None).await.unwrap();
+    assert_eq!(report.differences(), 0, "{report}");
+    assert_eq!((report.repeated_events, report.inbound.pending), (16, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_are_gone_are_named_and_no_difference() {
+    let env = TestEnv::with_story().await;
+    for key in ["state-1000", "pc-1000", "mobile-1000"] {
+        env.redis(&["DEL", key]).await;
+    }
+    let report = env.assert_sound().await;
+    assert_eq!(report.check(Area::UnreadStates).unwrap().compared, 3);
+    assert!(
+        report.to_string().contains("1 users of the log"),
+        "{report}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_behind_is_waited_for_and_named() {
+    let mut env = TestEnv::with_story().await;
+    env.story.send(1000, 1001, "not projected yet").await;
+    let error = env
+        .try_audit(Scope::All, Some(Duration::ZERO))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, AuditError::Behind { .. }), "{error}");
+    assert!(error.to_string().contains("1 events behind"), "{error}");
+    // Without waiting, what all have passed is compared, and the rest is named.
+    let report = env.try_audit(Scope::All, None).await.unwrap();
+    assert_eq!(report.differences(), 0, "{report}");
+    assert!(report.to_string().contains("the last 1 events"), "{report}");
+    env.catch_up().await;
+    env.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_retention_took_is_named() {
+    let env = TestEnv::with_story().await;
+    // The conversation of 1000 and 1001.
+    let partition = Partition::try_from(17).unwrap();
+    let admin = Admin::new(&env.kafka).unwrap();
+    admin
+        .delete_before(Topic::Events, partition, 3)
+        .await
+        .unwrap();
+    let report = env.assert_sound().await;
+    assert!(
+        report
+            .to_string()
+            .contains("partition 17 of chat.events before 3"),
+        "{report}"
+    );
+    // What caused the three events that are gone.
+    assert_eq!(report.inbound.unverifiable, 3, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn months_that_were_dropped_are_named_and_no_difference() {
+    let mut env = TestEnv::with_story().await;
+    let later = TimestampMs(now().0 + 40 * 24 * 3_600_000);
+    let send = env.story.command(1001, 1000, "some weeks later");
+    let cause = env.story.post(Command::Send(send.clone())).await;
+    let message = env.story.number(&send);
+    env.story
+        .tell_at(cause, later, Body::Message(message))
+        .await;
+    env.catch_up().await;
+    let before = env.assert_sound().await;
+
+    let store = &env.sources.messages;
+    let month = Month::of(later).unwrap();
+    assert!(store.drop_months(month, later).await.unwrap() > 0);
+    let after = env.assert_sound().await;
+    let compared = |report: &Report| report.check(Area::Messages).unwrap().compared;
+    assert!(compared(&before) > 1, "{before}");
+    assert_eq!(compared(&after), 1, "{after}");
+    let said = format!("messages before {month} of partition 17, which were dropped");
+    assert!(after.to_string().contains(&said), "{after}");
+
+    // A row above them that is gone is missed as ever.
+    let name = month.to_string().replace('-', "");
+    let sql = format!("ALTER TABLE {{p}}0.chat_msg_17 TRUNCATE PARTITION p{name}");
+    env.sql(&sql).await;
+    env.assert_finds(Area::Messages, Kind::Missing, "chat_msg_17")
+        .await;
+}

@@ -1,0 +1,248 @@
+//! What was said: appended to `chat.inbound` and `chat.events` as a sequencer would, and kept for the stores.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use schemas::{
+    DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    command::{Command, ReadAck, SendMessage},
+    dead_letter::{DeadLetterRecord, Origin, Original, Reason},
+    event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
+    topics::Topic,
+};
+use tokio::sync::oneshot;
+
+type Headers = [(String, Option<Vec<u8>>)];
+
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub partition: Partition,
+    pub offset: i64,
+    pub event: Event,
+}
+
+pub struct Story {
+    kafka: KafkaConfig,
+    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    mids: BTreeMap<DirectConversation, Mid>,
+    /// Who sent each message of a conversation.
+    senders: BTreeMap<DirectConversation, Vec<UserId>>,
+    /// The events in order, progress too.
+    pub events: Vec<Told>,
+    sends: u64,
+}
+
+pub fn user(uid: i64) -> UserId {
+    uid.try_into().unwrap()
+}
+
+pub fn now() -> TimestampMs {
+    SystemTime::now().into()
+}
+
+impl Story {
+    pub fn new(kafka: &KafkaConfig) -> Self {
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 60_000,
+            queue_bytes: 16 << 20,
+            max_message_bytes: 1_000_000,
+            gapless: false,
+        };
+        Self {
+            kafka: kafka.clone(),
+            producer: LogProducer::new(kafka, &settings).unwrap(),
+            mids: BTreeMap::new(),
+            senders: BTreeMap::new(),
+            events: Vec::new(),
+            sends: 0,
+        }
+    }
+
+    /// A send as it is posted.
+    pub fn command(&mut self, srcid: i64, destid: i64, msg: &str) -> SendMessage {
+        self.sends += 1;
+        SendMessage {
+            srcid: user(srcid),
+            destid: user(destid),
+            client_msg_id: format!("c{}", self.sends).try_into().unwrap(),
+            msg: msg.to_owned(),
+        }
+    }
+
+    /// A send that is sequenced; its command, for repeating it.
+    pub async fn send(&mut self, srcid: i64, destid: i64, msg: &str) -> SendMessage {
+        let command = self.command(srcid, destid, msg);
+        let cause = self.post(Command::Send(command.clone())).await;
+        let message = self.number(&command);
+        self.tell(cause, Body::Message(message)).await;
+        command
+    }
+
+    /// The next message of its conversation.
+    pub fn number(&mut self, send: &SendMessage) -> Message {
+        let id = send.conversation();
+        let mid = self.mids.entry(id).or_default();
+        *mid = mid.next();
+        let senders = self.senders.entry(id).or_default();
+        senders.push(send.srcid);
+        let n = senders
+            .iter()
+            .filter(|sender| **sender == send.srcid)
+            .count();
+        Message {
+            srcid: send.srcid,
+            destid: send.destid,
+            client_msg_id: send.client_msg_id.clone(),
+            msg: send.msg.clone(),
+            mid: *mid,
+            n: i64::try_from(n).unwrap().try_into().unwrap(),
+        }
+    }
+
+    /// A read-ack that moves the position.
+    pub async fn read(&mut self, uid: i64, peer: i64, device: DeviceClass, mid: i64) {
+        let ack = ack(uid, peer, device, mid);
+        let cause = self.post(Command::ReadAck(ack)).await;
+        let upto = &self.senders[&ack.conversation()][..usize::try_from(mid).unwrap()];
+        let n = upto.iter().filter(|sender| **sender == user(peer)).count();
+        let n: Ordinal = i64::try_from(n).unwrap().try_into().unwrap();
+        let position = ReadPosition {
+            uid: user(uid),
+            peer: user(peer),
+            device,
+            mid: mid.try_into().unwrap(),
+            n: (mid % 2 == 0).then_some(n),
+        };
+        self.tell(cause, Body::ReadPosition(position)).await;
+    }
+
+    /// The ordinal that a position has or should have.
+    pub fn ordinal(&self, position: &ReadPosition) -> Ordinal {
+        let upto = usize::try_from(position.mid.get()).unwrap();
+        let senders = &self.senders[&position.conversation()][..upto];
+        let n = senders
+            .iter()
+            .filter(|sender| **sender == position.peer)
+            .count();
+        i64::try_from(n).unwrap().try_into().unwrap()
+    }
+
+    /// Puts a command on `chat.inbound`.
+    pub async fn post(&self, command: Command) -> (Partition, i64) {
+        let partition = match &command {
+            Command::Send(send) => send.conversation().partition(),
+            Command::ReadAck(ack) => ack.conversation().partition(),
+            Command::Control(_) => unreachable!("none is posted"),
+        };
+        let offset = self
+            .put(Topic::Inbound, partition, &command.encode(), None, &[])
+            .await;
+        (partition, offset)
+    }
+
+    /// Puts bytes on `chat.inbound` that are no command, and their dead letter where there shall be one.
+    pub async fn post_junk(&self, partition: Partition, is_buried: bool) -> (Partition, i64) {
+        let offset = self
+            .put(Topic::Inbound, partition, b"junk", None, &[])
+            .await;
+        if is_buried {
+            let topic = self.kafka.topic(Topic::Inbound);
+            let origin = Origin {
+                topic: &topic,
+                partition,
+                offset,
+                stage: "sequencer",
+            };
+            let original = Original {
+                key: None,
+                value: Some(b"junk"),
+                headers: &[],
+            };
+            let letter = DeadLetterRecord::new(&origin, Reason::Malformed, "junk", &original);
+            self.put(
+                Topic::DeadLetters,
+                partition,
+                b"junk",
+                None,
+                &letter.headers,
+            )
+            .await;
+        }
+        (partition, offset)
+    }
+
+    /// Puts the event on `chat.events` that a record of `chat.inbound` causes.
+    pub async fn tell(&mut self, cause: (Partition, i64), body: Body) {
+        self.tell_at(cause, now(), body).await;
+    }
+
+    /// The same at a time of the test's choice.
+    pub async fn tell_at(
+        &mut self,
+        (partition, cause): (Partition, i64),
+        ts: TimestampMs,
+        body: Body,
+    ) {
+        let watermark = SourceOffset {
+            epoch: 0,
+            offset: cause,
+        };
+        let event = Event {
+            src: Source {
+                offset: watermark,
+                leader_epoch: 0,
+            },
+            ts,
+            body,
+        };
+        let offset = self.append(partition, event.clone()).await;
+        self.events.push(Told {
+            partition,
+            offset,
+            event,
+        });
+    }
+
+    /// Everything up to `cause` was answered for.
+    pub async fn progress(&mut self, cause: (Partition, i64)) {
+        self.tell(cause, Body::Progress).await;
+    }
+
+    /// Puts an event on `chat.events`, whatever it is.
+    pub async fn append(&self, partition: Partition, event: Event) -> i64 {
+        let ts = event.ts;
+        self.put(Topic::Events, partition, &event.encode(), Some(ts), &[])
+            .await
+    }
+
+    async fn put(
+        &self,
+        topic: Topic,
+        partition: Partition,
+        value: &[u8],
+        timestamp: Option<TimestampMs>,
+        headers: &Headers,
+    ) -> i64 {
+        let (fate, outcome) = oneshot::channel();
+        let record = AppendRecord {
+            topic: &self.kafka.topic(topic),
+            partition,
+            key: b"",
+            value: Some(value),
+            timestamp,
+            headers,
+        };
+        self.producer.append(record, fate).unwrap();
+        outcome.await.unwrap().unwrap()
+    }
+}
+
+pub fn ack(uid: i64, peer: i64, device: DeviceClass, mid: i64) -> ReadAck {
+    ReadAck {
+        uid: user(uid),
+        peer: user(peer),
+        device,
+        mid: Some(mid.try_into().unwrap()),
+    }
+}

@@ -1,0 +1,408 @@
+//! A deployment of its own, whose stores follow the story by the hand of the test.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use audit::{Area, AuditError, Kind, Options, Report, Scope, Sources};
+use dev_stack::TestServers;
+use event_log::{KafkaConfig, LogReader, TestTopics};
+use message_store::{
+    ContactDelta, LastMessage, MessageRow, MessageStore, MySqlConfig, ReadMids, ReadRow, ReadUpTo,
+    Resume, ResumeMove, Shard, Sink,
+};
+use schemas::{
+    DeviceClass, Partition, UserId,
+    event::{Body, ReadPosition, SourceOffset},
+    topics::Topic,
+};
+use sqlx::Connection as _;
+use unread_store::{Begin, Connection, Node, RedisConfig, UserUpdate, Watermark, WatermarkMove};
+
+use crate::story::{Story, Told, now, user};
+
+pub struct TestEnv {
+    pub kafka: KafkaConfig,
+    pub sources: Sources,
+    pub story: Story,
+    pub database_prefix: String,
+    pub key_prefix: String,
+    topic: String,
+    /// How many events of the story the stores have.
+    projected: usize,
+    positions: BTreeMap<(Shard, Sink, Partition), Resume>,
+    redis: Connection,
+    _topics: TestTopics,
+}
+
+impl TestEnv {
+    pub async fn new() -> Self {
+        let servers = TestServers::shared();
+        let name = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
+        let topics = TestTopics::create(&servers.kafka_brokers).await;
+        let kafka = topics.config().clone();
+        let mysql = MySqlConfig {
+            servers: vec![servers.mysql_url.parse().unwrap()],
+            databases: 2,
+            database_prefix: format!("t{name}_"),
+            ..MySqlConfig::default()
+        };
+        let redis = RedisConfig {
+            url: servers.redis_url.clone(),
+            key_prefix: format!("t{name}-"),
+            ..RedisConfig::default()
+        };
+        let messages = MessageStore::connect(&mysql);
+        messages.apply_schema(now()).await.unwrap();
+        let unread = Node::new(&redis).unwrap();
+        let connection = unread.connect().await.unwrap();
+        connection
+            .initialise_marks(&[(0, SourceOffset::START); 64])
+            .await
+            .unwrap();
+        Self {
+            story: Story::new(&kafka),
+            topic: kafka.topic(Topic::Events),
+            sources: Sources {
+                kafka: kafka.clone(),
+                messages,
+                unread,
+            },
+            kafka,
+            database_prefix: mysql.database_prefix,
+            key_prefix: redis.key_prefix,
+            projected: 0,
+            positions: BTreeMap::new(),
+            redis: connection,
+            _topics: topics,
+        }
+    }
+
+    /// A few users who talk and read, in both databases, with a note to oneself and each kind of silence.
+    pub async fn with_story() -> Self {
+        let mut env = Self::new().await;
+        let story = &mut env.story;
+        for i in 0..3 {
+            story.send(1001, 1000, &format!("it's \u{1f30a} {i}")).await;
+            story.send(1000, 1001, "an answer").await;
+            story.send(40, 7, "elsewhere").await;
+        }
+        story.send(7, 7, "a note to myself").await;
+        story.read(1000, 1001, DeviceClass::Mobile, 3).await;
+        story.read(1000, 1001, DeviceClass::Mobile, 4).await;
+        story.read(1001, 1000, DeviceClass::Pc, 6).await;
+        story.read(7, 40, DeviceClass::Pc, 1).await;
+        env.be_silent().await;
+        env.catch_up().await;
+        env.make_users(&[1000, 1001, 7, 40]).await;
+        env
+    }
+
+    /// A repeat, acks that move nothing, junk: all answered for, none with an event.
+    async fn be_silent(&mut self) {
+        use schemas::command::Command;
+
+        let send = self.story.send(1000, 1001, "said twice").await;
+        self.story.post(Command::Send(send)).await;
+        let back = crate::story::ack(1000, 1001, DeviceClass::Mobile, 2);
+        self.story.post(Command::ReadAck(back)).await;
+        let unknown = crate::story::ack(1000, 937, DeviceClass::Mobile, 2);
+        self.story.post(Command::ReadAck(unknown)).await;
+        let partition = back.conversation().partition();
+        assert_eq!(partition, unknown.conversation().partition());
+        let last = self.story.post_junk(partition, true).await;
+        self.story.progress(last).await;
+    }
+
+    /// Writes to every store what was told since the last time.
+    pub async fn catch_up(&mut self) {
+        let told: Vec<Told> = self.story.events[self.projected..].to_vec();
+        self.projected = self.story.events.len();
+        let ends = self.ends().await;
+        for shard in self.sources.messages.layout().shards() {
+            self.write_shard(shard, &told, &ends).await;
+        }
+        self.write_redis(&told, &ends).await;
+    }
+
+    async fn ends(&self) -> BTreeMap<Partition, Resume> {
+        let reader = Arc::new(LogReader::new(&self.kafka).unwrap());
+        let ends = reader.ends(Topic::Events).await.unwrap();
+        let mark_of = |partition| {
+            let watermarks = self
+                .story
+                .events
+                .iter()
+                .filter(|told| told.partition == partition);
+            watermarks
+                .map(|told| told.event.src.offset)
+                .max()
+                .unwrap_or_default()
+        };
+        ends.into_iter()
+            .map(|(partition, next_offset)| {
+                (
+                    partition,
+                    Resume {
+                        next_offset,
+                        watermark: mark_of(partition),
+                    },
+                )
+            })
+            .collect()
+    }
+
+    async fn write_shard(
+        &mut self,
+        shard: Shard,
+        told: &[Told],
+        ends: &BTreeMap<Partition, Resume>,
+    ) {
+        let layout = self.sources.messages.layout();
+        let is_here = |partition: Partition| layout.shard_of(partition) == shard;
+        let (mut messages, mut reads, mut contacts) = (Vec::new(), Vec::new(), Vec::new());
+        for Told {
+            partition,
+            offset,
+            event,
+        } in told
+        {
+            match &event.body {
+                Body::Message(message) => {
+                    let row = MessageRow {
+                        id: *offset,
+                        ts: event.ts,
+                        message: message.clone(),
+                    };
+                    contacts.extend(contacts_of(&row));
+                    if is_here(*partition) {
+                        messages.push(row);
+                    }
+                }
+                Body::ReadPosition(position) => {
+                    contacts.push(self.read_contact(position));
+                    if is_here(*partition) {
+                        reads.push(read_row(position));
+                    }
+                }
+                Body::Control(_) | Body::Progress => {}
+            }
+        }
+        contacts.retain(|contact: &ContactDelta| is_here(Partition::of_user(contact.uid)));
+        let own: BTreeMap<_, _> = ends
+            .iter()
+            .filter(|(p, _)| is_here(**p))
+            .map(|(p, e)| (*p, *e))
+            .collect();
+        let (store, topic) = (self.sources.messages.clone(), self.topic.clone());
+        let moves = self.moves(shard, Sink::Messages, &own);
+        store
+            .write_messages(shard, &topic, &messages, &moves)
+            .await
+            .unwrap();
+        let moves = self.moves(shard, Sink::Reads, &own);
+        store
+            .write_reads(shard, &topic, &reads, &moves)
+            .await
+            .unwrap();
+        let moves = self.moves(shard, Sink::Contacts, ends);
+        store
+            .write_contacts(shard, &topic, &contacts, &moves)
+            .await
+            .unwrap();
+    }
+
+    fn moves(
+        &mut self,
+        shard: Shard,
+        sink: Sink,
+        ends: &BTreeMap<Partition, Resume>,
+    ) -> Vec<ResumeMove> {
+        let mut moves = Vec::new();
+        for (partition, to) in ends {
+            let held = self.positions.entry((shard, sink, *partition)).or_default();
+            if held.next_offset < to.next_offset {
+                moves.push(ResumeMove {
+                    partition: *partition,
+                    from: *held,
+                    to: *to,
+                });
+                *held = *to;
+            }
+        }
+        moves
+    }
+
+    fn read_contact(&self, position: &ReadPosition) -> ContactDelta {
+        let mut contact = ContactDelta::new(position.uid, position.peer);
+        *contact.read_mut(position.device) = ReadUpTo {
+            mid: position.mid,
+            n: Some(self.story.ordinal(position)),
+        };
+        contact
+    }
+
+    async fn write_redis(&mut self, told: &[Told], ends: &BTreeMap<Partition, Resume>) {
+        let mut updates: BTreeMap<UserId, UserUpdate> = BTreeMap::new();
+        for Told { event, .. } in told {
+            match &event.body {
+                Body::Message(message) => updates
+                    .entry(message.destid)
+                    .or_insert_with(|| UserUpdate::new(message.destid))
+                    .message(message.srcid, message.n),
+                Body::ReadPosition(position) => {
+                    let n = Some(self.story.ordinal(position));
+                    updates
+                        .entry(position.uid)
+                        .or_insert_with(|| UserUpdate::new(position.uid))
+                        .read(&ReadPosition { n, ..*position });
+                }
+                Body::Control(_) | Body::Progress => {}
+            }
+        }
+        let watermarks = self.redis.read_marks().await.unwrap();
+        let generation = watermarks.generation().unwrap();
+        let moves: Vec<WatermarkMove> = ends
+            .iter()
+            .map(|(partition, end)| WatermarkMove {
+                partition: *partition,
+                from: watermarks.get(*partition).unwrap(),
+                to: Watermark {
+                    generation,
+                    offset: end.next_offset,
+                    src: end.watermark,
+                },
+            })
+            .collect();
+        let updates: Vec<UserUpdate> = updates.into_values().collect();
+        self.redis
+            .apply_batch(generation, &updates, &moves)
+            .await
+            .unwrap();
+    }
+
+    /// Makes the Redis keys of users out of the contact rows.
+    pub async fn make_users(&self, uids: &[i64]) {
+        for uid in uids {
+            let uid = user(*uid);
+            let Begin::Begun(rebuild) = self.redis.begin_rebuild(uid, 10_000).await.unwrap() else {
+                continue;
+            };
+            let shard = self
+                .sources
+                .messages
+                .layout()
+                .shard_of(Partition::of_user(uid));
+            let mut snapshot = self.sources.messages.snapshot(shard).await.unwrap();
+            let rows = snapshot.contacts_of(&[uid]).await.unwrap();
+            let peers: Vec<_> = rows
+                .iter()
+                .filter(|row| row.contact.peer != uid)
+                .map(|row| {
+                    let ordinals = unread_store::PeerOrdinals {
+                        n: row.contact.peer_n,
+                        pc_n: row.contact.pc_read.n,
+                        mobile_n: row.contact.mobile_read.n,
+                    };
+                    (row.contact.peer, ordinals)
+                })
+                .collect();
+            assert!(self.redis.complete_rebuild(&rebuild, &peers).await.unwrap());
+        }
+    }
+
+    pub async fn audit(&self) -> Report {
+        self.audit_of(Scope::All).await
+    }
+
+    pub async fn audit_of(&self, scope: Scope) -> Report {
+        self.try_audit(scope, Some(Duration::from_secs(10)))
+            .await
+            .unwrap()
+    }
+
+    pub async fn try_audit(
+        &self,
+        scope: Scope,
+        wait: Option<Duration>,
+    ) -> Result<Report, AuditError> {
+        let options = Options {
+            scope,
+            wait,
+            pause: Duration::from_millis(20),
+            ..Options::default()
+        };
+        audit::run(&self.sources, &options, |_| {}).await
+    }
+
+    /// The audit finds one difference, of this kind, in this area.
+    pub async fn assert_finds(&self, area: Area, kind: Kind, what: &str) {
+        let report = self.audit().await;
+        assert_eq!(report.differences(), 1, "{report}");
+        let finding = &report.check(area).unwrap().examples[0];
+        assert_eq!(finding.kind, kind, "{report}");
+        assert!(finding.what.contains(what), "{what} is not in {report}");
+    }
+
+    pub async fn assert_sound(&self) -> Report {
+        let report = self.audit().await;
+        assert_eq!(report.differences(), 0, "{report}");
+        report
+    }
+
+    /// A statement in which `{p}` stands for the prefix of the databases' names.
+    pub async fn sql(&self, statement: &str) {
+        let url = &TestServers::shared().mysql_url;
+        let mut connection = sqlx::MySqlConnection::connect(url).await.unwrap();
+        let sql = statement.replace("{p}", &self.database_prefix);
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        connection.close().await.unwrap();
+    }
+
+    /// A command to Redis; the key, its second word, is without prefix.
+    pub async fn redis(&self, command: &[&str]) {
+        let client = redis::Client::open(TestServers::shared().redis_url.as_str()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut cmd = redis::cmd(command[0]);
+        cmd.arg(format!("{}{}", self.key_prefix, command[1]))
+            .arg(&command[2..]);
+        let _: redis::Value = cmd.query_async(&mut connection).await.unwrap();
+    }
+}
+
+fn contacts_of(row: &MessageRow) -> Vec<ContactDelta> {
+    let message = &row.message;
+    let with_last = |uid, peer| ContactDelta {
+        last: Some(LastMessage {
+            mid: message.mid,
+            ts: row.ts,
+            srcid: message.srcid,
+            preview: message.msg.clone(),
+        }),
+        ..ContactDelta::new(uid, peer)
+    };
+    let mut own = with_last(message.srcid, message.destid);
+    own.own_n = message.n;
+    let mut theirs = with_last(message.destid, message.srcid);
+    theirs.peer_n = message.n;
+    let is_note = message.srcid == message.destid;
+    if is_note {
+        vec![own]
+    } else {
+        vec![own, theirs]
+    }
+}
+
+fn read_row(position: &ReadPosition) -> ReadRow {
+    let mut mids = ReadMids::default();
+    match position.device {
+        DeviceClass::Pc => mids.pc = position.mid,
+        DeviceClass::Mobile => mids.mobile = position.mid,
+    }
+    ReadRow {
+        uid: position.uid,
+        conversation: position.conversation(),
+        mids,
+    }
+}

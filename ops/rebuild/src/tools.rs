@@ -1,0 +1,93 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use audit::Sources;
+use event_log::{Bounds, EventLogError, KafkaConfig, LogReader};
+use message_store::{MessageStore, Sink};
+use schemas::{Partition, topics::Topic};
+use unread_store::Node;
+
+use crate::RebuildError;
+
+/// What a rebuild works with.
+#[derive(Clone)]
+pub struct Tools {
+    pub(crate) kafka: KafkaConfig,
+    pub(crate) store: MessageStore,
+    pub(crate) unread: Node,
+    pub(crate) reader: Arc<LogReader>,
+    /// The full name of `chat.events`.
+    pub(crate) topic: String,
+}
+
+impl Tools {
+    /// The log, MySQL and Redis. Redis is used only where it is what is rebuilt.
+    ///
+    /// # Errors
+    /// [`EventLogError`] where librdkafka refuses a setting.
+    pub fn new(
+        kafka: &KafkaConfig,
+        store: MessageStore,
+        unread: Node,
+    ) -> Result<Self, EventLogError> {
+        Ok(Self {
+            kafka: kafka.clone(),
+            store,
+            unread,
+            reader: Arc::new(LogReader::new(kafka)?),
+            topic: kafka.topic(Topic::Events),
+        })
+    }
+
+    /// The same, for work beside other work.
+    pub(crate) fn with_reader_of_its_own(&self) -> Result<Self, EventLogError> {
+        Ok(Self {
+            reader: Arc::new(LogReader::new(&self.kafka)?),
+            ..self.clone()
+        })
+    }
+
+    /// Where the audit looks to judge the shadows of `sink`.
+    pub(crate) fn shadow_sources(&self, sink: Sink) -> Sources {
+        Sources {
+            kafka: self.kafka.clone(),
+            messages: self.store.shadow(sink),
+            unread: self.unread.clone(),
+        }
+    }
+
+    /// Where the audit looks to judge what is live.
+    pub(crate) fn live_sources(&self) -> Sources {
+        Sources {
+            kafka: self.kafka.clone(),
+            messages: self.store.clone(),
+            unread: self.unread.clone(),
+        }
+    }
+
+    /// What the log holds of these partitions.
+    pub(crate) async fn bounds(
+        &self,
+        partitions: Vec<Partition>,
+    ) -> Result<BTreeMap<Partition, Bounds>, EventLogError> {
+        let reader = Arc::clone(&self.reader);
+        let asking = tokio::task::spawn_blocking(move || reader.bounds(Topic::Events, &partitions));
+        asking.await.expect("listing offsets does not panic")
+    }
+
+    /// Where the log ends, in partitions of which nothing is gone.
+    pub(crate) async fn whole_log(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<BTreeMap<Partition, i64>, RebuildError> {
+        let bounds = self.bounds(partitions.to_vec()).await?;
+        if let Some((partition, bounds)) = bounds.iter().find(|(_, bounds)| bounds.start > 0) {
+            return Err(RebuildError::Beheaded {
+                topic: self.topic.clone(),
+                partition: *partition,
+                start: bounds.start,
+            });
+        }
+        let end = |(partition, bounds): (Partition, Bounds)| (partition, bounds.end);
+        Ok(bounds.into_iter().map(end).collect())
+    }
+}

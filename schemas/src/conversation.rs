@@ -1,0 +1,266 @@
+use std::{fmt, str::FromStr};
+
+use crate::{InvalidId, Partition, UserId, ids::Excerpt};
+
+/// A conversation: what has one order of messages, one partition and one row of mids. Written `lo,hi` or `g:<gid>`, which is
+/// the key of its records.
+///
+/// What differs between the kinds stands here and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConversationId {
+    /// Of two users.
+    Direct(DirectConversation),
+    /// Of a group's members.
+    Group(GroupId),
+}
+
+impl ConversationId {
+    /// The partition that has all of its records: (lo + hi) mod 64, or gid mod 64.
+    #[must_use]
+    pub fn partition(self) -> Partition {
+        match self {
+            Self::Direct(direct) => direct.partition(),
+            Self::Group(gid) => Partition::of_number(gid.get().unsigned_abs()),
+        }
+    }
+}
+
+impl From<DirectConversation> for ConversationId {
+    fn from(direct: DirectConversation) -> Self {
+        Self::Direct(direct)
+    }
+}
+
+impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Direct(direct) => direct.fmt(f),
+            Self::Group(gid) => write!(f, "g:{gid}"),
+        }
+    }
+}
+
+impl FromStr for ConversationId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        match text.strip_prefix("g:") {
+            Some(gid) => gid.parse().map(Self::Group),
+            None => text.parse().map(Self::Direct),
+        }
+    }
+}
+
+/// A direct conversation: two users, the smaller uid first. Written `lo,hi` (the seed's sessionId).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DirectConversation {
+    lo: UserId,
+    hi: UserId,
+}
+
+/// One of the two users of a direct conversation. In a note to oneself the only user is `Lo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The user with the smaller uid.
+    Lo,
+    /// The user with the larger uid.
+    Hi,
+}
+
+impl DirectConversation {
+    /// The conversation of two users, in either order; both may be the same.
+    #[must_use]
+    pub fn new(one: UserId, other: UserId) -> Self {
+        Self {
+            lo: one.min(other),
+            hi: one.max(other),
+        }
+    }
+
+    /// The partition that has all of its records: (lo + hi) mod 64.
+    #[must_use]
+    pub fn partition(self) -> Partition {
+        // Two positive i64 never overflow a u64.
+        Partition::of_number(self.lo.get().unsigned_abs() + self.hi.get().unsigned_abs())
+    }
+
+    /// The smaller uid.
+    #[must_use]
+    pub fn lo(self) -> UserId {
+        self.lo
+    }
+
+    /// The larger uid.
+    #[must_use]
+    pub fn hi(self) -> UserId {
+        self.hi
+    }
+
+    /// Its users: two, or one in a note to oneself.
+    pub fn users(self) -> impl Iterator<Item = UserId> {
+        [Some(self.lo), Some(self.hi).filter(|hi| *hi != self.lo)]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Whether `uid` is one of its users.
+    #[must_use]
+    pub fn has(self, uid: UserId) -> bool {
+        uid == self.lo || uid == self.hi
+    }
+
+    /// Which of the two `uid` is, who must be one of them.
+    #[must_use]
+    pub fn side_of(self, uid: UserId) -> Side {
+        if uid == self.lo { Side::Lo } else { Side::Hi }
+    }
+
+    /// Whom `uid`, one of the two, talks with: themselves in a note to oneself.
+    #[must_use]
+    pub fn peer_of(self, uid: UserId) -> UserId {
+        if uid == self.lo { self.hi } else { self.lo }
+    }
+
+    /// A note to oneself, which is never unread.
+    #[must_use]
+    pub fn is_to_self(self) -> bool {
+        self.lo == self.hi
+    }
+}
+
+impl fmt::Display for DirectConversation {
+    // It is the key of every record. Formatting the numbers with `write!` would take three times as long.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(itoa::Buffer::new().format(self.lo.get()))?;
+        f.write_str(",")?;
+        f.write_str(itoa::Buffer::new().format(self.hi.get()))
+    }
+}
+
+impl FromStr for DirectConversation {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let (one, other) = text.split_once(',').ok_or_else(|| {
+            InvalidId::new(format!(
+                "is {:?}; must be a conversation, two uids as 1000,1001",
+                Excerpt(text)
+            ))
+        })?;
+        Ok(Self::new(one.parse()?, other.parse()?))
+    }
+}
+
+/// A group: 1 … 2^63−1, numbered apart from users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(i64);
+
+impl GroupId {
+    /// 1 … 2^63−1.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for GroupId {
+    type Error = InvalidId;
+
+    fn try_from(gid: i64) -> Result<Self, InvalidId> {
+        if gid < 1 {
+            return Err(InvalidId::new(format!(
+                "is {gid}; must be a gid, from 1 to 9223372036854775807"
+            )));
+        }
+        Ok(Self(gid))
+    }
+}
+
+impl FromStr for GroupId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        // The same decimal integers as those of users, so that no two texts name one group.
+        match text.parse::<UserId>() {
+            Ok(number) => Ok(Self(number.get())),
+            Err(_) => Err(InvalidId::new(format!(
+                "is {:?}; must be a gid, a decimal integer from 1 to 9223372036854775807",
+                Excerpt(text)
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        UserId::try_from(uid).unwrap()
+    }
+
+    #[test]
+    fn the_largest_uids_do_not_overflow() {
+        let largest = DirectConversation::new(user(i64::MAX), user(i64::MAX));
+        // 2 · (2^63 − 1) = 2^64 − 2
+        assert_eq!(ConversationId::from(largest).partition().get(), 62);
+    }
+
+    #[test]
+    fn each_user_has_the_other_as_peer() {
+        let conversation = DirectConversation::new(user(7), user(3));
+        assert_eq!(conversation.users().collect::<Vec<_>>(), [user(3), user(7)]);
+        assert_eq!(conversation.peer_of(user(3)), user(7));
+        assert_eq!(conversation.peer_of(user(7)), user(3));
+        assert_eq!(conversation.side_of(user(7)), Side::Hi);
+        assert!(!conversation.has(user(5)) && !conversation.is_to_self());
+    }
+
+    #[test]
+    fn a_note_to_oneself_has_one_user() {
+        let note = DirectConversation::new(user(7), user(7));
+        assert_eq!(note.users().count(), 1);
+        assert_eq!(
+            (note.peer_of(user(7)), note.side_of(user(7))),
+            (user(7), Side::Lo)
+        );
+        assert!(note.is_to_self());
+    }
+
+    #[test]
+    fn a_group_has_the_partition_of_its_number() {
+        let group: ConversationId = "g:5000".parse().unwrap();
+        assert_eq!(
+            (group.partition().get(), group.to_string().as_str()),
+            (8, "g:5000")
+        );
+    }
+
+    #[test]
+    fn what_names_no_conversation_is_refused() {
+        for text in [
+            "", "1", "1,", "1,0", "g:", "g:0", "g:+5", "g:05", "1,2,3", "-1,2",
+        ] {
+            assert!(text.parse::<ConversationId>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_directions_are_one_conversation(a in 1..=i64::MAX, b in 1..=i64::MAX) {
+            let there = ConversationId::from(DirectConversation::new(user(a), user(b)));
+            prop_assert_eq!(there, DirectConversation::new(user(b), user(a)).into());
+            prop_assert_eq!(there.to_string().parse::<ConversationId>().unwrap(), there);
+            let partition = i128::from(there.partition().get());
+            prop_assert_eq!(partition, (i128::from(a) + i128::from(b)) % 64);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+use std::{
+    fmt,
+    ops::{Index, IndexMut},
+    str::FromStr,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{InvalidId, ids::Excerpt};
+
+/// The kind of device that read; each has its own read positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceClass {
+    /// The desktop program.
+    Pc,
+    /// The telephone.
+    Mobile,
+}
+
+impl DeviceClass {
+    /// Both classes.
+    pub const ALL: [Self; 2] = [Self::Pc, Self::Mobile];
+
+    /// `pc` or `mobile`, as in JSON and in Redis keys.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pc => "pc",
+            Self::Mobile => "mobile",
+        }
+    }
+}
+
+impl fmt::Display for DeviceClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for DeviceClass {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        match text {
+            "pc" => Ok(Self::Pc),
+            "mobile" => Ok(Self::Mobile),
+            _ => Err(InvalidId::new(format!(
+                "is {:?}; must be pc or mobile",
+                Excerpt(text)
+            ))),
+        }
+    }
+}
+
+/// A value for each device class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PerDevice<T> {
+    /// That of the desktop programs.
+    pub pc: T,
+    /// That of the telephones.
+    pub mobile: T,
+}
+
+impl<T> PerDevice<T> {
+    /// The value that `of` gives for each class.
+    pub fn from_fn(mut of: impl FnMut(DeviceClass) -> T) -> Self {
+        Self {
+            pc: of(DeviceClass::Pc),
+            mobile: of(DeviceClass::Mobile),
+        }
+    }
+
+    /// What `change` makes of each value.
+    pub fn map<U>(self, mut change: impl FnMut(T) -> U) -> PerDevice<U> {
+        PerDevice {
+            pc: change(self.pc),
+            mobile: change(self.mobile),
+        }
+    }
+
+    /// What `merge` makes of each value and its counterpart in `other`.
+    pub fn zip_with<U, V>(
+        self,
+        other: PerDevice<U>,
+        mut merge: impl FnMut(T, U) -> V,
+    ) -> PerDevice<V> {
+        PerDevice {
+            pc: merge(self.pc, other.pc),
+            mobile: merge(self.mobile, other.mobile),
+        }
+    }
+
+    /// The classes and their values.
+    pub fn iter(&self) -> impl Iterator<Item = (DeviceClass, &T)> {
+        DeviceClass::ALL
+            .into_iter()
+            .map(|device| (device, &self[device]))
+    }
+}
+
+impl<T: Ord> PerDevice<T> {
+    /// The larger value of each class.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        self.zip_with(other, T::max)
+    }
+}
+
+impl<T> Index<DeviceClass> for PerDevice<T> {
+    type Output = T;
+
+    fn index(&self, device: DeviceClass) -> &T {
+        match device {
+            DeviceClass::Pc => &self.pc,
+            DeviceClass::Mobile => &self.mobile,
+        }
+    }
+}
+
+impl<T> IndexMut<DeviceClass> for PerDevice<T> {
+    fn index_mut(&mut self, device: DeviceClass) -> &mut T {
+        match device {
+            DeviceClass::Pc => &mut self.pc,
+            DeviceClass::Mobile => &mut self.mobile,
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The simulation of one seed: logs, processes, and what happens to them.
+
+use schemas::{dead_letter::Reason, proto::SequencerSnapshot};
+
+use super::{
+    judge::{self, highest_mark},
+    kafka::Broker,
+    process::Process,
+    rng::Rng,
+    trace, traffic,
+};
+use crate::{sabotage, shell::InboundRecord};
+
+/// Small, so that snapshots have several pieces.
+pub(crate) const CHUNK_BYTES: usize = 150;
+
+/// What all processes see.
+pub(crate) struct Shared {
+    pub(crate) now_ms: u64,
+    pub(crate) inbound: Vec<InboundRecord>,
+    /// How many of them are posted by now.
+    posted: usize,
+    /// Those below are no longer retained.
+    pub(crate) inbound_start: i64,
+    pub(crate) broker: Broker,
+    pub(crate) dead_letters: Vec<(i64, Reason)>,
+    /// Values of `chat.snapshots`.
+    pub(crate) snapshots: Vec<Vec<u8>>,
+    /// Every snapshot as it was handed out.
+    pub(crate) taken: Vec<SequencerSnapshot>,
+    /// The consumer group's offset, which is for lag only.
+    pub(crate) committed: i64,
+    answered: i64,
+    /// The length of the log for which that holds.
+    answered_at: usize,
+}
+
+impl Shared {
+    pub(crate) fn inbound_end(&self) -> usize {
+        self.posted
+    }
+
+    /// Up to which inbound offset the log answers by now.
+    fn answered(&mut self) -> i64 {
+        let log = &self.broker.log;
+        self.answered = self.answered.max(highest_mark(&log[self.answered_at..]));
+        self.answered_at = log.len();
+        self.answered
+    }
+}
+
+/// Why a process does not go on.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// It ends, as it should.
+    Ends,
+    /// Something that must not happen.
+    Wrong(String),
+}
+
+struct Simulation {
+    rng: Rng,
+    shared: Shared,
+    processes: Vec<Process>,
+    /// The process that the group has given the partition to.
+    assigned: u64,
+    next_id: u64,
+    /// How many of a hundred faults do not happen.
+    calm: usize,
+}
+
+const MAX_PROCESSES: usize = 3;
+/// Steps without faults after which everything must be sequenced.
+const SETTLED_BY: usize = 20_000;
+
+/// Runs one seed; what is wrong with the outcome, if anything.
+pub(crate) fn run(seed: u64) -> Result<(), String> {
+    let mut rng = Rng::new(seed);
+    let length = 20 + rng.below(100);
+    let inbound = traffic::inbound(&mut rng, length);
+    let mut simulation = Simulation {
+        shared: Shared {
+            now_ms: 0,
+            inbound,
+            posted: 0,
+            inbound_start: 0,
+            broker: Broker::default(),
+            dead_letters: Vec::new(),
+            snapshots: Vec::new(),
+            taken: Vec::new(),
+            committed: 0,
+            answered: -1,
+            answered_at: 0,
+        },
+        processes: Vec::new(),
+        assigned: 0,
+        next_id: 0,
+        calm: rng.below(95),
+        rng,
+    };
+    simulation.turmoil()?;
+    simulation.settle()?;
+    judge::judge(&simulation.shared, &mut simulation.rng)
+}
+
+impl Simulation {
+    /// Anything may happen, in any order.
+    fn turmoil(&mut self) -> Result<(), String> {
+        self.begin_process();
+        for _ in 0..1000 + self.rng.below(1000) {
+            self.pass_time();
+            match self.rng.below(400) {
+                0..20 => self.post(),
+                20..62 if !self.rng.chance(self.calm) => self.strike(),
+                62..80 => self.assign()?,
+                80..150 => self.broker_handles(true),
+                _ => self.process_acts()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Something that an owner would rather do without.
+    fn strike(&mut self) {
+        match self.rng.below(42) {
+            0..4 => self.kill(),
+            4..12 => self.pause_or_wake(),
+            12..16 => self.begin_process(),
+            16..19 => self.reassign(),
+            19..29 => self.revoke(),
+            29..32 => self.forget_producers(),
+            32..36 => self.break_connection(),
+            36..40 => self.lose_late_requests(),
+            _ => self.delete_old_inbound(),
+        }
+    }
+
+    /// No more faults: whoever is there goes on until everything is sequenced.
+    fn settle(&mut self) -> Result<(), String> {
+        self.shared.posted = self.shared.inbound.len();
+        self.processes.retain(|process| !process.is_paused);
+        if self.rng.chance(50) || self.processes.is_empty() {
+            self.processes.clear();
+            self.begin_process();
+        }
+        self.assigned = self.processes.last().map_or(0, |process| process.id);
+        let end = self.shared.inbound.len() as i64;
+        for _ in 0..SETTLED_BY {
+            if self.shared.answered() == end - 1 && self.has_owner_only() {
+                return Ok(());
+            }
+            self.pass_time();
+            match self.rng.below(20) {
+                0 => self.revoke(),
+                1 => self.assign()?,
+                2..8 => self.broker_handles(false),
+                _ => self.process_acts()?,
+            }
+        }
+        let answered = self.shared.answered();
+        Err(format!(
+            "stuck at inbound offset {answered} of {end}: {:?}",
+            self.processes
+        ))
+    }
+
+    /// The owner holds the partition and nothing is under way any more.
+    fn has_owner_only(&self) -> bool {
+        let owner = |process: &Process| process.is_owner() == (process.id == self.assigned);
+        self.processes.iter().all(owner) && !self.shared.broker.has_requests()
+    }
+
+    fn pass_time(&mut self) {
+        self.shared.now_ms += self.rng.next() % 10;
+        sabotage::set_wall(1_700_000_000_000 + self.shared.now_ms as i64);
+    }
+
+    fn post(&mut self) {
+        let left = self.shared.inbound.len() - self.shared.posted;
+        self.shared.posted += self.rng.below(left.min(10) + 1);
+    }
+
+    fn begin_process(&mut self) {
+        if self.processes.len() == MAX_PROCESSES {
+            return;
+        }
+        self.next_id += 1;
+        let process = Process::new(self.next_id, &mut self.shared.broker, &mut self.rng);
+        self.processes.push(process);
+        self.assigned = self.next_id;
+    }
+
+    fn kill(&mut self) {
+        if let Some(i) = self.any_process() {
+            self.end_process(i);
+        }
+    }
+
+    /// What it had sent may still land.
+    fn end_process(&mut self, i: usize) {
+        let ended = self.processes.remove(i);
+        trace(format_args!("{ended:?} ends"));
+        if self.processes.is_empty() {
+            self.begin_process();
+        }
+        self.reassign();
+    }
+
+    /// A process that is paused and woken goes on as if nothing had been; meanwhile the partition is another's.
+    fn pause_or_wake(&mut self) {
+        if let Some(i) = self.any_process() {
+            self.processes[i].is_paused ^= true;
+            if self.processes[i].is_paused {
+                self.begin_process();
+                self.reassign();
+            }
+        }
+    }
+
+    fn reassign(&mut self) {
+        if let Some(i) = self.any_process() {
+            self.assigned = self.processes[i].id;
+        }
+    }
+
+    /// A former owner learns that it is one.
+    fn revoke(&mut self) {
+        let assigned = self.assigned;
+        if let Some(process) = self.awake().filter(|process| process.id != assigned) {
+            process.be_revoked();
+        }
+    }
+
+    fn assign(&mut self) -> Result<(), String> {
+        let assigned = self.assigned;
+        let Some(i) = self
+            .processes
+            .iter()
+            .position(|process| process.id == assigned)
+        else {
+            return Ok(());
+        };
+        if self.processes[i].is_paused {
+            return Ok(());
+        }
+        let result = self.processes[i].be_assigned(&mut self.shared);
+        self.heed(i, result)
+    }
+
+    fn forget_producers(&mut self) {
+        for process in &self.processes {
+            process.be_forgotten(&mut self.shared.broker);
+        }
+    }
+
+    fn break_connection(&mut self) {
+        if let Some(i) = self.any_process() {
+            self.processes[i].lose_connection(&mut self.shared.broker);
+        }
+    }
+
+    fn lose_late_requests(&mut self) {
+        let alive: Vec<u64> = self.processes.iter().map(Process::connection).collect();
+        self.shared.broker.lose_requests_of(&alive, &mut self.rng);
+    }
+
+    /// Retention takes what is sequenced.
+    fn delete_old_inbound(&mut self) {
+        let sequenced = self.shared.answered();
+        self.shared.inbound_start = self.shared.inbound_start.max(sequenced - 2);
+    }
+
+    fn broker_handles(&mut self, faults: bool) {
+        let Some(response) = self.shared.broker.handle_one(&mut self.rng, faults) else {
+            return;
+        };
+        let mut receivers = self.processes.iter_mut();
+        let receiver = receivers.find(|process| response.is_for(process.connection()));
+        if let Some(process) = receiver {
+            if faults && self.rng.chance(5) {
+                process.lose_connection(&mut self.shared.broker);
+            } else {
+                process.receive(response);
+            }
+        }
+    }
+
+    fn process_acts(&mut self) -> Result<(), String> {
+        let Some(i) = self.any_process().filter(|i| !self.processes[*i].is_paused) else {
+            return Ok(());
+        };
+        let result = self.processes[i].act(&mut self.shared, &mut self.rng);
+        self.heed(i, result)
+    }
+
+    fn heed(&mut self, i: usize, result: Result<(), Trouble>) -> Result<(), String> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Trouble::Ends) => {
+                self.end_process(i);
+                Ok(())
+            }
+            Err(Trouble::Wrong(what)) => Err(what),
+        }
+    }
+
+    fn any_process(&mut self) -> Option<usize> {
+        let count = self.processes.len();
+        (count > 0).then(|| self.rng.below(count))
+    }
+
+    fn awake(&mut self) -> Option<&mut Process> {
+        let i = self.any_process()?;
+        Some(&mut self.processes[i]).filter(|process| !process.is_paused)
+    }
+}

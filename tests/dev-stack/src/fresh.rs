@@ -1,0 +1,141 @@
+//! Throw-away servers on free ports in a temporary directory.
+
+use crate::clocks::Clocks;
+use crate::disposal::DisposableDir;
+use crate::kafka_jars::KafkaJars;
+use crate::process::Lifetime;
+use crate::stack::Interposed;
+use crate::{
+    Endpoints, Memory, Ports, ProxiedListener, Stack, StackConfig, StackError, port, tools,
+};
+
+/// Between finding a free port and listening on it another process can take it; then it is tried again.
+const ATTEMPTS: usize = 3;
+
+/// How throw-away servers differ from usual ones.
+#[derive(Debug, Clone, Default)]
+pub struct Between {
+    /// How much memory the servers may take; little, if not said.
+    pub memory: Option<Memory>,
+    /// The ports of proxies, one before each broker; none if empty. Clients that come through one are told to stay with them.
+    pub kafka_proxies: Vec<u16>,
+    /// Whether wall clocks can be set ([`Stack::set_clock`]).
+    pub clocks: bool,
+}
+
+impl Between {
+    /// Whether clocks can be set on this machine: libfaketime is installed.
+    #[must_use]
+    pub fn has_clocks() -> bool {
+        Clocks::libfaketime().is_some()
+    }
+}
+
+/// Servers of one's own, ready to use. They are killed and their data removed when the value is dropped, and also when
+/// this process ends in any other way.
+#[derive(Debug)]
+pub struct FreshServers {
+    stack: Stack,
+    _dir: DisposableDir,
+}
+
+impl FreshServers {
+    /// Starts Kafka, Redis and MariaDB.
+    pub fn start() -> Result<Self, StackError> {
+        Self::start_with(&StackConfig::default())
+    }
+
+    /// Starts servers with the given settings; run directory, ports and memory are chosen here.
+    pub fn start_with(config: &StackConfig) -> Result<Self, StackError> {
+        Self::start_between(config, &Between::default())
+    }
+
+    /// As [`FreshServers::start_with`], with something between the processes and the environment.
+    pub fn start_between(config: &StackConfig, between: &Between) -> Result<Self, StackError> {
+        let missing = tools::find_missing();
+        if !missing.is_empty() {
+            return Err(tools::missing(&missing));
+        }
+        KafkaJars::new(config)?.ensure()?;
+        let mut attempt = 1;
+        loop {
+            match Self::try_start(config, between) {
+                Err(StackError::PortTaken { .. } | StackError::Exited { .. })
+                    if attempt < ATTEMPTS =>
+                {
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_start(config: &StackConfig, between: &Between) -> Result<Self, StackError> {
+        let dir = DisposableDir::new()?;
+        let proxies = between.kafka_proxies.iter();
+        let interposed = Interposed {
+            kafka: port::find_free(between.kafka_proxies.len())
+                .into_iter()
+                .zip(proxies)
+                .map(|(port, advertised)| ProxiedListener {
+                    port,
+                    advertised: *advertised,
+                })
+                .collect(),
+            clocks: between.clocks,
+        };
+        let config = StackConfig {
+            run_dir: dir.path().to_owned(),
+            ports: free_ports(config),
+            memory: between.memory.clone().unwrap_or_else(Memory::for_tests),
+            ..config.clone()
+        };
+        let stack = Stack::between(config, interposed, Lifetime::WithThisProcess)?;
+        let fresh = Self { stack, _dir: dir };
+        fresh.stack.start_servers()?;
+        Ok(fresh)
+    }
+
+    /// The stack, for stopping and killing single processes, starting them again, and starting services.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Where clients find the servers.
+    pub fn endpoints(&self) -> Endpoints {
+        self.stack.endpoints()
+    }
+}
+
+impl Drop for FreshServers {
+    fn drop(&mut self) {
+        if let Err(error) = self.stack.kill_all() {
+            tracing::warn!(%error, "a throw-away server is left running");
+        }
+    }
+}
+
+/// Free ports for everything. Servers of a kind count upwards, so theirs follow each other.
+fn free_ports(config: &StackConfig) -> Ports {
+    let brokers = 2 * config.kafka_nodes.max(1);
+    let (redis, mariadb) = (config.redis_nodes.max(1), config.mariadb_nodes.max(1));
+    loop {
+        let found = port::find_free(5 + usize::from(brokers + redis + mariadb));
+        let (single, servers) = found.split_at(5);
+        if !servers.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+            continue;
+        }
+        let first = servers[0];
+        return Ports {
+            ingest: single[0],
+            query_api: single[1],
+            sequencer: single[2],
+            projector_unread: single[3],
+            projector_mysql: single[4],
+            kafka: first,
+            kafka_controller: first + 1,
+            redis: first + brokers,
+            mariadb: first + brokers + redis,
+        };
+    }
+}

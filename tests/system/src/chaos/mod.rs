@@ -1,0 +1,243 @@
+//! Faults one after the other, drawn from a seed, while clients write and read; then the judgement.
+
+mod clocks;
+mod deck;
+mod disks;
+mod fault;
+mod journal;
+mod kafka;
+mod mariadb;
+mod network;
+mod offsets;
+mod poison;
+mod redis;
+mod report;
+mod services;
+mod snapshots;
+mod victim;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use dev_stack::Between;
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+
+use self::{
+    deck::Deck,
+    disks::Disks,
+    fault::Need,
+    journal::Journal,
+    report::Recovery,
+    victim::{Condition, Victim},
+};
+pub use self::{
+    fault::{FAULTS, Fault},
+    report::Report,
+};
+use crate::{Difference, Load, SERVICES, Settings, TestEnv};
+
+/// Three brokers; every topic has three copies, two of which acknowledge.
+const CLUSTER: Settings = Settings {
+    kafka_nodes: 3,
+    redis_nodes: 2,
+    mariadb_nodes: 2,
+    proxied: true,
+    // Ten consumers that ask each of three brokers 200 times a second leave a small machine time for little else.
+    overrides: &["kafka.fetch_wait_ms=50", "kafka.session_timeout_ms=10000"],
+    ..Settings::USUAL
+};
+
+/// Groups of users that write and read at the same time.
+const CIRCLES: u64 = 6;
+/// Accepted posts before a fault: it strikes a system at work.
+const BETWEEN: u64 = 100;
+/// Faults between two judgements: an audit of everything takes a while.
+const ROUND: usize = 10;
+
+/// What a run is like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Draws the order of faults and all that is random about them.
+    pub seed: u64,
+    /// No fault begins after this time.
+    pub length: Duration,
+    /// Which faults; each as often as any other.
+    pub faults: Vec<Fault>,
+    /// What the second process of every service runs: another version of the program; the same if absent.
+    pub other_program: Option<PathBuf>,
+}
+
+/// Runs a cluster of its own with two processes of every service, strikes it, and judges. `say` hears what goes on.
+///
+/// # Errors
+/// A judgement is against it, or something does not recover: the text says what and where the logs are. Or no fault is
+/// left of those that this machine can inflict.
+pub async fn run(options: &Options, say: impl Fn(&str)) -> Result<Report> {
+    let faults = possible(&options.faults, &say);
+    ensure!(!faults.is_empty(), "no fault is left");
+    let settings = Settings {
+        clocks: needs(&faults, Need::Clocks),
+        ..CLUSTER
+    };
+    let env = TestEnv::start(settings).await?;
+    let journal = Journal::new(&env, &say)?;
+    let tell = |line: &str| journal.tell(line);
+    let mut torment = Torment::new(&env, options, &faults, tell);
+    match torment.run(&faults).await {
+        Ok(()) => Ok(torment.report),
+        Err(error) => {
+            let error = if Difference::is_in(&error) {
+                error.context("the judgement is against it")
+            } else {
+                error
+            };
+            journal.tell(&format!("until then:\n{}", torment.report));
+            journal.tell(&format!("{error:#}"));
+            // Small file systems are still mounted: what is kept may be on them.
+            journal.keep_topics().await;
+            let history = env.keep_logs(&format!("chaos-{}", options.seed));
+            Err(error.context(format!("seed {}; its history: {history}", options.seed)))
+        }
+    }
+}
+
+fn needs(faults: &[Fault], need: Need) -> bool {
+    faults.iter().any(|fault| fault.needs == need)
+}
+
+/// Those that this machine can inflict.
+fn possible(faults: &[Fault], say: &impl Fn(&str)) -> Vec<Fault> {
+    let lacking = |need, is_there: fn() -> bool, why: &str| {
+        let lacks = needs(faults, need) && !is_there();
+        if lacks {
+            say(&format!("left out are faults that need {why}"));
+        }
+        lacks
+    };
+    let clocks = lacking(
+        Need::Clocks,
+        Between::has_clocks,
+        "clocks that can be set (`apt-get install faketime`)",
+    );
+    let disks = lacking(Need::Disks, disks::can_mount, "the right to mount");
+    let faults = faults.iter().filter(|fault| match fault.needs {
+        Need::Nothing => true,
+        Need::Clocks => !clocks,
+        Need::Disks => !disks,
+    });
+    faults.copied().collect()
+}
+
+struct Torment<'a, S> {
+    env: &'a TestEnv,
+    options: &'a Options,
+    say: S,
+    rng: StdRng,
+    deck: Deck,
+    condition: Condition,
+    report: Report,
+}
+
+impl<'a, S: Fn(&str)> Torment<'a, S> {
+    fn new(env: &'a TestEnv, options: &'a Options, faults: &[Fault], say: S) -> Self {
+        Self {
+            env,
+            options,
+            say,
+            rng: StdRng::seed_from_u64(options.seed),
+            deck: Deck::new(faults),
+            condition: Condition {
+                other_program: options.other_program.clone(),
+                ..Condition::default()
+            },
+            report: Report::default(),
+        }
+    }
+
+    /// What the faults need, and the second process of every service.
+    async fn set_up(&mut self, faults: &[Fault]) -> Result<()> {
+        let env = self.env;
+        if needs(faults, Need::Disks) {
+            self.condition.disks = Some(Disks::mount(env).await?);
+        }
+        redis::replicate(env, &self.condition).await?;
+        for service in SERVICES {
+            env.start_another(service).await?;
+        }
+        if let Some(other) = &self.options.other_program {
+            services::run_seconds_by(env, other).await?;
+        }
+        Ok(())
+    }
+
+    async fn run(&mut self, faults: &[Fault]) -> Result<()> {
+        self.set_up(faults).await?;
+        self.env.all_partitions_pass().await?;
+        (self.say)("the cluster is up, with two processes of every service");
+        let begun = Instant::now();
+        while begun.elapsed() < self.options.length {
+            let mut load = Load::seeded(self.env, CIRCLES, self.rng.random());
+            load.grows_by(BETWEEN).await?;
+            // What a recovery is compared with.
+            self.recover(None, 1, &load, load.accepted()).await?;
+            for _ in 0..ROUND {
+                if begun.elapsed() < self.options.length {
+                    self.strike(&mut load).await?;
+                }
+            }
+            load.grows_by(BETWEEN).await?;
+            let settled = load.settle().await?;
+            settled.judge(self.env).await.context("judging")?;
+            self.report.judged(settled.message_count());
+            (self.say)(&format!(
+                "judged after {} s: nothing lost, doubled, out of order or miscounted",
+                begun.elapsed().as_secs()
+            ));
+        }
+        Ok(())
+    }
+
+    async fn strike(&mut self, load: &mut Load) -> Result<()> {
+        let fault = self.deck.draw(&mut self.rng);
+        load.grows_by(BETWEEN).await?;
+        let before = load.accepted();
+        let mut victim = Victim {
+            env: self.env,
+            load,
+            rng: &mut self.rng,
+            condition: &mut self.condition,
+        };
+        let struck = (fault.strike)(&mut victim).await;
+        let injected = struck.with_context(|| format!("during {}", fault.name))?;
+        self.recover(Some(&fault), injected, load, before).await
+    }
+
+    /// Waits until everything passes; `before` posts were accepted when the fault began.
+    async fn recover(
+        &mut self,
+        fault: Option<&Fault>,
+        injected: u64,
+        load: &Load,
+        before: u64,
+    ) -> Result<()> {
+        let name = fault.map_or("no fault", |fault| fault.name);
+        let healed = Instant::now();
+        let passing = self.env.all_partitions_pass().await;
+        passing.with_context(|| format!("after {name}"))?;
+        let recovery = Recovery {
+            injected,
+            accepted: load.accepted() - before,
+            recovered_in: healed.elapsed(),
+        };
+        (self.say)(&format!(
+            "{name}: {} posts accepted meanwhile, all partitions pass {:.1} s after it",
+            recovery.accepted,
+            recovery.recovered_in.as_secs_f64()
+        ));
+        self.report.recovered(fault, recovery);
+        Ok(())
+    }
+}

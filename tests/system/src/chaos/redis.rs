@@ -1,0 +1,53 @@
+//! Strikes at the Redis in charge; the other one is its replica.
+
+use anyhow::Result;
+use rustix::process::Signal;
+
+use super::victim::{Condition, Victim};
+use crate::TestEnv;
+
+pub(super) const NODES: [&str; 2] = ["redis", "redis-2"];
+
+/// Makes the one that is not in charge follow the other.
+pub(super) async fn replicate(env: &TestEnv, condition: &Condition) -> Result<()> {
+    let (first, second) = (condition.redis, 1 - condition.redis);
+    let primary = env.redis_node(first);
+    primary.replicate_nobody().await?;
+    env.redis_node(second).replicate(primary).await
+}
+
+pub(super) async fn kill(victim: &mut Victim<'_>) -> Result<u64> {
+    victim.kill(in_charge(victim)).await?;
+    victim.meanwhile().await?;
+    victim.env.start_servers().await?;
+    replicate(victim.env, victim.condition).await?;
+    Ok(1)
+}
+
+pub(super) async fn flush(victim: &mut Victim<'_>) -> Result<u64> {
+    let primary = victim.env.redis_node(victim.condition.redis);
+    primary.flush_all().await?;
+    Ok(1)
+}
+
+/// The replica stands still while the other goes on, so that it lags.
+pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
+    let (old, new) = (victim.condition.redis, 1 - victim.condition.redis);
+    let replica = NODES[usize::from(new)];
+    victim.env.signal(replica, Signal::STOP)?;
+    victim.meanwhile().await?;
+    victim.kill(NODES[usize::from(old)]).await?;
+    victim.env.signal(replica, Signal::CONT)?;
+    let promoted = victim.env.redis_node(new);
+    promoted.replicate_nobody().await?;
+    victim.condition.redis = new;
+    victim.env.network()?.redis.move_to(promoted.port());
+    victim.meanwhile().await?;
+    victim.env.start_servers().await?;
+    replicate(victim.env, victim.condition).await?;
+    Ok(1)
+}
+
+fn in_charge(victim: &Victim<'_>) -> &'static str {
+    NODES[usize::from(victim.condition.redis)]
+}

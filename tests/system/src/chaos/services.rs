@@ -1,0 +1,82 @@
+//! Strikes at processes of services.
+
+use std::path::Path;
+
+use anyhow::Result;
+use futures::future::try_join_all;
+use rustix::process::Signal;
+
+use super::victim::Victim;
+use crate::{SERVICES, SHARED_OUT, TestEnv};
+
+const KILLS: u64 = 3;
+
+pub(super) async fn kill(victim: &mut Victim<'_>, service: &str) -> Result<u64> {
+    for _ in 0..KILLS {
+        let name = victim.either(service);
+        victim.kill(&name).await?;
+        victim.meanwhile().await?;
+        victim.env.start_services(&[&name]).await?;
+    }
+    Ok(KILLS)
+}
+
+pub(super) async fn kill_all(victim: &mut Victim<'_>) -> Result<u64> {
+    let names = both(&SERVICES);
+    try_join_all(names.iter().map(|name| victim.kill(name))).await?;
+    start_all(victim, &names).await?;
+    Ok(names.len() as u64)
+}
+
+pub(super) async fn pause(victim: &mut Victim<'_>, service: &str) -> Result<u64> {
+    let name = victim.either(service);
+    victim.pause(&name).await?;
+    Ok(1)
+}
+
+pub(super) async fn storm(victim: &mut Victim<'_>) -> Result<u64> {
+    let names = both(&SHARED_OUT);
+    for name in &names {
+        victim.env.end(name, Signal::TERM).await?;
+        victim.meanwhile().await?;
+        victim.env.start_services(&[name]).await?;
+    }
+    Ok(names.len() as u64)
+}
+
+/// Of two programs each process changes to the other one: an upgrade, or its undoing.
+pub(super) async fn upgrade(victim: &mut Victim<'_>) -> Result<u64> {
+    let names = both(&SERVICES);
+    for name in &names {
+        victim.env.end(name, Signal::TERM).await?;
+        if let Some(other) = &victim.condition.other_program {
+            victim.env.change_program(name, other);
+        }
+        victim.env.start_services(&[name]).await?;
+        victim.meanwhile().await?;
+    }
+    Ok(names.len() as u64)
+}
+
+/// The names of both processes of each service.
+pub(super) fn both(services: &[&str]) -> Vec<String> {
+    let pairs = services
+        .iter()
+        .map(|service| [(*service).to_owned(), format!("{service}-2")]);
+    pairs.flatten().collect()
+}
+
+pub(super) async fn start_all(victim: &Victim<'_>, names: &[String]) -> Result<()> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    victim.env.start_services(&names).await
+}
+
+/// Has the second process of every service run by another program.
+pub(super) async fn run_seconds_by(env: &TestEnv, other: &Path) -> Result<()> {
+    for name in SERVICES.map(|service| format!("{service}-2")) {
+        env.end(&name, Signal::TERM).await?;
+        env.change_program(&name, other);
+        env.start_services(&[&name]).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The cluster that is struck, and what strikes have in common.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Result;
+use rand::{Rng as _, rngs::StdRng, seq::IndexedRandom as _};
+use rustix::process::Signal;
+use tokio::time::sleep;
+
+use super::disks::Disks;
+use crate::{Load, TestEnv};
+
+/// Accepted posts while something is away.
+const MEANWHILE: u64 = 50;
+/// Longer than sessions of consumer groups (10 s) and of brokers (9 s): others take over.
+const ASLEEP: Duration = Duration::from_secs(12);
+
+/// A cluster at work.
+pub(super) struct Victim<'a> {
+    pub(super) env: &'a TestEnv,
+    pub(super) load: &'a mut Load,
+    pub(super) rng: &'a mut StdRng,
+    pub(super) condition: &'a mut Condition,
+}
+
+/// What lasts from one strike to the next.
+#[derive(Default)]
+pub(super) struct Condition {
+    /// Which Redis is in charge, from 0.
+    pub(super) redis: u16,
+    /// Small file systems, where they can be had.
+    pub(super) disks: Option<Disks>,
+    /// What the second process of every service runs instead.
+    pub(super) other_program: Option<PathBuf>,
+}
+
+impl Victim<'_> {
+    /// The name of one of two.
+    pub(super) fn either(&mut self, kind: &str) -> String {
+        match self.rng.random() {
+            true => kind.to_owned(),
+            false => format!("{kind}-2"),
+        }
+    }
+
+    pub(super) fn one_of<'n>(&mut self, names: &[&'n str]) -> &'n str {
+        names.choose(self.rng).copied().unwrap_or_default()
+    }
+
+    /// Lets some posts be accepted.
+    pub(super) async fn meanwhile(&mut self) -> Result<()> {
+        self.load.grows_by(MEANWHILE).await
+    }
+
+    pub(super) async fn kill(&self, name: &str) -> Result<()> {
+        self.env.end(name, Signal::KILL).await
+    }
+
+    /// SIGSTOP until whoever waits for it has given it up, then SIGCONT.
+    pub(super) async fn pause(&mut self, name: &str) -> Result<()> {
+        self.env.signal(name, Signal::STOP)?;
+        let going_on = self.given_up().await;
+        self.env.signal(name, Signal::CONT)?;
+        going_on
+    }
+
+    /// Waits until sessions have ended; posts must be accepted then.
+    pub(super) async fn given_up(&mut self) -> Result<()> {
+        sleep(ASLEEP).await;
+        self.meanwhile().await
+    }
+}

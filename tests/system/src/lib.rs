@@ -1,0 +1,41 @@
+#![doc = include_str!("../README.md")]
+
+mod audit;
+pub mod chaos;
+mod circle;
+mod client;
+mod difference;
+mod events;
+mod kept_logs;
+mod load;
+mod model;
+mod network;
+mod partition_files;
+mod passage;
+mod patience;
+pub mod poison;
+pub mod pressure;
+mod program;
+mod proxy;
+mod redis;
+mod service;
+mod settings;
+mod test_env;
+mod turn;
+
+pub use audit::Audited;
+pub use client::{Answer, Client, RawAnswer};
+pub use difference::Difference;
+pub use events::EventLog;
+pub use load::{Load, Settled};
+pub use model::{Device, Model, Sent};
+pub use network::Network;
+pub use partition_files::PartitionFiles;
+pub use patience::{PATIENCE, until};
+pub use program::{Outcome, path as program, run_as as command};
+pub use proxy::{Proxy, Reserved};
+pub use redis::Redis;
+pub use service::{SERVICES, SHARED_OUT};
+pub use settings::Settings;
+pub use test_env::{TestEnv, new_users};
+pub use turn::{Servers, run};

@@ -1,0 +1,120 @@
+//! Records that no service of ours would write.
+
+use anyhow::Result;
+use prost::Message as _;
+use schemas::{
+    Mid, Ordinal, TimestampMs,
+    event::{Body, Event, Message, Source, SourceOffset},
+    proto::{
+        Control, DeviceClass, InboundCommand, ReadAck, SendMessage, SequencerSnapshot,
+        SnapshotChunk, inbound_command::Command,
+    },
+};
+
+/// What is nothing on any topic.
+pub const JUNK: [&[u8]; 3] = [b"", b"junk", &[0xff; 1_000]];
+
+/// Values for `chat.inbound` in the partition of a conversation, and why each is refused.
+pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
+    let send = |change: fn(&mut SendMessage)| {
+        let mut send = SendMessage {
+            srcid: from,
+            destid: to,
+            client_msg_id: "poison".to_owned(),
+            msg: "poison".to_owned(),
+        };
+        change(&mut send);
+        encoded(Command::SendMessage(send))
+    };
+    let ack = |change: fn(&mut ReadAck)| {
+        let mut ack = ReadAck {
+            uid: to,
+            peer: from,
+            device: DeviceClass::Pc.into(),
+            mid: Some(1),
+        };
+        change(&mut ack);
+        encoded(Command::ReadAck(ack))
+    };
+    let whole = send(|_| ());
+    let text = whole.windows(6).rposition(|bytes| bytes == b"poison");
+    let mut no_utf8 = whole.clone();
+    no_utf8[text.unwrap_or_default()] = 0xff;
+    let endless = Control {
+        dedup_window_ms: Some(i64::MAX),
+        ..Control::default()
+    };
+    let malformed = [
+        b"junk".to_vec(),
+        Vec::new(),
+        whole[..whole.len() - 1].to_vec(),
+        no_utf8,
+        send(|send| send.srcid = 0),
+        send(|send| send.destid = i64::MIN),
+        send(|send| send.msg.clear()),
+        send(|send| send.msg.push('\0')),
+        send(|send| send.client_msg_id.clear()),
+        send(|send| send.client_msg_id.push('\n')),
+        ack(|ack| ack.device = 7),
+        ack(|ack| ack.mid = Some(0)),
+    ];
+    let others = [
+        (send(|send| send.msg = "x".repeat(90_000)), "too-large"),
+        (send(|send| send.destid += 1), "wrong-partition"),
+        (ack(|ack| ack.peer += 1), "wrong-partition"),
+        (encoded(Command::Control(endless)), "invalid-control"),
+    ];
+    let malformed = malformed.into_iter().map(|value| (value, "malformed"));
+    malformed.chain(others).collect()
+}
+
+fn encoded(command: Command) -> Vec<u8> {
+    let command = Some(command);
+    InboundCommand { command }.encode_to_vec()
+}
+
+/// Values for `chat.events` in the partition of a conversation, and why each is passed over.
+///
+/// # Errors
+/// An id is none.
+pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
+    let message = Message {
+        srcid: from.try_into()?,
+        destid: (to + 1).try_into()?,
+        client_msg_id: "elsewhere".to_owned().try_into()?,
+        msg: "elsewhere".to_owned(),
+        mid: Mid::ZERO.next(),
+        n: Ordinal::ZERO.next(),
+    };
+    let src = Source {
+        offset: SourceOffset {
+            epoch: 0,
+            offset: 1_000_000,
+        },
+        leader_epoch: 0,
+    };
+    let elsewhere = Event {
+        src,
+        ts: TimestampMs(1),
+        body: Body::Message(message),
+    };
+    let whole = elsewhere.encode();
+    Ok(vec![
+        (b"junk".to_vec(), "malformed"),
+        (Vec::new(), "malformed"),
+        (whole[..whole.len() - 1].to_vec(), "malformed"),
+        (vec![0xff; 50_000], "malformed"),
+        (whole, "wrong-partition"),
+    ])
+}
+
+/// A snapshot in one piece, as a later version of the program would write it; nothing of one in several pieces.
+#[must_use]
+pub fn snapshot_of_another_version(value: &[u8]) -> Option<Vec<u8>> {
+    let mut chunk = SnapshotChunk::decode(value).ok()?;
+    let mut snapshot = SequencerSnapshot::decode(chunk.payload.as_slice()).ok()?;
+    snapshot.format_version += 1;
+    chunk.payload = snapshot.encode_to_vec();
+    chunk.checksum = blake3::hash(&chunk.payload).as_bytes().to_vec();
+    (chunk.count == 1).then(|| chunk.encode_to_vec())
+}

@@ -1,0 +1,45 @@
+//! How much memory the services take.
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use anyhow::{Context as _, Result};
+use tokio::time::sleep;
+
+use crate::{SERVICES, TestEnv};
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The largest resident set of each service, KiB.
+pub(super) type Peaks = BTreeMap<&'static str, u64>;
+
+/// Watches until the future is done.
+pub(super) async fn while_watching<T>(
+    env: &TestEnv,
+    peaks: &mut Peaks,
+    doing: impl Future<Output = T>,
+) -> Result<T> {
+    let mut doing = std::pin::pin!(doing);
+    loop {
+        tokio::select! {
+            done = &mut doing => return Ok(done),
+            () = sleep(LOOK_EVERY) => look(env, peaks)?,
+        }
+    }
+}
+
+fn look(env: &TestEnv, peaks: &mut Peaks) -> Result<()> {
+    for service in SERVICES {
+        let pid = env.pid(service);
+        let pid = pid.with_context(|| format!("{service} does not run"))?;
+        let peak = peaks.entry(service).or_default();
+        *peak = resident_kib(pid)?.max(*peak);
+    }
+    Ok(())
+}
+
+fn resident_kib(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.context("no VmRSS")?.parse()?)
+}

@@ -1,0 +1,78 @@
+//! The services of a environment, as processes that may be started.
+
+use std::net::TcpListener;
+
+use anyhow::{Context as _, Result};
+use dev_stack::{Ports, ServiceSpec};
+
+/// The services; those that others wait for come first.
+pub const SERVICES: [&str; 5] = [
+    "sequencer",
+    "projector-mysql",
+    "projector-unread",
+    "query-api",
+    "ingest",
+];
+
+/// Those that share out partitions.
+pub const SHARED_OUT: [&str; 3] = ["sequencer", "projector-unread", "projector-mysql"];
+
+/// One instance of a service.
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) spec: ServiceSpec,
+    /// Where it serves its probes.
+    pub(crate) port: u16,
+}
+
+impl Service {
+    /// One instance of each service, on the ports of the configuration file.
+    pub(crate) fn firsts(ports: &Ports, config: &[String]) -> Result<Vec<Self>> {
+        let port_of = |service: &str| match service {
+            "sequencer" => ports.sequencer,
+            "projector-mysql" => ports.projector_mysql,
+            "projector-unread" => ports.projector_unread,
+            "query-api" => ports.query_api,
+            _ => ports.ingest,
+        };
+        let first = |service| Self::new(service, service, port_of(service), config);
+        SERVICES.into_iter().map(first).collect()
+    }
+
+    /// The instance of that number, on a port of its own.
+    pub(crate) fn another(service: &str, number: usize, config: &[String]) -> Result<Self> {
+        let port = free_port().context("no port is free")?;
+        let section = service.replace('-', "_");
+        let listen = [
+            "--set".to_owned(),
+            format!("{section}.listen=127.0.0.1:{port}"),
+        ];
+        let config = [config, &listen].concat();
+        Self::new(&format!("{service}-{number}"), service, port, &config)
+    }
+
+    fn new(name: &str, service: &str, port: u16, config: &[String]) -> Result<Self> {
+        let spec = ServiceSpec {
+            name: name.to_owned(),
+            args: [&[service.to_owned()], config].concat(),
+            env: Vec::new(),
+            program: None,
+            ready: format!("http://127.0.0.1:{port}/readyz").parse()?,
+        };
+        Ok(Self { spec, port })
+    }
+
+    /// Whether it is an instance of that service.
+    pub(crate) fn is_of(&self, service: &str) -> bool {
+        self.spec.args.first().is_some_and(|first| first == service)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.name
+    }
+}
+
+/// Between the ports of throw-away servers and those that Linux hands out for outgoing connections.
+fn free_port() -> Option<u16> {
+    (31_000..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+}

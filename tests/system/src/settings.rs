@@ -1,0 +1,159 @@
+//! What a environment is configured with, beyond what follows from its ports.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use dev_stack::{Ports, StackConfig};
+
+use crate::network::Addresses;
+
+/// How a environment differs from the usual one.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// `section.key=value`, over the configuration file, for services and commands.
+    pub overrides: &'static [&'static str],
+    /// Leave the services to the test.
+    pub without_services: bool,
+    /// How many brokers: 1, or 3 with as many copies of every topic.
+    pub kafka_nodes: u16,
+    /// How many Redis servers; the services use the first.
+    pub redis_nodes: u16,
+    /// How many MariaDB servers share the databases.
+    pub mariadb_nodes: u16,
+    /// Whether services reach the servers through proxies ([`TestEnv::network`](crate::TestEnv::network)).
+    pub proxied: bool,
+    /// Whether wall clocks can be set ([`TestEnv::set_clock`](crate::TestEnv::set_clock)).
+    pub clocks: bool,
+    /// Whether services keep the periods, and servers the memory, that they have by default: for measuring.
+    pub as_shipped: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Settings {
+    /// All services, with one broker.
+    pub const USUAL: Self = Self {
+        overrides: &[],
+        without_services: false,
+        kafka_nodes: 1,
+        redis_nodes: 1,
+        mariadb_nodes: 1,
+        proxied: false,
+        clocks: false,
+        as_shipped: false,
+    };
+
+    /// One broker, and services are left to the test.
+    pub const WITHOUT_SERVICES: Self = Self {
+        without_services: true,
+        ..Self::USUAL
+    };
+}
+
+/// Writes the configuration file that the services and commands of a environment share, and gives their arguments.
+pub(crate) fn write(
+    settings: &Settings,
+    stack: &StackConfig,
+    addresses: &Addresses,
+) -> Result<Vec<String>> {
+    let path = stack.run_dir.join("tidemark.toml");
+    fs::write(&path, text(stack, addresses))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let path = path.to_str().context("a path is no text")?;
+    let mut args = vec!["--config".to_owned(), path.to_owned()];
+    let soon = SOON.iter().filter(|_| !settings.as_shipped);
+    for setting in soon.chain(settings.overrides) {
+        args.extend(["--set".to_owned(), (*setting).to_owned()]);
+    }
+    Ok(args)
+}
+
+/// What the defaults leave to periods of many seconds happens soon, so that no test waits for it; and an idle environment leaves the
+/// processor to the test.
+const SOON: [&str; 7] = [
+    "kafka.fetch_wait_ms=20",
+    "kafka.session_timeout_ms=3000",
+    "sequencer.snapshot_events=1000",
+    "sequencer.snapshot_interval_ms=2000",
+    "projector_mysql.reads_interval_ms=300",
+    "projector_mysql.contacts_interval_ms=100",
+    "projector_mysql.verify_interval_ms=500",
+];
+
+fn text(stack: &StackConfig, addresses: &Addresses) -> String {
+    let Addresses {
+        brokers,
+        redis: redis_address,
+        mariadb: mariadb_addresses,
+    } = addresses;
+    let mysql_servers: String = mariadb_addresses.iter().map(mysql_server).collect();
+    let replication = stack.kafka_nodes.min(3);
+    let run_dir = stack.run_dir.display();
+    let Ports {
+        ingest,
+        query_api,
+        sequencer,
+        projector_unread,
+        projector_mysql,
+        kafka,
+        redis,
+        mariadb,
+        kafka_controller,
+    } = &stack.ports;
+    format!(
+        r#"
+[kafka]
+brokers = "{brokers}"
+replication = {replication}
+
+[redis]
+url = "redis://127.0.0.1:{redis_address}"
+
+{mysql_servers}
+[ingest]
+listen = "127.0.0.1:{ingest}"
+
+[sequencer]
+listen = "127.0.0.1:{sequencer}"
+
+[projector_unread]
+listen = "127.0.0.1:{projector_unread}"
+
+[projector_mysql]
+listen = "127.0.0.1:{projector_mysql}"
+
+[query_api]
+listen = "127.0.0.1:{query_api}"
+
+[stack]
+run_dir = "{run_dir}"
+
+[stack.ports]
+ingest = {ingest}
+query_api = {query_api}
+sequencer = {sequencer}
+projector_unread = {projector_unread}
+projector_mysql = {projector_mysql}
+kafka = {kafka}
+kafka_controller = {kafka_controller}
+redis = {redis}
+mariadb = {mariadb}
+"#
+    )
+}
+
+fn mysql_server(port: &u16) -> String {
+    format!(
+        r#"
+[[mysql.servers]]
+host = "127.0.0.1"
+port = {port}
+user = "tidemark"
+password = "tidemark"
+"#
+    )
+}

@@ -1,0 +1,339 @@
+//! Servers of its own, and the five services as processes on them.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use anyhow::{Context as _, Result};
+use dev_stack::{Between, FreshServers, Memory, SERVER_NAMES, ServiceSpec, StackConfig};
+use rustix::process::{Pid, Signal, kill_process};
+use schemas::{Partition, topics::Topic};
+use serde_json::Value;
+
+use crate::{
+    Client, EventLog, Network, Outcome, PATIENCE, PartitionFiles, Redis, SERVICES, Settings,
+    kept_logs,
+    network::{Addresses, Planned},
+    program,
+    service::Service,
+    settings, until,
+};
+
+/// A whole deployment of Tidemark that ends with the value.
+pub struct TestEnv {
+    servers: Arc<FreshServers>,
+    network: Option<Network>,
+    config: Vec<String>,
+    /// Every service that may be started, second instances too.
+    services: Mutex<Vec<Service>>,
+    /// Calls its ingest and its query-api.
+    pub client: Client,
+    /// Its Redis.
+    pub redis: Redis,
+    /// Its `chat.events`.
+    pub events: EventLog,
+}
+
+/// Uids that no test before had, one after the other: for a group of users that talk with each other.
+pub fn new_users<const N: usize>() -> [i64; N] {
+    static NEXT: AtomicI64 = AtomicI64::new(7_000_000_000);
+    let first = NEXT.fetch_add(N as i64, Ordering::Relaxed);
+    let mut next = first..;
+    std::array::from_fn(|_| next.next().unwrap_or(first))
+}
+
+impl TestEnv {
+    /// Starts servers, and the services unless they are left out.
+    ///
+    /// # Errors
+    /// One is not ready in time.
+    pub async fn start(settings: Settings) -> Result<Self> {
+        let env = Self::start_servers_only(&settings).await?;
+        env.tidemark(&["topics", "apply"]).await?.expect(0)?;
+        env.tidemark(&["db", "apply"]).await?.expect(0)?;
+        if !settings.without_services {
+            env.start_services(&SERVICES).await?;
+        }
+        Ok(env)
+    }
+
+    async fn start_servers_only(settings: &Settings) -> Result<Self> {
+        let config = StackConfig {
+            service_program: Some(program::path()?),
+            kafka_nodes: settings.kafka_nodes,
+            redis_nodes: settings.redis_nodes,
+            mariadb_nodes: settings.mariadb_nodes,
+            start_timeout_s: PATIENCE.as_secs(),
+            ..StackConfig::default()
+        };
+        let mut between = Between {
+            clocks: settings.clocks,
+            memory: settings.as_shipped.then(Memory::default),
+            ..Between::default()
+        };
+        let planned = settings
+            .proxied
+            .then(|| Planned::new(settings.kafka_nodes, settings.mariadb_nodes))
+            .transpose()?;
+        if let Some(planned) = &planned {
+            planned.tell(&mut between);
+        }
+        let starting = move || FreshServers::start_between(&config, &between);
+        let servers = tokio::task::spawn_blocking(starting).await??;
+        let (network, addresses) = match planned {
+            Some(planned) => {
+                let (network, addresses) = planned.connect(&servers)?;
+                (Some(network), addresses)
+            }
+            None => (None, Addresses::direct(&servers)),
+        };
+        let stack = servers.stack().config();
+        let config = settings::write(settings, stack, &addresses)?;
+        let ports = &stack.ports;
+        Ok(Self {
+            services: Mutex::new(Service::firsts(ports, &config)?),
+            client: Client::new(ports.ingest, ports.query_api)?,
+            redis: Redis { port: ports.redis },
+            events: EventLog::new(servers.endpoints().kafka_brokers)?,
+            network,
+            config,
+            servers: Arc::new(servers),
+        })
+    }
+
+    /// The arguments by which the program finds this environment.
+    pub fn config_args(&self) -> &[String] {
+        &self.config
+    }
+
+    /// Runs a command of the program on this environment.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub async fn tidemark(&self, args: &[&str]) -> Result<Outcome> {
+        let config = self.config.iter().map(OsString::from);
+        let all: Vec<OsString> = config.chain(args.iter().map(OsString::from)).collect();
+        program::run(&all).await
+    }
+
+    /// Asks a service on its own port for JSON: `/status`.
+    ///
+    /// # Errors
+    /// There is no such service, or it does not answer.
+    pub async fn get(&self, name: &str, path: &str) -> Result<Value> {
+        self.client.get_json(self.port(name)?, path).await
+    }
+
+    /// The metrics of a service, in Prometheus' text format.
+    ///
+    /// # Errors
+    /// As [`TestEnv::get`].
+    pub async fn metrics(&self, name: &str) -> Result<String> {
+        self.client.get_text(self.port(name)?, "/metrics").await
+    }
+
+    /// Where its MariaDB is, for those who break it: `mysql://user:password@host:port`.
+    #[must_use]
+    pub fn mysql_url(&self) -> String {
+        let port = self.servers.stack().config().ports.mariadb;
+        format!("mysql://tidemark:tidemark@127.0.0.1:{port}")
+    }
+
+    /// The port of a service.
+    ///
+    /// # Errors
+    /// There is no such service.
+    pub fn port(&self, name: &str) -> Result<u16> {
+        let services = self.services();
+        let service = services.iter().find(|service| service.name() == name);
+        Ok(service
+            .with_context(|| format!("{name} is no service"))?
+            .port)
+    }
+
+    /// Starts those of the services that do not run, and waits until all are ready.
+    ///
+    /// # Errors
+    /// One ends, or is not ready in time.
+    pub async fn start_services(&self, names: &[&str]) -> Result<()> {
+        let services = self.services().clone();
+        let specs: Vec<ServiceSpec> = services
+            .into_iter()
+            .filter(|service| names.contains(&service.name()))
+            .map(|service| service.spec)
+            .collect();
+        let servers = Arc::clone(&self.servers);
+        let starting = move || servers.stack().start_services(&specs);
+        tokio::task::spawn_blocking(starting).await??;
+        Ok(())
+    }
+
+    /// Starts another instance of a service. Gives its name: `sequencer-2` for the second.
+    ///
+    /// # Errors
+    /// As [`TestEnv::start_services`].
+    pub async fn start_another(&self, service: &str) -> Result<String> {
+        let another = {
+            let mut services = self.services();
+            let instances = services.iter().filter(|one| one.is_of(service)).count();
+            let another = Service::another(service, instances + 1, &self.config)?;
+            services.push(another.clone());
+            another
+        };
+        let (name, port) = (another.name().to_owned(), another.port);
+        self.start_services(&[&name]).await?;
+        self.client.has_another(service, port);
+        Ok(name)
+    }
+
+    /// Of two programs, has a service run by the one that does not run it now, from its next start on: by `other`, or by
+    /// the usual one.
+    pub fn change_program(&self, name: &str, other: &Path) {
+        let mut services = self.services();
+        if let Some(service) = services.iter_mut().find(|service| service.name() == name) {
+            let program = &mut service.spec.program;
+            *program = match program.take() {
+                None => Some(other.to_owned()),
+                Some(_) => None,
+            };
+        }
+    }
+
+    /// Starts those of the servers that do not run, and waits until all are ready.
+    ///
+    /// # Errors
+    /// One ends, or is not ready in time.
+    pub async fn start_servers(&self) -> Result<()> {
+        let servers = Arc::clone(&self.servers);
+        let starting = move || servers.stack().start_servers();
+        tokio::task::spawn_blocking(starting).await??;
+        Ok(())
+    }
+
+    /// Runs one of Kafka's own tools, `ConsumerGroupCommand` say. Gives what it printed.
+    ///
+    /// # Errors
+    /// The tool fails.
+    pub async fn kafka_tool(&self, class: &'static str, args: &[&str]) -> Result<String> {
+        let servers = Arc::clone(&self.servers);
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        let running = move || {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            servers.stack().kafka_tool(class, &args)
+        };
+        Ok(tokio::task::spawn_blocking(running).await??)
+    }
+
+    /// Sends a signal to a server or a service.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn signal(&self, name: &str, signal: Signal) -> Result<()> {
+        let pid = self.servers.stack().pid(name);
+        let pid = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let pid = pid.with_context(|| format!("{name} does not run"))?;
+        kill_process(pid, signal).with_context(|| format!("signalling {name}"))
+    }
+
+    /// Ends a server or a service with a signal, and waits until it is gone.
+    ///
+    /// # Errors
+    /// It does not run, or does not end.
+    pub async fn end(&self, name: &str, signal: Signal) -> Result<()> {
+        self.signal(name, signal)?;
+        let gone = async || match self.servers.stack().pid(name) {
+            None => Ok(()),
+            Some(pid) => Err(format!("pid {pid} is there")),
+        };
+        until(&format!("the end of {name}"), gone).await
+    }
+
+    /// The proxies before its servers.
+    ///
+    /// # Errors
+    /// It was made without.
+    pub fn network(&self) -> Result<&Network> {
+        self.network.as_ref().context("a env without proxies")
+    }
+
+    /// Sets the wall clock of a server or service so many seconds off.
+    ///
+    /// # Errors
+    /// The environment was made without clocks that can be set.
+    pub fn set_clock(&self, name: &str, offset_s: i64) -> Result<()> {
+        Ok(self.servers.stack().set_clock(name, offset_s)?)
+    }
+
+    /// Runs statements on a MariaDB server, with all privileges and past the proxy.
+    ///
+    /// # Errors
+    /// The server does not run, or refuses.
+    pub async fn execute_sql(&self, server: &str, sql: &str) -> Result<()> {
+        let (servers, server, sql) = (Arc::clone(&self.servers), server.to_owned(), sql.to_owned());
+        let executing = move || servers.stack().execute_sql(&server, &sql);
+        Ok(tokio::task::spawn_blocking(executing).await??)
+    }
+
+    /// A Redis of its own, past the proxy: `redis-2` for the second.
+    #[must_use]
+    pub fn redis_node(&self, index: u16) -> Redis {
+        Redis {
+            port: self.servers.stack().config().ports.redis + index,
+        }
+    }
+
+    /// The pid of a server or service, while it runs.
+    #[must_use]
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.servers.stack().pid(name)
+    }
+
+    /// All servers and services that run now, by their names.
+    #[must_use]
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        let services = self.services();
+        let services = services.iter().map(Service::name);
+        SERVER_NAMES
+            .into_iter()
+            .chain(services)
+            .filter_map(|name| Some((name.to_owned(), self.pid(name)?)))
+            .collect()
+    }
+
+    /// Where the data of a server are.
+    #[must_use]
+    pub fn data_dir(&self, server: &str) -> PathBuf {
+        self.servers.stack().data_dir(server)
+    }
+
+    /// What its only broker has of a partition.
+    #[must_use]
+    pub fn partition_files(&self, topic: Topic, partition: Partition) -> PartitionFiles {
+        let topic = self.events.config().topic(topic);
+        let directory = format!("{topic}-{partition}");
+        PartitionFiles::new(self.data_dir("kafka").join(directory))
+    }
+
+    /// Where a process that a test starts by itself may write its log, so that it is kept with the others.
+    pub fn log_file(&self, name: &str) -> PathBuf {
+        self.logs().join(format!("{name}.log"))
+    }
+
+    /// Copies the logs to where they stay; says where.
+    pub(crate) fn keep_logs(&self, test: &str) -> String {
+        kept_logs::keep(&self.logs(), test)
+    }
+
+    fn logs(&self) -> PathBuf {
+        self.servers.stack().config().run_dir.join("log")
+    }
+
+    fn services(&self) -> MutexGuard<'_, Vec<Service>> {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,201 @@
+//! The only broker loses power, and with it the newest records of a partition of chat.events. They are decided again, with other records of
+//! progress between them, so that offsets shift; when the projections look, the log is as long as it was. They refuse to go on, and what
+//! they say mends it.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use schemas::{InboundPosition, Partition, topics::Topic};
+use system_tests::{
+    Device, PartitionFiles, SERVICES, Servers, Settings, TestEnv, new_users, run, until,
+};
+use tempfile::TempDir;
+
+use crate::history::told;
+
+const PROJECTORS: [&str; 2] = ["projector-mysql", "projector-unread"];
+const WRITERS: [&str; 2] = ["ingest", "sequencer"];
+
+const SETTINGS: Settings = Settings {
+    overrides: &[
+        // A snapshot of what is lost would stop the sequencer.
+        "sequencer.snapshot_interval_ms=3600000",
+        "sequencer.snapshot_events=1000000",
+        "projector_mysql.reads_interval_ms=50",
+        "projector_mysql.contacts_interval_ms=50",
+    ],
+    ..Settings::USUAL
+};
+
+#[test]
+fn projections_that_start_on_a_tail_decided_again_refuse_it() {
+    run(Servers::Own(SETTINGS), async |env| {
+        let chat = Chat::begin(env).await?;
+        for projector in PROJECTORS {
+            env.end(projector, Signal::TERM).await?;
+        }
+        chat.lose_the_tail().await?;
+        env.start_servers().await?;
+        let chat = chat.grow_as_long_again().await?;
+        mend(env).await?;
+        chat.assert_whole().await
+    });
+}
+
+#[test]
+fn projections_that_slept_while_a_tail_was_decided_again_refuse_it() {
+    run(Servers::Own(SETTINGS), async |env| {
+        let chat = Chat::begin(env).await?;
+        chat.lose_the_tail().await?;
+        for projector in PROJECTORS {
+            env.signal(projector, Signal::STOP)?;
+        }
+        env.start_servers().await?;
+        let chat = chat.grow_as_long_again().await?;
+        for projector in PROJECTORS {
+            env.signal(projector, Signal::CONT)?;
+        }
+        for projector in PROJECTORS {
+            have_ended(env, projector).await?;
+        }
+        mend(env).await?;
+        chat.assert_whole().await
+    });
+}
+
+/// What two users say, and the partition of chat.events that has it, as it was after the first message.
+struct Chat<'a> {
+    env: &'a TestEnv,
+    users: [i64; 2],
+    sent: Vec<String>,
+    last: InboundPosition,
+    /// Where the log ended when everything that was sent was in every store.
+    end: i64,
+    files: PartitionFiles,
+    early: TempDir,
+}
+
+impl<'a> Chat<'a> {
+    async fn begin(env: &'a TestEnv) -> Result<Self> {
+        let users @ [from, to] = new_users();
+        let last = env.client.send(from, to, "1", "1").await?;
+        env.client.history(from, to, &[last]).await?;
+        let files = env.partition_files(Topic::Events, last.partition);
+        let mut chat = Self {
+            env,
+            users,
+            sent: vec!["1".to_owned()],
+            last,
+            end: 0,
+            early: files.copy()?,
+            files,
+        };
+        for _ in 2..=5 {
+            chat.send().await?;
+            env.client.history(from, to, &[chat.last]).await?;
+            // A retry, which the sequencer answers for with a record of progress.
+            let id = chat.sent.last().context("one was sent")?;
+            let again = env.client.send(from, to, id, id).await?;
+            env.client.history(from, to, &[again]).await?;
+        }
+        env.audit(users).await?;
+        chat.end = chat.log_end().await?;
+        Ok(chat)
+    }
+
+    async fn send(&mut self) -> Result<()> {
+        let [from, to] = self.users;
+        let id = (self.sent.len() + 1).to_string();
+        self.last = self.env.client.send(from, to, &id, &id).await?;
+        self.sent.push(id);
+        Ok(())
+    }
+
+    fn partition(&self) -> Partition {
+        self.last.partition
+    }
+
+    async fn log_end(&self) -> Result<i64> {
+        Ok(self.env.events.ends().await?[&self.partition()])
+    }
+
+    /// The broker dies, and those who write with it; all but the first record was in its memory only.
+    async fn lose_the_tail(&self) -> Result<()> {
+        for name in WRITERS.into_iter().chain(["kafka"]) {
+            self.env.end(name, Signal::KILL).await?;
+        }
+        self.files.put_back(&self.early)
+    }
+
+    /// What was lost is decided again, and new messages come until the log is longer than it was.
+    async fn grow_as_long_again(mut self) -> Result<Self> {
+        ensure!(self.log_end().await? < self.end, "nothing was lost");
+        self.env.start_services(&WRITERS).await?;
+        while self.log_end().await? <= self.end {
+            self.send().await?;
+            self.env.client.fate(self.last).await?;
+        }
+        Ok(self)
+    }
+
+    /// After everything is up again, all that was ever accepted is there, once.
+    async fn assert_whole(mut self) -> Result<()> {
+        self.env.start_services(&SERVICES).await?;
+        self.send().await?;
+        let ([from, to], after) = (self.users, [self.last]);
+        told(self.env, self.users, self.last, &self.sent).await?;
+        let unread = self.env.client.unread(to, Device::Pc, &after).await?;
+        ensure!(
+            unread.get(&from) == Some(&(self.sent.len() as i64)),
+            "{unread:?}"
+        );
+        self.env.audit(self.users).await?;
+        Ok(())
+    }
+}
+
+/// It ends by itself, its log says why, and the status shows it.
+async fn have_ended(env: &TestEnv, projector: &str) -> Result<()> {
+    until(&format!("the end of {projector}"), async || {
+        match env.pid(projector) {
+            None => Ok(()),
+            Some(pid) => Err(format!("pid {pid} is there")),
+        }
+    })
+    .await?;
+    let log = fs::read_to_string(env.log_file(projector))?;
+    ensure!(log.contains("the end of the log was lost"), "{log}");
+    let status = env.tidemark(&["status", "--json"]).await?.expect(1)?;
+    let status = status.json()?;
+    let mut processes = status["processes"].as_array().into_iter().flatten();
+    let died = processes.any(|one| one["name"] == projector && one["state"] == "died");
+    ensure!(died, "{status}");
+    Ok(())
+}
+
+/// Does what the projections say that is to be done.
+async fn mend(env: &TestEnv) -> Result<()> {
+    let unread = refusal(env, "projector-unread").await?;
+    ensure!(unread.contains("`tidemark rebuild contacts`, and only then empty this Redis"));
+    // Each of the three sinks for itself, whichever speaks first.
+    for _ in 0..3 {
+        let said = refusal(env, "projector-mysql").await?;
+        let command = said
+            .split('`')
+            .find_map(|part| part.strip_prefix("tidemark "));
+        let command = command.with_context(|| said.clone())?;
+        let args: Vec<&str> = command.split(' ').collect();
+        env.tidemark(&args).await?.expect(0)?;
+    }
+    refusal(env, "projector-unread").await?;
+    env.redis.flush_all().await
+}
+
+/// What a projector says that ends at once.
+async fn refusal(env: &TestEnv, projector: &str) -> Result<String> {
+    let ended = env.tidemark(&[projector]).await?.expect(1)?;
+    let said = ended.said();
+    ensure!(said.contains("the end of the log was lost"), "{said}");
+    Ok(said)
+}

@@ -1,0 +1,41 @@
+//! Kafka stands still for a while in the middle of a load.
+
+use anyhow::Result;
+use rustix::process::Signal;
+use system_tests::{Load, Servers, Settings, TestEnv, run, until};
+
+/// Short deadlines, so that posts end without a known outcome while Kafka stands still.
+const SHORT: Settings = Settings {
+    overrides: &[
+        "ingest.message_timeout_ms=1000",
+        "ingest.request_deadline_ms=1500",
+    ],
+    ..Settings::USUAL
+};
+
+#[test]
+fn posts_of_unknown_outcome_are_repeated_without_doubles_or_losses() {
+    run(Servers::Own(SHORT), async |env| {
+        let mut load = Load::start(env, 8);
+        // The second pause is longer than the sessions of consumer groups.
+        for unknown in [16, 100] {
+            load.grows_by(300).await?;
+            env.signal("kafka", Signal::STOP)?;
+            let left_unknown = are_left_unknown(env, unknown).await;
+            env.signal("kafka", Signal::CONT)?;
+            left_unknown?;
+            load.grows_by(300).await?;
+        }
+        load.settle().await?.judge(env).await
+    });
+}
+
+/// Waits until so many posts more were answered that their outcome is unknown.
+async fn are_left_unknown(env: &TestEnv, posts: u64) -> Result<()> {
+    let goal = env.client.unknown() + posts;
+    until("unknown outcomes", async || match env.client.unknown() {
+        now if now >= goal => Ok(()),
+        now => Err(format!("{now} of {goal}")),
+    })
+    .await
+}

@@ -1,0 +1,112 @@
+//! Months of messages that are dropped stay dropped, and nobody misses them.
+
+use anyhow::{Result, ensure};
+use system_tests::{Load, Servers, Settings, TestEnv, new_users, run};
+
+use crate::sql::Sql;
+
+#[test]
+fn what_was_dropped_is_missed_by_nobody_and_not_rebuilt() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let mut sql = Sql::connect(env).await?;
+        let mut load = Load::start(env, 4);
+        load.grows_by(300).await?;
+        let settled = load.settle().await?;
+        settled.judge(env).await?;
+
+        let present = sql.month(0, "%Y-%m").await?;
+        let list = env.tidemark(&["--json", "partitions", "list"]).await?;
+        let list = list.expect(0)?.json()?;
+        ensure!(list["months"][0]["month"] == present.as_str(), "{list}");
+        ensure!(list["months"][0]["tables"] == 64, "{list}");
+        refuses_the_present(env, &mut sql).await?;
+        drops_the_month_before(env, &mut sql, &present).await?;
+
+        // As if the present month were long past: everything so far goes.
+        let messages = drop_the_present(&mut sql).await?;
+        ensure!(messages > 0);
+        nothing_differs(env).await?;
+        let [from, to] = new_users();
+        let sent = env.client.send(from, to, "of a dropped month", "x").await?;
+        env.client.history(to, from, &[sent]).await?;
+        nothing_differs(env).await?;
+
+        env.tidemark(&["rebuild", "messages"]).await?.expect(0)?;
+        nothing_differs(env).await?;
+        ensure!(sql.messages().await? == 0);
+        Ok(())
+    });
+}
+
+/// The month that is being written is kept at least, and a dry run says so, too.
+async fn refuses_the_present(env: &TestEnv, sql: &mut Sql) -> Result<()> {
+    let next = sql.month(1, "%Y-%m").await?;
+    for more in [&[][..], &["--yes"]] {
+        let drop = ["partitions", "drop", "--before", &next];
+        let refused = env.tidemark(&[&drop[..], more].concat()).await?;
+        let refused = refused.expect(1)?;
+        ensure!(refused.stderr.contains("has not begun"), "{refused:?}");
+    }
+    let wrong = env
+        .tidemark(&["partitions", "drop", "--before", "soon"])
+        .await?;
+    ensure!(wrong.code == Some(2), "{wrong:?}");
+    ensure!(sql.messages().await? > 0);
+    Ok(())
+}
+
+/// Without --yes it says what would go.
+async fn drops_the_month_before(env: &TestEnv, sql: &mut Sql, present: &str) -> Result<()> {
+    let [before, this] = [sql.month(-1, "p%Y%m").await?, sql.month(0, "p%Y%m").await?];
+    let [until_this, until_next] = [
+        sql.month(0, "%Y-%m-01").await?,
+        sql.month(1, "%Y-%m-01").await?,
+    ];
+    sql.run(&format!(
+        "ALTER TABLE im_0.chat_msg_0 REORGANIZE PARTITION {this} INTO \
+         (PARTITION {before} VALUES LESS THAN ('{until_this}'), PARTITION {this} VALUES LESS THAN ('{until_next}'))"
+    ))
+    .await?;
+    let messages = sql.messages().await?;
+    let drop = ["partitions", "drop", "--before", present];
+    let would = env.tidemark(&drop).await?.expect(0)?;
+    ensure!(would.stdout.contains("would be dropped"), "{would:?}");
+    let dropped = env.tidemark(&[&drop[..], &["--yes"]].concat()).await?;
+    let dropped = dropped.expect(0)?;
+    ensure!(dropped.stdout.contains(": dropped"), "{dropped:?}");
+    let left = env.tidemark(&drop).await?.expect(0)?;
+    ensure!(left.stdout.contains("there is no month"), "{left:?}");
+    ensure!(sql.messages().await? == messages);
+    Ok(())
+}
+
+/// What the command does once the month has passed; how many messages that were.
+async fn drop_the_present(sql: &mut Sql) -> Result<i64> {
+    let messages = sql.messages().await?;
+    let name = sql.month(0, "p%Y%m").await?;
+    for database in 0..4 {
+        sql.run(&format!(
+            "REPLACE INTO im_{database}.retention (what, kept_from) \
+             VALUES ('chat_msg', DATE_FORMAT(UTC_TIMESTAMP() + INTERVAL 1 MONTH, '%Y-%m-01'))"
+        ))
+        .await?;
+    }
+    for n in 0..64 {
+        let table = format!("im_{}.chat_msg_{n}", n / 16);
+        sql.run(&format!("ALTER TABLE {table} DROP PARTITION {name}"))
+            .await?;
+    }
+    Ok(messages)
+}
+
+async fn nothing_differs(env: &TestEnv) -> Result<()> {
+    let report = env
+        .tidemark(&["audit", "--json"])
+        .await?
+        .expect(0)?
+        .json()?;
+    ensure!(report["differences"] == 0, "{report:#}");
+    let unchecked = report["unchecked"].to_string();
+    ensure!(unchecked.contains("which were dropped"), "{report:#}");
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! What projections keep is lost, or only wanted anew: `tidemark rebuild` makes it from the log while everything goes on.
+
+use std::{
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use system_tests::{Device, Load, Servers, Settings, TestEnv, new_users, program, run, until};
+use tokio::{process::Command, task::JoinHandle};
+
+use crate::sql::Sql;
+
+async fn rebuild(env: &TestEnv, args: &[&str]) -> Result<Value> {
+    let command = [&["--json", "rebuild"], args].concat();
+    let done = env.tidemark(&command).await?.expect(0)?;
+    eprintln!("{} {}", args.join(" "), done.stdout.trim());
+    done.json()
+}
+
+#[test]
+fn dropped_tables_come_back() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let mut sql = Sql::connect(env).await?;
+        let mut load = Load::start(env, 8);
+        load.grows_by(1500).await?;
+        let kinds = [
+            ("chat_msg", "messages"),
+            ("read_chat_mid", "reads"),
+            ("contact", "contacts"),
+        ];
+        let mut dropped = Vec::new();
+        for (kind, what) in kinds {
+            let n = sql.fullest(kind).await?;
+            sql.run(&format!("DROP TABLE im_{}.{kind}_{n}", n / 16))
+                .await?;
+            dropped.push((what, n.to_string()));
+        }
+        load.grows_by(300).await?;
+        for (what, n) in &dropped {
+            let done = rebuild(env, &[what, "--partition", n]).await?;
+            ensure!(done["replaced"] == 1, "{done}");
+            load.grows_by(100).await?;
+        }
+        load.check().await?;
+        load.settle().await?.judge(env).await?;
+        sql.nothing_left().await
+    });
+}
+
+#[test]
+fn a_dropped_database_comes_back() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let mut sql = Sql::connect(env).await?;
+        let mut load = Load::start(env, 8);
+        load.grows_by(1500).await?;
+        sql.run("DROP DATABASE im_2").await?;
+        load.grows_by(300).await?;
+        for what in ["messages", "reads", "contacts"] {
+            rebuild(env, &[what]).await?;
+        }
+        load.grows_by(300).await?;
+        load.check().await?;
+        load.settle().await?.judge(env).await?;
+        sql.nothing_left().await
+    });
+}
+
+#[test]
+fn an_emptied_redis_comes_back() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let mut load = Load::start(env, 8);
+        load.grows_by(800).await?;
+        env.redis.flush_all().await?;
+        let done = rebuild(env, &["unread"]).await?;
+        ensure!(done["replaced"].as_u64() >= Some(20), "{done}");
+        load.grows_by(200).await?;
+        load.check().await?;
+
+        // One key that is wrong, and that nobody would notice.
+        let settled = load.settle().await?;
+        settled.verify().await?;
+        let [from, to] = new_users();
+        let sent = env.client.send(from, to, "1", "1").await?;
+        let right = env.client.unread(to, Device::Pc, &[sent]).await?;
+        let (state, view) = (format!("state-{to}"), format!("pc-{to}"));
+        let peer = from.to_string();
+        env.redis.number(&["HSET", &state, &peer, "7,0,0"]).await?;
+        env.redis.number(&["HSET", &view, &peer, "7"]).await?;
+        let n = (to % 64).to_string();
+        rebuild(env, &["unread", "--partition", &n]).await?;
+        ensure!(env.client.unread(to, Device::Pc, &[]).await? == right);
+        ensure!(env.redis.hgetall(&view).await?[&peer] == "1");
+        settled.judge(env).await
+    });
+}
+
+/// Everything is built anew although nothing is wrong, again and again killed in the middle; a reader never sees less than before.
+#[test]
+fn a_killed_rebuild_goes_on_and_readers_see_no_half() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let mut sql = Sql::connect(env).await?;
+        let mut load = Load::start(env, 2);
+        load.grows_by(1000).await?;
+        let reader = Reader::start(env).await?;
+        let mut left = 64;
+        for kill in 0..3 {
+            kill_in_the_middle(env, &mut sql, kill).await?;
+            let now = sql.leftovers().await?;
+            ensure!((1..=left).contains(&now), "{now} shadows after {left}");
+            left = now;
+        }
+        let done = rebuild(env, &["messages"]).await?;
+        let replaced = done["replaced"].as_i64().unwrap_or_default();
+        ensure!(
+            replaced <= left && replaced < 64,
+            "{done}, {left} were left"
+        );
+        // A run for all that was killed once its shadows were there, and then one for a table of those.
+        sql.leave_begun("contacts", "contact", 0..16).await?;
+        rebuild(env, &["contacts", "--partition", "5"]).await?;
+        let done = rebuild(env, &["contacts"]).await?;
+        ensure!(done["replaced"] == 64, "{done}");
+        reader.stop().await?;
+        load.check().await?;
+        load.settle().await?.judge(env).await?;
+        sql.nothing_left().await
+    });
+}
+
+/// Starts a rebuild of the messages and kills it once some more tables than before have been switched.
+async fn kill_in_the_middle(env: &TestEnv, sql: &mut Sql, kill: i64) -> Result<()> {
+    let before = sql.leftovers().await?;
+    let goal = if before == 0 { 62 } else { before - 2 - kill };
+    let mut rebuilding = Command::new(program()?)
+        .args(env.config_args())
+        .args(["rebuild", "messages"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut began = before > 0;
+    until("some tables to be switched", async || {
+        if let Ok(Some(status)) = rebuilding.try_wait() {
+            return Ok(Err(anyhow::anyhow!("the rebuild ended with {status}")));
+        }
+        let now = sql.leftovers().await.map_err(|error| error.to_string())?;
+        began |= now >= 64;
+        if began && now <= goal {
+            return Ok(Ok(()));
+        }
+        Err(format!("{now} shadows"))
+    })
+    .await??;
+    rebuilding.kill().await?;
+    Ok(())
+}
+
+/// Somebody who reads a conversation over and over.
+struct Reader {
+    stop: Arc<AtomicBool>,
+    reading: JoinHandle<Result<u64>>,
+}
+
+impl Reader {
+    async fn start(env: &TestEnv) -> Result<Self> {
+        let [from, to] = new_users();
+        let mut sent = env.client.send(from, to, "0", "0").await?;
+        for i in 1..300 {
+            let i = i.to_string();
+            sent = env.client.send(from, to, &i, &i).await?;
+        }
+        let client = env.client.clone();
+        let mut most = client.history(to, from, &[sent]).await?.len();
+        ensure!(most == 300);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let reading = tokio::spawn(async move {
+            let mut looks = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                if looks % 20 == 0 {
+                    let id = format!("more-{looks}");
+                    client.send(from, to, &id, &id).await?;
+                }
+                let seen = client.history(to, from, &[]).await?.len();
+                ensure!(seen >= most, "{seen} messages after {most}");
+                most = seen;
+                let path = format!("/v1/users/{to}/conversations");
+                let list = client.ask(&path).await?;
+                ensure!(list["items"][0]["last_mid"].as_u64() > Some(0), "{list}");
+                looks += 1;
+            }
+            Ok(looks)
+        });
+        Ok(Self { stop, reading })
+    }
+
+    async fn stop(self) -> Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        let looks = tokio::time::timeout(Duration::from_secs(60), self.reading).await???;
+        ensure!(looks > 50, "the reader looked {looks} times only");
+        eprintln!("a reader looked {looks} times");
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let [from, to] = new_users();
+        let sent = env.client.send(from, to, "1", "1").await?;
+        env.client.history(to, from, &[sent]).await?;
+        let n = sent.partition.to_string();
+
+        let mut other = Sql::connect(env).await?;
+        let taken = other
+            .number("SELECT GET_LOCK('tidemark.rebuild.im_messages', 0)")
+            .await?;
+        ensure!(taken == 1);
+        let refused = env.tidemark(&["rebuild", "messages"]).await?.expect(1)?;
+        ensure!(refused.stderr.contains("another rebuild"), "{refused:?}");
+        other
+            .run("DO RELEASE_LOCK('tidemark.rebuild.im_messages')")
+            .await?;
+
+        let wrong = env.tidemark(&["rebuild", "messages", "-p", "64"]).await?;
+        ensure!(wrong.code == Some(2), "{wrong:?}");
+
+        let second = env.client.send(from, to, "2", "2").await?;
+        env.client.history(to, from, &[second]).await?;
+        env.events.delete_before(sent.partition, 1).await?;
+        let refused = env.tidemark(&["rebuild", "messages", "-p", &n]).await?;
+        ensure!(refused.code == Some(1), "{refused:?}");
+        ensure!(refused.stderr.contains("begins at offset 1"), "{refused:?}");
+        ensure!(refused.stderr.contains("backup"), "{refused:?}");
+        other.nothing_left().await
+    });
+}

@@ -1,0 +1,121 @@
+//! Records of `chat.inbound` are deleted before the sequencer has read them: it refuses to go on until somebody says so.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use rustix::process::Signal;
+use schemas::{InboundPosition, Partition, event::SourceOffset};
+use serde_json::json;
+use system_tests::{Servers, Settings, TestEnv, new_users, run};
+
+use crate::history::told;
+
+#[test]
+fn the_sequencer_stands_still_until_the_epoch_is_raised() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let [from, to] = new_users();
+        let send = async |id: &str| env.client.send(from, to, id, id).await;
+        let before = send("before").await?;
+        env.client.history(from, to, &[before]).await?;
+
+        env.end("sequencer", Signal::KILL).await?;
+        let lost = send("lost").await?;
+        let kept = send("kept").await?;
+        env.events.delete_inbound_before(kept).await?;
+        refuses_to_go_on(env).await?;
+
+        ensure!(raise(env).await? == (1, 64));
+        stand_at(env, 1, lost).await?;
+        env.start_services(&["sequencer"]).await?;
+        let after = send("after").await?;
+        told(env, [from, to], after, &["before", "kept", "after"]).await?;
+
+        // Nobody raises it under a sequencer that runs.
+        let refused = env.tidemark(&["epoch", "raise"]).await?.expect(2)?;
+        ensure!(
+            refused.stderr.contains("stop every one first"),
+            "{refused:?}"
+        );
+        env.audit([from, to]).await?;
+        Ok(())
+    });
+}
+
+/// Twice in a row, and once more after a raise that broke off.
+#[test]
+fn a_raise_sequences_nothing_again() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let [from, to] = new_users();
+        env.client.send(from, to, "first", "first").await?;
+        let second = env.client.send(from, to, "second", "second").await?;
+        env.client.history(from, to, &[second]).await?;
+
+        env.end("sequencer", Signal::KILL).await?;
+        let third = env.client.send(from, to, "third", "third").await?;
+        is_behind_by_one(env).await?;
+        for epoch in [1, 2] {
+            ensure!(raise(env).await? == (epoch, 64));
+            stand_at(env, epoch, second).await?;
+        }
+        let watermark = SourceOffset {
+            epoch: 3,
+            offset: second.offset,
+        };
+        let done = second.partition;
+        env.events.append_progress(done, watermark).await?;
+        let end_before = env.events.ends().await?[&done];
+        ensure!(raise(env).await? == (3, 63));
+        stand_at(env, 3, second).await?;
+        ensure!(env.events.ends().await?[&done] == end_before);
+
+        env.start_services(&["sequencer"]).await?;
+        told(env, [from, to], third, &["first", "second", "third"]).await?;
+        env.audit([from, to]).await?;
+        Ok(())
+    });
+}
+
+/// It ends, and its last line says what is missing and what to do.
+async fn refuses_to_go_on(env: &TestEnv) -> Result<()> {
+    let ended = env.tidemark(&["sequencer"]).await?.expect(1)?;
+    let said = ended.said();
+    ensure!(said.contains("records were deleted unread"), "{said}");
+    ensure!(said.contains("tidemark epoch raise"), "{said}");
+    Ok(())
+}
+
+/// Status shows that nothing is sequenced.
+async fn is_behind_by_one(env: &TestEnv) -> Result<()> {
+    let status = env.tidemark(&["status", "--json"]).await?.expect(1)?;
+    let status = status.json()?;
+    let processes = status["processes"].as_array().into_iter().flatten();
+    let not_ready: Vec<_> = processes
+        .filter(|process| process["state"] != "ready")
+        .map(|process| json!([process["name"], process["state"]]))
+        .collect();
+    ensure!(not_ready == [json!(["sequencer", "died"])], "{status}");
+    ensure!(status["lag"]["sequenced (chat.events)"] == 1, "{status}");
+    Ok(())
+}
+
+/// Raises the epoch, as soon as the group has noticed that its sequencers are gone; to what, and in how many partitions.
+async fn raise(env: &TestEnv) -> Result<(u64, u64)> {
+    let raised = env.tidemark(&["epoch", "raise", "--json"]).await?;
+    let raised = raised.expect(0)?.json()?;
+    let number = |name: &str| raised[name].as_u64().unwrap_or_default();
+    Ok((number("epoch"), number("partitions")))
+}
+
+/// All partitions of `chat.events` are in this epoch: one behind `sequenced`, the others, which never had a record, before
+/// everything.
+async fn stand_at(env: &TestEnv, epoch: u64, sequenced: InboundPosition) -> Result<()> {
+    let epoch = u32::try_from(epoch)?;
+    let mut expected: BTreeMap<Partition, SourceOffset> = Partition::all()
+        .map(|partition| (partition, SourceOffset { epoch, offset: -1 }))
+        .collect();
+    let offset = sequenced.offset;
+    expected.insert(sequenced.partition, SourceOffset { epoch, offset });
+    let watermarks = env.events.last_marks().await?;
+    ensure!(watermarks == expected, "{watermarks:?}");
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! A service as a process whose doors are closed: commands that bring what it takes, and secrets that are written nowhere.
+
+use std::{
+    fs::{self, File},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use access::test_issuer::{AUD, ISS, SECRET, SigningKey, claims};
+use anyhow::{Context as _, Result, ensure};
+use system_tests::{Servers, TestEnv, new_users, program, run, until};
+use tempfile::TempDir;
+
+/// An ingest of its own, beside that of the environment.
+struct Ingest {
+    process: Child,
+    url: String,
+    settings: Vec<String>,
+    log: PathBuf,
+}
+
+impl Ingest {
+    fn start(env: &TestEnv, dir: &Path) -> Result<Self> {
+        fs::write(dir.join("secret"), SECRET)?;
+        let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let settings = [
+            format!("ingest.listen={listen}"),
+            format!(
+                "auth.issuers=[{{ iss = '{ISS}', aud = '{AUD}', algorithms = ['HS256'], secret_file = '{}' }}]",
+                dir.join("secret").display()
+            ),
+            format!("auth.keys_file={}", dir.join("keys.toml").display()),
+        ];
+        let settings: Vec<String> = settings
+            .into_iter()
+            .flat_map(|setting| ["--set".to_owned(), setting])
+            .collect();
+        let log = dir.join("log");
+        let file = File::create(&log)?;
+        let process = Command::new(program()?)
+            .arg("ingest")
+            .args(env.config_args())
+            .args(&settings)
+            .env("RUST_LOG", "debug")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()?;
+        Ok(Self {
+            process,
+            url: format!("client.ingest_url=http://{listen}"),
+            settings,
+            log,
+        })
+    }
+}
+
+impl Drop for Ingest {
+    fn drop(&mut self) {
+        // Of one that has ended there is nothing left to kill.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn write(dir: &TempDir, name: &str, text: &str) -> Result<String> {
+    let path = dir.path().join(name);
+    fs::write(&path, text)?;
+    Ok(path.to_str().context("a path of ASCII")?.to_owned())
+}
+
+#[test]
+fn commands_bring_tokens_and_no_secret_is_written_anywhere() {
+    run(Servers::Shared, async |env| {
+        let dir = tempfile::tempdir()?;
+        let keys = write(&dir, "keys.toml", "")?;
+        let new = [
+            "key", "new", "--name", "mailer", "--scope", "send:any", "--file", &keys,
+        ];
+        let made = env.tidemark(&new).await?.expect(0)?;
+        let key = made.stdout.trim().to_owned();
+        ensure!(
+            key.starts_with("tmk_") && !made.stderr.contains(&key),
+            "{}",
+            made.stderr
+        );
+        let listed = env
+            .tidemark(&["key", "list", "--file", &keys])
+            .await?
+            .expect(0)?;
+        ensure!(listed.stdout.contains("mailer") && listed.stdout.contains("send:any"));
+
+        let [me, peer] = new_users();
+        let signing = SigningKey::hs256(SECRET.as_bytes());
+        let token = signing.token(&claims(me));
+        let forged = SigningKey::hs256(b"another secret of 32 bytes or so").token(&claims(me));
+        let ingest = Ingest::start(env, dir.path())?;
+        let [of_user, of_service, of_forger] = [
+            write(&dir, "user", &token)?,
+            write(&dir, "service", &format!("{key}\n"))?,
+            write(&dir, "forger", &forged)?,
+        ];
+        let mut said = made.stderr + &listed.stdout;
+        let mut send = async |from: i64, with: Option<&str>| -> Result<Option<i32>> {
+            let (from, to) = (from.to_string(), peer.to_string());
+            let mut line = vec!["send", &from, &to, "hello", "--set", &ingest.url];
+            line.extend(with.into_iter().flat_map(|file| ["--token-file", file]));
+            let outcome = env.tidemark(&line).await?;
+            said += &outcome.stderr;
+            said += &outcome.stdout;
+            Ok(outcome.code)
+        };
+        let ready = async || match fs::read_to_string(&ingest.log) {
+            Ok(log) if log.contains("listening") => Ok(()),
+            _ => Err("it does not listen".to_owned()),
+        };
+        until("ingest", ready).await?;
+        ensure!(send(me, Some(of_user.as_str())).await? == Some(0));
+        ensure!(send(me, Some(of_service.as_str())).await? == Some(0));
+        for (from, with) in [(peer, Some(&of_user)), (me, Some(&of_forger)), (me, None)] {
+            ensure!(send(from, with.map(String::as_str)).await? == Some(1));
+        }
+        ensure!(said.contains("the subject of the token"), "{said}");
+        ensure!(said.contains("signature is not valid"), "{said}");
+        ensure!(said.contains("--token-file"), "{said}");
+
+        for format in [
+            &["config", "print"][..],
+            &["config", "print", "--json"],
+            &["config", "check"],
+        ] {
+            let settings = ingest.settings.iter().map(String::as_str);
+            let line: Vec<&str> = format.iter().copied().chain(settings).collect();
+            let shown = env.tidemark(&line).await?.expect(0)?;
+            said += &(shown.stdout + &shown.stderr);
+        }
+        said += &fs::read_to_string(&ingest.log)?;
+        said += &fs::read_to_string(&keys)?;
+        ensure!(
+            said.contains("was not let in"),
+            "the log tells little: {said}"
+        );
+        let secret_of_key = key.rsplit('_').next().unwrap_or(&key);
+        for secret in [SECRET, &token, &forged, &key, secret_of_key] {
+            ensure!(!said.contains(secret), "{secret} is in:\n{said}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn without_authentication_a_service_does_not_listen_beyond_loopback() {
+    run(Servers::Shared, async |env| {
+        for (service, setting) in [
+            ("ingest", "ingest.listen"),
+            ("query-api", "query_api.listen"),
+        ] {
+            let listen = format!("{setting}=0.0.0.0:0");
+            let allow = "http.allow_non_loopback=true";
+            let line = [service, "--set", &listen, "--set", allow];
+            let refused = env.tidemark(&line).await?.expect(3)?;
+            for words in [setting, "no authentication", "[auth]", "auth.allow_anyone"] {
+                ensure!(refused.stderr.contains(words), "{}", refused.stderr);
+            }
+            let line = ["config", "check", "--set", &listen];
+            let refused = env.tidemark(&line).await?.expect(3)?;
+            ensure!(
+                refused.stderr.contains("[auth] must say who may call"),
+                "{}",
+                refused.stderr
+            );
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,29 @@
+//! How far somebody has read, on which class of devices.
+
+use anyhow::ensure;
+use serde_json::Value;
+use system_tests::{Device, Servers, new_users, run};
+
+#[test]
+fn a_read_position_ends_with_the_messages_and_is_of_one_class() {
+    run(Servers::Shared, async |env| {
+        let [from, to] = new_users();
+        for id in ["first", "second", "third"] {
+            env.client.send(from, to, id, id).await?;
+        }
+        let past = env.client.ack(to, from, Device::Pc, 551).await?;
+        let fate = env.client.fate(past).await?;
+        ensure!(fate["mid"] == 3, "{fate}");
+        let fourth = [env.client.send(from, to, "fourth", "fourth").await?];
+        for (device, count) in [(Device::Pc, 1), (Device::Mobile, 4)] {
+            let unread = env.client.unread(to, device, &fourth).await?;
+            ensure!(unread.get(&from) == Some(&count), "{device}: {unread:?}");
+            let above = format!("/v1/users/{to}/conversations/{from}/messages?device={device}");
+            let page = env.client.ask(&above).await?;
+            let items = page["items"].as_array().map_or(0, Vec::<Value>::len);
+            ensure!(items as i64 == count, "{device}: {page}");
+        }
+        env.audit([from, to]).await?;
+        Ok(())
+    });
+}
