@@ -55,7 +55,7 @@ impl<'a> Looks<'a> {
         let mut taken = BTreeMap::new();
         for projector in ["projector-mysql", "projector-unread"] {
             let metrics = self.env.metrics(projector).await?;
-            for (labels, value) in values(&metrics, "projection_events_total") {
+            for (labels, value) in values(&metrics, "tidemark_projection_events_total") {
                 let group = label(labels, "consumergroup").context("events of no group")?;
                 taken.insert(group.to_owned(), value);
             }
@@ -68,7 +68,7 @@ impl<'a> Looks<'a> {
 
     async fn sequenced(&self) -> Result<f64> {
         let metrics = self.env.metrics(SEQUENCER).await?;
-        let records = values(&metrics, "sequencer_records_total");
+        let records = values(&metrics, "tidemark_sequencer_records_total");
         let records = records.filter(|(labels, _)| label(labels, "outcome") != Some("progress"));
         Ok(records.map(|(_, value)| value).sum())
     }

@@ -7,10 +7,10 @@ use problem::ProblemKind;
 
 use crate::posted::EventKind;
 
-const ACCEPTED: &str = "ingest_accepted_total";
-const REJECTED: &str = "ingest_rejected_total";
-const DELIVERY: &str = "ingest_delivery_seconds";
-const IN_FLIGHT: &str = "ingest_in_flight_bytes";
+const ACCEPTED: &str = "tidemark_ingest_accepted_total";
+const REJECTED: &str = "tidemark_ingest_rejected_total";
+const DELIVERY: &str = "tidemark_ingest_delivery_seconds";
+const IN_FLIGHT: &str = "tidemark_ingest_in_flight_bytes";
 
 /// Handles that are made once, since looking a metric up by its name costs more than changing it.
 pub(crate) struct IngestMetrics {

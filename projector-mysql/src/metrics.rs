@@ -5,12 +5,12 @@ use std::time::Instant;
 use message_store::{Shard, Sink, StoreError};
 use metrics::{counter, gauge, histogram};
 
-const ROWS: &str = "mysql_rows_written_total";
-const BATCHES: &str = "mysql_batches_written_total";
-const SECONDS: &str = "mysql_batch_seconds";
-const FAILURES: &str = "mysql_batch_failures_total";
-const SET_ASIDE: &str = "mysql_databases_set_aside";
-const MISSING_MONTHS: &str = "mysql_missing_months";
+const ROWS: &str = "tidemark_mysql_rows_written_total";
+const BATCHES: &str = "tidemark_mysql_batches_written_total";
+const SECONDS: &str = "tidemark_mysql_batch_seconds";
+const FAILURES: &str = "tidemark_mysql_batch_failures_total";
+const SET_ASIDE: &str = "tidemark_mysql_databases_circuit_open";
+const MISSING_MONTHS: &str = "tidemark_mysql_missing_months";
 
 pub(crate) fn describe() {
     metrics::describe_counter!(ROWS, "Rows written to MySQL, merged ones too");

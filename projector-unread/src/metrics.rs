@@ -6,12 +6,12 @@ use metrics::{Counter, Histogram, Unit};
 
 use crate::batch::Batch;
 
-const EVENTS: &str = "unread_events_applied_total";
-const BATCHES: &str = "unread_batches_applied_total";
-const FAILURES: &str = "unread_batch_failures_total";
-const SECONDS: &str = "unread_batch_seconds";
-const DELAY: &str = "unread_event_delay_seconds";
-const ABSENT: &str = "unread_users_absent_total";
+const EVENTS: &str = "tidemark_unread_events_applied_total";
+const BATCHES: &str = "tidemark_unread_batches_applied_total";
+const FAILURES: &str = "tidemark_unread_batch_failures_total";
+const SECONDS: &str = "tidemark_unread_batch_seconds";
+const DELAY: &str = "tidemark_unread_event_delay_seconds";
+const ABSENT: &str = "tidemark_unread_users_absent_total";
 
 /// Handles that are made once.
 pub(crate) struct SinkMetrics {
@@ -38,9 +38,9 @@ impl SinkMetrics {
             "Time from the append of a batch's oldest event to chat.inbound until it is in Redis"
         );
         metrics::describe_counter!(ABSENT, "Times that an event found its user absent");
-        metrics::describe_counter!("unread_rebuilds_total", "Rebuilds that ended, by outcome");
+        metrics::describe_counter!("tidemark_unread_rebuilds_total", "Rebuilds that ended, by outcome");
         metrics::describe_histogram!(
-            "unread_rebuild_seconds",
+            "tidemark_unread_rebuild_seconds",
             Unit::Seconds,
             "Time from the wish for a user's rebuild to its end"
         );

@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// After this long without an answer Redis counts as away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-const REDIS_UP: &str = "query_api_redis_up";
+const REDIS_UP: &str = "tidemark_query_api_redis_up";
 
 /// Asks every store again and again.
 pub(crate) struct Watch {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many unread counts were answered from MySQL because Redis was of no help.
-const WITHOUT_REDIS: &str = "query_api_unread_without_redis_total";
+const WITHOUT_REDIS: &str = "tidemark_query_api_unread_without_redis_total";
 
 /// Whether the newest answer was one without Redis.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use crate::{refusal::Refusal, source_state::KEYS_CURRENT};
 
-const REFUSED: &str = "auth_refused_total";
-const LIMITED: &str = "auth_rate_limited_total";
+const REFUSED: &str = "tidemark_auth_refused_total";
+const LIMITED: &str = "tidemark_auth_rate_limited_total";
 
 pub(crate) fn describe() {
     metrics::describe_counter!(REFUSED, "Requests that were not let in, by reason");

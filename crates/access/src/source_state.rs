@@ -3,7 +3,7 @@
 use metrics::Gauge;
 
 /// 1 where the keys in use are what their source said last, 0 where it cannot be read or says nonsense.
-pub(crate) const KEYS_CURRENT: &str = "auth_keys_current";
+pub(crate) const KEYS_CURRENT: &str = "tidemark_auth_keys_current";
 
 /// The state of one source.
 #[derive(Debug)]

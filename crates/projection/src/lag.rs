@@ -69,7 +69,7 @@ async fn still_running(done: &mut watch::Receiver<Done>) -> bool {
 /// Counts events that sinks took in, which they may not have written yet: where a projection coalesces for long, this tells whether
 /// it keeps up, and the lag how long it holds things.
 pub(crate) fn events_counter(kafka: &KafkaConfig, group: &str) -> Counter {
-    const EVENTS: &str = "projection_events_total";
+    const EVENTS: &str = "tidemark_projection_events_total";
     metrics::describe_counter!(
         EVENTS,
         "Events that a projection took in, written or not, repeats of a start too"

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-pub(crate) const HTTP_REQUESTS: &str = "http_requests_total";
-pub(crate) const HTTP_DURATION: &str = "http_request_duration_seconds";
+pub(crate) const HTTP_REQUESTS: &str = "tidemark_http_requests_total";
+pub(crate) const HTTP_DURATION: &str = "tidemark_http_request_duration_seconds";
 
 /// Upper bounds of every histogram whose name ends in `_seconds`.
 const SECONDS: [f64; 15] = [

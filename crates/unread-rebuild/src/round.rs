@@ -235,7 +235,7 @@ fn land(ticket: Ticket, outcome: Outcome) {
         Err(UnreadRebuildError::Transient(_)) => "transient",
         Err(UnreadRebuildError::Fatal(_)) => "fatal",
     };
-    metrics::counter!("unread_rebuilds_total", "outcome" => label).increment(1);
-    metrics::histogram!("unread_rebuild_seconds").record(ticket.since().elapsed());
+    metrics::counter!("tidemark_unread_rebuilds_total", "outcome" => label).increment(1);
+    metrics::histogram!("tidemark_unread_rebuild_seconds").record(ticket.since().elapsed());
     ticket.land(outcome);
 }

@@ -209,7 +209,7 @@ async fn a_service_does_what_its_scopes_say_until_its_key_is_taken_away() {
     };
     assert_eq!(metrics(&sender).await.status(), 403);
     let shown = metrics(&admin).await.text().await.unwrap();
-    assert!(shown.contains("auth_refused_total") || shown.contains("http_requests_total"));
+    assert!(shown.contains("tidemark_auth_refused_total") || shown.contains("tidemark_http_requests_total"));
 
     closed.parties.revoke_services();
     wait_until("the keys are gone", async || sends(&sender).await == 401).await;

@@ -256,8 +256,8 @@ async fn what_every_service_answers() {
     let metrics = client.get(server.url("/metrics")).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
     for name in [
-        r#"ingest_accepted_total{kind="read_ack"}"#,
-        r#"ingest_in_flight_bytes{of="batch"}"#,
+        r#"tidemark_ingest_accepted_total{kind="read_ack"}"#,
+        r#"tidemark_ingest_in_flight_bytes{of="batch"}"#,
         r#"ingest_delivery_seconds_bucket{from="single""#,
     ] {
         assert!(metrics.contains(name), "{name} in {metrics}");

@@ -69,8 +69,8 @@ async fn metrics_count_by_route_and_requests_carry_an_id() {
     server.get("/no/such/path").await;
     let metrics = server.get("/metrics").await.text().await.unwrap();
     for line in [
-        r#"http_requests_total{method="GET",path="/users/{uid}",status="200"}"#,
-        r#"http_requests_total{method="GET",path="unmatched",status="404"}"#,
+        r#"tidemark_http_requests_total{method="GET",path="/users/{uid}",status="200"}"#,
+        r#"tidemark_http_requests_total{method="GET",path="unmatched",status="404"}"#,
         r#"http_request_duration_seconds_bucket{method="GET",path="/users/{uid}",le="0.005"}"#,
     ] {
         assert!(metrics.contains(line), "{line} is not in {metrics}");
