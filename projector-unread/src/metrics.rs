@@ -38,7 +38,10 @@ impl SinkMetrics {
             "Time from the append of a batch's oldest event to chat.inbound until it is in Redis"
         );
         metrics::describe_counter!(ABSENT, "Times that an event found its user absent");
-        metrics::describe_counter!("tidemark_unread_rebuilds_total", "Rebuilds that ended, by outcome");
+        metrics::describe_counter!(
+            "tidemark_unread_rebuilds_total",
+            "Rebuilds that ended, by outcome"
+        );
         metrics::describe_histogram!(
             "tidemark_unread_rebuild_seconds",
             Unit::Seconds,

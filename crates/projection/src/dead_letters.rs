@@ -53,7 +53,8 @@ impl DeadLetters {
         tracing::warn!(
             partition = %record.partition, offset = record.offset, reason = %why.reason, detail = why.detail, "dead letter"
         );
-        metrics::counter!("tidemark_dead_letters_total", "reason" => why.reason.as_str()).increment(1);
+        metrics::counter!("tidemark_dead_letters_total", "reason" => why.reason.as_str())
+            .increment(1);
     }
 
     async fn append(&self, poison: &Poison) -> Result<(), DeliveryFailure> {

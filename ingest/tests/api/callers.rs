@@ -209,7 +209,10 @@ async fn a_service_does_what_its_scopes_say_until_its_key_is_taken_away() {
     };
     assert_eq!(metrics(&sender).await.status(), 403);
     let shown = metrics(&admin).await.text().await.unwrap();
-    assert!(shown.contains("tidemark_auth_refused_total") || shown.contains("tidemark_http_requests_total"));
+    assert!(
+        shown.contains("tidemark_auth_refused_total")
+            || shown.contains("tidemark_http_requests_total")
+    );
 
     closed.parties.revoke_services();
     wait_until("the keys are gone", async || sends(&sender).await == 401).await;
@@ -224,14 +227,16 @@ async fn a_service_does_what_its_scopes_say_until_its_key_is_taken_away() {
 }
 
 #[tokio::test]
-async fn probes_and_description_are_open_and_metrics_are_not() {
+async fn probes_and_descriptions_are_open_and_metrics_are_not() {
     let closed = Closed::start(&[]);
     let get = async |path: &str| {
         let answer = Client::new().get(closed.server.url(path)).send().await;
         answer.unwrap().status().as_u16()
     };
     assert_eq!(get("/livez").await, 200);
-    assert_eq!(get("/openapi.json").await, 200);
+    for page in ["/", "/docs/", "/openapi.json"] {
+        assert_eq!(get(page).await, 200, "{page}");
+    }
     wait_until("it is ready", async || get("/readyz").await == 200).await;
     assert_eq!(get("/metrics").await, 401);
     assert_eq!(get("/nowhere").await, 404);

@@ -244,6 +244,9 @@ async fn what_every_service_answers() {
     for path in ["/v1/messages", "/v1/read-acks", "/v1/events"] {
         assert!(description["paths"][path]["post"].is_object(), "{path}");
     }
+    let index = client.get(server.url("/")).send().await.unwrap();
+    let index = index.text().await.unwrap();
+    assert!(index.contains("<code>POST /v1/messages</code> Send a message"));
     crate::server::wait_until("ingest is ready", async || {
         let ready = client.get(server.url("/readyz")).send().await.unwrap();
         ready.status().is_success()

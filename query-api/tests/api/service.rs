@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, time::Instant};
 use crate::deployment::PATIENCE;
 
 pub struct Service {
-    addr: SocketAddr,
+    pub addr: SocketAddr,
     client: Client,
     pub health: Health,
     _supervisor: Supervisor,

@@ -57,6 +57,26 @@ async fn the_description_lists_every_call_with_its_answers() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_index_names_the_calls_and_the_documentation_is_served() {
+    let addr = service().await.addr;
+    let get = async |path: &str| {
+        let page = reqwest::get(format!("http://{addr}{path}")).await.unwrap();
+        assert_eq!(page.status(), 200, "{path}");
+        assert!(
+            page.headers().contains_key("content-security-policy"),
+            "{path}"
+        );
+        page.text().await.unwrap()
+    };
+    assert!(
+        get("/")
+            .await
+            .contains("<code>GET /v1/users/{uid}/unread</code>")
+    );
+    assert!(get("/docs").await.contains("swagger-ui-bundle.js"));
+}
+
 fn name(parameter: &Value) -> &str {
     parameter["name"].as_str().unwrap()
 }

@@ -192,7 +192,8 @@ impl Io for ShellIo<'_> {
         tracing::warn!(
             partition = %self.partition, offset = record.offset, reason = %refusal.reason, "dead letter"
         );
-        metrics::counter!("tidemark_dead_letters_total", "reason" => refusal.reason.as_str()).increment(1);
+        metrics::counter!("tidemark_dead_letters_total", "reason" => refusal.reason.as_str())
+            .increment(1);
         let append = AppendRecord {
             topic: &self.effects.dead_letters_topic,
             partition: self.partition,

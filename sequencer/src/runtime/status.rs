@@ -34,7 +34,8 @@ impl Totals {
 
     pub(super) fn publish(&self) -> BTreeMap<&'static str, u64> {
         for (name, count) in &self.0 {
-            metrics::counter!("tidemark_sequencer_records_total", "outcome" => *name).absolute(*count);
+            metrics::counter!("tidemark_sequencer_records_total", "outcome" => *name)
+                .absolute(*count);
         }
         self.0.clone()
     }
