@@ -1,0 +1,231 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use reqwest::{
+    Certificate, RequestBuilder, Response,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{ClientError, Problem, Retry, endpoints::Endpoints};
+
+/// Calls ingest and query-api. Clones share their connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) http: reqwest::Client,
+    pub(crate) ingest: Arc<Endpoints>,
+    query: Arc<Endpoints>,
+    timeout: Duration,
+    pub(crate) retry: Retry,
+    unknown_outcomes: Arc<AtomicU64>,
+}
+
+/// The settings of a [`Client`].
+#[derive(Debug)]
+pub struct Builder {
+    ingest: Endpoints,
+    query: Endpoints,
+    token: Option<String>,
+    authorities: Option<Vec<u8>>,
+    timeout: Duration,
+    retry: Retry,
+}
+
+impl Builder {
+    /// Another instance of ingest.
+    #[must_use]
+    pub fn ingest(self, base: &str) -> Self {
+        self.ingest.add(base);
+        self
+    }
+
+    /// Another instance of query-api.
+    #[must_use]
+    pub fn query(self, base: &str) -> Self {
+        self.query.add(base);
+        self
+    }
+
+    /// The token or service key to authenticate with.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// The authorities (PEM) that may sign the services' certificates, in place of those of the system.
+    #[must_use]
+    pub fn authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.authorities = Some(pem.into());
+        self
+    }
+
+    /// How long one call may take; 60 s otherwise. Batches have no timeout.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// For how long a call is repeated; [`Retry::default`] otherwise.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// # Errors
+    /// The token does not fit into a header, or there are no certificates in the PEM.
+    pub fn build(self) -> Result<Client, ClientError> {
+        let invalid = |error: reqwest::Error| ClientError::InvalidSettings(error.to_string());
+        let mut http = reqwest::Client::builder()
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(3));
+        if let Some(token) = self.token {
+            http = http.default_headers(authorization(&token)?);
+        }
+        if let Some(pem) = self.authorities {
+            http = http.tls_certs_only(Certificate::from_pem_bundle(&pem).map_err(invalid)?);
+        }
+        Ok(Client {
+            http: http.build().map_err(invalid)?,
+            ingest: Arc::new(self.ingest),
+            query: Arc::new(self.query),
+            timeout: self.timeout,
+            retry: self.retry,
+            unknown_outcomes: Arc::default(),
+        })
+    }
+}
+
+fn authorization(token: &str) -> Result<HeaderMap, ClientError> {
+    let invalid = |_| ClientError::InvalidSettings("the token does not fit into a header".into());
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(invalid)?;
+    bearer.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))
+}
+
+impl Client {
+    /// For the services at these URLs: `http://127.0.0.1:7301` and `http://127.0.0.1:7302` on a machine where the stack runs.
+    #[must_use]
+    pub fn builder(ingest: &str, query: &str) -> Builder {
+        Builder {
+            ingest: ingest.into(),
+            query: query.into(),
+            token: None,
+            authorities: None,
+            timeout: Duration::from_secs(60),
+            retry: Retry::default(),
+        }
+    }
+
+    /// Uses another instance of ingest from now on, too.
+    pub fn add_ingest(&self, base: &str) {
+        self.ingest.add(base);
+    }
+
+    /// Uses another instance of query-api from now on, too.
+    pub fn add_query(&self, base: &str) {
+        self.query.add(base);
+    }
+
+    /// The URL of a path at the instance of ingest whose turn it is.
+    #[must_use]
+    pub fn ingest_url(&self, path: &str) -> String {
+        self.ingest.url(path)
+    }
+
+    /// The URL of a path at the instance of query-api whose turn it is.
+    #[must_use]
+    pub fn query_url(&self, path: &str) -> String {
+        self.query.url(path)
+    }
+
+    /// The HTTP client below, with the token and the authorities: for calls that have no function here.
+    #[must_use]
+    pub fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    /// How many responses and lines of batches said that the outcome is unknown.
+    #[must_use]
+    pub fn unknown_outcomes(&self) -> u64 {
+        self.unknown_outcomes.load(Ordering::Relaxed)
+    }
+
+    /// Posts JSON to ingest.
+    ///
+    /// # Errors
+    /// It was refused, or there was no usable response in time.
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &(impl Serialize + ?Sized),
+    ) -> Result<T, ClientError> {
+        self.retry.run(|| self.post_once(path, body)).await
+    }
+
+    async fn post_once<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &(impl Serialize + ?Sized),
+    ) -> Result<T, ClientError> {
+        let url = self.ingest.url(path);
+        self.call(self.http.post(&url).json(body), &url).await
+    }
+
+    /// Asks query-api; `path` includes the query string.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.retry.run(|| self.get_once(path)).await
+    }
+
+    async fn get_once<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let url = self.query.url(path);
+        self.call(self.http.get(&url), &url).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+    ) -> Result<T, ClientError> {
+        let response = self
+            .send_request(request.timeout(self.timeout), url)
+            .await?;
+        let body = response.bytes().await;
+        let body = body.map_err(|error| ClientError::of_request(&error, url))?;
+        serde_json::from_slice(&body).map_err(|error| ClientError::invalid_response(url, error))
+    }
+
+    /// Sends it; a status other than 2xx is an error.
+    pub(crate) async fn send_request(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+    ) -> Result<Response, ClientError> {
+        let broken = |error: reqwest::Error| ClientError::of_request(&error, url);
+        let response = request.send().await.map_err(broken)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.text().await.map_err(broken)?;
+        let problem = Problem::of_response(status, &body);
+        self.count(&problem);
+        Err(ClientError::Problem(Box::new(problem)))
+    }
+
+    pub(crate) fn count(&self, problem: &Problem) {
+        let is_unknown = u64::from(problem.is_unknown_outcome());
+        self.unknown_outcomes
+            .fetch_add(is_unknown, Ordering::Relaxed);
+    }
+}

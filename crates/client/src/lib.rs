@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod batch;
+mod endpoints;
+mod error;
+mod events;
+mod http;
+mod outcome;
+mod queries;
+mod retry;
+
+pub use batch::{AcceptedLine, Batch, LineResult, LineResults, RejectedLine};
+pub use error::{ClientError, FieldError, Problem};
+pub use events::{Accepted, Event, message, new_client_msg_id};
+pub use http::{Builder, Client};
+pub use outcome::{InboundOutcome, Outcome};
+pub use queries::{
+    Conversation, Conversations, ConversationsQuery, Message, Messages, MessagesQuery, Order,
+    ReadOptions, Unread,
+};
+pub use retry::Retry;

@@ -1,0 +1,145 @@
+use std::time::Instant;
+
+use backon::BackoffBuilder as _;
+use schemas::{DeviceClass, InboundPosition, Mid, UserId};
+use serde::Deserialize;
+
+use crate::{Client, ClientError, queries::mid};
+
+/// What became of a record of `chat.inbound`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct InboundOutcome {
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What the sequencer did with a record.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Nothing yet.
+    Pending,
+    /// It is a message and has its number.
+    Sequenced {
+        /// `lo,hi`.
+        conversation: String,
+        /// The number.
+        #[serde(deserialize_with = "mid")]
+        mid: Mid,
+        /// The offset of the message in the same partition of `chat.events`.
+        events_offset: i64,
+        /// When: RFC 3339, UTC.
+        ts: String,
+    },
+    /// It is a repeat of an earlier message.
+    Repeat {
+        /// `lo,hi`.
+        conversation: String,
+        /// The number of the earlier one; `None` where it is not stored.
+        of_mid: Option<i64>,
+        /// The id of both.
+        client_msg_id: String,
+    },
+    /// It is a read-ack and moved the position.
+    ReadPositionMoved {
+        /// Who read.
+        uid: UserId,
+        /// Whose messages.
+        peer: UserId,
+        /// On what.
+        device: DeviceClass,
+        /// Up to where, which may be below what was asked for.
+        #[serde(deserialize_with = "mid")]
+        mid: Mid,
+        /// The offset of the move in the same partition of `chat.events`.
+        events_offset: i64,
+        /// When: RFC 3339, UTC.
+        ts: String,
+    },
+    /// It is a read-ack that was not above the position, or to a conversation without messages.
+    ReadPositionKept {
+        /// Who read.
+        uid: UserId,
+        /// Whose messages.
+        peer: UserId,
+        /// On what.
+        device: DeviceClass,
+    },
+    /// It changed the rules of its partition.
+    RulesChanged {
+        /// The offset of the change in the same partition of `chat.events`.
+        events_offset: i64,
+        /// When: RFC 3339, UTC.
+        ts: String,
+    },
+    /// It changed nothing; it is among the dead letters.
+    Refused {
+        /// `malformed`, `wrong-partition`, `too-large`, `conflict` or `invalid-control`.
+        reason: String,
+        /// The reason in words.
+        detail: String,
+    },
+    /// It is no longer retained, so nothing can be said about it.
+    Expired,
+    /// A state that this version of the client does not know.
+    #[serde(other)]
+    Other,
+}
+
+impl Client {
+    /// Says what became of an accepted send or read-ack.
+    ///
+    /// # Errors
+    /// There is no such record, the caller may not see it, or there was no answer in time.
+    pub async fn outcome(&self, position: InboundPosition) -> Result<Outcome, ClientError> {
+        let path = format!("/v1/inbound/{}/{}", position.partition, position.offset);
+        let found: InboundOutcome = self.get(&path).await?;
+        Ok(found.outcome)
+    }
+
+    /// The same, asked again while it is pending; [`Outcome::Pending`] only where time is up.
+    ///
+    /// # Errors
+    /// As [`Client::outcome`].
+    pub async fn final_outcome(&self, position: InboundPosition) -> Result<Outcome, ClientError> {
+        let began = Instant::now();
+        let mut pauses = self.retry.pauses().build();
+        loop {
+            let outcome = self.outcome(position).await?;
+            if outcome != Outcome::Pending || began.elapsed() >= self.retry.within {
+                return Ok(outcome);
+            }
+            tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_fields_of_their_own() {
+        let of = |json: &str| {
+            serde_json::from_str::<InboundOutcome>(json)
+                .unwrap()
+                .outcome
+        };
+        assert_eq!(
+            of(r#"{"partition":17,"offset":42,"state":"pending"}"#),
+            Outcome::Pending
+        );
+        let repeat = of(
+            r#"{"partition":17,"offset":43,"state":"repeat","conversation":"1000,1001","of_mid":3,"client_msg_id":"a"}"#,
+        );
+        let expected = Outcome::Repeat {
+            conversation: "1000,1001".to_owned(),
+            of_mid: Some(3),
+            client_msg_id: "a".to_owned(),
+        };
+        assert_eq!(repeat, expected);
+        assert_eq!(of(r#"{"state":"something-new"}"#), Outcome::Other);
+    }
+}

@@ -1,0 +1,328 @@
+//! What query-api answers.
+
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+
+use schemas::{DeviceClass, InboundPosition, Mid, PerDevice, UserId};
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::{Client, ClientError};
+
+/// How fresh an answer must be, and how long query-api may wait until it is.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// The answer reflects at least these events, duplicates and refused ones too. At most 64.
+    pub after: Vec<InboundPosition>,
+    /// How long the call may take, at most 30 s; 5 s where absent.
+    pub timeout: Option<Duration>,
+}
+
+impl ReadOptions {
+    /// The answer reflects at least these events; 30 s may pass until it does.
+    pub fn after(positions: impl IntoIterator<Item = InboundPosition>) -> Self {
+        Self {
+            after: positions.into_iter().collect(),
+            timeout: Some(Duration::from_secs(30)),
+        }
+    }
+
+    fn add_to(&self, query: &mut Query) {
+        for position in &self.after {
+            query.add("after", position);
+        }
+        if let Some(timeout) = self.timeout {
+            query.add("timeout_ms", timeout.as_millis());
+        }
+    }
+}
+
+/// Which messages of a conversation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MessagesQuery {
+    /// Which, and in which order.
+    pub order: Order,
+    /// How many at most, up to 200; 50 where absent, and 200 for [`Order::Unread`].
+    pub limit: Option<u8>,
+}
+
+/// Which messages of a conversation, and in which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The newest first.
+    #[default]
+    Newest,
+    /// Those below this number, newest first.
+    Before(Mid),
+    /// Those above this number, oldest first.
+    After(Mid),
+    /// Those that the user has not read on this device class, newest first, at most a month old.
+    Unread(DeviceClass),
+}
+
+/// Which part of a conversation list.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationsQuery {
+    /// How many at most, up to 200; 50 where absent.
+    pub limit: Option<u8>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// A user's unread messages on one device class.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Unread {
+    /// How many, by sender; nobody is at zero.
+    pub unread: BTreeMap<UserId, i64>,
+    /// The sum.
+    pub total: i64,
+    /// Senders whose unread messages can no longer be counted.
+    #[serde(default)]
+    pub unknown: Vec<UserId>,
+    /// With `after`: how far the store had come.
+    #[serde(default, deserialize_with = "positions")]
+    pub as_of: Vec<InboundPosition>,
+}
+
+/// Messages of one conversation.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Messages {
+    /// In the order that was asked for.
+    pub items: Vec<Message>,
+    /// Where the next page begins; `None` where nothing is left.
+    #[serde(deserialize_with = "next_page")]
+    pub next: Option<Order>,
+    /// With `after`: how far the stores had come.
+    #[serde(default, deserialize_with = "positions")]
+    pub as_of: Vec<InboundPosition>,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Message {
+    /// Its number in the conversation: 1, 2, 3 …
+    #[serde(deserialize_with = "mid")]
+    pub mid: Mid,
+    /// The sender.
+    pub srcid: UserId,
+    /// The receiver.
+    pub destid: UserId,
+    /// The text. In a conversation list only its first 200 characters, where the message itself is not stored.
+    pub msg: String,
+    /// When it was sequenced: RFC 3339, UTC.
+    pub ts: String,
+    /// The sender's id; `None` where only the beginning of the text is left.
+    pub client_msg_id: Option<String>,
+}
+
+/// A part of a user's conversation list.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Conversations {
+    /// The conversation with the newest message first. Only `next` says whether this is the last page.
+    pub items: Vec<Conversation>,
+    /// `cursor` of the next page; `None` where nothing is left.
+    pub next: Option<String>,
+    /// With `after`: how far the stores had come.
+    #[serde(default, deserialize_with = "positions")]
+    pub as_of: Vec<InboundPosition>,
+}
+
+/// A conversation as one of its users sees it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Conversation {
+    /// The other user; the user in a note to oneself.
+    pub peer: UserId,
+    /// The newest message.
+    pub last: Option<Message>,
+    /// Its number; 0 where there is none.
+    #[serde(deserialize_with = "mid")]
+    pub last_mid: Mid,
+    /// How many of the peer's messages are unread; `None` where they can no longer be counted.
+    pub unread: PerDevice<Option<i64>>,
+    /// Up to which message the user has read.
+    #[serde(deserialize_with = "mids")]
+    pub read_mid: PerDevice<Mid>,
+}
+
+impl Client {
+    /// Counts a user's unread messages on one device class.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn unread(
+        &self,
+        user: UserId,
+        device: DeviceClass,
+        options: &ReadOptions,
+    ) -> Result<Unread, ClientError> {
+        let mut query = Query::of(format!("/v1/users/{user}/unread"));
+        query.add("device", device);
+        options.add_to(&mut query);
+        self.get(&query.path).await
+    }
+
+    /// Reads a page of a conversation, as `user` sees it.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn messages(
+        &self,
+        user: UserId,
+        peer: UserId,
+        which: &MessagesQuery,
+        options: &ReadOptions,
+    ) -> Result<Messages, ClientError> {
+        let path = format!("/v1/users/{user}/conversations/{peer}/messages");
+        let mut query = Query::of(path);
+        match which.order {
+            Order::Newest => {}
+            Order::Before(mid) => query.add("before_mid", mid),
+            Order::After(mid) => query.add("after_mid", mid),
+            Order::Unread(device) => query.add("device", device),
+        }
+        if let Some(limit) = which.limit {
+            query.add("limit", limit);
+        }
+        options.add_to(&mut query);
+        self.get(&query.path).await
+    }
+
+    /// Reads a whole conversation, oldest message first, page by page.
+    ///
+    /// # Errors
+    /// As [`Client::messages`].
+    pub async fn history(
+        &self,
+        user: UserId,
+        peer: UserId,
+        options: &ReadOptions,
+    ) -> Result<Vec<Message>, ClientError> {
+        let mut messages = Vec::new();
+        let mut next = Some(Order::After(Mid::ZERO));
+        while let Some(order) = next {
+            let limit = Some(200);
+            let which = MessagesQuery { order, limit };
+            let page = self.messages(user, peer, &which, options).await?;
+            messages.extend(page.items);
+            next = page.next;
+        }
+        Ok(messages)
+    }
+
+    /// Lists a user's conversations.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn conversations(
+        &self,
+        user: UserId,
+        which: &ConversationsQuery,
+        options: &ReadOptions,
+    ) -> Result<Conversations, ClientError> {
+        let mut query = Query::of(format!("/v1/users/{user}/conversations"));
+        if let Some(limit) = which.limit {
+            query.add("limit", limit);
+        }
+        if let Some(cursor) = &which.cursor {
+            query.add("cursor", cursor);
+        }
+        options.add_to(&mut query);
+        self.get(&query.path).await
+    }
+}
+
+/// A path with its query string. No value needs an escape: they are numbers, words and base64url.
+struct Query {
+    path: String,
+    has_values: bool,
+}
+
+impl Query {
+    fn of(path: String) -> Self {
+        Self {
+            path,
+            has_values: false,
+        }
+    }
+
+    fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+        let joint = if self.has_values { '&' } else { '?' };
+        self.has_values = true;
+        write!(self.path, "{joint}{name}={value}").expect("a string takes everything");
+    }
+}
+
+pub(crate) fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
+    Mid::try_from(i64::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+fn mids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerDevice<Mid>, D::Error> {
+    let PerDevice { pc, mobile } = PerDevice::<i64>::deserialize(deserializer)?;
+    let mid = |mid: i64| Mid::try_from(mid).map_err(D::Error::custom);
+    Ok(PerDevice {
+        pc: mid(pc)?,
+        mobile: mid(mobile)?,
+    })
+}
+
+fn positions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<InboundPosition>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let position = |text: &String| text.parse().map_err(D::Error::custom);
+    texts.iter().map(position).collect()
+}
+
+/// `before_mid=3` or `after_mid=3`.
+fn next_page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Order>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let unknown = || D::Error::custom(format!("{text:?} names no page"));
+    let (name, number) = text.split_once('=').ok_or_else(unknown)?;
+    let number: i64 = number.parse().map_err(|_| unknown())?;
+    let number = Mid::try_from(number).map_err(D::Error::custom)?;
+    match name {
+        "before_mid" => Ok(Some(Order::Before(number))),
+        "after_mid" => Ok(Some(Order::After(number))),
+        _ => Err(unknown()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_says_where_the_next_one_begins() {
+        let page = r#"{"items":[{"mid":3,"srcid":"1","destid":"2","msg":"a","ts":"2025-11-21T08:00:00.123Z","client_msg_id":null}],"next":"before_mid=3","as_of":["17:45"]}"#;
+        let page: Messages = serde_json::from_str(page).unwrap();
+        assert_eq!(page.next, Some(Order::Before(page.items[0].mid)));
+        assert_eq!(page.as_of, ["17:45".parse().unwrap()]);
+        let last: Messages = serde_json::from_str(r#"{"items":[],"next":null}"#).unwrap();
+        assert_eq!(last.next, None);
+        let wrong = r#"{"items":[],"next":"page=3"}"#;
+        assert!(serde_json::from_str::<Messages>(wrong).is_err());
+    }
+
+    #[test]
+    fn counts_are_by_sender() {
+        let unread = r#"{"uid":"1000","device":"pc","unread":{"1001":3},"total":3}"#;
+        let unread: Unread = serde_json::from_str(unread).unwrap();
+        let sender = UserId::try_from(1001).unwrap();
+        assert_eq!(unread.unread, BTreeMap::from([(sender, 3)]));
+        assert!(unread.unknown.is_empty() && unread.as_of.is_empty());
+    }
+
+    #[test]
+    fn a_conversation_may_have_counts_that_are_unknown() {
+        let one = r#"{"peer":"1","last":null,"last_mid":0,"unread":{"pc":null,"mobile":2},"read_mid":{"pc":0,"mobile":3}}"#;
+        let one: Conversation = serde_json::from_str(one).unwrap();
+        assert_eq!((one.unread.pc, one.unread.mobile), (None, Some(2)));
+        assert_eq!(one.read_mid.mobile.get(), 3);
+    }
+
+    #[test]
+    fn options_become_a_query_string() {
+        let mut query = Query::of("/x".to_owned());
+        query.add("limit", 2);
+        ReadOptions::after(["1:2".parse().unwrap()]).add_to(&mut query);
+        assert_eq!(query.path, "/x?limit=2&after=1:2&timeout_ms=30000");
+    }
+}

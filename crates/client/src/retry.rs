@@ -1,0 +1,66 @@
+use std::time::{Duration, Instant};
+
+use backon::{ExponentialBuilder, Retryable as _};
+
+use crate::ClientError;
+
+/// For how long a call is repeated while it may still succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// No attempt begins later than this after the first one.
+    pub within: Duration,
+    /// The pause before the second attempt; each further one is twice as long.
+    pub first_pause: Duration,
+    /// The longest pause, also where a problem's `retry_after_s` says more.
+    pub longest_pause: Duration,
+}
+
+impl Default for Retry {
+    /// Half a minute, with pauses from 100 ms to 5 s.
+    fn default() -> Self {
+        Self {
+            within: Duration::from_secs(30),
+            first_pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Retry {
+    /// One attempt.
+    pub const NEVER: Self = Self {
+        within: Duration::ZERO,
+        first_pause: Duration::ZERO,
+        longest_pause: Duration::ZERO,
+    };
+
+    /// Calls until it succeeds, fails for good or time is up; the last error is returned.
+    pub(crate) async fn run<T, F>(self, call: impl FnMut() -> F) -> Result<T, ClientError>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
+        let began = Instant::now();
+        call.retry(self.pauses())
+            .when(ClientError::is_retryable)
+            .adjust(|error, pause| {
+                let pause = pause?.max(asked_for(error)).min(self.longest_pause);
+                (began.elapsed() + pause < self.within).then_some(pause)
+            })
+            .await
+    }
+
+    /// The pauses, without end.
+    pub(crate) fn pauses(self) -> ExponentialBuilder {
+        ExponentialBuilder::default()
+            .with_min_delay(self.first_pause)
+            .with_max_delay(self.longest_pause)
+            .with_factor(2.0)
+            .with_jitter()
+            .without_max_times()
+    }
+}
+
+fn asked_for(error: &ClientError) -> Duration {
+    let seconds = error.problem().and_then(|problem| problem.retry_after_s);
+    Duration::from_secs(seconds.unwrap_or(0))
+}
