@@ -90,10 +90,10 @@ impl Progress {
     pub(crate) async fn written(&self, by: Projection) -> Result<u64> {
         match by {
             Projection::Unread => {
-                let watermarks = self.unread.read_marks().await?;
-                let next = watermarks
+                let positions = self.unread.read_positions().await?;
+                let next = positions
                     .iter()
-                    .map(|(_, watermark)| watermark.offset.cast_unsigned());
+                    .map(|(_, stored)| stored.position.next.get().cast_unsigned());
                 Ok(next.sum())
             }
             Projection::Tables(sink) => {

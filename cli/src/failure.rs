@@ -115,7 +115,7 @@ fn of_rebuild(error: &RebuildError) -> u8 {
 fn of_redis(error: &UnreadError) -> u8 {
     match error {
         UnreadError::Transient(_) | UnreadError::Broken | UnreadError::NotReady => UNREACHABLE,
-        UnreadError::MarksMoved | UnreadError::Malformed { .. } => NEGATIVE,
+        UnreadError::PositionsMoved | UnreadError::Malformed { .. } => NEGATIVE,
         UnreadError::Url(_) | UnreadError::Tls(_) => CONFIG,
     }
 }

@@ -232,10 +232,11 @@ async fn watch_redis(node: Node, seen: Arc<Mutex<Seen>>, stop: CancellationToken
     while !stop.is_cancelled() {
         // A Redis that is away is seen again when it is back.
         if let Ok(connection) = node.connect().await {
-            while let Ok(watermarks) = connection.read_marks().await {
+            while let Ok(positions) = connection.read_positions().await {
                 let now = Instant::now();
-                for (partition, watermark) in watermarks.iter() {
-                    locked(&seen).note(Stage::Redis, partition, watermark.src, now);
+                for (partition, stored) in positions.iter() {
+                    let watermark = stored.position.watermark;
+                    locked(&seen).note(Stage::Redis, partition, watermark, now);
                 }
                 if stop.is_cancelled() {
                     return;

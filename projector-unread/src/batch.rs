@@ -99,7 +99,7 @@ mod tests {
     use projection::LogEvent;
     use proptest::prelude::*;
     use schemas::{
-        DeviceClass, Mid, NextOffset,
+        DeviceClass, Mid, NextOffset, PerDevice,
         event::{Message, ReadPosition, Source, SourceOffset},
     };
     use unread_store::PeerUpdate;
@@ -181,8 +181,10 @@ mod tests {
         let updates = by_user(&batch);
         let expected = PeerUpdate {
             n: Some(2.try_into().unwrap()),
-            pc_n: None,
-            mobile_n: Some(2.try_into().unwrap()),
+            read: PerDevice {
+                pc: None,
+                mobile: Some(2.try_into().unwrap()),
+            },
         };
         assert_eq!(updates[&user(1000)].peers[&user(1001)], expected);
         assert!(updates[&user(1000)].renew && !updates[&user(1001)].renew);
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_without_ordinal_forgets_and_notes_to_oneself_are_nothing() {
+    fn a_position_without_ordinal_invalidates_and_notes_to_oneself_change_nothing() {
         let batch = folded([
             message(1, 1, 1),
             read(2, 3, DeviceClass::Pc, None),
@@ -198,12 +200,12 @@ mod tests {
         ]);
         let updates = by_user(&batch);
         assert_eq!(updates.keys().copied().collect::<Vec<_>>(), [user(2)]);
-        assert!(updates[&user(2)].forget);
+        assert!(updates[&user(2)].invalidate);
         assert_eq!(batch.events(), 3);
     }
 
     #[test]
-    fn a_partition_that_is_let_go_moves_no_mark() {
+    fn a_released_partition_moves_no_position() {
         let p = |n: i64| Partition::try_from(n).unwrap();
         let mut batch = folded([message(1, 2, 1)]);
         batch.absorb(&slice(1, []));

@@ -1,38 +1,43 @@
-//! Where `chat.events` ends, as watermarks of a new generation need it.
-
 use std::sync::Arc;
 
 use event_log::{EventLogError, LogReader};
-use schemas::{PARTITIONS, Partition, event::SourceOffset, topics::Topic};
+use schemas::{LogPosition, NextOffset, Partition, PartitionMap, topics::Topic};
 
-/// How many of a partition's last records are asked for their source. The last one may be a repeat by a former owner of the sequencer,
-/// which is not the highest.
+/// How many of a partition's last records are searched for the highest source offset. The last record may be a repeat by a former
+/// owner of the sequencer, which does not have the highest one.
 const LAST_RECORDS: i64 = 16;
 
-/// The next offset and the highest source before it, of each partition.
-pub(crate) type LogEnd = [(i64, SourceOffset); PARTITIONS as usize];
-
-/// Looks at the ends, and at the last records before them.
+/// The end of each partition of `chat.events`, with the highest source offset before it.
 ///
 /// # Errors
 /// [`EventLogError`] where a leader does not answer within 30 s.
-pub(crate) async fn log_end(log: &Arc<LogReader>) -> Result<LogEnd, EventLogError> {
+pub(crate) async fn log_end(
+    log: &Arc<LogReader>,
+) -> Result<PartitionMap<LogPosition>, EventLogError> {
     let log = Arc::clone(log);
-    tokio::task::spawn_blocking(move || look(&log))
+    tokio::task::spawn_blocking(move || read_end(&log))
         .await
         .expect("reading the log does not panic")
 }
 
-fn look(log: &LogReader) -> Result<LogEnd, EventLogError> {
+fn read_end(log: &LogReader) -> Result<PartitionMap<LogPosition>, EventLogError> {
     let partitions: Vec<Partition> = Partition::all().collect();
     let bounds = log.bounds(Topic::Events, &partitions)?;
-    // A watermark that is too low does no harm: what repeats is applied again, which changes nothing.
+    // A watermark that is too low is harmless: repeats are applied again, which changes nothing.
     let newest = log.newest_events_within(bounds.clone(), LAST_RECORDS)?;
-    let mut end = [(0, SourceOffset::START); PARTITIONS as usize];
-    for (partition, bounds) in bounds {
-        let watermark = newest.get(&partition).map(|newest| newest.last.offset);
-        let watermark = watermark.unwrap_or_default();
-        end[partition.index()] = (bounds.end, watermark);
-    }
-    Ok(end)
+    let end = |partition| {
+        let newest = newest.get(&partition);
+        let watermark = newest.map(|newest| newest.last.offset);
+        watermark.unwrap_or_default()
+    };
+    Ok(bounds
+        .into_iter()
+        .map(|(partition, bounds)| {
+            let position = LogPosition {
+                next: NextOffset::new(bounds.end),
+                watermark: end(partition),
+            };
+            (partition, position)
+        })
+        .collect())
 }

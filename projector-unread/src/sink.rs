@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use event_log::LogReader;
 use projection::{Coverage, Sink, SinkError, Slice};
-use schemas::{LogPosition, NextOffset, Partition};
+use schemas::{LogPosition, Partition};
 use service_runtime::Gate;
 use unread_rebuild::RebuildQueue;
 use unread_store::{
-    BatchOutcome, Connection, Generation, Node, UnreadError, Watermark, WatermarkMove,
-    WatermarkPlan, Watermarks, plan,
+    BatchOutcome, Connection, Generation, Node, PositionMove, ResumePlan, StoredPosition,
+    StoredPositions, UnreadError,
 };
 
 use crate::{batch::Batch, log_end::log_end, metrics::SinkMetrics};
@@ -24,7 +24,7 @@ pub(crate) struct UnreadSink {
     /// None before the first use and after an error. On one that is kept, the watermarks were read first.
     connection: Option<Connection>,
     /// The watermarks of the partitions that this sink owns, as it left them.
-    remembered: Watermarks,
+    remembered: StoredPositions,
     batch: Batch,
 }
 
@@ -40,7 +40,7 @@ impl UnreadSink {
             gate,
             metrics: SinkMetrics::new(),
             connection: None,
-            remembered: Watermarks::NONE,
+            remembered: StoredPositions::default(),
             batch: Batch::default(),
         }
     }
@@ -63,10 +63,10 @@ impl UnreadSink {
 
     /// Whether the node's watermarks are those that this sink left there.
     async fn compare(&mut self, connection: &Connection) -> Result<(), SinkError> {
-        let found = connection.read_marks().await;
+        let found = connection.read_positions().await;
         let found = self.check(found)?;
         self.gate.ready();
-        let moved = |(partition, watermark): &(Partition, Watermark)| {
+        let moved = |(partition, watermark): &(Partition, StoredPosition)| {
             found.get(*partition) != Some(*watermark)
         };
         match self.remembered.iter().find(moved) {
@@ -78,12 +78,12 @@ impl UnreadSink {
     }
 
     /// The node's watermarks, whole and of one generation; written anew where they are not.
-    async fn whole_marks(&mut self, connection: &Connection) -> Result<Watermarks, SinkError> {
+    async fn whole_marks(&mut self, connection: &Connection) -> Result<StoredPositions, SinkError> {
         for _ in 0..SETTLE_ATTEMPTS {
-            let found = connection.read_marks().await;
+            let found = connection.read_positions().await;
             let found = self.check(found)?;
-            match plan(&self.remembered, &found) {
-                WatermarkPlan::Resume {
+            match ResumePlan::new(&self.remembered, &found) {
+                ResumePlan::Resume {
                     behind, replaced, ..
                 } => {
                     if replaced || !behind.is_empty() {
@@ -91,10 +91,10 @@ impl UnreadSink {
                     }
                     return Ok(found);
                 }
-                WatermarkPlan::Initialise => self.initialise(connection).await?,
-                WatermarkPlan::Repair(watermarks) => {
+                ResumePlan::Initialise => self.initialise(connection).await?,
+                ResumePlan::Repair(watermarks) => {
                     tracing::warn!(count = watermarks.len(), "redis had lost some watermarks");
-                    let repaired = connection.repair_marks(&watermarks).await;
+                    let repaired = connection.repair_positions(&watermarks).await;
                     self.check(repaired)?;
                 }
             }
@@ -109,14 +109,14 @@ impl UnreadSink {
     async fn initialise(&mut self, connection: &Connection) -> Result<(), SinkError> {
         let end = log_end(&self.log).await;
         let end = end.map_err(|fault| SinkError::Transient(fault.to_string()))?;
-        let initialised = connection.initialise_marks(&end).await;
+        let initialised = connection.initialise_positions(&end).await;
         let generation = self.check(initialised)?;
         tracing::warn!(%generation, "redis was without its watermarks: everybody is to be rebuilt");
         Ok(())
     }
 
     /// The moves that the batch makes, and the generation they are of.
-    fn moves(&self) -> Result<Option<(Generation, Vec<WatermarkMove>)>, SinkError> {
+    fn moves(&self) -> Result<Option<(Generation, Vec<PositionMove>)>, SinkError> {
         let mut generation = None;
         let mut moves = Vec::with_capacity(self.batch.behind().len());
         for (partition, behind) in self.batch.behind() {
@@ -124,13 +124,12 @@ impl UnreadSink {
                 SinkError::Moved(format!("partition {partition} was not resumed"))
             })?;
             generation = Some(from.generation);
-            let to = Watermark {
-                generation: from.generation,
-                offset: behind.next.get(),
-                src: behind.watermark,
+            let to = StoredPosition {
+                position: *behind,
+                ..from
             };
             if to != from {
-                moves.push(WatermarkMove {
+                moves.push(PositionMove {
                     partition: *partition,
                     from,
                     to,
@@ -143,12 +142,12 @@ impl UnreadSink {
     async fn apply(
         &mut self,
         generation: Generation,
-        moves: &[WatermarkMove],
+        moves: &[PositionMove],
     ) -> Result<BatchOutcome, SinkError> {
         let mut connection = self.settled().await?;
         let applied = connection.apply_batch(generation, self.batch.updates(), moves);
         match applied.await {
-            Err(UnreadError::MarksMoved) => Err(SinkError::Moved(
+            Err(UnreadError::PositionsMoved) => Err(SinkError::Moved(
                 "another has moved the watermarks in redis, or they are gone".to_owned(),
             )),
             outcome => self.check(outcome),
@@ -179,14 +178,16 @@ impl Sink for UnreadSink {
         let found = self.whole_marks(&connection).await?;
         // Only now: until then it is what the plan compares with.
         for partition in partitions {
-            self.remembered.set(*partition, found.get(*partition));
+            if let Some(stored) = found.get(*partition) {
+                self.remembered.insert(*partition, stored);
+            }
         }
         self.connection = Some(connection.clone());
         // Those that were owned before may have been left elsewhere.
         self.compare(&connection).await?;
         Ok(partitions
             .iter()
-            .filter_map(|p| Some((*p, position(found.get(*p)?))))
+            .filter_map(|p| Some((*p, found.get(*p)?.position)))
             .collect())
     }
 
@@ -210,8 +211,8 @@ impl Sink for UnreadSink {
                 return Err(error);
             }
         };
-        for WatermarkMove { partition, to, .. } in &moves {
-            self.remembered.set(*partition, Some(*to));
+        for PositionMove { partition, to, .. } in &moves {
+            self.remembered.insert(*partition, *to);
         }
         let batch = std::mem::take(&mut self.batch);
         self.metrics.applied(&batch, begun, outcome.absent.len());
@@ -232,14 +233,7 @@ impl Sink for UnreadSink {
     fn release(&mut self, partitions: &[Partition]) {
         self.batch.forget(partitions);
         for partition in partitions {
-            self.remembered.set(*partition, None);
+            self.remembered.remove(*partition);
         }
-    }
-}
-
-fn position(watermark: Watermark) -> LogPosition {
-    LogPosition {
-        next: NextOffset::new(watermark.offset),
-        watermark: watermark.src,
     }
 }

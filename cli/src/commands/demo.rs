@@ -177,7 +177,7 @@ async fn show_busiest(handles: &Handles) -> anyhow::Result<()> {
         for uid in page.users.into_iter().filter(|uid| is_real(*uid)) {
             let raw = connection.read_state(uid).await?;
             let counts = |view: Option<RawKey<_>>| view.map(|view| view.value).unwrap_or_default();
-            users.insert(uid, [raw.pc, raw.mobile].map(counts));
+            users.insert(uid, [raw.views.pc, raw.views.mobile].map(counts));
         }
         cursor = page.next;
     }

@@ -132,10 +132,10 @@ async fn events_ends(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i6
 }
 
 async fn redis_offsets(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
-    let watermarks = handles.unread()?.connect().await?.read_marks().await?;
-    Ok(watermarks
+    let positions = handles.unread()?.connect().await?.read_positions().await?;
+    Ok(positions
         .iter()
-        .map(|(partition, watermark)| (partition, watermark.offset))
+        .map(|(partition, stored)| (partition, stored.position.next.get()))
         .collect())
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use message_store::ContactRow;
 use schemas::{Partition, UserId};
 use tokio::time::Instant;
-use unread_store::{Begin, PeerOrdinals, Rebuild, SharedConnection};
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection};
 
 use crate::{
     UnreadRebuildError,
@@ -45,13 +45,17 @@ impl Anew {
         let mut complete = Vec::new();
         for (uid, begin) in connection.begin_rebuilds(uids, lease_ms).await? {
             match begin {
-                Begin::Begun(rebuild) => begun.push(rebuild),
-                Begin::Complete => complete.push(uid),
+                BeginOutcome::Begun(rebuild) => begun.push(rebuild),
+                BeginOutcome::Complete => complete.push(uid),
                 // Whoever is at it makes the user anew.
-                Begin::Live { .. } => {}
+                BeginOutcome::InProgress { .. } => {}
             }
         }
-        begun.extend(connection.begin_beside(&complete, lease_ms).await?);
+        begun.extend(
+            connection
+                .begin_shadow_rebuilds(&complete, lease_ms)
+                .await?,
+        );
         // Only now: whatever is applied to Redis before this moment may have missed what is built, so the rows must have it.
         let ends = barrier.ends(&mut Patience::until(give_up)).await?;
         Ok(Self {

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use message_store::ContactRow;
-use schemas::{DeviceClass, Ordinal, UserId};
+use schemas::{DeviceClass, PerDevice, UserId};
 use unread_store::{PeerOrdinals, UnreadView};
 
 /// A user's unread messages as the contact rows have them.
@@ -37,11 +37,13 @@ pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, 
     for ContactRow { contact, .. } in rows {
         let ordinals = PeerOrdinals {
             n: contact.peer_n,
-            pc_n: contact.pc_read.n,
-            mobile_n: contact.mobile_read.n,
+            read: PerDevice {
+                pc: contact.pc_read.n,
+                mobile: contact.mobile_read.n,
+            },
         };
         // A note to oneself is never unread, and a peer that never wrote has nothing to count.
-        if contact.peer == contact.uid || ordinals == NOTHING {
+        if contact.peer == contact.uid || ordinals == PeerOrdinals::NONE {
             continue;
         }
         let user = users.entry(contact.uid).or_default();
@@ -49,12 +51,6 @@ pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, 
     }
     users
 }
-
-const NOTHING: PeerOrdinals = PeerOrdinals {
-    n: Ordinal::ZERO,
-    pc_n: Some(Ordinal::ZERO),
-    mobile_n: Some(Ordinal::ZERO),
-};
 
 #[cfg(test)]
 mod tests {

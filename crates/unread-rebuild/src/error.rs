@@ -38,7 +38,7 @@ impl From<UnreadError> for UnreadRebuildError {
             UnreadError::Transient(_) | UnreadError::Broken | UnreadError::NotReady => {
                 Self::Transient(error.to_string())
             }
-            UnreadError::MarksMoved
+            UnreadError::PositionsMoved
             | UnreadError::Malformed { .. }
             | UnreadError::Url(_)
             | UnreadError::Tls(_) => Self::Fatal(error.to_string()),

@@ -171,7 +171,11 @@ impl Worker {
     }
 
     async fn wanted(&self) -> Result<Vec<UserId>, UnreadError> {
-        self.redis.get().await?.wanted(USERS_PER_READ).await
+        self.redis
+            .get()
+            .await?
+            .rebuild_requests(USERS_PER_READ)
+            .await
     }
 }
 

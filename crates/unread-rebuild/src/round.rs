@@ -7,7 +7,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
-use unread_store::{Begin, PeerOrdinals, Rebuild, UnreadError};
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, UnreadError};
 
 use crate::{
     ContactCounts, UnreadRebuildError,
@@ -79,9 +79,9 @@ impl Round {
             Ok(begun) => {
                 for (ticket, (_, begin)) in tickets.into_iter().zip(begun) {
                     match begin {
-                        Begin::Begun(rebuild) => ours.push((ticket, rebuild)),
-                        Begin::Complete => land(ticket, Ok(())),
-                        Begin::Live { wait_ms } => {
+                        BeginOutcome::Begun(rebuild) => ours.push((ticket, rebuild)),
+                        BeginOutcome::Complete => land(ticket, Ok(())),
+                        BeginOutcome::InProgress { wait_ms } => {
                             self.again(ticket, Duration::from_millis(wait_ms).min(LOOK_AGAIN));
                         }
                     }
@@ -106,7 +106,7 @@ impl Round {
     async fn begin_in_redis(
         &self,
         tickets: &[Ticket],
-    ) -> Result<Vec<(UserId, Begin)>, UnreadError> {
+    ) -> Result<Vec<(UserId, BeginOutcome)>, UnreadError> {
         let uids: Vec<UserId> = tickets.iter().map(Ticket::uid).collect();
         let connection = self.tools.redis.get().await?;
         connection

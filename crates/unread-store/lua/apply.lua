@@ -1,45 +1,45 @@
--- Merges one user's updates. ARGV: generation, expiry_ms, renew, forget, uid, then per peer: uid, n, pc_n, mobile_n.
--- Answers 0 absent (a rebuild is wanted), 1 applied, 2 applied to a state that is being rebuilt.
-return on_sound_keys(function()
+-- Merges one user's updates. ARGV: generation, expiry_ms, renew, invalidate, uid, then per peer: uid, n, pc_n, mobile_n.
+-- Returns 0 absent (a rebuild is requested), 1 applied, 2 applied to a state that is being rebuilt.
+return with_valid_keys(function()
   local function absent()
     drop()
-    redis.call('SADD', WANTED, ARGV[5])
+    redis.call('SADD', REQUESTS, ARGV[5])
     return 0
   end
 
-  -- Merges what is told of the peers from ARGV[first] to ARGV[last] into a hash. Answers what it says of its rebuild, and what
-  -- each view then shows and does not; nil where the hash is of another generation or has something unsound.
+  -- Merges the updates of the peers from ARGV[first] to ARGV[last] into a hash. Returns its field `rebuilding`, and the fields that
+  -- each view then shows and hides; nil where the hash has another generation or something invalid.
   local function merge_into(hash, first, last)
-    local asked, fields, shows, hides = { 'gen', 'rebuilding' }, {}, {}, {}
-    for i = first, last, 4 do asked[#asked + 1] = ARGV[i] end
-    local held = redis.call('HMGET', hash, unpack(asked))
-    if held[1] ~= ARGV[1] then return nil end
+    local names, fields, shows, hides = { 'gen', 'rebuilding' }, {}, {}, {}
+    for i = first, last, 4 do names[#names + 1] = ARGV[i] end
+    local stored = redis.call('HMGET', hash, unpack(names))
+    if stored[1] ~= ARGV[1] then return nil end
 
     local function show(class, peer, unread)
-      local of = unread and shows or hides
-      local told = of[class]
-      if not told then
-        of[class] = { peer, unread }
+      local changes = unread and shows or hides
+      local of_class = changes[class]
+      if not of_class then
+        changes[class] = { peer, unread }
       else
-        told[#told + 1] = peer
-        told[#told + 1] = unread
+        of_class[#of_class + 1] = peer
+        of_class[#of_class + 1] = unread
       end
     end
-    for k = 3, #asked do
+    for k = 3, #names do
       local i = first + 4 * (k - 3)
-      local n, pc_n, mobile_n = merge(held[k], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
+      local n, pc_n, mobile_n = merge(stored[k], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
       if not n then return nil end
-      fields[#fields + 1], fields[#fields + 2] = asked[k], pack(n, pc_n, mobile_n)
-      show(1, asked[k], shown(n, pc_n))
-      show(2, asked[k], shown(n, mobile_n))
+      fields[#fields + 1], fields[#fields + 2] = names[k], pack(n, pc_n, mobile_n)
+      show(1, names[k], shown(n, pc_n))
+      show(2, names[k], shown(n, mobile_n))
     end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
-    return held[2], shows, hides
+    return stored[2], shows, hides
   end
 
   if ARGV[4] == '1' then return absent() end
   local renew, rebuilding, new_in_views = ARGV[3] == '1', nil, 0
-  local beside = redis.call('EXISTS', BESIDE) == 1
+  local has_shadow = redis.call('EXISTS', SHADOW) == 1
   -- Many peers in a call cost little more than one, but Lua's stack takes no more than some thousand values.
   local step = 4 * 500
   for first = 6, math.max(6, #ARGV), step do
@@ -51,18 +51,18 @@ return on_sound_keys(function()
       if shows[class] then new_in_views = new_in_views + redis.call('HSET', VIEWS[class], unpack(shows[class])) end
       if hides[class] then redis.call('HDEL', VIEWS[class], unpack(hides[class])) end
     end
-    if beside and merge_into(BESIDE, first, last) == nil then
-      redis.call('DEL', BESIDE)
-      beside = false
+    if has_shadow and merge_into(SHADOW, first, last) == nil then
+      redis.call('DEL', SHADOW)
+      has_shadow = false
     end
   end
-  -- Only a view with a new field may have been made anew, without an expiry.
+  -- Only a view with a new field may have just been created, without an expiry.
   if renew or new_in_views > 0 then align_expiry(ARGV[2], renew) end
 
   if not rebuilding then return 1 end
-  -- Even without a live lease the updates were merged: its holder may yet complete it.
+  -- Even where the lease has expired the updates were merged: its holder may still complete the rebuild.
   local _, deadline = lease(rebuilding)
   if now_ms() < deadline then return 2 end
-  redis.call('SADD', WANTED, ARGV[5])
+  redis.call('SADD', REQUESTS, ARGV[5])
   return 0
 end)

@@ -1,17 +1,17 @@
--- Makes an absent state, or takes over one whose lease has ended. ARGV: generation, expiry_ms, uid, nonce, lease_ms.
--- Answers {0, 0} begun, {1, milliseconds that another's lease still runs}, {2, 0} complete already.
-return on_sound_keys(function()
+-- Creates the state of an absent user, or takes over a rebuild whose lease has expired. ARGV: generation, expiry_ms, uid, nonce, lease_ms.
+-- Returns {0, 0} begun, {1, milliseconds until another's lease expires}, {2, 0} complete already.
+return with_valid_keys(function()
   local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
 
   if head[1] ~= ARGV[1] then
     drop()
   elseif not head[2] then
-    redis.call('SREM', WANTED, ARGV[3])
+    redis.call('SREM', REQUESTS, ARGV[3])
     return { 2, 0 }
   else
     local nonce, deadline = lease(head[2])
     local left = deadline - now_ms()
-    -- Its own, where a pipeline is sent again whose answers were lost.
+    -- It is this rebuild's own where a pipeline is sent again because its response was lost.
     if left > 0 and nonce ~= ARGV[4] then return { 1, left } end
   end
 

@@ -1,29 +1,29 @@
--- A peer in the state is the text "n,pc_n,mobile_n": ordinals of the newest message and of the last one read per class,
+-- A peer in the state is the text "n,pc_n,mobile_n": the ordinals of the newest message and of the last one read per class,
 -- '?' where what was read is unknown.
 
--- The larger of what is held and what is told ('' = not told). Between an unknown and a number there is no larger: nil.
-local function larger(held, told)
-  if told == '' or told == held then return held end
-  if held == '?' then return nil end
-  if told == '?' then return held == '0' and '?' or nil end
-  return tonumber(told) > tonumber(held) and told or held
+-- The larger of the stored and the new ordinal ('' = no new one). An unknown and a number cannot be compared: nil.
+local function larger(stored, new)
+  if new == '' or new == stored then return stored end
+  if stored == '?' then return nil end
+  if new == '?' then return stored == '0' and '?' or nil end
+  return tonumber(new) > tonumber(stored) and new or stored
 end
 
--- Merges what is told into a packed peer (nil or false: a new one). Its three parts, or nil where they cannot be compared.
+-- Merges new ordinals into a packed peer (nil or false: a new peer). Returns its three parts, or nil where they cannot be compared.
 local function merge(packed, n, pc_n, mobile_n)
-  local held_n, held_pc, held_mobile = string.match(packed or '0,0,0', '^(%d+),([%d?]+),([%d?]+)$')
-  -- A hand has been at it. It is rebuilt rather than in the way of every batch.
-  if not held_n then return nil end
-  local pc, mobile = larger(held_pc, pc_n), larger(held_mobile, mobile_n)
+  local stored_n, stored_pc, stored_mobile = string.match(packed or '0,0,0', '^(%d+),([%d?]+),([%d?]+)$')
+  -- A person has changed it. The user is rebuilt, so that it does not fail every batch.
+  if not stored_n then return nil end
+  local pc, mobile = larger(stored_pc, pc_n), larger(stored_mobile, mobile_n)
   if not (pc and mobile) then return nil end
-  return larger(held_n, n), pc, mobile
+  return larger(stored_n, n), pc, mobile
 end
 
 local function pack(n, pc_n, mobile_n)
   return n .. ',' .. pc_n .. ',' .. mobile_n
 end
 
--- What a view shows of a peer: its unread messages, nil for none and for unknown.
+-- What a view shows of a peer: the number of unread messages; nil where it is zero or unknown.
 local function shown(n, read_n)
   if read_n == '?' then return nil end
   local unread = tonumber(n) - tonumber(read_n)

@@ -1,5 +1,5 @@
--- Answers the state's fields. ARGV: expiry_ms, renew. Views without a state are removed.
-return on_sound_keys(function()
+-- Returns the state's fields. ARGV: expiry_ms, renew. Views without a state are removed.
+return with_valid_keys(function()
   local fields = redis.call('HGETALL', STATE)
   if #fields == 0 then
     drop()

@@ -1,7 +1,7 @@
--- In front of every script that changes a user's keys: state, pc view, mobile view, set of wanted uids, state built beside.
--- uids and ordinals stay text; ordinals are below 2^53, so tonumber keeps them exact. Each function here is made anew
--- by every call, so scripts take only the files that they use.
-local STATE, WANTED, BESIDE = KEYS[1], KEYS[4], KEYS[5]
+-- Included in every script on a user's keys: state, pc view, mobile view, set of rebuild requests, shadow state.
+-- uids and ordinals stay text; ordinals are below 2^53, so tonumber keeps them exact. Each function here is created again
+-- by every call, so scripts include only the files that they use.
+local STATE, REQUESTS, SHADOW = KEYS[1], KEYS[4], KEYS[5]
 local VIEWS = { KEYS[2], KEYS[3] }
 
 local function now_ms()
@@ -10,10 +10,10 @@ local function now_ms()
 end
 
 local function drop()
-  redis.call('DEL', STATE, VIEWS[1], VIEWS[2], BESIDE)
+  redis.call('DEL', STATE, VIEWS[1], VIEWS[2], SHADOW)
 end
 
--- One absolute expiry on all three keys. A view that is made anew has none and takes the state's.
+-- One absolute expiry on all three keys. A view that was just created has none and gets the state's.
 local function align_expiry(expiry_ms, renew)
   local at = redis.call('PEXPIRETIME', STATE)
   if renew or at < 0 then at = now_ms() + tonumber(expiry_ms) end
@@ -22,14 +22,14 @@ local function align_expiry(expiry_ms, renew)
   end
 end
 
--- Runs a step on the user's keys. A key of another type was put there by hand, and would fail every batch that touches
--- the user: all three are dropped, and the step finds an absent user.
-local function on_sound_keys(step)
-  local fine, answer = pcall(step)
-  if fine then return answer end
-  local refusal = type(answer) == 'table' and answer or redis.error_reply(answer)
-  if not string.find(refusal.err, '^WRONGTYPE') then return refusal end
+-- Runs a step on the user's keys. A key of another type was written by a person and would fail every batch that touches
+-- the user: the keys are dropped, and the step finds an absent user.
+local function with_valid_keys(step)
+  local ok, result = pcall(step)
+  if ok then return result end
+  local failure = type(result) == 'table' and result or redis.error_reply(result)
+  if not string.find(failure.err, '^WRONGTYPE') then return failure end
   drop()
-  if redis.call('TYPE', WANTED).ok ~= 'set' then redis.call('DEL', WANTED) end
+  if redis.call('TYPE', REQUESTS).ok ~= 'set' then redis.call('DEL', REQUESTS) end
   return step()
 end

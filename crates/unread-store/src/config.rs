@@ -10,7 +10,7 @@ use service_runtime::{Secret, install_crypto_provider};
 
 use crate::{KeyNames, UnreadError};
 
-/// How to reach Redis, and what to keep there for how long (section `redis`).
+/// Section `redis`.
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedisConfig {
@@ -32,7 +32,7 @@ pub struct RedisConfig {
     /// The user's password.
     #[garde(skip)]
     pub password: Option<Secret>,
-    /// In front of every key; empty for the frozen names.
+    /// Prefix of every key; empty for the frozen names.
     #[garde(length(max = 100), custom(has_no_braces))]
     pub key_prefix: String,
     /// Whether a user's keys carry `{<uid>}`, as Redis Cluster needs it.
@@ -41,10 +41,10 @@ pub struct RedisConfig {
     /// How long a user's keys live after the user's last read, milliseconds: longer than any rebuild of them.
     #[garde(range(min = 3_600_000, max = TEN_YEARS_MS))]
     pub expiry_ms: u64,
-    /// How long connecting may take, milliseconds.
+    /// Timeout of connecting, milliseconds.
     #[garde(range(min = 1))]
     pub connect_timeout_ms: u64,
-    /// How long an answer may take, milliseconds. A batch of many users is one wait.
+    /// Timeout of a response, milliseconds. A batch of many users is one response.
     #[garde(range(min = 1))]
     pub response_timeout_ms: u64,
 }
@@ -78,7 +78,7 @@ impl RedisConfig {
         }
     }
 
-    /// A client that has connected to nothing yet.
+    /// A client that has not connected yet.
     pub(crate) fn client(&self) -> Result<Client, UnreadError> {
         let info = self.connection_info()?;
         if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
@@ -145,7 +145,7 @@ fn is_plain_url(url: &str, _: &()) -> garde::Result {
     parse_url(url).map(drop).map_err(garde::Error::new)
 }
 
-/// A certificate for a connection without TLS would be lost in silence.
+/// A certificate for a connection without TLS would be ignored silently.
 fn needs_tls(url: &str) -> impl FnOnce(&Option<PathBuf>, &()) -> garde::Result {
     let encrypted = url.starts_with("rediss://");
     move |file, ()| match file {
@@ -181,7 +181,7 @@ const PEM: &[u8] = b"-----BEGIN ";
 fn read(setting: &str, file: Option<&PathBuf>) -> Result<Option<Vec<u8>>, UnreadError> {
     let Some(file) = file else { return Ok(None) };
     match std::fs::read(file) {
-        // A bundle without any is taken, and then trusts nobody.
+        // The client accepts a bundle without certificates, and then trusts no server.
         Ok(content) if !content.windows(PEM.len()).any(|at| at == PEM) => Err(UnreadError::Tls(
             format!("{setting} names {}, which is no PEM file", file.display()),
         )),
@@ -196,7 +196,7 @@ fn read(setting: &str, file: Option<&PathBuf>) -> Result<Option<Vec<u8>>, Unread
 fn has_no_braces(prefix: &str, _: &()) -> garde::Result {
     if prefix.contains(['{', '}']) {
         return Err(garde::Error::new(
-            "has a brace, which would decide the key's slot; leave braces out",
+            "has a brace, which would determine the key's slot; leave braces out",
         ));
     }
     Ok(())
@@ -207,13 +207,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_is_valid_and_unknown_keys_are_refused() {
+    fn the_default_is_valid_and_unknown_keys_are_rejected() {
         RedisConfig::default().validate().unwrap();
         assert!(serde_json::from_str::<RedisConfig>(r#"{"ttl_ms": 1}"#).is_err());
     }
 
     #[test]
-    fn credentials_belong_into_their_own_fields() {
+    fn credentials_in_the_url_are_rejected() {
         let config = RedisConfig {
             url: "redis://me:secret@127.0.0.1:7379".to_owned(),
             ..RedisConfig::default()
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_lost_in_silence_is_refused() {
+    fn settings_that_would_be_ignored_are_rejected() {
         let refused = |change: fn(&mut RedisConfig)| {
             let mut config = RedisConfig::default();
             change(&mut config);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn username_and_password_are_used() {
+    fn username_and_password_reach_the_client() {
         let config = RedisConfig {
             username: Some("me".to_owned()),
             password: Some(Secret::from("secret")),

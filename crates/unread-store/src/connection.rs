@@ -13,7 +13,7 @@ use redis::{
 
 use crate::{KeyNames, RedisConfig, UnreadError, scripts};
 
-/// A Redis server and how it is used. Cheap to clone.
+/// A Redis server with its settings. Cheap to clone.
 #[derive(Clone)]
 pub struct Node {
     settings: Arc<Settings>,
@@ -27,7 +27,7 @@ struct Settings {
 }
 
 impl Node {
-    /// The node of a configuration. Nothing is connected yet.
+    /// Does not connect yet.
     ///
     /// # Errors
     /// [`UnreadError::Url`], [`UnreadError::Tls`].
@@ -49,7 +49,7 @@ impl Node {
         &self.settings.keys
     }
 
-    /// A new connection, with the scripts loaded. A writer reads the watermarks first (PROTOCOL R1).
+    /// A new connection, with the scripts loaded. A writer reads the positions first (PROTOCOL R1).
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -77,8 +77,8 @@ impl fmt::Debug for Node {
     }
 }
 
-/// One connection to one node. It never reconnects: after a [`UnreadError::Transient`] every call answers
-/// [`UnreadError::Broken`]. Clones share the connection and its end.
+/// One connection to one node. It never reconnects: after a [`UnreadError::Transient`] every call returns
+/// [`UnreadError::Broken`]. Clones share the connection and its failure.
 #[derive(Clone)]
 pub struct Connection {
     node: Node,
@@ -87,16 +87,16 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether it failed, so that a new one is needed.
+    /// Whether it has failed, so that a new one is needed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Answers once Redis does.
+    /// Returns once Redis has responded.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`] where it does not.
+    /// [`UnreadError::Transient`] where it does not respond.
     pub async fn ping(&self) -> Result<(), UnreadError> {
         let mut pipe = redis::pipe();
         pipe.cmd("PING").ignore();
@@ -111,16 +111,16 @@ impl Connection {
         self.node.settings.expiry_ms
     }
 
-    /// Sends one command and takes its answer.
+    /// Runs one command.
     pub(crate) async fn run_one<T: FromRedisValue>(&self, cmd: Cmd) -> Result<T, UnreadError> {
         let mut pipe = redis::pipe();
         pipe.add_command(cmd);
-        let (answer,) = self.run(&pipe).await?;
-        Ok(answer)
+        let (response,) = self.run(&pipe).await?;
+        Ok(response)
     }
 
-    /// Sends commands in one go. Where the server has lost the scripts (`SCRIPT FLUSH`, a failover), they are loaded
-    /// and everything is sent once more: every script here may run twice.
+    /// Runs a pipeline. Where the server has lost the scripts (`SCRIPT FLUSH`, a failover), they are loaded and the
+    /// pipeline is sent again: every script here may run twice.
     pub(crate) async fn run<T: FromRedisValue>(&self, pipe: &Pipeline) -> Result<T, UnreadError> {
         if self.has_failed() {
             return Err(UnreadError::Broken);
@@ -150,7 +150,7 @@ async fn reload_and_repeat<T: FromRedisValue>(
     redis: &mut MultiplexedConnection,
     pipe: &Pipeline,
 ) -> RedisResult<T> {
-    tracing::info!("redis had lost the scripts; they are loaded again");
+    tracing::info!("redis has lost the scripts; loading them again");
     scripts::load(redis).await?;
     pipe.query_async(redis).await
 }

@@ -1,21 +1,22 @@
-/// Why Redis did not do what was asked.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadError {
     /// Redis could not be reached, did not answer in time, or refused (loading, read-only, out of memory).
-    /// The connection is of no more use; what was sent may or may not have been done.
+    /// The connection cannot be used any more; the outcome of the call is unknown.
     #[error("redis: {0}{hint}", hint = hint(.0))]
     Transient(#[source] redis::RedisError),
-    /// The connection failed earlier: take a new one.
+    /// The connection failed in an earlier call; open a new one.
     #[error("this connection to redis failed earlier; a new one is needed")]
     Broken,
-    /// A watermark is not what was remembered: another writer or another past. Nothing was moved; read the watermarks again.
-    #[error("the watermarks in redis are not those that were remembered")]
-    MarksMoved,
-    /// The node does not have all its watermarks (empty, flushed), so what is in it means nothing yet.
-    #[error("redis has no watermarks yet: no projector has initialised it since it was emptied")]
+    /// A position is not the expected one: another writer has moved it, or Redis has lost its newest writes. Nothing was moved; read the
+    /// positions again.
+    #[error("the positions in redis are not those that were expected")]
+    PositionsMoved,
+    /// The node does not have all its positions (it is empty or was flushed), so its contents cannot be used yet.
+    #[error("redis has no positions yet: no projector has initialised it since it was emptied")]
     NotReady,
-    /// A key holds what this crate never writes.
-    #[error("{key} in redis holds what is not ours: {detail}; delete the key, and it is made anew")]
+    /// A key has a value that this crate never writes.
+    #[error("{key} in redis is invalid: {detail}; delete the key, and it is rebuilt")]
     Malformed {
         /// The key.
         key: String,
@@ -30,17 +31,17 @@ pub enum UnreadError {
     Tls(String),
 }
 
-/// Which setting may be wrong, where the error tells.
+/// The setting that may be wrong, where the error shows it.
 fn hint(error: &redis::RedisError) -> String {
     let setting = match error.code() {
         Some("NOPERM") => {
-            "the user of redis.username may not do this; docs/SECURITY.md has the rules that each service needs"
+            "the user of redis.username has no permission for this; docs/SECURITY.md lists the permissions that each service needs"
         }
         Some("WRONGPASS" | "NOAUTH") => {
-            "redis.username and redis.password are not what the server knows"
+            "redis.username and redis.password do not match those of the server"
         }
         _ if error.kind() == redis::ErrorKind::AuthenticationFailed => {
-            "redis.username and redis.password are not what the server knows"
+            "redis.username and redis.password do not match those of the server"
         }
         _ if error.to_string().contains("certificate") => {
             "no authority of redis.tls_ca has signed the server's certificate, or it is for another name than that in redis.url"
@@ -51,7 +52,7 @@ fn hint(error: &redis::RedisError) -> String {
 }
 
 impl UnreadError {
-    /// Whether the same call on a new connection may succeed without anybody's help.
+    /// Whether the same call on a new connection may succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Transient(_) | Self::Broken)

@@ -1,8 +1,8 @@
-//! What operators and the audit look at.
+//! Reads of raw keys, for operators and the audit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::{DeviceClass, UserId};
+use schemas::{DeviceClass, PerDevice, UserId};
 
 use crate::{Connection, UnreadError, UserState};
 
@@ -11,40 +11,38 @@ use crate::{Connection, UnreadError, UserState};
 pub struct RawKey<T> {
     /// The value.
     pub value: T,
-    /// Milliseconds since 1970; `None` for a key that never expires, which none of ours should be.
+    /// Milliseconds since 1970; `None` for a key that never expires, which is an error for all keys of this crate.
     pub expires_at_ms: Option<i64>,
 }
 
-/// A user's three keys at one moment, as they stand; `None` for a key that is not there.
+/// A user's keys, read in one transaction; `None` for a key that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawUser {
     /// The state, of whatever generation.
     pub state: Option<RawKey<UserState>>,
-    /// The view `pc-<uid>`.
-    pub pc: Option<RawKey<BTreeMap<UserId, i64>>>,
-    /// The view `mobile-<uid>`.
-    pub mobile: Option<RawKey<BTreeMap<UserId, i64>>>,
+    /// The views `pc-<uid>` and `mobile-<uid>`: peer and unread count.
+    pub views: PerDevice<Option<RawKey<BTreeMap<UserId, i64>>>>,
 }
 
 /// Some of the users that have a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanPage {
-    /// Users with at least one of the three keys. A user may come on more than one page.
+    /// Users with at least one of the three keys. A user may be on more than one page.
     pub users: BTreeSet<UserId>,
-    /// What to go on with; `None` after the last page.
+    /// The cursor of the next page; `None` after the last one.
     pub next: Option<u64>,
 }
 
-/// How many keys a page looks at, roughly.
+/// How many keys a page scans, roughly.
 const KEYS_PER_PAGE: usize = 1_000;
 
 type Hash = BTreeMap<String, String>;
 
 impl Connection {
-    /// A user's keys as they stand. No expiry is changed.
+    /// Reads a user's keys, without renewing their expiry.
     ///
     /// # Errors
-    /// [`UnreadError::Malformed`] where a key holds what is not ours; [`UnreadError::Transient`].
+    /// [`UnreadError::Malformed`] where a key has a value that this crate never writes; [`UnreadError::Transient`].
     pub async fn read_state(&self, uid: UserId) -> Result<RawUser, UnreadError> {
         let keys = self.keys();
         let names = [
@@ -58,19 +56,21 @@ impl Connection {
             pipe.cmd("HGETALL").arg(name);
             pipe.cmd("PEXPIRETIME").arg(name);
         }
-        let answers = self.run(&pipe).await;
-        let answers: (Hash, i64, Hash, i64, Hash, i64) =
-            answers.map_err(|error| name_wrong_type(error, &names))?;
-        let (state, state_at, pc, pc_at, mobile, mobile_at) = answers;
+        let read = self.run(&pipe).await;
+        let read: (Hash, i64, Hash, i64, Hash, i64) =
+            read.map_err(|error| name_wrong_type(error, &names))?;
+        let (state, state_at, pc, pc_at, mobile, mobile_at) = read;
         let state = UserState::parse(&names[0], state)?;
         Ok(RawUser {
             state: state.map(|state| raw(state, state_at)),
-            pc: parse_view(&names[1], &pc)?.map(|view| raw(view, pc_at)),
-            mobile: parse_view(&names[2], &mobile)?.map(|view| raw(view, mobile_at)),
+            views: PerDevice {
+                pc: parse_view(&names[1], &pc)?.map(|view| raw(view, pc_at)),
+                mobile: parse_view(&names[2], &mobile)?.map(|view| raw(view, mobile_at)),
+            },
         })
     }
 
-    /// Users that have a state or a view, page by page; begin with cursor 0.
+    /// One page of the users that have a state or a view; the first page has cursor 0.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -86,7 +86,7 @@ impl Connection {
     }
 }
 
-/// A key of another type is not ours. Two commands were sent for each key.
+/// Turns `WRONGTYPE` into [`UnreadError::Malformed`] with the key. Two commands were sent for each key.
 fn name_wrong_type(error: UnreadError, keys: &[String; 3]) -> UnreadError {
     let UnreadError::Transient(error) = error else {
         return error;
@@ -98,7 +98,7 @@ fn name_wrong_type(error: UnreadError, keys: &[String; 3]) -> UnreadError {
         .find(|(_, error)| error.code() == "WRONGTYPE")
         .and_then(|(command, _)| keys.get(command / 2));
     match wrong {
-        Some(key) => UnreadError::malformed(key, "it is no hash"),
+        Some(key) => UnreadError::malformed(key, "it is not a hash"),
         None => UnreadError::Transient(error),
     }
 }

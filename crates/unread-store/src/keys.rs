@@ -3,14 +3,14 @@ use schemas::{DeviceClass, Partition, UserId};
 /// The names of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyNames {
-    /// In front of every key; empty for the frozen names.
+    /// Prefix of every key; empty for the frozen names.
     pub prefix: String,
     /// Whether a user's three keys carry `{<uid>}`, so that Redis Cluster keeps them in one slot.
     pub hash_tags: bool,
 }
 
 impl KeyNames {
-    /// The hash that everything of a user follows from.
+    /// The state hash, from which the views follow.
     #[must_use]
     pub fn state(&self, uid: UserId) -> String {
         self.of_user("state", uid)
@@ -24,23 +24,23 @@ impl KeyNames {
 
     /// How far a partition of `chat.events` is applied.
     #[must_use]
-    pub fn watermark(&self, partition: Partition) -> String {
+    pub fn position(&self, partition: Partition) -> String {
         format!("{}tidemark:mark:{partition}", self.prefix)
     }
 
-    /// The set of uids whose rebuild is wanted.
+    /// The set of users for whom a rebuild is requested.
     #[must_use]
-    pub fn wanted(&self) -> String {
+    pub fn rebuild_requests(&self) -> String {
         format!("{}tidemark:wanted", self.prefix)
     }
 
-    /// The hash of how far a rebuild of everybody has come, by table.
+    /// The hash with the progress of a rebuild of all users, by table.
     #[must_use]
-    pub fn rebuilt(&self) -> String {
+    pub fn rebuild_progress(&self) -> String {
         format!("{}tidemark:rebuilt", self.prefix)
     }
 
-    /// Whose key this is, of the three that a user has; `None` for any other key.
+    /// The user to whom a state or view key belongs; `None` for any other key.
     #[must_use]
     pub fn user_of(&self, key: &str) -> Option<UserId> {
         let (kind, uid) = key.strip_prefix(&self.prefix)?.split_once('-')?;
@@ -55,13 +55,13 @@ impl KeyNames {
         uid.parse().ok()
     }
 
-    /// What the scripts that change a user take as KEYS.
+    /// The KEYS of the scripts on a user.
     pub(crate) fn of_scripts(&self, uid: UserId) -> [String; 5] {
         [
             self.state(uid),
             self.view(DeviceClass::Pc, uid),
             self.view(DeviceClass::Mobile, uid),
-            self.wanted(),
+            self.rebuild_requests(),
             self.of_user("new", uid),
         ]
     }
@@ -81,15 +81,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_frozen_ones() {
+    fn names_are_the_documented_ones() {
         let uid = "1000".parse().unwrap();
         let plain = KeyNames::default();
         assert_eq!(plain.state(uid), "state-1000");
         assert_eq!(plain.view(DeviceClass::Pc, uid), "pc-1000");
         assert_eq!(plain.view(DeviceClass::Mobile, uid), "mobile-1000");
-        assert_eq!(plain.wanted(), "tidemark:wanted");
+        assert_eq!(plain.rebuild_requests(), "tidemark:wanted");
         assert_eq!(
-            plain.watermark(Partition::try_from(63).unwrap()),
+            plain.position(Partition::try_from(63).unwrap()),
             "tidemark:mark:63"
         );
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_found_in_their_keys_only() {
+    fn only_state_and_view_keys_belong_to_a_user() {
         let uid = "1000".parse().unwrap();
         for hash_tags in [false, true] {
             let names = KeyNames {
@@ -116,7 +116,7 @@ mod tests {
                 assert_eq!(names.user_of(&key), Some(uid), "{key}");
             }
             for key in [
-                names.wanted().as_str(),
+                names.rebuild_requests().as_str(),
                 "pc-1000",
                 "x-pc-",
                 "x-pc-01",

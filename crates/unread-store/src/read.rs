@@ -3,46 +3,46 @@ use std::collections::BTreeMap;
 use redis::{FromRedisValue, Value};
 use schemas::{DeviceClass, Partition, UserId, event::SourceOffset};
 
-use crate::{Connection, UnreadError, UserState, Watermark, scripts};
+use crate::{Connection, StoredPosition, UnreadError, UserState, scripts};
 
-/// What a read does to the user's expiry.
+/// What a read does to the expiry of the user's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Begins it anew: the user asked.
+    /// Starts it again: the user has read.
     Renew,
-    /// Leaves it: an operator or a check asked.
+    /// Leaves it: an operator or a check has read.
     Keep,
 }
 
-/// One user as Redis has them.
+/// A user's state, for both classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserView {
-    /// Everything that the watermarks say was applied.
+    /// All events before the stored positions are applied.
     Complete(UserState),
-    /// Not to be read yet; somebody is at it, or was.
+    /// A rebuild has begun and is not complete: there is nothing to read yet.
     Rebuilding,
-    /// Not there, or of another generation: not the same as nothing unread.
+    /// There is no state, or one of another generation. This is not the same as nothing unread.
     Absent,
 }
 
-/// One user's unread messages on one class.
+/// A user's unread messages on one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnreadView {
-    /// Everything that the watermarks say was applied.
+    /// All events before the stored positions are applied.
     Complete {
         /// Unread messages by sender, none at zero.
         counts: BTreeMap<UserId, i64>,
         /// Senders whose unread messages cannot be counted (PROTOCOL R5).
         unknown: Vec<UserId>,
     },
-    /// Not to be read yet; somebody is at it, or was.
+    /// A rebuild has begun and is not complete: there is nothing to read yet.
     Rebuilding,
-    /// Not there, or of another generation: not the same as nothing unread.
+    /// There is no state, or one of another generation. This is not the same as nothing unread.
     Absent,
 }
 
 impl UserView {
-    /// What it says of one class.
+    /// The unread messages on one class.
     #[must_use]
     pub fn unread(&self, device: DeviceClass) -> UnreadView {
         match self {
@@ -56,22 +56,22 @@ impl UserView {
     }
 }
 
-/// What was read, and how fresh it is at least.
+/// A view, and the positions that it reflects at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FreshView<V = UserView> {
-    /// What was read, after the watermarks.
+pub struct ViewWithPositions<V = UserView> {
+    /// The view, read after the positions.
     pub view: V,
-    /// The watermarks of the partitions asked for, read before it on the same connection.
-    pub watermarks: Vec<(Partition, Watermark)>,
-    /// Whether those watermarks have reached what was needed. If not, the view may miss it: read again later.
+    /// The positions of the required partitions, read on the same connection.
+    pub positions: Vec<(Partition, StoredPosition)>,
+    /// Whether those positions have reached what is required. If not, read again later.
     pub reached: bool,
 }
 
 impl Connection {
-    /// One user's unread messages on one class.
+    /// Reads a user's unread messages on one class.
     ///
     /// # Errors
-    /// [`UnreadError::NotReady`] on a node without watermarks; [`UnreadError::Transient`], [`UnreadError::Malformed`].
+    /// [`UnreadError::NotReady`] on a node without positions; [`UnreadError::Transient`], [`UnreadError::Malformed`].
     pub async fn read_unread(
         &self,
         uid: UserId,
@@ -82,26 +82,26 @@ impl Connection {
         Ok(read.await?.view)
     }
 
-    /// [`Self::read_unread`], and whether it reflects `needed` (PROTOCOL A): watermarks first, then the key, in one go.
+    /// [`Self::read_unread`], and whether it reflects `required` (PROTOCOL A): reads positions first, then the key, in one pipeline.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::read_unread`].
     pub async fn read_unread_after(
         &self,
         uid: UserId,
         device: DeviceClass,
         expiry: Expiry,
-        needed: &[(Partition, SourceOffset)],
-    ) -> Result<FreshView<UnreadView>, UnreadError> {
-        let read = self.read_user_after(uid, expiry, needed).await?;
-        Ok(FreshView {
+        required: &[(Partition, SourceOffset)],
+    ) -> Result<ViewWithPositions<UnreadView>, UnreadError> {
+        let read = self.read_user_after(uid, expiry, required).await?;
+        Ok(ViewWithPositions {
             view: read.view.unread(device),
-            watermarks: read.watermarks,
+            positions: read.positions,
             reached: read.reached,
         })
     }
 
-    /// All that Redis has of one user, for both classes.
+    /// Reads a user's state, for both classes.
     ///
     /// # Errors
     /// As [`Self::read_unread`].
@@ -109,7 +109,7 @@ impl Connection {
         Ok(self.read_user_after(uid, expiry, &[]).await?.view)
     }
 
-    /// [`Self::read_user`], and whether it reflects `needed` (PROTOCOL A).
+    /// [`Self::read_user`], and whether it reflects `required` (PROTOCOL A).
     ///
     /// # Errors
     /// As [`Self::read_unread`].
@@ -117,37 +117,35 @@ impl Connection {
         &self,
         uid: UserId,
         expiry: Expiry,
-        needed: &[(Partition, SourceOffset)],
-    ) -> Result<FreshView, UnreadError> {
+        required: &[(Partition, SourceOffset)],
+    ) -> Result<ViewWithPositions, UnreadError> {
         let keys = self.keys().of_scripts(uid);
-        // Any watermark tells the node's generation.
+        // Any position has the node's generation.
         let first = Partition::all().take(1);
-        let partitions: Vec<Partition> = first.chain(needed.iter().map(|(p, _)| *p)).collect();
+        let partitions: Vec<Partition> = first.chain(required.iter().map(|(p, _)| *p)).collect();
         let mut pipe = redis::pipe();
         for partition in &partitions {
-            pipe.add_command(self.get_mark(*partition));
+            pipe.add_command(self.get_position(*partition));
         }
         pipe.add_command(scripts::call(&scripts::READ, &keys))
             .arg(self.expiry_ms())
             .arg(i64::from(expiry == Expiry::Renew));
-        let mut answers: Vec<Value> = self.run(&pipe).await?;
+        let mut responses: Vec<Value> = self.run(&pipe).await?;
 
-        let fields = answers.pop().unwrap_or(Value::Nil);
+        let fields = responses.pop().unwrap_or(Value::Nil);
         let state = UserState::parse(&keys[0], parse(fields)?)?;
-        let mut watermarks = Vec::with_capacity(partitions.len());
-        for (partition, answer) in partitions.into_iter().zip(answers) {
-            let watermark = self.parse_mark(partition, parse(answer)?)?;
-            watermarks.push((partition, watermark.ok_or(UnreadError::NotReady)?));
+        let mut positions = Vec::with_capacity(partitions.len());
+        for (partition, response) in partitions.into_iter().zip(responses) {
+            let stored = self.parse_position(partition, parse(response)?)?;
+            positions.push((partition, stored.ok_or(UnreadError::NotReady)?));
         }
-        let (_, first) = watermarks.remove(0);
-        let reached =
-            |(need, (_, watermark)): (&(Partition, SourceOffset), &(Partition, Watermark))| {
-                watermark.src.reaches(need.1)
-            };
-        Ok(FreshView {
-            reached: needed.iter().zip(&watermarks).all(reached),
+        let (_, first) = positions.remove(0);
+        let mut pairs = required.iter().zip(&positions);
+        Ok(ViewWithPositions {
+            reached: pairs
+                .all(|((_, required), (_, stored))| stored.position.watermark.reaches(*required)),
             view: view(state.filter(|state| state.generation == first.generation)),
-            watermarks,
+            positions,
         })
     }
 }
@@ -160,6 +158,6 @@ fn view(state: Option<UserState>) -> UserView {
     }
 }
 
-fn parse<T: FromRedisValue>(answer: Value) -> Result<T, UnreadError> {
-    T::from_redis_value(answer).map_err(|error| UnreadError::Transient(error.into()))
+fn parse<T: FromRedisValue>(response: Value) -> Result<T, UnreadError> {
+    T::from_redis_value(response).map_err(|error| UnreadError::Transient(error.into()))
 }

@@ -1,169 +1,187 @@
-use schemas::{Partition, UserId};
+use schemas::{TableNumber, UserId};
 use uuid::Uuid;
 
 use crate::{Connection, Generation, PeerOrdinals, UnreadError, scripts};
 
-/// The right to complete a user's state (PROTOCOL R4), until somebody takes it over or the state goes.
+/// The lease of one rebuild of a user (PROTOCOL R4), valid until another process takes it over or the state is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuild {
     uid: UserId,
     generation: Generation,
     nonce: Uuid,
-    place: Place,
+    target: Target,
 }
 
-/// Where a state is built.
+/// The hash that is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// Nobody reads what is there.
-    Its,
-    /// What is there is complete, and read until the new one takes its place.
-    Beside,
+enum Target {
+    /// The state itself, which is not read meanwhile.
+    State,
+    /// A hash beside the complete state. The state is read until the shadow replaces it.
+    Shadow,
 }
 
 impl Rebuild {
-    /// Whose state.
+    /// The user.
     #[must_use]
     pub fn uid(&self) -> UserId {
         self.uid
     }
 }
 
-/// Where a user's state stands after a rebuild was asked for.
+/// The result of beginning a rebuild.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// It is ours: from now on events apply to it. Take the ends of `chat.events` *now*, wait until the contact rows
-    /// reach them, read the rows, complete.
+pub enum BeginOutcome {
+    /// This caller has the lease, and from now on events apply to the state. Read the ends of `chat.events` *now*, wait until the
+    /// contact rows reach them, read the rows, complete.
     Begun(Rebuild),
-    /// Somebody else is at it.
-    Live {
-        /// After so many milliseconds it may be taken over.
+    /// Another process has the lease.
+    InProgress {
+        /// Milliseconds until the lease expires and may be taken over.
         wait_ms: u64,
     },
-    /// Nothing to do.
+    /// The user is complete.
     Complete,
 }
 
-/// How long a rebuild of everybody that did not end can be gone on with, milliseconds.
-const REMEMBERED_MS: u64 = 3_600_000;
+/// How long the progress of an interrupted rebuild of all users is stored, milliseconds.
+const PROGRESS_EXPIRY_MS: u64 = 3_600_000;
 
-/// How many users go to Redis in one write.
+/// How many users go to Redis in one pipeline.
 const USERS_PER_PIPELINE: usize = 512;
 
 impl Connection {
-    /// Makes the state of a user without one, or takes over a rebuild whose lease has ended.
+    /// Creates the state of an absent user, or takes over a rebuild whose lease has expired.
     ///
     /// # Errors
-    /// [`UnreadError::NotReady`] on a node without all its watermarks; [`UnreadError::Transient`].
-    pub async fn begin_rebuild(&self, uid: UserId, lease_ms: u64) -> Result<Begin, UnreadError> {
+    /// [`UnreadError::NotReady`] on a node without all its positions; [`UnreadError::Transient`].
+    pub async fn begin_rebuild(
+        &self,
+        uid: UserId,
+        lease_ms: u64,
+    ) -> Result<BeginOutcome, UnreadError> {
         let begun = self.begin_rebuilds(&[uid], lease_ms).await?;
-        let (_, begin) = begun.into_iter().next().ok_or(UnreadError::NotReady)?;
-        Ok(begin)
+        let (_, outcome) = begun.into_iter().next().ok_or(UnreadError::NotReady)?;
+        Ok(outcome)
     }
 
     /// [`Self::begin_rebuild`] for many users, in few round trips.
     ///
     /// # Errors
-    /// As there. What was begun before an error is left to its lease.
+    /// As [`Self::begin_rebuild`]. Rebuilds begun before an error keep their lease until it expires.
     pub async fn begin_rebuilds(
         &self,
         uids: &[UserId],
         lease_ms: u64,
-    ) -> Result<Vec<(UserId, Begin)>, UnreadError> {
-        let watermarks = self.read_marks().await?;
-        let generation = watermarks.generation().ok_or(UnreadError::NotReady)?;
-        let mut begun = Vec::with_capacity(uids.len());
-        for chunk in uids.chunks(USERS_PER_PIPELINE) {
-            let rebuilds = rebuilds_of(chunk, generation, Place::Its);
-            let answered: Vec<(Rebuild, (u8, u64))> = self
-                .begin(&scripts::BEGIN_REBUILD, rebuilds, lease_ms)
-                .await?;
-            begun.extend(answered.into_iter().map(|(rebuild, answer)| match answer {
-                (0, _) => (rebuild.uid, Begin::Begun(rebuild)),
-                (1, wait_ms) => (rebuild.uid, Begin::Live { wait_ms }),
-                _ => (rebuild.uid, Begin::Complete),
-            }));
-        }
-        Ok(begun)
+    ) -> Result<Vec<(UserId, BeginOutcome)>, UnreadError> {
+        let begun: Vec<(Rebuild, (u8, u64))> = self
+            .begin(&scripts::BEGIN_REBUILD, uids, Target::State, lease_ms)
+            .await?;
+        let outcome = |(rebuild, result): (Rebuild, (u8, u64))| match result {
+            (0, _) => (rebuild.uid, BeginOutcome::Begun(rebuild)),
+            (1, wait_ms) => (rebuild.uid, BeginOutcome::InProgress { wait_ms }),
+            _ => (rebuild.uid, BeginOutcome::Complete),
+        };
+        Ok(begun.into_iter().map(outcome).collect())
     }
 
-    /// Asks a script for each of the rebuilds, in one round trip; its answers.
-    async fn begin<A: redis::FromRedisValue>(
-        &self,
-        script: &redis::Script,
-        rebuilds: Vec<Rebuild>,
-        lease_ms: u64,
-    ) -> Result<Vec<(Rebuild, A)>, UnreadError> {
-        let mut pipe = redis::pipe();
-        for rebuild in &rebuilds {
-            pipe.add_command(self.rebuild_command(script, rebuild))
-                .arg(lease_ms);
-        }
-        let answers: Vec<A> = self.run(&pipe).await?;
-        Ok(rebuilds.into_iter().zip(answers).collect())
-    }
-
-    /// Begins states beside complete ones; those that have none are not in the answer. As with any other rebuild, take the ends of
-    /// `chat.events` after that. It has to be completed within `lease_ms`.
+    /// Begins shadow states of those users that are complete. As with any rebuild, read the ends of `chat.events` afterwards. It has to
+    /// be completed within `lease_ms`.
     ///
     /// # Errors
     /// As [`Self::begin_rebuilds`].
-    pub async fn begin_beside(
+    pub async fn begin_shadow_rebuilds(
         &self,
         uids: &[UserId],
         lease_ms: u64,
     ) -> Result<Vec<Rebuild>, UnreadError> {
-        let watermarks = self.read_marks().await?;
-        let generation = watermarks.generation().ok_or(UnreadError::NotReady)?;
+        let begun: Vec<(Rebuild, i64)> = self
+            .begin(&scripts::BEGIN_SHADOW, uids, Target::Shadow, lease_ms)
+            .await?;
+        let begun = begun.into_iter().filter(|(_, result)| *result == 1);
+        Ok(begun.map(|(rebuild, _)| rebuild).collect())
+    }
+
+    /// Runs the script for each of the users; returns its results.
+    async fn begin<R: redis::FromRedisValue>(
+        &self,
+        script: &redis::Script,
+        uids: &[UserId],
+        target: Target,
+        lease_ms: u64,
+    ) -> Result<Vec<(Rebuild, R)>, UnreadError> {
+        let positions = self.read_positions().await?;
+        let generation = positions.generation().ok_or(UnreadError::NotReady)?;
         let mut begun = Vec::with_capacity(uids.len());
         for chunk in uids.chunks(USERS_PER_PIPELINE) {
-            let rebuilds = rebuilds_of(chunk, generation, Place::Beside);
-            let answered: Vec<(Rebuild, i64)> = self
-                .begin(&scripts::BEGIN_BESIDE, rebuilds, lease_ms)
-                .await?;
-            let begins = |(rebuild, answer)| (answer == 1).then_some(rebuild);
-            begun.extend(answered.into_iter().filter_map(begins));
+            let rebuilds: Vec<Rebuild> = chunk
+                .iter()
+                .map(|uid| Rebuild {
+                    uid: *uid,
+                    generation,
+                    nonce: Uuid::new_v4(),
+                    target,
+                })
+                .collect();
+            let mut pipe = redis::pipe();
+            for rebuild in &rebuilds {
+                pipe.add_command(self.rebuild_command(script, rebuild))
+                    .arg(lease_ms);
+            }
+            let results: Vec<R> = self.run(&pipe).await?;
+            begun.extend(rebuilds.into_iter().zip(results));
         }
         Ok(begun)
     }
 
-    /// How far a rebuild of everybody that did not end has come in the table of users `n`; `None` where it has not begun with it.
+    /// The progress of an interrupted rebuild of all users: the highest uid of `table` that is done. `None` where the table has not been
+    /// begun.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
-    pub async fn rebuilt_up_to(&self, n: Partition) -> Result<Option<i64>, UnreadError> {
+    pub async fn rebuild_progress(&self, table: TableNumber) -> Result<Option<i64>, UnreadError> {
         let mut cmd = redis::cmd("HGET");
-        cmd.arg(self.keys().rebuilt()).arg(n.get());
+        cmd.arg(self.keys().rebuild_progress()).arg(table.get());
         self.run_one(cmd).await
     }
 
-    /// Remembers for an hour that everybody in the table of users `n` up to `uid` is done.
+    /// Stores for an hour that all users of `table` up to `uid` are done.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
-    pub async fn note_rebuilt(&self, n: Partition, uid: i64) -> Result<(), UnreadError> {
-        let key = self.keys().rebuilt();
+    pub async fn set_rebuild_progress(
+        &self,
+        table: TableNumber,
+        uid: i64,
+    ) -> Result<(), UnreadError> {
+        let key = self.keys().rebuild_progress();
         let mut pipe = redis::pipe();
-        pipe.cmd("HSET").arg(&key).arg(n.get()).arg(uid).ignore();
-        pipe.cmd("PEXPIRE").arg(&key).arg(REMEMBERED_MS).ignore();
+        pipe.cmd("HSET")
+            .arg(&key)
+            .arg(table.get())
+            .arg(uid)
+            .ignore();
+        pipe.cmd("PEXPIRE")
+            .arg(&key)
+            .arg(PROGRESS_EXPIRY_MS)
+            .ignore();
         self.run(&pipe).await
     }
 
-    /// Forgets it: it has ended.
+    /// Deletes the progress once all users are done.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
-    pub async fn forget_rebuilt(&self) -> Result<(), UnreadError> {
+    pub async fn clear_rebuild_progress(&self) -> Result<(), UnreadError> {
         let mut cmd = redis::cmd("DEL");
-        cmd.arg(self.keys().rebuilt());
+        cmd.arg(self.keys().rebuild_progress());
         self.run_one::<i64>(cmd).await.map(drop)
     }
 
-    /// Keeps others from taking these rebuilds over for another `lease_ms`; does nothing for those that have been completed, taken over or
-    /// dropped.
+    /// Extends the leases of these rebuilds to `lease_ms` from now; does nothing for those that are completed, taken over or dropped.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`]; some may have been renewed.
+    /// [`UnreadError::Transient`]; some may have been extended.
     pub async fn renew_rebuilds(
         &self,
         rebuilds: &[Rebuild],
@@ -181,21 +199,21 @@ impl Connection {
         Ok(())
     }
 
-    /// Merges what the user's contact rows say into the state, makes the views, and takes the user off the wanted set.
+    /// Merges the user's contact rows into the state, writes the views, and removes the request for the rebuild.
     ///
-    /// `false` where nothing was completed, because the rebuild was taken over, the state went, or (rarely) what was
-    /// applied since cannot be compared with the rows: begin again, or find it done by another.
+    /// Returns `false` where nothing was completed, because the rebuild was taken over, the state was dropped, or (rarely) the updates
+    /// since its beginning cannot be compared with the rows: begin again, or find it completed by another process.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`]; whether it was completed is then unknown.
+    /// [`UnreadError::Transient`]; the outcome is then unknown.
     pub async fn complete_rebuild(
         &self,
         rebuild: &Rebuild,
         peers: &[(UserId, PeerOrdinals)],
     ) -> Result<bool, UnreadError> {
-        let script = match rebuild.place {
-            Place::Its => &scripts::COMPLETE_REBUILD,
-            Place::Beside => &scripts::COMPLETE_BESIDE,
+        let script = match rebuild.target {
+            Target::State => &scripts::COMPLETE_REBUILD,
+            Target::Shadow => &scripts::COMPLETE_SHADOW,
         };
         let mut cmd = self.rebuild_command(script, rebuild);
         for (peer, ordinals) in peers {
@@ -212,14 +230,4 @@ impl Connection {
             .arg(rebuild.nonce.to_string());
         cmd
     }
-}
-
-fn rebuilds_of(uids: &[UserId], generation: Generation, place: Place) -> Vec<Rebuild> {
-    let rebuilds = uids.iter().map(|uid| Rebuild {
-        uid: *uid,
-        generation,
-        nonce: Uuid::new_v4(),
-        place,
-    });
-    rebuilds.collect()
 }

@@ -1,10 +1,10 @@
-//! The Lua scripts, each one step that nothing comes between.
+//! The Lua scripts. Redis runs each of them atomically.
 
 use std::sync::LazyLock;
 
 use redis::{Cmd, Pipeline, RedisResult, Script, aio::MultiplexedConnection};
 
-/// Declares the scripts and how to load all of them.
+/// Declares the scripts, and the pipeline that loads all of them.
 macro_rules! scripts {
     ($($name:ident = $code:expr;)*) => {
         $(pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| Script::new($code));)*
@@ -17,32 +17,32 @@ macro_rules! scripts {
     };
 }
 
-/// A script on a user's keys, with the files that it uses in front.
-macro_rules! on_a_user {
+/// A script on a user's keys, behind the files that it uses.
+macro_rules! user_script {
     ($($file:literal),+) => {
         concat!(include_str!("../lua/user.lua"), $(include_str!(concat!("../lua/", $file, ".lua"))),+)
     };
 }
 
 scripts! {
-    APPLY = on_a_user!("peer", "lease", "apply");
-    BEGIN_REBUILD = on_a_user!("lease", "begin_rebuild");
-    RENEW_REBUILD = on_a_user!("lease", "renew_rebuild");
-    COMPLETE_REBUILD = on_a_user!("peer", "whole", "lease", "complete_rebuild");
-    BEGIN_BESIDE = on_a_user!("lease", "begin_beside");
-    COMPLETE_BESIDE = on_a_user!("peer", "whole", "lease", "complete_beside");
-    READ = on_a_user!("read");
-    INITIALISE_MARKS = include_str!("../lua/initialise_marks.lua");
-    REPAIR_MARKS = include_str!("../lua/repair_marks.lua");
-    MOVE_MARKS = include_str!("../lua/move_marks.lua");
+    APPLY = user_script!("peer", "lease", "apply");
+    BEGIN_REBUILD = user_script!("lease", "begin_rebuild");
+    RENEW_REBUILD = user_script!("lease", "renew_rebuild");
+    COMPLETE_REBUILD = user_script!("peer", "full_state", "lease", "complete_rebuild");
+    BEGIN_SHADOW = user_script!("lease", "begin_shadow");
+    COMPLETE_SHADOW = user_script!("peer", "full_state", "lease", "complete_shadow");
+    READ = user_script!("read");
+    INITIALISE_POSITIONS = include_str!("../lua/initialise_positions.lua");
+    REPAIR_POSITIONS = include_str!("../lua/repair_positions.lua");
+    MOVE_POSITIONS = include_str!("../lua/move_positions.lua");
 }
 
-/// Makes all scripts known to the server; those that it knows already are not changed.
+/// Loads all scripts into the server; those that it has already stay.
 pub(crate) async fn load(redis: &mut MultiplexedConnection) -> RedisResult<()> {
     load_all().query_async(redis).await
 }
 
-/// One run of a script; its arguments are to follow.
+/// The command that runs a script; the caller adds the arguments.
 pub(crate) fn call(script: &Script, keys: &[String]) -> Cmd {
     let mut cmd = redis::cmd("EVALSHA");
     cmd.arg(script.get_hash()).arg(keys.len()).arg(keys);

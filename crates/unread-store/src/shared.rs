@@ -5,10 +5,11 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{Connection, Node, UnreadError};
 
-/// For so long after a failed attempt nobody makes another: whoever waited for it gets its error, and not one attempt each.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long callers get the error of a failed attempt, instead of one attempt each.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection for many readers, made anew after it failed. Writers own a [`Connection`] instead: they must notice.
+/// A connection for many readers, which is replaced after it failed. Writers own a [`Connection`] instead, since they must notice
+/// the failure.
 #[derive(Debug)]
 pub struct SharedConnection {
     node: Node,
@@ -32,18 +33,18 @@ impl SharedConnection {
         }
     }
 
-    /// The current connection, or a new one. One call of [`Connection`] never spans two connections.
+    /// The current connection, or a new one.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`] if none can be made, or none could be a tenth of a second ago.
+    /// [`UnreadError::Transient`] if connecting fails, or failed less than a tenth of a second ago.
     pub async fn get(&self) -> Result<Connection, UnreadError> {
-        // Held while connecting, so that a hundred waiting readers make one connection.
+        // Held while connecting, so that a hundred waiting readers open one connection.
         let mut current = self.current.lock().await;
         match &*current {
             Current::Connected(connection) if !connection.has_failed() => {
                 return Ok(connection.clone());
             }
-            Current::Failed { at, error } if at.elapsed() < PAUSE => {
+            Current::Failed { at, error } if at.elapsed() < RETRY_PAUSE => {
                 return Err(UnreadError::Transient(error.clone()));
             }
             _ => {}

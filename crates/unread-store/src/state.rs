@@ -4,19 +4,19 @@ use schemas::{DeviceClass, UserId};
 
 use crate::{Generation, PeerOrdinals, UnreadError};
 
-/// A state hash as it stands in Redis.
+/// A user's state hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserState {
-    /// The life of the node that it belongs to; one of another life counts as absent.
+    /// The node's generation when it was written; a state of another generation counts as absent.
     pub generation: Generation,
-    /// Who rebuilds it, and until when: `<nonce>:<ms>`. `None` for a state that is complete.
+    /// The lease of the rebuild that is under way, `<nonce>:<end, ms>`; `None` for a complete state.
     pub rebuilding: Option<String>,
-    /// Every peer that is known, those without unread messages too.
+    /// All peers, those without unread messages too.
     pub peers: BTreeMap<UserId, PeerOrdinals>,
 }
 
 impl UserState {
-    /// Unread messages by peer on one class, none at zero: what the view must show.
+    /// Unread messages by peer on one class, none at zero: the contents of the view.
     #[must_use]
     pub fn counts(&self, device: DeviceClass) -> BTreeMap<UserId, i64> {
         self.peers
@@ -36,7 +36,7 @@ impl UserState {
             .collect()
     }
 
-    /// The state out of the fields of its hash; `None` where there is no hash.
+    /// Parses the fields of the hash; `None` where there is no hash.
     pub(crate) fn parse(
         key: &str,
         mut fields: BTreeMap<String, String>,
@@ -53,7 +53,7 @@ impl UserState {
             let peer = peer.parse().map_err(|e| UnreadError::malformed(key, e))?;
             let ordinals = ordinals
                 .parse()
-                .map_err(|e: crate::ordinals::NotOrdinals| UnreadError::malformed(key, e))?;
+                .map_err(|e: crate::ordinals::InvalidOrdinals| UnreadError::malformed(key, e))?;
             Ok((peer, ordinals))
         };
         Ok(Some(Self {

@@ -1,41 +1,39 @@
 use std::collections::BTreeMap;
 
-use schemas::{DeviceClass, Ordinal, UserId, event::ReadPosition};
+use schemas::{Ordinal, PerDevice, UserId, event::ReadPosition};
 
-use crate::{Connection, Generation, UnreadError, WatermarkMove, scripts};
+use crate::{Connection, Generation, PositionMove, UnreadError, scripts};
 
-/// What a batch of events says to one user's keys: maxima, so that it may be applied again and in any order.
+/// The changes of a batch of events to one user's keys. All of them are maxima, so they may be applied again and in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserUpdate {
-    /// Whose keys.
+    /// The user.
     pub uid: UserId,
-    /// Whether the user did something, which renews the expiry.
+    /// Whether the user has read something, which renews the expiry.
     pub renew: bool,
-    /// Whether there was a read position without its ordinal: the state cannot be right any more and is dropped.
-    pub forget: bool,
-    /// What is told of each peer.
+    /// Whether there was a read position without its ordinal: the state is then outdated and is dropped.
+    pub invalidate: bool,
+    /// The changes by peer.
     pub peers: BTreeMap<UserId, PeerUpdate>,
 }
 
-/// What a batch tells of one peer; `None` where it tells nothing.
+/// The changes of a batch to one peer; `None` where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerUpdate {
-    /// Ordinal of the peer's newest message.
+    /// The ordinal of the peer's newest message.
     pub n: Option<Ordinal>,
-    /// Ordinal of the last one read on a PC.
-    pub pc_n: Option<Ordinal>,
-    /// Ordinal of the last one read on a mobile.
-    pub mobile_n: Option<Ordinal>,
+    /// The ordinal of the last message read.
+    pub read: PerDevice<Option<Ordinal>>,
 }
 
 impl UserUpdate {
-    /// Nothing yet.
+    /// An update without changes.
     #[must_use]
     pub fn new(uid: UserId) -> Self {
         Self {
             uid,
             renew: false,
-            forget: false,
+            invalidate: false,
             peers: BTreeMap::new(),
         }
     }
@@ -43,8 +41,8 @@ impl UserUpdate {
     /// Adds the peer's n-th message to this user. A note to oneself is never unread and adds nothing.
     pub fn message(&mut self, peer: UserId, n: Ordinal) {
         if peer != self.uid {
-            let told = &mut self.peers.entry(peer).or_default().n;
-            *told = (*told).max(Some(n));
+            let newest = &mut self.peers.entry(peer).or_default().n;
+            *newest = (*newest).max(Some(n));
         }
     }
 
@@ -55,54 +53,51 @@ impl UserUpdate {
             return;
         }
         let Some(n) = position.n else {
-            self.forget = true;
+            self.invalidate = true;
             return;
         };
         let peer = self.peers.entry(position.peer).or_default();
-        let told = match position.device {
-            DeviceClass::Pc => &mut peer.pc_n,
-            DeviceClass::Mobile => &mut peer.mobile_n,
-        };
-        *told = (*told).max(Some(n));
+        let read = &mut peer.read[position.device];
+        *read = (*read).max(Some(n));
     }
 }
 
-/// What became of a batch.
+/// What a batch has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchOutcome {
-    /// Users whose state is absent, or whose rebuild lost its holder: they are in the wanted set, and need a rebuild.
+    /// Users whose state is absent, or whose rebuild has lost its lease: their rebuild is requested.
     pub absent: Vec<UserId>,
 }
 
-/// How many users go to Redis in one write; bounds what both sides buffer.
+/// How many users go to Redis in one pipeline; bounds the buffers on both sides.
 const USERS_PER_PIPELINE: usize = 512;
 
-/// What the script answers for a user without a state.
+/// The script's result for a user without a state.
 const ABSENT: i64 = 0;
 
 impl Connection {
-    /// Applies a batch, then moves its watermarks, all on this connection (PROTOCOL R1). `generation` is that of the watermarks.
+    /// Applies a batch, then moves its positions, all on this connection (PROTOCOL R1). `generation` is that of the positions.
     /// After an error the whole batch may be applied again.
     ///
     /// # Errors
-    /// [`UnreadError::MarksMoved`]: read the watermarks again and follow the plan. [`UnreadError::Transient`] and
+    /// [`UnreadError::PositionsMoved`]: read the positions again and follow the plan. [`UnreadError::Transient`] and
     /// [`UnreadError::Broken`]: the same on a new connection.
     pub async fn apply_batch(
         &mut self,
         generation: Generation,
         updates: &[UserUpdate],
-        moves: &[WatermarkMove],
+        moves: &[PositionMove],
     ) -> Result<BatchOutcome, UnreadError> {
         let mut outcome = BatchOutcome::default();
         for chunk in updates.chunks(USERS_PER_PIPELINE) {
             outcome.absent.extend(self.apply(generation, chunk).await?);
         }
-        // Only now: a watermark must never be ahead of what was applied.
-        self.move_marks(moves).await?;
+        // Last: a position must never be ahead of what was applied.
+        self.move_positions(moves).await?;
         Ok(outcome)
     }
 
-    /// Applies updates; answers the users that are absent.
+    /// Applies updates; returns the users that are absent.
     async fn apply(
         &self,
         generation: Generation,
@@ -112,10 +107,10 @@ impl Connection {
         for update in updates {
             pipe.add_command(self.apply_command(generation, update));
         }
-        let answers: Vec<i64> = self.run(&pipe).await?;
-        let absent = updates.iter().zip(answers);
-        Ok(absent
-            .filter(|(_, answer)| *answer == ABSENT)
+        let results: Vec<i64> = self.run(&pipe).await?;
+        let with_results = updates.iter().zip(results);
+        Ok(with_results
+            .filter(|(_, result)| *result == ABSENT)
             .map(|(update, _)| update.uid)
             .collect())
     }
@@ -125,11 +120,11 @@ impl Connection {
         cmd.arg(generation.to_string())
             .arg(self.expiry_ms())
             .arg(i64::from(update.renew))
-            .arg(i64::from(update.forget))
+            .arg(i64::from(update.invalidate))
             .arg(update.uid.get());
-        for (peer, told) in &update.peers {
+        for (peer, PeerUpdate { n, read }) in &update.peers {
             cmd.arg(peer.get());
-            for ordinal in [told.n, told.pc_n, told.mobile_n] {
+            for ordinal in [*n, read.pc, read.mobile] {
                 cmd.arg(ordinal.map(|n| n.to_string()).unwrap_or_default());
             }
         }
@@ -139,7 +134,7 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use schemas::Mid;
+    use schemas::{DeviceClass, Mid};
 
     use super::*;
 
@@ -169,20 +164,22 @@ mod tests {
         assert!(!update.renew);
         update.read(&position(2, DeviceClass::Pc, Some(n(3))));
         update.read(&position(2, DeviceClass::Pc, Some(n(2))));
-        assert!(update.renew && !update.forget);
-        let told = PeerUpdate {
+        assert!(update.renew && !update.invalidate);
+        let expected = PeerUpdate {
             n: Some(n(5)),
-            pc_n: Some(n(3)),
-            mobile_n: None,
+            read: PerDevice {
+                pc: Some(n(3)),
+                mobile: None,
+            },
         };
-        assert_eq!(update.peers, BTreeMap::from([(user(2), told)]));
+        assert_eq!(update.peers, BTreeMap::from([(user(2), expected)]));
     }
 
     #[test]
-    fn a_position_without_ordinal_forgets() {
+    fn a_position_without_ordinal_invalidates_the_state() {
         let mut update = UserUpdate::new(user(1));
         update.read(&position(2, DeviceClass::Mobile, None));
-        assert!(update.forget);
+        assert!(update.invalidate);
     }
 
     #[test]
@@ -190,6 +187,6 @@ mod tests {
         let mut update = UserUpdate::new(user(1));
         update.message(user(1), n(1));
         update.read(&position(1, DeviceClass::Pc, None));
-        assert!(update.peers.is_empty() && update.renew && !update.forget);
+        assert!(update.peers.is_empty() && update.renew && !update.invalidate);
     }
 }

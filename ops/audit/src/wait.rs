@@ -33,14 +33,14 @@ async fn positions(
             positions.extend(in_database(sources, shard, sink, partitions).await?);
         }
     }
-    let watermarks = sources.unread.connect().await?.read_marks().await?;
+    let in_redis = sources.unread.connect().await?.read_positions().await?;
     positions.extend(partitions.iter().map(|partition| {
         StorePosition {
             who: "Redis".to_owned(),
             partition: *partition,
-            next: watermarks
+            next: in_redis
                 .get(*partition)
-                .map_or(0, |watermark| watermark.offset),
+                .map_or(0, |stored| stored.position.next.get()),
         }
     }));
     Ok(positions)

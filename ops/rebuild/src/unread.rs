@@ -64,7 +64,7 @@ pub async fn unread(
         users.of_table(n).await?;
         progress(Progress::Advanced(1));
     }
-    users.redis.forget_rebuilt().await?;
+    users.redis.clear_rebuild_progress().await?;
     Ok(users.rebuilt)
 }
 
@@ -90,7 +90,7 @@ impl Users<'_> {
     ) -> Result<(), RebuildError> {
         let mut done = 0;
         for n in tables {
-            done += usize::from(self.redis.rebuilt_up_to(*n).await? == Some(ALL));
+            done += usize::from(self.redis.rebuild_progress((*n).into()).await? == Some(ALL));
         }
         progress(Progress::Begun {
             wanted: tables.len() - done,
@@ -101,12 +101,12 @@ impl Users<'_> {
     }
 
     async fn of_table(&mut self, n: Partition) -> Result<(), RebuildError> {
-        let mut after = self.redis.rebuilt_up_to(n).await?.unwrap_or(0);
+        let mut after = self.redis.rebuild_progress(n.into()).await?.unwrap_or(0);
         while after < ALL {
             let uids = self.users_behind(n, after).await?;
             after = uids.last().map_or(ALL, |uid| uid.get());
             self.make_anew(n, uids).await?;
-            self.redis.note_rebuilt(n, after).await?;
+            self.redis.set_rebuild_progress(n.into(), after).await?;
         }
         Ok(())
     }

@@ -48,7 +48,14 @@ async fn an_event_for_an_expired_user_has_it_rebuilt_and_nothing_is_lost_between
         env.shows(DeviceClass::Pc, alice).await;
         env.shows(DeviceClass::Mobile, alice).await;
     }
-    assert!(env.connection().await.wanted(10).await.unwrap().is_empty());
+    assert!(
+        env.connection()
+            .await
+            .rebuild_requests(10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     env.assert_exact(&[alice, bob, carol]).await;
     projector.stop().await;
 }

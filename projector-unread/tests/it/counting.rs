@@ -31,7 +31,7 @@ async fn the_story_of_1000_and_1001() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_goes_on_where_the_marks_are() {
+async fn a_restart_continues_from_the_positions() {
     let mut env = TestEnv::new().await;
     let users = users(4);
     let projector = env.project().await;

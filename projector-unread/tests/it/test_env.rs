@@ -194,16 +194,17 @@ impl TestEnv {
         while !self.is_applied().await.unwrap_or(false) {
             assert!(
                 Instant::now() < deadline,
-                "the watermarks do not come so far"
+                "the watermarks do not reach the events"
             );
             sleep(Duration::from_millis(10)).await;
         }
     }
 
     async fn is_applied(&self) -> Result<bool, UnreadError> {
-        let watermarks = self.reader.get().await?.read_marks().await?;
+        let positions = self.reader.get().await?.read_positions().await?;
         let reached = |(p, src): &(schemas::Partition, SourceOffset)| {
-            watermarks.get(*p).is_some_and(|m| m.src >= *src)
+            let stored = positions.get(*p);
+            stored.is_some_and(|stored| stored.position.watermark >= *src)
         };
         Ok(self.needed().iter().all(reached))
     }

@@ -159,9 +159,9 @@ async fn from_redis(
         Err(_elapsed) => return Ok(FromRedis::Down("redis hangs".to_owned())),
     };
     let watermarks: Watermarks = read
-        .watermarks
+        .positions
         .into_iter()
-        .map(|(partition, watermark)| (partition, watermark.src))
+        .map(|(partition, stored)| (partition, stored.position.watermark))
         .collect();
     sink_marks::expect_reached(LaggingStore::Redis, needed, &watermarks)?;
     Ok(Counts::of(read.view).map_or(FromRedis::Absent, |counts| {

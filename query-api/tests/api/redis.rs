@@ -1,9 +1,9 @@
 //! Redis as the projector would fill it.
 
-use schemas::{Partition, UserId, event::SourceOffset};
+use schemas::{LogPosition, NextOffset, Partition, PartitionMap, UserId, event::SourceOffset};
 use unread_store::{
-    Begin, Connection, Generation, Node, PeerOrdinals, RawUser, RedisConfig, Watermark,
-    WatermarkMove,
+    BeginOutcome, Connection, Generation, Node, PeerOrdinals, PositionMove, RawUser, RedisConfig,
+    StoredPosition,
 };
 
 pub struct Redis {
@@ -12,11 +12,11 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Begins the first generation, with watermarks before everything.
+    /// Begins the first generation, with positions at the start of the log.
     pub async fn initialise(config: &RedisConfig) -> Self {
         let connection = Node::new(config).unwrap().connect().await.unwrap();
-        let ends = [(0, SourceOffset::START); 64];
-        let generation = connection.initialise_marks(&ends).await.unwrap();
+        let ends = PartitionMap::new();
+        let generation = connection.initialise_positions(&ends).await.unwrap();
         Self {
             connection,
             generation,
@@ -26,7 +26,7 @@ impl Redis {
     /// A complete state, each peer as `n,pc_n,mobile_n`.
     pub async fn load(&self, uid: UserId, peers: &[(UserId, &str)]) {
         let begin = self.connection.begin_rebuild(uid, 60_000).await.unwrap();
-        let Begin::Begun(rebuild) = begin else {
+        let BeginOutcome::Begun(rebuild) = begin else {
             panic!("not begun: {begin:?}");
         };
         let peers: Vec<(UserId, PeerOrdinals)> = peers
@@ -41,22 +41,24 @@ impl Redis {
         );
     }
 
-    /// Somebody else begins a rebuild and does not finish it.
+    /// Another process begins a rebuild and does not finish it.
     pub async fn begin_elsewhere(&self, uid: UserId) {
         let begin = self.connection.begin_rebuild(uid, 60_000).await.unwrap();
-        assert!(matches!(begin, Begin::Begun(_)), "{begin:?}");
+        assert!(matches!(begin, BeginOutcome::Begun(_)), "{begin:?}");
     }
 
-    /// Moves a watermark to the source `offset` of epoch 0.
+    /// Moves a watermark to the source offset `offset` of epoch 0.
     pub async fn advance(&mut self, partition: Partition, offset: i64) {
-        let watermarks = self.connection.read_marks().await.unwrap();
-        let from = watermarks.get(partition).unwrap();
-        let to = Watermark {
-            offset: from.offset + 1,
-            src: SourceOffset { epoch: 0, offset },
+        let positions = self.connection.read_positions().await.unwrap();
+        let from = positions.get(partition).unwrap();
+        let to = StoredPosition {
+            position: LogPosition {
+                next: NextOffset::after(from.position.next.get()),
+                watermark: SourceOffset { epoch: 0, offset },
+            },
             ..from
         };
-        let moves = [WatermarkMove {
+        let moves = [PositionMove {
             partition,
             from,
             to,

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use message_store::{MessageStore, MySqlConfig, ServerConfig};
 use tokio::time::Instant;
 use unread_rebuild::{RebuildConfig, UnreadRebuildError};
-use unread_store::{Begin, UserUpdate, UserView};
+use unread_store::{BeginOutcome, UserUpdate, UserView};
 
 use crate::test_env::{TestEnv, row, soon, users};
 
@@ -26,7 +26,7 @@ async fn nothing_is_read_before_the_rows_reach_the_log() {
     let mut update = UserUpdate::new(alice);
     update.message(bob, 3.try_into().unwrap());
     let mut writer = env.connection().await;
-    let generation = writer.read_marks().await.unwrap().generation().unwrap();
+    let generation = writer.read_positions().await.unwrap().generation().unwrap();
     writer
         .apply_batch(generation, &[update], &[])
         .await
@@ -141,7 +141,7 @@ async fn a_rebuild_that_a_dead_process_left_is_taken_over() {
     };
     let dead = env.connection().await;
     let begun = dead.begin_rebuild(alice, 1_000).await.unwrap();
-    let Begin::Begun(abandoned) = begun else {
+    let BeginOutcome::Begun(abandoned) = begun else {
         panic!("{begun:?}");
     };
     env.append(alice, bob).await;
@@ -173,7 +173,10 @@ async fn a_rebuild_that_waits_for_contacts_is_not_taken_over() {
     let later = Instant::now() + 3 * lease;
     while Instant::now() < later {
         let begun = other.begin_rebuild(alice, 1_000).await.unwrap();
-        assert!(matches!(begun, Begin::Live { .. }), "{begun:?}");
+        assert!(
+            matches!(begun, BeginOutcome::InProgress { .. }),
+            "{begun:?}"
+        );
     }
     env.contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
         .await;
@@ -206,8 +209,8 @@ async fn without_mysql_there_is_no_partial_map() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_marks_a_rebuild_waits_for_them() {
-    let env = TestEnv::without_marks().await;
+async fn a_rebuild_waits_for_the_positions() {
+    let env = TestEnv::without_positions().await;
     let [alice, bob] = users(2)[..] else {
         unreachable!()
     };
@@ -220,7 +223,7 @@ async fn without_marks_a_rebuild_waits_for_them() {
         Err(UnreadRebuildError::TimedOut)
     );
 
-    env.initialise_marks().await;
+    env.initialise_positions().await;
     rebuilder.rebuild(&[alice], soon()).await.unwrap();
     assert_eq!(env.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
 }
@@ -236,12 +239,12 @@ async fn a_state_that_is_dropped_meanwhile_is_begun_again() {
     let waiting = tokio::spawn(async move { rebuilder.rebuild(&[alice], soon()).await });
     env.begun(alice).await;
 
-    let mut forget = UserUpdate::new(alice);
-    forget.forget = true;
+    let mut update = UserUpdate::new(alice);
+    update.invalidate = true;
     let mut writer = env.connection().await;
-    let generation = writer.read_marks().await.unwrap().generation().unwrap();
+    let generation = writer.read_positions().await.unwrap().generation().unwrap();
     let outcome = writer
-        .apply_batch(generation, &[forget], &[])
+        .apply_batch(generation, &[update], &[])
         .await
         .unwrap();
     assert_eq!(outcome.absent, [alice]);

@@ -15,7 +15,7 @@ use message_store::{
     ContactDelta, MessageStore, MySqlConfig, ReadUpTo, Resume, ResumeMove, Shard, Sink,
 };
 use schemas::{
-    DeviceClass, DirectConversation, Mid, PARTITIONS, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Mid, Partition, PartitionMap, TimestampMs, UserId,
     event::SourceOffset, topics::Topic,
 };
 use tokio::{
@@ -44,14 +44,14 @@ pub struct TestEnv {
 }
 
 impl TestEnv {
-    /// With an empty log, and a Redis that has its watermarks.
+    /// With an empty log, and a Redis that has its positions.
     pub async fn new() -> Self {
-        let env = Self::without_marks().await;
-        env.initialise_marks().await;
+        let env = Self::without_positions().await;
+        env.initialise_positions().await;
         env
     }
 
-    pub async fn without_marks() -> Self {
+    pub async fn without_positions() -> Self {
         let servers = tokio::task::spawn_blocking(TestServers::shared)
             .await
             .unwrap();
@@ -82,11 +82,10 @@ impl TestEnv {
         }
     }
 
-    pub async fn initialise_marks(&self) {
-        let ends = [(0, SourceOffset::START); PARTITIONS as usize];
+    pub async fn initialise_positions(&self) {
         self.connection()
             .await
-            .initialise_marks(&ends)
+            .initialise_positions(&PartitionMap::new())
             .await
             .unwrap();
     }

@@ -17,14 +17,14 @@ async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
     env.contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
         .await;
     let mut former = env.connection().await;
-    let generation = former.read_marks().await.unwrap().generation().unwrap();
+    let generation = former.read_positions().await.unwrap().generation().unwrap();
     let mut update = UserUpdate::new(alice);
     update.message(bob, 1.try_into().unwrap());
     former
         .apply_batch(generation, &[update], &[])
         .await
         .unwrap();
-    assert_eq!(former.wanted(100).await.unwrap(), [alice]);
+    assert_eq!(former.rebuild_requests(100).await.unwrap(), [alice]);
     assert_eq!(env.view(alice).await, UserView::Absent);
 
     let (queue, soft) = (RebuildQueue::new(), CancellationToken::new());
@@ -34,7 +34,7 @@ async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
         async move { queue.work(rebuilder, node, soft).await }
     });
     let deadline = Instant::now() + PATIENCE;
-    while !former.wanted(100).await.unwrap().is_empty() {
+    while !former.rebuild_requests(100).await.unwrap().is_empty() {
         assert!(Instant::now() < deadline, "still wanted");
         sleep(Duration::from_millis(5)).await;
     }

@@ -47,14 +47,14 @@ async fn absent_users_are_reported_and_wanted_and_nothing_is_made() {
     let outcome = env.batch(&updates, &[]).await;
     assert_eq!(outcome.unwrap().absent, [user(1), user(3)]);
 
-    let mut wanted = env.conn.wanted(100).await.unwrap();
-    wanted.sort();
-    assert_eq!(wanted, [user(1), user(3)]);
+    let mut requests = env.conn.rebuild_requests(100).await.unwrap();
+    requests.sort();
+    assert_eq!(requests, [user(1), user(3)]);
     assert_eq!(env.unread(1, Pc).await, UnreadView::Absent);
     assert_eq!(env.redis::<Vec<String>>("KEYS *-1").await, [""; 0]);
 
     env.load(1, &[]).await;
-    assert_eq!(env.conn.wanted(100).await.unwrap(), [user(3)]);
+    assert_eq!(env.conn.rebuild_requests(100).await.unwrap(), [user(3)]);
 }
 
 #[tokio::test]
@@ -62,11 +62,11 @@ async fn a_view_without_state_is_removed() {
     let mut env = TestEnv::new().await;
     env.redis::<i64>("HSET pc-1000 1001 7").await;
     assert!(env.apply(messages(ME, BOSS, 1)).await);
-    assert_eq!(env.raw(ME).await.pc, None);
+    assert_eq!(env.raw(ME).await.views.pc, None);
 
     env.redis::<i64>("HSET mobile-1000 1001 7").await;
     assert_eq!(env.unread(ME, Mobile).await, UnreadView::Absent);
-    assert_eq!(env.raw(ME).await.mobile, None);
+    assert_eq!(env.raw(ME).await.views.mobile, None);
 }
 
 #[tokio::test]
@@ -75,8 +75,11 @@ async fn a_position_without_ordinal_drops_the_state() {
     env.load(ME, &[(BOSS, "3,0,0")]).await;
     assert!(env.apply(read(ME, BOSS, Pc, None)).await);
     let raw = env.raw(ME).await;
-    assert_eq!((raw.state, raw.pc, raw.mobile), (None, None, None));
-    assert_eq!(env.conn.wanted(100).await.unwrap(), [user(ME)]);
+    assert_eq!(
+        (raw.state, raw.views.pc, raw.views.mobile),
+        (None, None, None)
+    );
+    assert_eq!(env.conn.rebuild_requests(100).await.unwrap(), [user(ME)]);
 }
 
 #[tokio::test]

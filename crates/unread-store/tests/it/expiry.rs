@@ -6,7 +6,7 @@ use crate::test_env::{BOSS, ME, TestEnv, messages, read, user};
 /// When the state expires; the views that are there must expire with it.
 fn expires_at(raw: &RawUser) -> i64 {
     let at = raw.state.as_ref().unwrap().expires_at_ms.unwrap();
-    for view in [&raw.pc, &raw.mobile].into_iter().flatten() {
+    for view in [&raw.views.pc, &raw.views.mobile].into_iter().flatten() {
         assert_eq!(view.expires_at_ms, Some(at));
     }
     at
@@ -27,7 +27,7 @@ async fn a_rebuild_sets_one_expiry_on_all() {
     let before: Vec<i64> = env.redis("TIME").await;
     env.load(ME, &[(BOSS, "3,0,0")]).await;
     let raw = env.raw(ME).await;
-    assert!(raw.pc.is_some() && raw.mobile.is_some());
+    assert!(raw.views.pc.is_some() && raw.views.mobile.is_some());
     let lifetime = expires_at(&raw) - before[0] * 1_000;
     let thirty_days = 30 * 24 * 60 * 60 * 1_000;
     assert!(
@@ -43,7 +43,7 @@ async fn messages_do_not_renew_and_new_views_take_the_states_expiry() {
     let at = shorten(&env).await;
     env.apply(messages(ME, BOSS, 1)).await;
     let raw = env.raw(ME).await;
-    assert!(raw.pc.is_some() && raw.mobile.is_some());
+    assert!(raw.views.pc.is_some() && raw.views.mobile.is_some());
     assert_eq!(expires_at(&raw), at);
 }
 
@@ -52,11 +52,11 @@ async fn a_view_that_became_empty_comes_back_with_the_expiry() {
     let mut env = TestEnv::new().await;
     env.load(ME, &[(BOSS, "1,0,0")]).await;
     env.apply(read(ME, BOSS, Pc, Some(1))).await;
-    assert_eq!(env.raw(ME).await.pc, None);
+    assert_eq!(env.raw(ME).await.views.pc, None);
     let at = shorten(&env).await;
     env.apply(messages(ME, BOSS, 2)).await;
     let raw = env.raw(ME).await;
-    assert!(raw.pc.is_some());
+    assert!(raw.views.pc.is_some());
     assert_eq!(expires_at(&raw), at);
 }
 

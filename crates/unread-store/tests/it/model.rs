@@ -1,15 +1,15 @@
-//! Any history leaves in Redis what the history says.
+//! After any history of events, rebuilds and losses Redis has the right state.
 
 use std::collections::BTreeMap;
 
 use proptest::{collection::vec, prelude::*};
 use schemas::{
     DeviceClass::{self, Mobile, Pc},
-    Ordinal, UserId,
+    Ordinal, PerDevice, UserId,
 };
-use unread_store::{Begin, PeerOrdinals, Rebuild, UserState, UserUpdate};
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, UserState, UserUpdate};
 
-use crate::test_env::{LEASE_MS, ME, TestEnv, messages, n, read, src, user};
+use crate::test_env::{LEASE_MS, ME, TestEnv, messages, n, read, user};
 
 /// One step of a history of one user.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ struct History {
     env: TestEnv,
     /// What the contact rows say once they are up to date.
     rows: Rows,
-    /// Read ordinals, also where the log did not tell them.
+    /// Read ordinals, also those that the events do not have.
     really_read: BTreeMap<(i64, &'static str), i64>,
     events: Vec<UserUpdate>,
     rebuilds: Vec<(Rebuild, Rows)>,
@@ -90,8 +90,7 @@ impl History {
 
     async fn flush(&mut self) {
         self.env.redis::<String>("FLUSHALL").await;
-        let ends = [(0, src(-1)); 64];
-        self.env.generation = self.env.conn.initialise_marks(&ends).await.unwrap();
+        self.env.generation = self.env.initialise_at(0).await;
     }
 
     async fn take(&mut self, step: &Step) {
@@ -137,13 +136,10 @@ impl History {
         let newest = self.row(peer).n.get();
         let really = self.really_read.entry((peer, device.as_str())).or_default();
         *really += ((newest - *really) as f64 * share).round() as i64;
-        let told = known.then_some(*really);
+        let known = known.then_some(*really);
         let row = self.row(peer);
-        match device {
-            Pc => row.pc_n = told.map(n),
-            Mobile => row.mobile_n = told.map(n),
-        }
-        self.happen(read(ME, peer, device, told)).await;
+        row.read[device] = known.map(n);
+        self.happen(read(ME, peer, device, known)).await;
     }
 
     async fn happen(&mut self, event: UserUpdate) {
@@ -153,7 +149,7 @@ impl History {
 
     async fn begin_rebuild(&mut self, lease_ms: u64) {
         let begun = self.env.conn.begin_rebuild(user(ME), lease_ms).await;
-        if let Begin::Begun(rebuild) = begun.unwrap() {
+        if let BeginOutcome::Begun(rebuild) = begun.unwrap() {
             self.rebuilds.push((rebuild, self.rows.clone()));
         }
     }
@@ -168,29 +164,27 @@ impl History {
     }
 
     fn row(&mut self, peer: i64) -> &mut PeerOrdinals {
-        self.rows.entry(user(peer)).or_insert(PeerOrdinals {
-            n: Ordinal::ZERO,
-            pc_n: Some(Ordinal::ZERO),
-            mobile_n: Some(Ordinal::ZERO),
-        })
+        self.rows.entry(user(peer)).or_insert(PeerOrdinals::NONE)
     }
 
-    /// What Redis holds must be whole, and equal to the history wherever it claims to be complete.
+    /// Redis must be consistent, and equal to the history where the state is complete.
     async fn check(&self) {
         let raw = self.env.raw(ME).await;
         let expiry = raw.state.as_ref().map(|key| key.expires_at_ms);
-        for view in [&raw.pc, &raw.mobile].into_iter().flatten() {
+        for view in [&raw.views.pc, &raw.views.mobile].into_iter().flatten() {
             assert_eq!(Some(view.expires_at_ms), expiry);
         }
-        let pc = raw.pc.map(|key| key.value).unwrap_or_default();
-        let mobile = raw.mobile.map(|key| key.value).unwrap_or_default();
+        let views = raw
+            .views
+            .map(|view| view.map(|key| key.value).unwrap_or_default());
         match raw.state.map(|key| key.value) {
             Some(state) if state.rebuilding.is_none() => {
-                assert_eq!(pc, state.counts(Pc));
-                assert_eq!(mobile, state.counts(Mobile));
+                for (device, view) in views.iter() {
+                    assert_eq!(*view, state.counts(device));
+                }
                 self.check_state(&state);
             }
-            _ => assert!(pc.is_empty() && mobile.is_empty()),
+            _ => assert_eq!(views, PerDevice::default()),
         }
     }
 
@@ -201,22 +195,22 @@ impl History {
             assert_eq!(held.n, row.n, "{peer}");
             for device in DeviceClass::ALL {
                 // Of a first position, at 0, Redis cannot tell that it came after one that was unknown.
-                let unsure = held.read(device).is_none() && row.read(device) == Some(Ordinal::ZERO);
+                let unsure = held.read[device].is_none() && row.read[device] == Some(Ordinal::ZERO);
                 assert!(
-                    unsure || held.read(device) == row.read(device),
+                    unsure || held.read[device] == row.read[device],
                     "{peer} {device}"
                 );
             }
         }
     }
 
-    /// Whatever happened: rebuilt until it is complete, it is right.
+    /// After any history a rebuild makes the state complete and right.
     async fn end(&mut self) {
         for _ in 0..3 {
             match self.env.conn.begin_rebuild(user(ME), 0).await.unwrap() {
-                Begin::Begun(rebuild) => drop(self.complete(&rebuild, &self.rows).await),
-                Begin::Complete => break,
-                Begin::Live { .. } => {
+                BeginOutcome::Begun(rebuild) => drop(self.complete(&rebuild, &self.rows).await),
+                BeginOutcome::Complete => break,
+                BeginOutcome::InProgress { .. } => {
                     let (rebuild, _) = self.rebuilds.last().unwrap();
                     self.complete(rebuild, &self.rows).await;
                 }
@@ -224,12 +218,12 @@ impl History {
         }
         self.check().await;
         let complete = self.env.conn.begin_rebuild(user(ME), 0).await.unwrap();
-        assert_eq!(complete, Begin::Complete);
+        assert_eq!(complete, BeginOutcome::Complete);
     }
 }
 
 #[test]
-fn any_history_leaves_what_it_says() {
+fn any_history_leaves_the_right_state() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

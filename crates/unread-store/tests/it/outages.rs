@@ -1,5 +1,5 @@
 use schemas::DeviceClass::Pc;
-use unread_store::{UnreadError, WatermarkPlan, plan};
+use unread_store::{ResumePlan, UnreadError};
 
 use crate::test_env::{BOSS, ME, TestEnv, complete, messages, partition};
 
@@ -28,7 +28,7 @@ async fn a_server_that_comes_back_younger_is_noticed_and_healed() {
     let written = env.server.log_length();
     let batch = [messages(ME, BOSS, 2)];
     env.batch(&batch, &second).await.unwrap();
-    let remembered = env.conn.read_marks().await.unwrap();
+    let remembered = env.conn.read_positions().await.unwrap();
 
     env.server.kill();
     env.server.cut_log(written);
@@ -40,18 +40,18 @@ async fn a_server_that_comes_back_younger_is_noticed_and_healed() {
     assert!(matches!(broken, Err(UnreadError::Broken)), "{broken:?}");
 
     env.reconnect().await;
-    let found = env.conn.read_marks().await.unwrap();
-    let behind = WatermarkPlan::Resume {
+    let found = env.conn.read_positions().await.unwrap();
+    let behind = ResumePlan::Resume {
         generation: env.generation,
         behind: vec![partition(17)],
         replaced: false,
     };
-    assert_eq!(plan(&remembered, &found), behind);
+    assert_eq!(ResumePlan::new(&remembered, &found), behind);
     assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
 
     env.batch(&batch, &second).await.unwrap();
     assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 2)]));
-    assert_eq!(env.conn.read_marks().await.unwrap(), remembered);
+    assert_eq!(env.conn.read_positions().await.unwrap(), remembered);
 }
 
 #[tokio::test]
@@ -61,11 +61,11 @@ async fn a_crash_keeps_what_was_answered() {
     let step = [env.step(17, 0, 1)];
     let batch = [messages(ME, BOSS, 1)];
     env.batch(&batch, &step).await.unwrap();
-    let remembered = env.conn.read_marks().await.unwrap();
+    let remembered = env.conn.read_positions().await.unwrap();
     env.server.kill();
     env.server.restart();
     env.reconnect().await;
-    assert_eq!(env.conn.read_marks().await.unwrap(), remembered);
+    assert_eq!(env.conn.read_positions().await.unwrap(), remembered);
     assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 1)]));
 }
 
@@ -80,10 +80,10 @@ async fn what_redis_refuses_is_transient_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_refused_leaves_its_marks() {
+async fn a_batch_that_is_rejected_leaves_its_positions() {
     let mut env = TestEnv::new().await;
     env.load(ME, &[]).await;
-    // Watermarks may be written, and nobody's counts.
+    // StoredPositions may be written, and nobody's counts.
     env.redis::<String>("ACL SETUSER default resetkeys ~tidemark:mark:*")
         .await;
     let step = env.step(17, 0, 43);
@@ -91,6 +91,6 @@ async fn a_batch_that_is_refused_leaves_its_marks() {
     assert!(matches!(refused, Err(UnreadError::Transient(_))));
     env.redis::<String>("ACL SETUSER default ~*").await;
     env.reconnect().await;
-    let watermarks = env.conn.read_marks().await.unwrap();
-    assert_eq!(watermarks.get(step.partition), Some(step.from));
+    let positions = env.conn.read_positions().await.unwrap();
+    assert_eq!(positions.get(step.partition), Some(step.from));
 }

@@ -7,7 +7,7 @@ use unread_store::{Expiry, Node, SharedConnection, UnreadError, UnreadView};
 use crate::test_env::{BOSS, ME, TestEnv, complete, messages, partition, src, user};
 
 #[tokio::test]
-async fn absent_rebuilding_and_complete_are_told_apart() {
+async fn absent_rebuilding_and_complete_differ() {
     let env = TestEnv::new().await;
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
     let rebuild = env.begin(ME).await;
@@ -23,7 +23,7 @@ async fn a_state_of_another_generation_is_absent_to_readers_and_writers() {
     for p in 0..64 {
         env.redis::<i64>(&format!("DEL tidemark:mark:{p}")).await;
     }
-    env.generation = env.conn.initialise_marks(&[(9, src(8)); 64]).await.unwrap();
+    env.generation = env.initialise_at(9).await;
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
     assert!(env.apply(messages(ME, BOSS, 4)).await);
     assert_eq!(env.raw(ME).await.state, None);
@@ -34,15 +34,15 @@ async fn a_rebuild_drops_a_state_of_another_generation() {
     let env = TestEnv::new().await;
     env.load(ME, &[(BOSS, "3,0,0")]).await;
     env.redis::<i64>("DEL tidemark:mark:0").await;
-    env.conn.initialise_marks(&[(9, src(8)); 64]).await.unwrap();
+    env.initialise_at(9).await;
     let rebuild = env.begin(ME).await;
-    assert_eq!(env.raw(ME).await.pc, None);
+    assert_eq!(env.raw(ME).await.views.pc, None);
     assert!(env.complete(&rebuild, &[(BOSS, "2,0,0")]).await);
     assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 2)]));
 }
 
 #[tokio::test]
-async fn a_node_without_marks_is_not_ready() {
+async fn a_node_without_positions_is_not_ready() {
     let env = TestEnv::new().await;
     env.redis::<String>("FLUSHALL").await;
     let read = env.conn.read_unread(user(ME), Pc, Expiry::Keep).await;
@@ -50,7 +50,7 @@ async fn a_node_without_marks_is_not_ready() {
 }
 
 #[tokio::test]
-async fn a_read_says_whether_the_marks_have_reached_what_was_needed() {
+async fn a_read_says_whether_the_positions_have_reached_what_is_required() {
     let mut env = TestEnv::new().await;
     env.load(ME, &[]).await;
     let step = env.step(17, 0, 43);
@@ -63,7 +63,7 @@ async fn a_read_says_whether_the_marks_have_reached_what_was_needed() {
             .read_unread_after(user(ME), Pc, Expiry::Keep, needed);
         let read = read.await.unwrap();
         assert_eq!(read.view, complete(&[(BOSS, 1)]));
-        assert_eq!(read.watermarks.len(), needed.len());
+        assert_eq!(read.positions.len(), needed.len());
         read.reached
     };
     assert!(reached(&[]).await);
@@ -74,7 +74,7 @@ async fn a_read_says_whether_the_marks_have_reached_what_was_needed() {
 
 /// The other way round, a batch in between would be in the watermarks and not in the counts.
 #[tokio::test]
-async fn marks_are_read_before_the_counts() {
+async fn positions_are_read_before_the_counts() {
     let env = TestEnv::new().await;
     env.load(ME, &[]).await;
     env.redis::<String>("CONFIG SET slowlog-log-slower-than 0")
@@ -118,7 +118,10 @@ async fn a_broken_count_is_seen_raw() {
     env.load(ME, &[(BOSS, "3,0,0")]).await;
     env.redis::<i64>("HSET pc-1000 1001 4").await;
     let raw = env.raw(ME).await;
-    assert_ne!(raw.pc.unwrap().value, raw.state.unwrap().value.counts(Pc));
+    assert_ne!(
+        raw.views.pc.unwrap().value,
+        raw.state.unwrap().value.counts(Pc)
+    );
 
     env.redis::<i64>("HSET state-1000 1001 1,2").await;
     let error = env.conn.read_state(user(ME)).await.unwrap_err();

@@ -2,11 +2,12 @@ use std::collections::BTreeMap;
 
 use redis::FromRedisValue;
 use schemas::{
-    DeviceClass, Mid, Ordinal, Partition, UserId, event::ReadPosition, event::SourceOffset,
+    DeviceClass, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, UserId,
+    event::ReadPosition, event::SourceOffset,
 };
 use unread_store::{
-    BatchOutcome, Begin, Connection, Expiry, Generation, Node, PeerOrdinals, RawUser, Rebuild,
-    RedisConfig, UnreadError, UnreadView, UserUpdate, Watermark, WatermarkMove,
+    BatchOutcome, BeginOutcome, Connection, Expiry, Generation, Node, PeerOrdinals, PositionMove,
+    RawUser, Rebuild, RedisConfig, StoredPosition, UnreadError, UnreadView, UserUpdate,
 };
 
 use crate::server::RedisServer;
@@ -33,6 +34,18 @@ pub fn partition(p: i64) -> Partition {
 
 pub fn src(offset: i64) -> SourceOffset {
     SourceOffset { epoch: 0, offset }
+}
+
+/// The same position in all partitions.
+pub fn ends(next: i64) -> PartitionMap<LogPosition> {
+    PartitionMap::full(|_| position(next))
+}
+
+fn position(next: i64) -> LogPosition {
+    LogPosition {
+        next: NextOffset::new(next),
+        watermark: src(next - 1),
+    }
 }
 
 /// `n` messages of `peer` to `uid`.
@@ -75,7 +88,7 @@ impl TestEnv {
             ..config
         };
         let conn = Node::new(&config).unwrap().connect().await.unwrap();
-        let generation = conn.initialise_marks(&[(0, src(-1)); 64]).await.unwrap();
+        let generation = conn.initialise_positions(&ends(0)).await.unwrap();
         Self {
             conn,
             generation,
@@ -84,11 +97,16 @@ impl TestEnv {
         }
     }
 
+    /// Writes positions at `next` in all partitions, if there are none.
+    pub async fn initialise_at(&self, next: i64) -> Generation {
+        self.conn.initialise_positions(&ends(next)).await.unwrap()
+    }
+
     pub async fn reconnect(&mut self) {
         self.conn = Node::new(&self.config).unwrap().connect().await.unwrap();
     }
 
-    /// Sends a command of one's own.
+    /// Sends any command.
     pub async fn redis<T: FromRedisValue>(&self, command: &str) -> T {
         let words: Vec<&str> = command.split_whitespace().collect();
         self.server.command(&words).await
@@ -97,12 +115,12 @@ impl TestEnv {
     pub async fn batch(
         &mut self,
         updates: &[UserUpdate],
-        moves: &[WatermarkMove],
+        moves: &[PositionMove],
     ) -> Result<BatchOutcome, UnreadError> {
         self.conn.apply_batch(self.generation, updates, moves).await
     }
 
-    /// Applies one update without moving a watermark; whether the user was absent.
+    /// Applies one update without moving a position; returns whether the user was absent.
     pub async fn apply(&mut self, update: UserUpdate) -> bool {
         let outcome = self.batch(&[update], &[]).await;
         !outcome.unwrap().absent.is_empty()
@@ -114,7 +132,7 @@ impl TestEnv {
 
     pub async fn begin_with_lease(&self, uid: i64, lease_ms: u64) -> Rebuild {
         match self.conn.begin_rebuild(user(uid), lease_ms).await.unwrap() {
-            Begin::Begun(rebuild) => rebuild,
+            BeginOutcome::Begun(rebuild) => rebuild,
             other => panic!("not begun: {other:?}"),
         }
     }
@@ -142,19 +160,18 @@ impl TestEnv {
         read.await.unwrap()
     }
 
-    pub fn watermark(&self, offset: i64) -> Watermark {
-        Watermark {
+    pub fn stored(&self, offset: i64) -> StoredPosition {
+        StoredPosition {
             generation: self.generation,
-            offset,
-            src: src(offset - 1),
+            position: position(offset),
         }
     }
 
-    pub fn step(&self, p: i64, from: i64, to: i64) -> WatermarkMove {
-        WatermarkMove {
+    pub fn step(&self, p: i64, from: i64, to: i64) -> PositionMove {
+        PositionMove {
             partition: partition(p),
-            from: self.watermark(from),
-            to: self.watermark(to),
+            from: self.stored(from),
+            to: self.stored(to),
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use schemas::{Ordinal, UserId};
+use schemas::{Ordinal, PerDevice, UserId};
 use unread_store::{Generation, RawKey, RawUser};
 
 /// What Redis has of one user, in numbers: of the peers that are compared, and of no others.
@@ -51,7 +51,8 @@ impl Keys {
         generation: Generation,
         is_compared: impl Fn(UserId) -> bool,
     ) -> Self {
-        let RawUser { state, pc, mobile } = user;
+        let RawUser { state, views } = user;
+        let PerDevice { pc, mobile } = views;
         let is_immortal = state.as_ref().is_some_and(lives_for_ever)
             || pc.as_ref().is_some_and(lives_for_ever)
             || mobile.as_ref().is_some_and(lives_for_ever);
@@ -66,7 +67,7 @@ impl Keys {
                     .into_iter()
                     .filter(|(peer, _)| is_compared(*peer))
                     .map(|(peer, ordinals)| {
-                        let reads = [ordinals.pc_n, ordinals.mobile_n];
+                        let reads = [ordinals.read.pc, ordinals.read.mobile];
                         let (n, reads) = (ordinals.n.get(), reads.map(|n| n.map(Ordinal::get)));
                         (peer, Ordinals { n, reads })
                     })

@@ -18,7 +18,7 @@ pub(crate) async fn connect(
     sources: &Sources,
 ) -> Result<Option<(Connection, Generation)>, AuditError> {
     let connection = sources.unread.connect().await?;
-    let generation = connection.read_marks().await?.generation();
+    let generation = connection.read_positions().await?.generation();
     Ok(generation.map(|generation| (connection, generation)))
 }
 

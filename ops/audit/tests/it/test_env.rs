@@ -10,12 +10,14 @@ use message_store::{
     Resume, ResumeMove, Shard, Sink,
 };
 use schemas::{
-    DeviceClass, Partition, UserId,
-    event::{Body, ReadPosition, SourceOffset},
+    DeviceClass, LogPosition, NextOffset, Partition, PartitionMap, PerDevice, UserId,
+    event::{Body, ReadPosition},
     topics::Topic,
 };
 use sqlx::Connection as _;
-use unread_store::{Begin, Connection, Node, RedisConfig, UserUpdate, Watermark, WatermarkMove};
+use unread_store::{
+    BeginOutcome, Connection, Node, PositionMove, RedisConfig, StoredPosition, UserUpdate,
+};
 
 use crate::story::{Story, Told, now, user};
 
@@ -55,7 +57,7 @@ impl TestEnv {
         let unread = Node::new(&redis).unwrap();
         let connection = unread.connect().await.unwrap();
         connection
-            .initialise_marks(&[(0, SourceOffset::START); 64])
+            .initialise_positions(&PartitionMap::new())
             .await
             .unwrap();
         Self {
@@ -258,17 +260,19 @@ impl TestEnv {
                 Body::Control(_) | Body::Progress => {}
             }
         }
-        let watermarks = self.redis.read_marks().await.unwrap();
-        let generation = watermarks.generation().unwrap();
-        let moves: Vec<WatermarkMove> = ends
+        let positions = self.redis.read_positions().await.unwrap();
+        let generation = positions.generation().unwrap();
+        let moves: Vec<PositionMove> = ends
             .iter()
-            .map(|(partition, end)| WatermarkMove {
+            .map(|(partition, end)| PositionMove {
                 partition: *partition,
-                from: watermarks.get(*partition).unwrap(),
-                to: Watermark {
+                from: positions.get(*partition).unwrap(),
+                to: StoredPosition {
                     generation,
-                    offset: end.next_offset,
-                    src: end.watermark,
+                    position: LogPosition {
+                        next: NextOffset::new(end.next_offset),
+                        watermark: end.watermark,
+                    },
                 },
             })
             .collect();
@@ -283,7 +287,8 @@ impl TestEnv {
     pub async fn make_users(&self, uids: &[i64]) {
         for uid in uids {
             let uid = user(*uid);
-            let Begin::Begun(rebuild) = self.redis.begin_rebuild(uid, 10_000).await.unwrap() else {
+            let BeginOutcome::Begun(rebuild) = self.redis.begin_rebuild(uid, 10_000).await.unwrap()
+            else {
                 continue;
             };
             let shard = self
@@ -299,8 +304,10 @@ impl TestEnv {
                 .map(|row| {
                     let ordinals = unread_store::PeerOrdinals {
                         n: row.contact.peer_n,
-                        pc_n: row.contact.pc_read.n,
-                        mobile_n: row.contact.mobile_read.n,
+                        read: PerDevice {
+                            pc: row.contact.pc_read.n,
+                            mobile: row.contact.mobile_read.n,
+                        },
                     };
                     (row.contact.peer, ordinals)
                 })

@@ -1,5 +1,5 @@
--- Compare and set. KEYS: marks. ARGV: per mark the four fields as remembered, then the four as they become.
--- Answers 0, and moves none, where any is not as remembered.
+-- Compare and set. KEYS: positions. ARGV: per position the four fields that are expected, then the four new ones.
+-- Returns 0 and changes nothing if any position is not the expected one, otherwise 1.
 for i, key in ipairs(KEYS) do
   local found = redis.call('HMGET', key, 'generation', 'offset', 'src_epoch', 'src_offset')
   for field = 1, 4 do

@@ -1,4 +1,4 @@
--- A state as a whole, which may have 100,000 peers.
+-- Merging and writing a whole state, which may have 100,000 peers.
 
 -- One command for many fields. Lua passes at most some 8,000 arguments.
 local function write(key, fields)
@@ -7,10 +7,10 @@ local function write(key, fields)
   end
 end
 
--- The peers of a state that is being built, with the rows in ARGV from `first` on merged in; nil where they cannot be compared.
+-- The peers of a state that is being rebuilt, merged with the rows in ARGV from `first` on; nil where they cannot be compared.
 local function merge_rows(key, first)
-  local packed, held = {}, redis.call('HGETALL', key)
-  for i = 1, #held, 2 do packed[held[i]] = held[i + 1] end
+  local packed, stored = {}, redis.call('HGETALL', key)
+  for i = 1, #stored, 2 do packed[stored[i]] = stored[i + 1] end
   packed['gen'], packed['rebuilding'] = nil, nil
 
   for i = first, #ARGV, 4 do
@@ -21,7 +21,7 @@ local function merge_rows(key, first)
   return packed
 end
 
--- Writes packed peers into the state, and makes the views that follow from them.
+-- Writes packed peers into the state, and creates the views that follow from them.
 local function show(packed)
   local state, views = {}, { {}, {} }
   for uid, text in pairs(packed) do

@@ -1,0 +1,204 @@
+//! What a writer does about the positions that it finds on a new connection (PROTOCOL R1, R2).
+
+use schemas::Partition;
+
+use crate::{Generation, StoredPosition, StoredPositions};
+
+/// What a writer does after it has read the positions.
+///
+/// | found | plan |
+/// |---|---|
+/// | all 64, of one generation | `Resume`: continue from the positions found, whatever is remembered |
+/// | none | `Initialise` at the ends of the log |
+/// | some; the missing ones are remembered in the same generation, and no other is lower than remembered | `Repair` with the remembered ones |
+/// | some, otherwise | `Initialise`: a new generation, so that every state is rebuilt |
+/// | all 64, of several generations | `Initialise` |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResumePlan {
+    /// Continue in every partition from the position found.
+    Resume {
+        /// The generation of all positions.
+        generation: Generation,
+        /// Partitions whose position is lower than remembered in this generation: Redis has lost its newest writes, and their events
+        /// are applied again.
+        behind: Vec<Partition>,
+        /// Whether the remembered positions have another generation: the node was emptied, and another process initialised it.
+        replaced: bool,
+    },
+    /// Read the ends of all 64 partitions of `chat.events`, call `initialise_positions`, read the positions again.
+    Initialise,
+    /// Call `repair_positions` with these, read the positions again.
+    Repair(Vec<(Partition, StoredPosition)>),
+}
+
+impl ResumePlan {
+    /// Compares the positions that a writer remembers (none after a start) with those found.
+    #[must_use]
+    pub fn new(remembered: &StoredPositions, found: &StoredPositions) -> Self {
+        if let Some(generation) = found.generation() {
+            return Self::Resume {
+                generation,
+                behind: behind(remembered, found),
+                replaced: remembered
+                    .iter()
+                    .any(|(_, stored)| stored.generation != generation),
+            };
+        }
+        match repairs(remembered, found) {
+            Some(repairs) if behind(remembered, found).is_empty() => Self::Repair(repairs),
+            _ => Self::Initialise,
+        }
+    }
+}
+
+/// Partitions whose position is lower than remembered within its generation.
+fn behind(remembered: &StoredPositions, found: &StoredPositions) -> Vec<Partition> {
+    let is_behind = |(partition, now): (Partition, StoredPosition)| {
+        let was = remembered.get(partition)?;
+        let lower = now.position.next < was.position.next
+            || now.position.watermark < was.position.watermark;
+        (now.generation == was.generation && lower).then_some(partition)
+    };
+    found.iter().filter_map(is_behind).collect()
+}
+
+/// The missing positions as remembered, if they and those found make all 64 of one generation.
+fn repairs(
+    remembered: &StoredPositions,
+    found: &StoredPositions,
+) -> Option<Vec<(Partition, StoredPosition)>> {
+    // A node without any position is empty: the remembered ones do not describe it.
+    found.iter().next()?;
+    let repairs = found
+        .missing()
+        .map(|partition| Some((partition, remembered.get(partition)?)))
+        .collect::<Option<Vec<_>>>()?;
+    let repaired: StoredPositions = found.iter().chain(repairs.iter().copied()).collect();
+    repaired.generation().map(|_| repairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{LogPosition, NextOffset, event::SourceOffset};
+
+    use super::*;
+
+    fn stored(generation: Generation, offset: i64) -> StoredPosition {
+        StoredPosition {
+            generation,
+            position: LogPosition {
+                next: NextOffset::new(offset),
+                watermark: SourceOffset { epoch: 0, offset },
+            },
+        }
+    }
+
+    fn all(generation: Generation, offset: i64) -> StoredPositions {
+        Partition::all()
+            .map(|p| (p, stored(generation, offset)))
+            .collect()
+    }
+
+    fn p(n: i64) -> Partition {
+        n.try_into().unwrap()
+    }
+
+    fn resume(generation: Generation, behind: Vec<Partition>, replaced: bool) -> ResumePlan {
+        ResumePlan::Resume {
+            generation,
+            behind,
+            replaced,
+        }
+    }
+
+    #[test]
+    fn reading_resumes_where_all_positions_exist() {
+        let g = Generation::fresh();
+        assert_eq!(
+            ResumePlan::new(&StoredPositions::default(), &all(g, 5)),
+            resume(g, vec![], false)
+        );
+        assert_eq!(
+            ResumePlan::new(&all(g, 5), &all(g, 5)),
+            resume(g, vec![], false)
+        );
+        // Our own move whose response was lost, or another owner in between.
+        assert_eq!(
+            ResumePlan::new(&all(g, 5), &all(g, 9)),
+            resume(g, vec![], false)
+        );
+    }
+
+    #[test]
+    fn a_position_lower_than_remembered_is_reported() {
+        let g = Generation::fresh();
+        let mut found = all(g, 5);
+        found.insert(p(7), stored(g, 4));
+        assert_eq!(
+            ResumePlan::new(&all(g, 5), &found),
+            resume(g, vec![p(7)], false)
+        );
+    }
+
+    #[test]
+    fn another_generation_is_adopted_and_its_positions_are_not_compared() {
+        let (old, new) = (Generation::fresh(), Generation::fresh());
+        assert_eq!(
+            ResumePlan::new(&all(old, 9), &all(new, 3)),
+            resume(new, vec![], true)
+        );
+    }
+
+    #[test]
+    fn an_empty_node_is_initialised_whatever_is_remembered() {
+        let g = Generation::fresh();
+        assert_eq!(
+            ResumePlan::new(&StoredPositions::default(), &StoredPositions::default()),
+            ResumePlan::Initialise
+        );
+        assert_eq!(
+            ResumePlan::new(&all(g, 5), &StoredPositions::default()),
+            ResumePlan::Initialise
+        );
+    }
+
+    #[test]
+    fn missing_positions_are_repaired_from_memory() {
+        let g = Generation::fresh();
+        let mut found = all(g, 6);
+        found.remove(p(0));
+        found.remove(p(63));
+        let repairs = vec![(p(0), stored(g, 5)), (p(63), stored(g, 5))];
+        assert_eq!(
+            ResumePlan::new(&all(g, 5), &found),
+            ResumePlan::Repair(repairs)
+        );
+    }
+
+    #[test]
+    fn missing_positions_that_are_not_remembered_begin_a_new_generation() {
+        let g = Generation::fresh();
+        let mut found = all(g, 5);
+        found.remove(p(3));
+        assert_eq!(
+            ResumePlan::new(&StoredPositions::default(), &found),
+            ResumePlan::Initialise
+        );
+        assert_eq!(
+            ResumePlan::new(&all(Generation::fresh(), 5), &found),
+            ResumePlan::Initialise
+        );
+        found.insert(p(4), stored(g, 4));
+        assert_eq!(ResumePlan::new(&all(g, 5), &found), ResumePlan::Initialise);
+    }
+
+    #[test]
+    fn mixed_generations_begin_a_new_one() {
+        let mut found = all(Generation::fresh(), 5);
+        found.insert(p(3), stored(Generation::fresh(), 5));
+        assert_eq!(
+            ResumePlan::new(&found.clone(), &found),
+            ResumePlan::Initialise
+        );
+    }
+}
