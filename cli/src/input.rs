@@ -10,7 +10,8 @@ use std::{
 
 use anyhow::Context as _;
 use flate2::read::GzDecoder;
-use schemas::{DirectConversation, UserId};
+use schemas::{DirectConversation, Partition, UserId};
+use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -26,29 +27,71 @@ pub(crate) struct Options {
     pub(crate) limit: Option<usize>,
 }
 
-/// The lines of a batch, in order.
-pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Vec<String>> {
+/// One event as `POST /v1/events` takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Its number among all that are posted, from 1.
+    pub(crate) number: usize,
+    /// The partition of its conversation; none of a line that ingest will refuse.
+    pub(crate) partition: Option<Partition>,
+    pub(crate) text: String,
+}
+
+/// What is to be posted: first `events`, in order; then, when all of them are accepted, `acks`.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) events: Vec<Line>,
+    pub(crate) acks: Vec<Line>,
+}
+
+impl Input {
+    pub(crate) fn len(&self) -> usize {
+        self.events.len() + self.acks.len()
+    }
+}
+
+/// Reads the file at `path`.
+pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     let refused =
         |what: &str, why: &dyn Display| Failure::Usage(format!("{what} {}: {why}", path.display()));
     let raw = fs::read(path).map_err(|error| refused("cannot read", &error))?;
     let text = unpacked(raw).map_err(|error| refused("there is no text in", &error))?;
     let limit = options.limit.unwrap_or(usize::MAX);
     if text.trim_start().starts_with('{') {
-        return Ok(text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .take(limit)
-            .map(str::to_owned)
-            .collect());
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let events = (1..).zip(lines.take(limit)).map(|(number, line)| Line {
+            number,
+            partition: partition_of(line),
+            text: line.to_owned(),
+        });
+        return Ok(Input {
+            events: events.collect(),
+            acks: Vec::new(),
+        });
     }
     let mut story = Story::new(&text, options);
-    let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()).take(limit) {
         story
-            .tell(number, line, &mut lines)
+            .tell(number, line)
             .with_context(|| format!("{} line {number}", path.display()))?;
     }
-    Ok(lines)
+    Ok(story.finish())
+}
+
+/// The two users of an event of a direct conversation.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Users {
+    Message { srcid: UserId, destid: UserId },
+    ReadAck { uid: UserId, peer: UserId },
+}
+
+fn partition_of(line: &str) -> Option<Partition> {
+    let (one, other) = match serde_json::from_str(line).ok()? {
+        Users::Message { srcid, destid } => (srcid, destid),
+        Users::ReadAck { uid, peer } => (uid, peer),
+    };
+    Some(DirectConversation::new(one, other).partition())
 }
 
 fn unpacked(raw: Vec<u8>) -> anyhow::Result<String> {
@@ -69,6 +112,7 @@ struct Story<'a> {
     file_id: String,
     /// How many messages each conversation has so far: the mid of its newest, where nobody else writes to it.
     mids: HashMap<DirectConversation, i64>,
+    input: Input,
 }
 
 const WORDS: [&str; 24] = [
@@ -88,10 +132,11 @@ impl<'a> Story<'a> {
             options,
             file_id,
             mids: HashMap::new(),
+            input: Input::default(),
         }
     }
 
-    fn tell(&mut self, number: u64, line: &str, lines: &mut Vec<String>) -> anyhow::Result<()> {
+    fn tell(&mut self, number: u64, line: &str) -> anyhow::Result<()> {
         let mut fields = line.split_ascii_whitespace();
         let mut uid = || -> anyhow::Result<UserId> {
             let field = fields.next();
@@ -110,24 +155,34 @@ impl<'a> Story<'a> {
             Ok(UserId::try_from(shifted)?)
         };
         let (sender, receiver) = (uid()?, uid()?);
-        lines.push(
-            json!({ "message": {
-                "srcid": sender,
-                "destid": receiver,
-                "client_msg_id": format!("{}-{number}", self.file_id),
-                "msg": text_of(number),
-            }})
-            .to_string(),
-        );
-        let mid = self
-            .mids
-            .entry(DirectConversation::new(sender, receiver))
-            .or_default();
+        let conversation = DirectConversation::new(sender, receiver);
+        let line = |text: String| Line {
+            number: 0,
+            partition: Some(conversation.partition()),
+            text,
+        };
+        let message = json!({ "message": {
+            "srcid": sender,
+            "destid": receiver,
+            "client_msg_id": format!("{}-{number}", self.file_id),
+            "msg": text_of(number),
+        }});
+        self.input.events.push(line(message.to_string()));
+        let mid = self.mids.entry(conversation).or_default();
         *mid += 1;
         if self.options.acks && sender != receiver {
-            lines.extend(ack_of(number, sender, receiver, *mid));
+            let ack = ack_of(number, sender, receiver, *mid);
+            self.input.acks.extend(ack.map(line));
         }
         Ok(())
+    }
+
+    fn finish(mut self) -> Input {
+        let lines = self.input.events.iter_mut().chain(&mut self.input.acks);
+        for (number, line) in (1..).zip(lines) {
+            line.number = number;
+        }
+        self.input
     }
 }
 
@@ -159,18 +214,19 @@ fn ack_of(number: u64, sender: UserId, receiver: UserId, mid: i64) -> Option<Str
 mod tests {
     use super::*;
 
-    fn tell(text: &str, acks: bool) -> Vec<String> {
+    fn tell(text: &str, acks: bool) -> Vec<Line> {
         let options = Options {
             shift_uids: 1_000_000,
             acks,
             limit: None,
         };
         let mut story = Story::new(text, &options);
-        let mut lines = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
-            story.tell(number, line, &mut lines).unwrap();
+            story.tell(number, line).unwrap();
         }
-        lines
+        let Input { mut events, acks } = story.finish();
+        events.extend(acks);
+        events
     }
 
     #[test]
@@ -179,14 +235,26 @@ mod tests {
         let lines = tell(text, true);
         assert_eq!(lines, tell(text, true));
         assert_eq!(lines.len(), 4);
-        assert!(lines[0].contains(r#""srcid":"1000001""#), "{}", lines[0]);
-        assert!(
-            lines[3]
-                .contains(r#""read_ack":{"device":"pc","mid":2,"peer":"1000002","uid":"1000001"}"#),
-            "{}",
-            lines[3]
+        let (first, ack) = (&lines[0], &lines[3]);
+        assert!(first.text.contains(r#""srcid":"1000001""#), "{first:?}");
+        let read = r#""read_ack":{"device":"pc","mid":2,"peer":"1000002","uid":"1000001"}"#;
+        assert!(ack.text.contains(read), "{ack:?}");
+        assert_eq!(
+            lines.iter().map(|line| line.number).collect::<Vec<_>>(),
+            [1, 2, 3, 4]
         );
+        assert_eq!(first.partition, ack.partition);
         assert_ne!(tell("1 2 3\n", false)[0], tell("1 2 4\n", false)[0]);
+    }
+
+    #[test]
+    fn events_of_one_conversation_have_one_partition() {
+        let message = r#"{"message":{"srcid":"1001","destid":1000,"client_msg_id":"a","msg":"b"}}"#;
+        let ack = r#"{"read_ack":{"uid":"1000","peer":"1001","device":"pc","mid":3}}"#;
+        let partition = (2001 % 64).try_into().unwrap();
+        assert_eq!(partition_of(message), Some(partition));
+        assert_eq!(partition_of(ack), Some(partition));
+        assert_eq!(partition_of("no JSON"), None);
     }
 
     #[test]
@@ -197,7 +265,7 @@ mod tests {
             limit: None,
         };
         let line = "9223372036854775807 2 3";
-        let refused = Story::new(line, &options).tell(1, line, &mut Vec::new());
+        let refused = Story::new(line, &options).tell(1, line);
         assert!(refused.unwrap_err().to_string().contains("shifted by 1"));
     }
 
@@ -210,9 +278,7 @@ mod tests {
         };
         for line in ["1", "a b 3", "0 1 2", ""] {
             assert!(
-                Story::new(line, &options)
-                    .tell(1, line, &mut Vec::new())
-                    .is_err(),
+                Story::new(line, &options).tell(1, line).is_err(),
                 "{line:?}"
             );
         }

@@ -1,4 +1,4 @@
-//! Posts batches to ingest and keeps what was accepted, with when.
+//! Posts events to ingest, many to a request, and records when each was accepted.
 
 use std::{
     sync::Arc,
@@ -6,13 +6,15 @@ use std::{
 };
 
 use anyhow::Context as _;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, future::try_join_all};
 use schemas::{InboundPosition, Partition};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::client::Client;
+use crate::{client::Client, input::Line};
 
+/// How many requests [`post_parallel`] has open at a time.
+const CONNECTIONS: usize = 4;
 /// How often lines that may succeed later are posted again where none of them does.
 const ATTEMPTS: u32 = 20;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -56,22 +58,56 @@ struct Answer {
     rest: serde_json::Map<String, Value>,
 }
 
-/// Posts `lines` in order, `batch` to a request, one request after the other; `progress` hears how many are answered.
-/// Lines that ingest could not take now, or of which it does not know, are posted again: their ids make that safe.
+/// Posts `lines` in order, `batch` to a request, one request after the other.
 pub(crate) async fn post(
     client: &Client,
     lines: &[String],
     batch: usize,
-    mut progress: impl FnMut(usize),
+) -> anyhow::Result<Posted> {
+    let lines: Vec<(usize, &String)> = (1..).zip(lines).collect();
+    post_in_order(client, &lines, batch, &|_| ()).await
+}
+
+/// Posts `lines` over several connections at once. A conversation's lines keep their order: they share a connection.
+/// `progress` is called with the number of lines answered.
+pub(crate) async fn post_parallel(
+    client: &Client,
+    lines: &[Line],
+    batch: usize,
+    progress: &impl Fn(usize),
+) -> anyhow::Result<Posted> {
+    let mut by_connection = vec![Vec::new(); CONNECTIONS];
+    for line in lines {
+        let connection = line.partition.map_or(0, Partition::index) % CONNECTIONS;
+        by_connection[connection].push((line.number, &line.text));
+    }
+    let posts = by_connection
+        .iter()
+        .map(|lines| post_in_order(client, lines, batch, progress));
+    let mut all = Posted::default();
+    for posted in try_join_all(posts).await? {
+        all.accepted.extend(posted.accepted);
+        all.rejected.extend(posted.rejected);
+    }
+    all.rejected.sort_by_key(|one| one.line);
+    Ok(all)
+}
+
+/// Lines that ingest could not take now, or whose outcome is unknown, are posted again: their ids make that safe.
+async fn post_in_order(
+    client: &Client,
+    lines: &[(usize, &String)],
+    batch: usize,
+    progress: &impl Fn(usize),
 ) -> anyhow::Result<Posted> {
     let mut posted = Posted::default();
-    for (start, chunk) in (0..).step_by(batch.max(1)).zip(lines.chunks(batch.max(1))) {
-        let mut open: Vec<(usize, &String)> = (start + 1..).zip(chunk).collect();
+    for chunk in lines.chunks(batch.max(1)) {
+        let mut open = chunk.to_vec();
         let mut pause = FIRST_PAUSE;
         let mut in_vain = 0;
         loop {
             let before = open.len();
-            open = post_once(client, open, &mut posted, &mut progress).await?;
+            open = post_once(client, open, &mut posted, progress).await?;
             if open.is_empty() {
                 break;
             }
@@ -93,7 +129,7 @@ async fn post_once<'a>(
     client: &Client,
     lines: Vec<(usize, &'a String)>,
     posted: &mut Posted,
-    progress: &mut impl FnMut(usize),
+    progress: &impl Fn(usize),
 ) -> anyhow::Result<Vec<(usize, &'a String)>> {
     let mut body = String::with_capacity(lines.iter().map(|(_, line)| line.len() + 1).sum());
     for (_, line) in &lines {

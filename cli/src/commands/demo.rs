@@ -19,12 +19,14 @@ use crate::{
     handles::Handles,
     input,
     output::{Table, grouped},
-    posting,
-    stages::{Watch, per_second},
+    posting::Accepted,
+    stages::Watch,
 };
 
 /// The real uids are small: shifted, they leave the story's users alone.
 const SHIFT_UIDS: i64 = 1_000_000;
+/// Lines of one request, as a producer would post them.
+const BATCH_LINES: usize = 500;
 const SETTLE: Duration = Duration::from_secs(120);
 const AUDIT_WAIT: Duration = Duration::from_secs(120);
 
@@ -121,37 +123,35 @@ async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Re
         acks: true,
         limit: None,
     };
-    let lines = input::read(&args.data, &options)?;
+    let input = input::read(&args.data, &options)?;
     println!(
-        "\nLoading real messages and the acks of their readers: {} events.",
-        grouped(lines.len() as u64)
+        "\nLoading {} real messages, then {} acks of their readers.",
+        grouped(input.events.len() as u64),
+        grouped(input.acks.len() as u64)
     );
     let watch = Watch::begin(handles).await?;
-    let bar = super::load::bar(lines.len());
     let began = Instant::now();
-    let posted = posting::post(client, &lines, 2000, |n| bar.inc(n as u64)).await?;
-    let accepting = began.elapsed();
-    bar.finish_and_clear();
+    let loaded = super::load::post(client, &input, BATCH_LINES).await?;
+    let rejected = loaded.rejected().count();
+    anyhow::ensure!(rejected == 0, "{rejected} events were rejected");
+    let accepted: Vec<Accepted> = loaded.accepted().copied().collect();
     anyhow::ensure!(
-        posted.rejected.is_empty(),
-        "{} events were rejected",
-        posted.rejected.len()
-    );
-    anyhow::ensure!(
-        watch.settled(&posted.accepted, SETTLE).await,
+        watch.settled(&accepted, SETTLE).await,
         "the stages do not settle"
     );
     let mut table =
         Table::new(["stage", "events", "a second", "p50 ms", "p99 ms"]).right(&[1, 2, 3, 4]);
     let rate = |rate: f64| grouped(rate.round() as u64);
-    table.row([
-        "accepted (chat.inbound)".to_owned(),
-        grouped(posted.accepted.len() as u64),
-        rate(per_second(posted.accepted.len(), accepting)),
-        String::new(),
-        String::new(),
-    ]);
-    for report in watch.reports(&posted.accepted, began) {
+    for (what, phase) in [("messages", &loaded.events), ("acks", &loaded.acks)] {
+        table.row([
+            format!("{what} accepted (chat.inbound)"),
+            grouped(phase.posted.accepted.len() as u64),
+            rate(phase.per_second()),
+            String::new(),
+            String::new(),
+        ]);
+    }
+    for report in watch.reports(&accepted, began) {
         table.row([
             report.stage.title().to_owned(),
             grouped(report.records as u64),
@@ -161,7 +161,8 @@ async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Re
         ]);
     }
     println!(
-        "{table}(milliseconds from an event's acceptance until the stage had it, under this load)"
+        "{table}(a second: up to the last event, measured from the first post; milliseconds: from an event's acceptance until the \
+         stage had it, under this load)"
     );
     Ok(())
 }

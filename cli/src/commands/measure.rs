@@ -116,7 +116,7 @@ async fn warm_up(handles: &Handles, client: &Client, messages: &Messages) -> any
     let lines: Vec<String> = (0..2 * USERS)
         .map(|_| json!({ "message": messages.next() }).to_string())
         .collect();
-    let posted = posting::post(client, &lines, BATCH_LINES, |_| {}).await?;
+    let posted = posting::post(client, &lines, BATCH_LINES).await?;
     anyhow::ensure!(
         watch.settled(&posted.accepted, SETTLE).await,
         "the stack does not settle"
@@ -182,11 +182,7 @@ async fn batches(
                 let lines: Vec<String> = (0..BATCH_LINES)
                     .map(|_| json!({ "message": messages.next() }).to_string())
                     .collect();
-                accepted.extend(
-                    posting::post(&client, &lines, BATCH_LINES, |_| {})
-                        .await?
-                        .accepted,
-                );
+                accepted.extend(posting::post(&client, &lines, BATCH_LINES).await?.accepted);
             }
             anyhow::Ok(accepted)
         });

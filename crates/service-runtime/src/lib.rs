@@ -30,7 +30,7 @@ pub use metrics::MetricsHandle;
 pub use middleware::middleware;
 pub use openapi::{described, without_calls};
 pub use probes::{health_router, metrics_router};
-pub use process::{Process, exit_code, main_with, report, run_service};
+pub use process::{Process, exit_code, run_service};
 pub use runtime::RuntimeConfig;
 pub use serve::serve;
 pub use shutdown::{Shutdown, Signals};

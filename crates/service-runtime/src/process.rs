@@ -1,20 +1,17 @@
 //! One process from its arguments to its exit code, with one service in it or several.
 
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use clap::{Args as _, Command, FromArgMatches as _};
 use serde::Serialize;
 use tracing::info;
 
 use crate::{
-    BindError, ConfigArgs, ConfigError, ConfigSource, Door, Gate, Health, HttpConfig,
-    MetricsHandle, RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener,
-    health_router, metrics_router, middleware, serve, telemetry, with_causes,
+    BindError, ConfigError, ConfigSource, Door, Gate, Health, HttpConfig, MetricsHandle,
+    RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener, health_router,
+    metrics_router, middleware, serve, telemetry,
 };
 
 const EXIT_FAILURE: u8 = 1;
@@ -22,9 +19,6 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 /// Between two upkeeps every sample of every histogram stays in memory.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
-
-/// How long the runtime may take to let go of what still blocks a thread once everything has been told to stop.
-const RUNTIME_GRACE: Duration = Duration::from_secs(1);
 
 /// What the services of a process are wired with.
 #[derive(Debug)]
@@ -129,43 +123,8 @@ fn assemble(api: Router, probes: Router) -> Router {
     middleware(router)
 }
 
-/// The whole of a service's `main`: arguments, configuration, logs, signals, `wire`, run, exit code.
-///
-/// `wire` starts the services on the process and opens its listeners:
-///
-/// ```no_run
-/// # mod ingest { pub async fn serve(_: &service_runtime::Process) -> anyhow::Result<()> { Ok(()) } }
-/// fn main() -> std::process::ExitCode {
-///     service_runtime::main_with("ingest", env!("CARGO_PKG_VERSION"), ingest::serve)
-/// }
-/// ```
-pub fn main_with(
-    name: &'static str,
-    version: &'static str,
-    wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
-) -> ExitCode {
-    let args = parse_args(name, version);
-    match run_on_its_own(name, version, &args, wire) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => report(name, &error),
-    }
-}
-
-fn run_on_its_own(
-    name: &str,
-    version: &str,
-    args: &ConfigArgs,
-    wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let source = args.load()?;
-    let runtime = source.section::<RuntimeConfig>("runtime")?.build()?;
-    let ended = runtime.block_on(run_service(name, version, source, wire));
-    runtime.shutdown_timeout(RUNTIME_GRACE);
-    ended
-}
-
-/// Runs what `wire` starts, from the log's first line until a signal or the death of a worker. For a program that has parsed its arguments
-/// itself; see [`main_with`] for `wire`, and [`report`] for the error.
+/// Runs a process from its first log line until a signal or the death of a worker. `wire` starts the services on the process and opens its
+/// listeners. [`exit_code`] gives the exit code for the error.
 ///
 /// # Errors
 /// Configuration, wiring, or a worker.
@@ -229,15 +188,6 @@ async fn upkeep(metrics: MetricsHandle, wired: Gate, shutdown: Shutdown) -> anyh
     Ok(())
 }
 
-/// Says on standard error why a process ends, in one line unless the log has said it, and gives the exit code for it.
-pub fn report(name: &str, error: &anyhow::Error) -> ExitCode {
-    if !error.is::<WorkerFailed>() {
-        // Nobody may be there to read it.
-        let _ = writeln!(io::stderr(), "{name}: {}", with_causes(error));
-    }
-    ExitCode::from(exit_code(error))
-}
-
 /// The exit code for an error of [`run_service`]: 3 for configuration (a port, too), 130 for a second signal, otherwise 1.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<ConfigError>() || error.is::<BindError>() {
@@ -247,10 +197,4 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         Some(WorkerFailed::Aborted { .. }) => EXIT_INTERRUPTED,
         _ => EXIT_FAILURE,
     }
-}
-
-fn parse_args(name: &'static str, version: &'static str) -> ConfigArgs {
-    let command = ConfigArgs::augment_args(Command::new(name).version(version));
-    let matches = command.get_matches();
-    ConfigArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }

@@ -130,7 +130,7 @@ pub(super) async fn carry_out(client: &Client, plan: Vec<Fate>) -> anyhow::Resul
             of_line.push(index);
         }
     }
-    let posted = posting::post(client, &lines, BATCH, |_| ()).await?;
+    let posted = posting::post(client, &lines, BATCH).await?;
     for one in posted.rejected {
         fates[of_line[one.line - 1]] = Fate::Rejected(one.problem);
     }
