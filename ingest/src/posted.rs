@@ -136,7 +136,7 @@ fn too_long(bytes: usize, max_msg_bytes: usize, place: Place) -> Problem {
 fn refusal(malformed: Malformed, kind: EventKind, place: Place) -> Problem {
     Problem::invalid_fields(vec![FieldError {
         field: place.path(kind, malformed.field),
-        message: malformed.wrong,
+        message: malformed.problem,
     }])
 }
 

@@ -1,38 +1,38 @@
-//! What producers say: the values of `chat.inbound`, checked.
+//! Commands of producers: the values of `chat.inbound`, checked.
 
 use prost::{DecodeError, Message as _};
 
 use crate::{
-    ClientMsgId, DeviceClass, DirectConversation, Mid, UserId, canonical,
+    ClientMsgId, ConversationId, DeviceClass, DirectConversation, Mid, UserId, fast_decoder,
     proto::{self, inbound_command},
 };
 
-/// A record's value that is no command or event; the text names the field and what is right.
+/// A record's value is no valid command or event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} {wrong}")]
+#[error("{field} {problem}")]
 pub struct Malformed {
-    /// The field, by its name in the `.proto` file; `value` for the whole.
+    /// The field at fault by its name in the `.proto` file, or `value` for the whole value.
     pub field: &'static str,
-    /// What was wrong with it and what is right.
-    pub wrong: String,
+    /// What is wrong with the field and what would be right.
+    pub problem: String,
 }
 
 impl Malformed {
-    /// `wrong` says what was wrong with `field` and what is right.
-    pub fn new(field: &'static str, wrong: impl ToString) -> Self {
+    /// `problem` says what is wrong with `field` and what would be right.
+    pub fn new(field: &'static str, problem: impl ToString) -> Self {
         Self {
             field,
-            wrong: wrong.to_string(),
+            problem: problem.to_string(),
         }
     }
 }
 
-/// A text from one user to another.
+/// A message to be sent from one user to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendMessage {
     /// The sender.
     pub srcid: UserId,
-    /// The receiver; the sender too, in a note to oneself.
+    /// The receiver; equal to the sender in a note to oneself.
     pub destid: UserId,
     /// The sender's own id of this send.
     pub client_msg_id: ClientMsgId,
@@ -48,16 +48,16 @@ impl SendMessage {
     }
 }
 
-/// "uid, on this device class, has read the conversation with peer up to mid."
+/// The read-ack: `uid`, on a device of this class, has read the conversation with `peer` up to `mid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAck {
-    /// Who read.
+    /// The reader.
     pub uid: UserId,
-    /// Whose messages.
+    /// The other user of the conversation.
     pub peer: UserId,
-    /// On what.
+    /// The class of the reader's device.
     pub device: DeviceClass,
-    /// Up to where, at least 1; `None` for everything sequenced before this record.
+    /// The newest message read, at least 1; `None` for the newest that is sequenced before this record.
     pub mid: Option<Mid>,
 }
 
@@ -69,14 +69,14 @@ impl ReadAck {
     }
 }
 
-/// A change of the sequencer's rules in one partition; `None` leaves a setting as it is.
+/// A change of the sequencer's rules in one partition. `None` leaves a setting as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
-    /// The version of the rules that hold from here on.
+    /// The version of the rules that holds from this record on.
     pub rule_version: Option<u32>,
-    /// Log time for which a client_msg_id is remembered, milliseconds.
+    /// For how long, in log time, a client_msg_id is remembered, milliseconds.
     pub dedup_window_ms: Option<i64>,
-    /// The most dedup entries that the partition remembers.
+    /// The largest number of dedup entries of the partition.
     pub dedup_max_entries: Option<i64>,
     /// The largest msg that is sequenced, bytes.
     pub max_msg_bytes: Option<i64>,
@@ -85,21 +85,31 @@ pub struct Control {
 /// The value of a `chat.inbound` record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A message is to be sequenced.
+    /// Sequences a message.
     Send(SendMessage),
-    /// A read position is to move.
+    /// Moves a read position.
     ReadAck(ReadAck),
-    /// The rules are to change.
+    /// Changes the rules.
     Control(Control),
 }
 
 impl Command {
-    /// Reads a record's value.
+    /// The conversation it belongs to; `None` for control.
+    #[must_use]
+    pub fn conversation(&self) -> Option<ConversationId> {
+        match self {
+            Self::Send(send) => Some(send.conversation().into()),
+            Self::ReadAck(ack) => Some(ack.conversation().into()),
+            Self::Control(_) => None,
+        }
+    }
+
+    /// Parses a record's value.
     ///
     /// # Errors
     /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
-        let decoded = match canonical::command(value) {
+        let decoded = match fast_decoder::command(value) {
             Some(command) => Ok(command),
             None => proto::InboundCommand::decode(value),
         };
@@ -133,12 +143,12 @@ impl Command {
     }
 }
 
-/// Reads an item of a batch, as prost does.
+/// Decodes an item of a protobuf batch.
 ///
 /// # Errors
-/// prost's, where the bytes are no `IngestEvent`.
+/// prost's error, where the bytes are no `IngestEvent`.
 pub fn ingest_event(item: &[u8]) -> Result<proto::IngestEvent, DecodeError> {
-    match canonical::ingest_event(item) {
+    match fast_decoder::ingest_event(item) {
         Some(event) => Ok(event),
         None => proto::IngestEvent::decode(item),
     }

@@ -1,21 +1,21 @@
 use std::{fmt, str::FromStr};
 
-use crate::{InvalidId, Partition, UserId, ids::Excerpt};
+use crate::{InvalidValue, Partition, UserId, ids::Excerpt};
 
-/// A conversation: what has one order of messages, one partition and one row of mids. Written `lo,hi` or `g:<gid>`, which is
-/// the key of its records.
+/// A conversation. All of its records are in one partition, and its messages are numbered in one sequence. Its text, `lo,hi` or `g:<gid>`,
+/// is the key of its records.
 ///
-/// What differs between the kinds stands here and nowhere else.
+/// The rules that differ between direct conversations and groups belong in this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConversationId {
-    /// Of two users.
+    /// Between two users.
     Direct(DirectConversation),
-    /// Of a group's members.
+    /// Between the members of a group.
     Group(GroupId),
 }
 
 impl ConversationId {
-    /// The partition that has all of its records: (lo + hi) mod 64, or gid mod 64.
+    /// The partition of all its records: (lo + hi) mod 64, or gid mod 64.
     #[must_use]
     pub fn partition(self) -> Partition {
         match self {
@@ -41,9 +41,9 @@ impl fmt::Display for ConversationId {
 }
 
 impl FromStr for ConversationId {
-    type Err = InvalidId;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text.strip_prefix("g:") {
             Some(gid) => gid.parse().map(Self::Group),
             None => text.parse().map(Self::Direct),
@@ -51,7 +51,7 @@ impl FromStr for ConversationId {
     }
 }
 
-/// A direct conversation: two users, the smaller uid first. Written `lo,hi` (the seed's sessionId).
+/// The conversation of two users, the smaller uid first. Its text is `lo,hi`, as in the column `sessionId`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirectConversation {
     lo: UserId,
@@ -77,7 +77,7 @@ impl DirectConversation {
         }
     }
 
-    /// The partition that has all of its records: (lo + hi) mod 64.
+    /// The partition of all its records: (lo + hi) mod 64.
     #[must_use]
     pub fn partition(self) -> Partition {
         // Two positive i64 never overflow a u64.
@@ -96,7 +96,7 @@ impl DirectConversation {
         self.hi
     }
 
-    /// Its users: two, or one in a note to oneself.
+    /// Its two users, or the only one of a note to oneself.
     pub fn users(self) -> impl Iterator<Item = UserId> {
         [Some(self.lo), Some(self.hi).filter(|hi| *hi != self.lo)]
             .into_iter()
@@ -109,19 +109,19 @@ impl DirectConversation {
         uid == self.lo || uid == self.hi
     }
 
-    /// Which of the two `uid` is, who must be one of them.
+    /// The side of `uid`, who must be one of the two.
     #[must_use]
     pub fn side_of(self, uid: UserId) -> Side {
         if uid == self.lo { Side::Lo } else { Side::Hi }
     }
 
-    /// Whom `uid`, one of the two, talks with: themselves in a note to oneself.
+    /// The other user, seen from `uid`, who must be one of the two. In a note to oneself that is `uid`.
     #[must_use]
     pub fn peer_of(self, uid: UserId) -> UserId {
         if uid == self.lo { self.hi } else { self.lo }
     }
 
-    /// A note to oneself, which is never unread.
+    /// Whether it is a note to oneself, which is never unread.
     #[must_use]
     pub fn is_to_self(self) -> bool {
         self.lo == self.hi
@@ -129,7 +129,7 @@ impl DirectConversation {
 }
 
 impl fmt::Display for DirectConversation {
-    // It is the key of every record. Formatting the numbers with `write!` would take three times as long.
+    // Every record has it as its key. Formatting the numbers with `write!` would take three times as long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(itoa::Buffer::new().format(self.lo.get()))?;
         f.write_str(",")?;
@@ -138,11 +138,11 @@ impl fmt::Display for DirectConversation {
 }
 
 impl FromStr for DirectConversation {
-    type Err = InvalidId;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let (one, other) = text.split_once(',').ok_or_else(|| {
-            InvalidId::new(format!(
+            InvalidValue::new(format!(
                 "is {:?}; must be a conversation, two uids as 1000,1001",
                 Excerpt(text)
             ))
@@ -151,7 +151,7 @@ impl FromStr for DirectConversation {
     }
 }
 
-/// A group: 1 … 2^63−1, numbered apart from users.
+/// The id of a group: 1 … 2^63−1. A group and a user may have the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(i64);
 
@@ -164,11 +164,11 @@ impl GroupId {
 }
 
 impl TryFrom<i64> for GroupId {
-    type Error = InvalidId;
+    type Error = InvalidValue;
 
-    fn try_from(gid: i64) -> Result<Self, InvalidId> {
+    fn try_from(gid: i64) -> Result<Self, InvalidValue> {
         if gid < 1 {
-            return Err(InvalidId::new(format!(
+            return Err(InvalidValue::new(format!(
                 "is {gid}; must be a gid, from 1 to 9223372036854775807"
             )));
         }
@@ -177,13 +177,13 @@ impl TryFrom<i64> for GroupId {
 }
 
 impl FromStr for GroupId {
-    type Err = InvalidId;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
-        // The same decimal integers as those of users, so that no two texts name one group.
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        // The same decimal integers as for users, so that a group has one text only.
         match text.parse::<UserId>() {
             Ok(number) => Ok(Self(number.get())),
-            Err(_) => Err(InvalidId::new(format!(
+            Err(_) => Err(InvalidValue::new(format!(
                 "is {:?}; must be a gid, a decimal integer from 1 to 9223372036854775807",
                 Excerpt(text)
             ))),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_conversation_is_refused() {
+    fn texts_that_name_no_conversation_are_refused() {
         for text in [
             "", "1", "1,", "1,0", "g:", "g:0", "g:+5", "g:05", "1,2,3", "-1,2",
         ] {

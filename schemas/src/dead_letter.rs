@@ -1,44 +1,44 @@
-//! What a record on `chat.dead-letters` says of itself: Kafka Connect's header names, and ours for the reason.
+//! Records of `chat.dead-letters` and their headers: Kafka Connect's names, and our own for the reason.
 
 use std::{fmt, str::FromStr};
 
 use crate::Partition;
 
-/// The topic it came from.
+/// The original record's topic.
 pub const HEADER_TOPIC: &str = "__connect.errors.topic";
-/// The partition it came from.
+/// The original record's partition.
 pub const HEADER_PARTITION: &str = "__connect.errors.partition";
-/// Its offset there. (topic, partition, offset) is its identity.
+/// The original record's offset. (topic, partition, offset) identifies a dead-letter record.
 pub const HEADER_OFFSET: &str = "__connect.errors.offset";
-/// Which service gave up on it.
+/// The service that could not process the record.
 pub const HEADER_STAGE: &str = "__connect.errors.stage";
-/// The reason again, where existing tools look for it.
+/// The reason again, under the name that tools for Kafka Connect read.
 pub const HEADER_CLASS: &str = "__connect.errors.exception.class.name";
-/// What was wrong, for people.
+/// What was wrong, as a sentence for people.
 pub const HEADER_MESSAGE: &str = "__connect.errors.exception.message";
-/// A [`Reason`].
+/// The [`Reason`] by its name.
 pub const HEADER_REASON: &str = "tidemark.reason";
-/// How many bytes the value had, where only its beginning was kept.
+/// The length of the original value in bytes, present only if the value was truncated.
 pub const HEADER_VALUE_BYTES: &str = "tidemark.value-bytes";
 
-/// A record with more bytes than this is not kept whole: compressed, a broker takes far larger ones than uncompressed.
-const WHOLE_BYTES: usize = 1_100_000;
-/// What is kept of the value and of the key of such a record.
-const KEPT_VALUE_BYTES: usize = 64 * 1024;
-const KEPT_KEY_BYTES: usize = 256;
+/// Larger records are truncated. They exist because a broker checks the compressed size only.
+const MAX_WHOLE_BYTES: usize = 1_100_000;
+/// What a truncated record keeps of its value and of its key.
+const TRUNCATED_VALUE_BYTES: usize = 64 * 1024;
+const TRUNCATED_KEY_BYTES: usize = 256;
 
 /// Why a record could not be processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// Its bytes are no command or no event.
+    /// Its value is no valid command or event.
     Malformed,
-    /// It lies in another partition than its conversation's.
+    /// Its partition is not the partition of its conversation.
     WrongPartition,
     /// Its msg is larger than the rules allow.
     TooLarge,
-    /// Its client_msg_id was used before, with another payload.
+    /// Its client_msg_id was used before with another payload.
     Conflict,
-    /// A control record asks for rules outside their bounds.
+    /// A control record with rules outside their bounds.
     InvalidControl,
 }
 
@@ -51,7 +51,7 @@ impl Reason {
         Self::InvalidControl,
     ];
 
-    /// Its name in the header.
+    /// The name in the header.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,37 +71,39 @@ impl fmt::Display for Reason {
 }
 
 impl FromStr for Reason {
-    type Err = crate::InvalidId;
+    type Err = crate::InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
             .into_iter()
             .find(|reason| reason.as_str() == text)
             .ok_or_else(|| {
-                crate::InvalidId::new(format!("is {text:?}; must be a dead letter's reason"))
+                crate::InvalidValue::new(format!(
+                    "is {text:?}; must be a reason of a dead-letter record"
+                ))
             })
     }
 }
 
-/// Where a dead letter came from.
+/// Where the original record is, and which service could not process it.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
     /// The topic's full name.
     pub topic: &'a str,
-    /// The partition, which the dead letter keeps.
+    /// The partition; the dead-letter record has the same.
     pub partition: Partition,
-    /// The offset.
+    /// The offset in that partition.
     pub offset: i64,
-    /// The service that gave up.
+    /// The service.
     pub stage: &'a str,
 }
 
-/// What is put on `chat.dead-letters`: the original record and, behind its headers, those that say why. Of a record that is too large for
-/// the topic only the beginning of key and value, without its headers.
-/// The original may have headers of the same names: of each name the last one is ours.
+/// A record of `chat.dead-letters`: the original record with further headers that give the reason. A record too large for the topic is
+/// truncated: it keeps the beginning of key and value, and none of its own headers.
+/// The original may have headers of the same names, so of each name the last header counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetterRecord {
-    /// The key; empty for none.
+    /// The key; empty where the original has none.
     pub key: Vec<u8>,
     /// The value; `None` for a null one.
     pub value: Option<Vec<u8>>,
@@ -112,9 +114,9 @@ pub struct DeadLetterRecord {
 /// A header's name and value.
 pub type Header = (String, Option<Vec<u8>>);
 
-/// A record as its reader got it.
+/// A record as it was read from its topic.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Original<'a> {
+pub struct OriginalRecord<'a> {
     /// The key; `None` for none.
     pub key: Option<&'a [u8]>,
     /// The value; `None` for a null one.
@@ -123,7 +125,7 @@ pub struct Original<'a> {
     pub headers: &'a [Header],
 }
 
-impl Original<'_> {
+impl OriginalRecord<'_> {
     fn len(&self) -> usize {
         let header = |(name, value): &Header| name.len() + value.as_ref().map_or(0, Vec::len);
         self.key.map_or(0, <[u8]>::len)
@@ -133,16 +135,16 @@ impl Original<'_> {
 }
 
 impl DeadLetterRecord {
-    /// The dead letter of `original`; `message` says what was wrong, for people.
+    /// The dead-letter record of `original`. `message` says what was wrong, for people.
     #[must_use]
     pub fn new(
         origin: &Origin<'_>,
         reason: Reason,
         message: &str,
-        original: &Original<'_>,
+        original: &OriginalRecord<'_>,
     ) -> Self {
-        let is_whole = original.len() <= WHOLE_BYTES;
-        let kept = |bytes: &[u8], most: usize| {
+        let is_whole = original.len() <= MAX_WHOLE_BYTES;
+        let truncate = |bytes: &[u8], most: usize| {
             let end = if is_whole {
                 bytes.len()
             } else {
@@ -162,8 +164,10 @@ impl DeadLetterRecord {
         Self {
             key: original
                 .key
-                .map_or_else(Vec::new, |key| kept(key, KEPT_KEY_BYTES)),
-            value: original.value.map(|value| kept(value, KEPT_VALUE_BYTES)),
+                .map_or_else(Vec::new, |key| truncate(key, TRUNCATED_KEY_BYTES)),
+            value: original
+                .value
+                .map(|value| truncate(value, TRUNCATED_VALUE_BYTES)),
             headers,
         }
     }
@@ -184,27 +188,27 @@ fn headers_of(origin: &Origin<'_>, reason: Reason, message: &str) -> Vec<Header>
     .collect()
 }
 
-/// What the headers of a dead letter say.
+/// The headers of a dead-letter record, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The full name of the topic that the original came from.
+pub struct DeadLetterHeaders {
+    /// The full name of the original's topic.
     pub topic: String,
     /// The original's partition.
     pub partition: Partition,
     /// The original's offset.
     pub offset: i64,
-    /// The service that gave up.
+    /// The service that could not process it.
     pub stage: String,
-    /// Why.
+    /// The reason, for programs.
     pub reason: Reason,
     /// What was wrong, for people.
     pub message: String,
-    /// How many bytes the original's value had, where only its beginning was kept.
-    pub cut_from: Option<u64>,
+    /// The length of the original value, if it was truncated.
+    pub original_value_bytes: Option<u64>,
 }
 
-impl Told {
-    /// Reads the headers, by name the last one; `None` where they are not those of a dead letter of ours.
+impl DeadLetterHeaders {
+    /// Parses the headers. `header` returns the last header of a name. `None` where they are not those of a dead-letter record of ours.
     pub fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let number = |name| header(name)?.parse::<i64>().ok();
         Some(Self {
@@ -214,7 +218,7 @@ impl Told {
             stage: header(HEADER_STAGE)?.to_owned(),
             reason: header(HEADER_REASON)?.parse().ok()?,
             message: header(HEADER_MESSAGE)?.to_owned(),
-            cut_from: header(HEADER_VALUE_BYTES).and_then(|bytes| bytes.parse().ok()),
+            original_value_bytes: header(HEADER_VALUE_BYTES).and_then(|bytes| bytes.parse().ok()),
         })
     }
 }
@@ -223,14 +227,14 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn letter(value: &[u8]) -> DeadLetterRecord {
+    fn dead_letter(value: &[u8]) -> DeadLetterRecord {
         let origin = Origin {
             topic: "chat.inbound",
             partition: 5.try_into().unwrap(),
             offset: 7,
             stage: "sequencer",
         };
-        let original = Original {
+        let original = OriginalRecord {
             key: Some(b"1,2"),
             value: Some(value),
             headers: &[("trace".to_owned(), Some(b"x".to_vec()))],
@@ -238,24 +242,24 @@ mod tests {
         DeadLetterRecord::new(&origin, Reason::Malformed, "junk", &original)
     }
 
-    fn header(letter: &DeadLetterRecord, name: &str) -> Option<String> {
-        let (_, value) = letter.headers.iter().find(|(found, _)| found == name)?;
+    fn header(record: &DeadLetterRecord, name: &str) -> Option<String> {
+        let (_, value) = record.headers.iter().find(|(found, _)| found == name)?;
         Some(String::from_utf8(value.clone()?).unwrap())
     }
 
     #[test]
-    fn a_letter_is_its_original_and_says_why() {
-        let letter = letter(b"value");
-        assert_eq!(letter.key, b"1,2");
-        assert_eq!(letter.value.as_deref(), Some(b"value".as_slice()));
-        assert_eq!(letter.headers[0].0, "trace");
-        assert_eq!(header(&letter, HEADER_OFFSET).unwrap(), "7");
-        assert_eq!(header(&letter, HEADER_REASON).unwrap(), "malformed");
-        assert_eq!(header(&letter, HEADER_VALUE_BYTES), None);
+    fn a_dead_letter_record_is_the_original_with_the_reason() {
+        let record = dead_letter(b"value");
+        assert_eq!(record.key, b"1,2");
+        assert_eq!(record.value.as_deref(), Some(b"value".as_slice()));
+        assert_eq!(record.headers[0].0, "trace");
+        assert_eq!(header(&record, HEADER_OFFSET).unwrap(), "7");
+        assert_eq!(header(&record, HEADER_REASON).unwrap(), "malformed");
+        assert_eq!(header(&record, HEADER_VALUE_BYTES), None);
     }
 
     #[test]
-    fn what_is_said_of_it_is_read_back_whatever_the_original_says() {
+    fn headers_are_parsed_even_if_the_original_has_the_same_names() {
         let origin = Origin {
             topic: "chat.inbound",
             partition: 5.try_into().unwrap(),
@@ -264,34 +268,34 @@ mod tests {
         };
         let forged = [HEADER_TOPIC, HEADER_OFFSET, HEADER_REASON]
             .map(|name| (name.to_owned(), Some(b"1".to_vec())));
-        let original = Original {
+        let original = OriginalRecord {
             headers: &forged,
-            ..Original::default()
+            ..OriginalRecord::default()
         };
-        let letter = DeadLetterRecord::new(&origin, Reason::TooLarge, "too large", &original);
+        let record = DeadLetterRecord::new(&origin, Reason::TooLarge, "too large", &original);
         let find = |name: &str| {
-            let (_, value) = letter.headers.iter().rfind(|(found, _)| found == name)?;
+            let (_, value) = record.headers.iter().rfind(|(found, _)| found == name)?;
             std::str::from_utf8(value.as_deref()?).ok()
         };
-        let told = Told {
+        let expected = DeadLetterHeaders {
             topic: "chat.inbound".to_owned(),
             partition: origin.partition,
             offset: 7,
             stage: "sequencer".to_owned(),
             reason: Reason::TooLarge,
             message: "too large".to_owned(),
-            cut_from: None,
+            original_value_bytes: None,
         };
-        assert_eq!(Told::read(find), Some(told));
-        assert_eq!(Told::read(|_| None), None);
+        assert_eq!(DeadLetterHeaders::read(find), Some(expected));
+        assert_eq!(DeadLetterHeaders::read(|_| None), None);
     }
 
     #[test]
-    fn what_is_too_large_for_the_topic_is_cut() {
-        let letter = letter(&vec![0xff; 3_000_000]);
-        assert_eq!(letter.value.as_ref().unwrap().len(), KEPT_VALUE_BYTES);
-        assert_eq!(header(&letter, HEADER_VALUE_BYTES).unwrap(), "3000000");
-        assert_eq!(header(&letter, HEADER_PARTITION).unwrap(), "5");
-        assert_eq!(header(&letter, "trace"), None);
+    fn a_record_too_large_for_the_topic_is_truncated() {
+        let record = dead_letter(&vec![0xff; 3_000_000]);
+        assert_eq!(record.value.as_ref().unwrap().len(), TRUNCATED_VALUE_BYTES);
+        assert_eq!(header(&record, HEADER_VALUE_BYTES).unwrap(), "3000000");
+        assert_eq!(header(&record, HEADER_PARTITION).unwrap(), "5");
+        assert_eq!(header(&record, "trace"), None);
     }
 }

@@ -6,15 +6,15 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InvalidId, ids::Excerpt};
+use crate::{InvalidValue, ids::Excerpt};
 
-/// The kind of device that read; each has its own read positions.
+/// The class of a device. A user has a read position for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceClass {
-    /// The desktop program.
+    /// Desktop clients.
     Pc,
-    /// The telephone.
+    /// Phones.
     Mobile,
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for DeviceClass {
 }
 
 impl FromStr for DeviceClass {
-    type Err = InvalidId;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text {
             "pc" => Ok(Self::Pc),
             "mobile" => Ok(Self::Mobile),
-            _ => Err(InvalidId::new(format!(
+            _ => Err(InvalidValue::new(format!(
                 "is {:?}; must be pc or mobile",
                 Excerpt(text)
             ))),
@@ -56,14 +56,14 @@ impl FromStr for DeviceClass {
 /// A value for each device class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PerDevice<T> {
-    /// That of the desktop programs.
+    /// The value of [`DeviceClass::Pc`].
     pub pc: T,
-    /// That of the telephones.
+    /// The value of [`DeviceClass::Mobile`].
     pub mobile: T,
 }
 
 impl<T> PerDevice<T> {
-    /// The value that `of` gives for each class.
+    /// Makes each class's value with `of`.
     pub fn from_fn(mut of: impl FnMut(DeviceClass) -> T) -> Self {
         Self {
             pc: of(DeviceClass::Pc),
@@ -71,7 +71,7 @@ impl<T> PerDevice<T> {
         }
     }
 
-    /// What `change` makes of each value.
+    /// Applies `change` to each value.
     pub fn map<U>(self, mut change: impl FnMut(T) -> U) -> PerDevice<U> {
         PerDevice {
             pc: change(self.pc),
@@ -79,7 +79,7 @@ impl<T> PerDevice<T> {
         }
     }
 
-    /// What `merge` makes of each value and its counterpart in `other`.
+    /// Applies `merge` to the two values of each class.
     pub fn zip_with<U, V>(
         self,
         other: PerDevice<U>,

@@ -1,40 +1,40 @@
-//! What was decided: the values of `chat.events`, checked.
+//! Events: the values of `chat.events`, checked.
 
 use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
     ClientMsgId, ConversationId, DeviceClass, DirectConversation, Mid, Ordinal, Partition,
-    TimestampMs, UserId, canonical,
+    TimestampMs, UserId,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
+    fast_decoder,
     proto::{self, sequenced_event},
 };
 
-/// Where in the history of `chat.inbound` something stands; readers take a record only if its watermark rises (PROTOCOL S10).
+/// An offset of `chat.inbound` with its epoch. Every event carries the one of the inbound record that caused it, and readers take an event
+/// only if its source offset is above all before it (PROTOCOL S10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SourceOffset {
-    /// Raised by an operator when `chat.inbound` begins anew.
+    /// Raised by an operator when `chat.inbound` was created anew.
     pub epoch: u32,
-    /// Offset in `chat.inbound`; −1 stands before the first.
+    /// Offset in `chat.inbound`; −1 is before the first record.
     pub offset: i64,
 }
 
 impl SourceOffset {
-    /// Whether a store with this watermark reflects the record at `position`. Positions name no epoch and are of the current one: a watermark of
-    /// a later epoch than the position was taken for shows that the current one is no earlier than the watermark's.
-    #[must_use]
-    pub fn reaches(self, position: Self) -> bool {
-        self.epoch >= position.epoch && self.offset >= position.offset
-    }
-}
-
-impl SourceOffset {
-    /// Before everything.
+    /// Before the first record of the first epoch.
     pub const START: Self = Self {
         epoch: 0,
         offset: -1,
     };
+
+    /// Whether a store with this watermark has processed the record at `position`. A client's position carries no epoch of its own: it is
+    /// of the current epoch, which is at least the watermark's.
+    #[must_use]
+    pub fn reaches(self, position: Self) -> bool {
+        self.epoch >= position.epoch && self.offset >= position.offset
+    }
 }
 
 impl Default for SourceOffset {
@@ -46,13 +46,13 @@ impl Default for SourceOffset {
 /// The inbound record that caused an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Source {
-    /// Its place.
+    /// Its offset in `chat.inbound`.
     pub offset: SourceOffset,
     /// Kafka's leader epoch of that record; −1 where it was not known.
     pub leader_epoch: i32,
 }
 
-/// A message that has its number.
+/// A message with the number that the sequencer gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The sender.
@@ -63,9 +63,9 @@ pub struct Message {
     pub client_msg_id: ClientMsgId,
     /// The text.
     pub msg: String,
-    /// 1, 2, 3 … in its conversation.
+    /// Its number in the conversation: 1, 2, 3 …
     pub mid: Mid,
-    /// 1, 2, 3 … among those that `srcid` sent in this conversation.
+    /// Its number among the messages that `srcid` sent in the conversation: 1, 2, 3 …
     pub n: Ordinal,
 }
 
@@ -77,16 +77,16 @@ impl Message {
     }
 }
 
-/// A read position that moved up.
+/// A read position of a user that moved up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPosition {
-    /// Who read.
+    /// The reader.
     pub uid: UserId,
-    /// Whose messages.
+    /// The other user of the conversation.
     pub peer: UserId,
-    /// On what.
+    /// The class of the reader's device.
     pub device: DeviceClass,
-    /// Up to where.
+    /// The newest message read.
     pub mid: Mid,
     /// How many messages `peer` had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5).
     pub n: Option<Ordinal>,
@@ -100,22 +100,21 @@ impl ReadPosition {
     }
 }
 
-/// The rules of a partition from some record on, whole.
+/// The settings of the sequencer in one partition, as of a control event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rules {
-    /// Their version; a sequencer that lacks it stops.
+    /// The version of the rules; a sequencer that does not know it stops.
     pub rule_version: u32,
-    /// Log time for which a client_msg_id is remembered, milliseconds.
+    /// For how long, in log time, a client_msg_id is remembered, milliseconds.
     pub dedup_window_ms: i64,
-    /// The most dedup entries that the partition remembers.
+    /// The largest number of dedup entries of the partition.
     pub dedup_max_entries: i64,
     /// The largest msg that is sequenced, bytes.
     pub max_msg_bytes: i64,
 }
 
 impl Rules {
-    /// Rule version 1: what holds in a partition until a control record says otherwise.
-    /// 65,535 bytes is what MySQL's TEXT holds.
+    /// Rule version 1, which holds in a partition until a control record changes it. 65,535 bytes are what MySQL's TEXT holds.
     pub const VERSION_1: Self = Self {
         rule_version: 1,
         dedup_window_ms: 3 * 24 * 3600 * 1000,
@@ -124,43 +123,43 @@ impl Rules {
     };
 }
 
-/// What was decided.
+/// What an event says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// A message has its number.
+    /// A message was sequenced.
     Message(Message),
     /// A read position moved up.
     ReadPosition(ReadPosition),
-    /// The rules from here on.
+    /// The rules that hold from this event on.
     Control(Rules),
-    /// Everything up to the source was answered for.
+    /// All inbound records up to the source are processed.
     Progress,
 }
 
-/// The value of a `chat.events` record with its time.
+/// A record of `chat.events`: its value and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The inbound record that caused it.
     pub src: Source,
     /// The record's CreateTime.
     pub ts: TimestampMs,
-    /// What was decided.
+    /// What it says.
     pub body: Body,
 }
 
-/// Why every reader passes over a record of `chat.events`, its source too.
+/// A record of `chat.events` that every reader skips. Its source offset does not count either.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct SkippedRecord {
-    /// What its dead letter says.
+    /// The reason for the dead-letter record.
     pub reason: Reason,
-    /// The same for people.
+    /// What is wrong, for people.
     pub detail: String,
 }
 
 impl Event {
-    /// Reads a record of `partition` as all readers do, who must agree on what counts: what is no event is passed over, and so is what
-    /// lies in another partition than its conversation's, where its rows would be out of sight.
+    /// Parses a record of `partition`. All readers use this, so that they skip the same records: those that are no events, and those that
+    /// are in another partition than their conversation's.
     ///
     /// # Errors
     /// [`SkippedRecord`].
@@ -187,7 +186,7 @@ impl Event {
     /// # Errors
     /// [`Malformed`] where the bytes are no event or a field is outside what its docs allow.
     pub fn parse(value: &[u8], ts: TimestampMs) -> Result<Self, Malformed> {
-        let decoded = match canonical::event(value) {
+        let decoded = match fast_decoder::event(value) {
             Some(event) => Ok(event),
             None => proto::SequencedEvent::decode(value),
         };
@@ -217,7 +216,7 @@ impl Event {
         value
     }
 
-    /// Puts the record's value behind what is in `buffer`.
+    /// Appends the record's value to `buffer`.
     pub fn encode_to(self, buffer: &mut Vec<u8>) {
         let event = match self.body {
             Body::Message(message) => sequenced_event::Event::Message(message.into()),
@@ -229,7 +228,7 @@ impl Event {
             src: Some(self.src.into()),
             event: Some(event),
         };
-        event.encode(buffer).expect("a vector has room for all");
+        event.encode(buffer).expect("a vector grows as needed");
     }
 
     /// The conversation it belongs to; `None` for control and progress.
@@ -414,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_another_partition_is_passed_over() {
+    fn an_event_of_another_partition_is_skipped() {
         let position = ReadPosition {
             uid: 1.try_into().unwrap(),
             peer: 2.try_into().unwrap(),
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_rise_with_the_epoch_first() {
+    fn source_offsets_are_ordered_by_epoch_first() {
         assert!(
             SourceOffset {
                 epoch: 1,
@@ -453,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn bytes_that_are_no_event_are_refused() {
         assert_eq!(Event::parse(b"", TimestampMs(0)).unwrap_err().field, "src");
         assert_eq!(
             Event::parse(b"junk", TimestampMs(0)).unwrap_err().field,

@@ -6,18 +6,18 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A value that is not what its name says; the text says what was wrong and what is right.
+/// A value outside its type's range. The text says what is wrong and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct InvalidId(String);
+pub struct InvalidValue(String);
 
-impl InvalidId {
+impl InvalidValue {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-/// A user: 1 … 2^63−1. JSON carries it as a decimal string; numbers are accepted up to 2^53.
+/// The id of a user: 1 … 2^63−1. In JSON it is a decimal string; numbers are accepted up to 2^53.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(i64);
 
@@ -33,11 +33,11 @@ impl UserId {
 }
 
 impl TryFrom<i64> for UserId {
-    type Error = InvalidId;
+    type Error = InvalidValue;
 
-    fn try_from(uid: i64) -> Result<Self, InvalidId> {
+    fn try_from(uid: i64) -> Result<Self, InvalidValue> {
         if uid < 1 {
-            return Err(InvalidId::new(format!(
+            return Err(InvalidValue::new(format!(
                 "is {uid}; must be a uid, from 1 to 9223372036854775807"
             )));
         }
@@ -46,9 +46,9 @@ impl TryFrom<i64> for UserId {
 }
 
 impl FromStr for UserId {
-    type Err = InvalidId;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         // i64's own parser also takes a leading "+" and zeros, and then two texts would name one user.
         let canonical = text
             .as_bytes()
@@ -56,7 +56,7 @@ impl FromStr for UserId {
             .is_some_and(|c| (b'1'..=b'9').contains(c));
         match text.parse() {
             Ok(uid) if canonical => Ok(Self(uid)),
-            _ => Err(InvalidId::new(format!(
+            _ => Err(InvalidValue::new(format!(
                 "is {:?}; must be a uid, a decimal integer from 1 to 9223372036854775807",
                 Excerpt(text)
             ))),
@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for UserId {
     }
 }
 
-/// The first characters of something too long to repeat whole.
+/// Shows the first characters of a text that may be too long for an error message.
 pub(crate) struct Excerpt<'a>(pub(crate) &'a str);
 
 impl fmt::Debug for Excerpt<'_> {
@@ -134,7 +134,7 @@ macro_rules! counter {
         pub struct $name(i64);
 
         impl $name {
-            /// Before the first.
+            /// The value before the first.
             pub const ZERO: Self = Self(0);
 
             /// 0, 1, 2 …
@@ -143,7 +143,7 @@ macro_rules! counter {
                 self.0
             }
 
-            /// The one after it.
+            /// This plus one.
             #[must_use]
             pub const fn next(self) -> Self {
                 Self(self.0 + 1)
@@ -151,11 +151,11 @@ macro_rules! counter {
         }
 
         impl TryFrom<i64> for $name {
-            type Error = InvalidId;
+            type Error = InvalidValue;
 
-            fn try_from(value: i64) -> Result<Self, InvalidId> {
+            fn try_from(value: i64) -> Result<Self, InvalidValue> {
                 if value < 0 {
-                    return Err(InvalidId::new(format!("is {value}; must be 0 or more")));
+                    return Err(InvalidValue::new(format!("is {value}; must be 0 or more")));
                 }
                 Ok(Self(value))
             }
@@ -176,12 +176,12 @@ macro_rules! counter {
 }
 
 counter! {
-    /// A message's number in its conversation: 1, 2, 3 …; 0 stands before the first.
+    /// A message's number in its conversation: 1, 2, 3 …; 0 is before the first.
     Mid
 }
 
 counter! {
-    /// How many messages one side of a conversation has sent, up to some message; unread is newest − read.
+    /// How many messages a user had sent in a conversation, up to some message. The unread count is newest − read.
     Ordinal
 }
 
@@ -190,7 +190,7 @@ counter! {
 #[serde(transparent)]
 pub struct TimestampMs(pub i64);
 
-/// Of a wall clock: only what is not decided from the log may ask one. Before 1970 it is 0.
+/// The time of a wall clock, which must not be used where the log decides. 0 before 1970.
 impl From<SystemTime> for TimestampMs {
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -204,16 +204,16 @@ impl From<SystemTime> for TimestampMs {
 pub struct ClientMsgId(String);
 
 impl ClientMsgId {
-    /// The longest, in bytes.
+    /// The maximum length, in bytes.
     pub const MAX_BYTES: usize = 64;
 
-    /// The id as it came.
+    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id as it came.
+    /// The id as text.
     #[must_use]
     pub fn into_string(self) -> String {
         self.0
@@ -221,9 +221,9 @@ impl ClientMsgId {
 }
 
 impl TryFrom<String> for ClientMsgId {
-    type Error = InvalidId;
+    type Error = InvalidValue;
 
-    fn try_from(text: String) -> Result<Self, InvalidId> {
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
         let wrong = if text.is_empty() {
             "is empty".to_owned()
         } else if text.len() > Self::MAX_BYTES {
@@ -233,7 +233,7 @@ impl TryFrom<String> for ClientMsgId {
         } else {
             return Ok(Self(text));
         };
-        Err(InvalidId::new(format!(
+        Err(InvalidValue::new(format!(
             "{wrong}; must be 1 to 64 bytes of UTF-8 without control characters"
         )))
     }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_has_one_spelling() {
+    fn a_uid_has_one_text_only() {
         assert_eq!(
             "9223372036854775807".parse::<UserId>().unwrap().get(),
             i64::MAX
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uid_is_a_string_in_json_and_a_small_number_is_taken() {
+    fn a_uid_is_a_string_in_json_and_a_small_number_is_accepted() {
         assert_eq!(serde_json::to_string(&UserId(7)).unwrap(), "\"7\"");
         assert_eq!(serde_json::from_str::<UserId>("\"7\"").unwrap(), UserId(7));
         assert_eq!(

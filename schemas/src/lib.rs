@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
-mod canonical;
 pub mod command;
 mod conversation;
 pub mod dead_letter;
 mod device;
 pub mod event;
+mod fast_decoder;
 mod ids;
 mod log_position;
 mod mismatch;
@@ -17,13 +17,13 @@ pub mod topics;
 
 pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
 pub use device::{DeviceClass, PerDevice};
-pub use ids::{ClientMsgId, InvalidId, Mid, Ordinal, TimestampMs, UserId};
+pub use ids::{ClientMsgId, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
 pub use log_position::{LogPosition, NextOffset, SourceWatermark};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
 pub use table::TableNumber;
 
-/// The generated types of `proto/chat/v1`, as they travel.
+/// The generated types of `proto/chat/v1`, as they are encoded.
 #[allow(missing_docs, reason = "the .proto files carry the documentation")]
 pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/chat.v1.rs"));

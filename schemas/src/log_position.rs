@@ -2,12 +2,12 @@ use std::fmt;
 
 use crate::event::SourceOffset;
 
-/// The offset of the next record to read: one above the last record taken. What offset rows and commits hold.
+/// The offset of the next record to read, one above the last record processed. Committed offsets and offset rows hold it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NextOffset(i64);
 
 impl NextOffset {
-    /// Before the first record.
+    /// The first record comes next.
     pub const START: Self = Self(0);
 
     /// `next` is the offset of the record to read next, at least 0.
@@ -16,13 +16,13 @@ impl NextOffset {
         Self(next.max(0))
     }
 
-    /// Behind the record at `offset`.
+    /// The offset after the record at `offset`.
     #[must_use]
     pub fn after(offset: i64) -> Self {
         Self(offset + 1)
     }
 
-    /// The offset of the next record.
+    /// The offset as a number.
     #[must_use]
     pub fn get(self) -> i64 {
         self.0
@@ -35,24 +35,24 @@ impl fmt::Display for NextOffset {
     }
 }
 
-/// How far a partition of `chat.events` is processed: what a store keeps with its data, and where reading goes on.
+/// How far a partition of `chat.events` is processed. A store keeps it with its data, and reading resumes at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPosition {
     /// The offset of the next record to read.
     pub next: NextOffset,
-    /// The highest source offset among the records before it; only what is above it counts (PROTOCOL S10).
+    /// The highest source offset of the records before `next`. Only records above it are taken (PROTOCOL S10).
     pub watermark: SourceOffset,
 }
 
-/// The readers' rule (PROTOCOL S10): a record of `chat.events` counts only if its watermark is above the highest so far.
-/// A former owner that wakes up appends decisions again; this is what makes the log one sequence.
+/// The readers' rule (PROTOCOL S10): a reader takes a record of `chat.events` only if its source offset is above the highest so far.
+/// A former owner of a partition that wakes up appends its decisions once more, and this rule skips them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SourceWatermark {
     highest: Option<SourceOffset>,
 }
 
 impl SourceWatermark {
-    /// Goes on above `watermark`, which the reader kept with its data.
+    /// Takes only records above `watermark`, which the reader kept with its data.
     #[must_use]
     pub fn above(watermark: SourceOffset) -> Self {
         Self {
@@ -60,22 +60,22 @@ impl SourceWatermark {
         }
     }
 
-    /// Begins with the first record that comes.
+    /// Takes the first record whatever its source offset is.
     #[must_use]
     pub fn from_anywhere() -> Self {
         Self { highest: None }
     }
 
-    /// Whether the record with this watermark counts; if so, it is the highest now.
-    pub fn admit(&mut self, watermark: SourceOffset) -> bool {
-        let rises = self.highest.is_none_or(|highest| watermark > highest);
+    /// Whether to take the record with this source offset. If so, it becomes the watermark.
+    pub fn admit(&mut self, source: SourceOffset) -> bool {
+        let rises = self.highest.is_none_or(|highest| source > highest);
         if rises {
-            self.highest = Some(watermark);
+            self.highest = Some(source);
         }
         rises
     }
 
-    /// The highest watermark so far.
+    /// The highest source offset so far.
     #[must_use]
     pub fn highest(&self) -> Option<SourceOffset> {
         self.highest
@@ -87,17 +87,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeats_and_the_past_do_not_count() {
-        let watermark = |offset| SourceOffset { epoch: 0, offset };
-        let mut watermarks = SourceWatermark::above(watermark(4));
-        assert!(!watermarks.admit(watermark(4)));
-        assert!(watermarks.admit(watermark(6)));
-        assert!(!watermarks.admit(watermark(5)));
-        assert!(watermarks.admit(SourceOffset {
+    fn only_rising_source_offsets_are_admitted() {
+        let source = |offset| SourceOffset { epoch: 0, offset };
+        let mut watermark = SourceWatermark::above(source(4));
+        assert!(!watermark.admit(source(4)));
+        assert!(watermark.admit(source(6)));
+        assert!(!watermark.admit(source(5)));
+        assert!(watermark.admit(SourceOffset {
             epoch: 1,
             offset: -1
         }));
-        assert!(!watermarks.admit(watermark(7)));
+        assert!(!watermark.admit(source(7)));
         assert!(SourceWatermark::from_anywhere().admit(SourceOffset::START));
     }
 }

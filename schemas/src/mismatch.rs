@@ -1,4 +1,4 @@
-//! Whether an event answers a command, by what both carry.
+//! Compares a command with the event that should answer it.
 
 use crate::{
     command::{Command, Control, ReadAck, SendMessage},
@@ -6,10 +6,10 @@ use crate::{
 };
 
 impl Command {
-    /// What of this command an event of this content does not carry, by its name in the `.proto` file; `None` where it may be the answer.
-    /// A read position may be below what was asked for, never above (PROTOCOL S4).
+    /// The first field, by its name in the `.proto` file, in which `body` differs from what this command asks for. `None` if `body` can be
+    /// the answer to it. A read position may be below the one asked for, never above (PROTOCOL S4).
     #[must_use]
-    pub fn mismatch(&self, body: &Body) -> Option<&'static str> {
+    pub fn mismatched_field(&self, body: &Body) -> Option<&'static str> {
         match (self, body) {
             (Self::Send(send), Body::Message(message)) => of_send(send, message),
             (Self::ReadAck(ack), Body::ReadPosition(position)) => of_ack(ack, position),
@@ -38,25 +38,25 @@ fn of_ack(ack: &ReadAck, position: &ReadPosition) -> Option<&'static str> {
 }
 
 fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
-    fn kept<T: PartialEq>(asked: Option<T>, got: T) -> bool {
-        asked.is_none_or(|asked| asked == got)
+    fn matches<T: PartialEq>(asked: Option<T>, found: T) -> bool {
+        asked.is_none_or(|asked| asked == found)
     }
     first_unequal([
         (
             "rule_version",
-            kept(control.rule_version, rules.rule_version),
+            matches(control.rule_version, rules.rule_version),
         ),
         (
             "dedup_window_ms",
-            kept(control.dedup_window_ms, rules.dedup_window_ms),
+            matches(control.dedup_window_ms, rules.dedup_window_ms),
         ),
         (
             "dedup_max_entries",
-            kept(control.dedup_max_entries, rules.dedup_max_entries),
+            matches(control.dedup_max_entries, rules.dedup_max_entries),
         ),
         (
             "max_msg_bytes",
-            kept(control.max_msg_bytes, rules.max_msg_bytes),
+            matches(control.max_msg_bytes, rules.max_msg_bytes),
         ),
     ])
 }
@@ -97,19 +97,22 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_at_or_below_what_was_asked_for() {
+    fn a_read_position_at_or_below_the_one_asked_for_matches() {
         let found = position(DeviceClass::Pc);
         for fits in [None, Some(mid(5)), Some(mid(9))] {
-            assert_eq!(ack(fits).mismatch(&found), None, "{fits:?}");
+            assert_eq!(ack(fits).mismatched_field(&found), None, "{fits:?}");
         }
-        assert_eq!(ack(Some(mid(4))).mismatch(&found), Some("mid"));
+        assert_eq!(ack(Some(mid(4))).mismatched_field(&found), Some("mid"));
         let other = position(DeviceClass::Mobile);
-        assert_eq!(ack(None).mismatch(&other), Some("device"));
-        assert_eq!(ack(None).mismatch(&Body::Progress), Some("the kind"));
+        assert_eq!(ack(None).mismatched_field(&other), Some("device"));
+        assert_eq!(
+            ack(None).mismatched_field(&Body::Progress),
+            Some("the kind")
+        );
     }
 
     #[test]
-    fn rules_are_those_that_were_asked_for() {
+    fn rules_match_where_all_that_was_asked_for_is_equal() {
         let asking = |max_msg_bytes| {
             Command::Control(Control {
                 max_msg_bytes,
@@ -118,10 +121,10 @@ mod tests {
         };
         let rules = Rules::VERSION_1;
         let body = Body::Control(rules);
-        assert_eq!(asking(None).mismatch(&body), None);
+        assert_eq!(asking(None).mismatched_field(&body), None);
         let same = asking(Some(rules.max_msg_bytes));
-        assert_eq!(same.mismatch(&body), None);
+        assert_eq!(same.mismatched_field(&body), None);
         let other = asking(Some(rules.max_msg_bytes + 1));
-        assert_eq!(other.mismatch(&body), Some("max_msg_bytes"));
+        assert_eq!(other.mismatched_field(&body), Some("max_msg_bytes"));
     }
 }

@@ -2,9 +2,9 @@ use std::{fmt, str::FromStr};
 
 use serde::Serialize;
 
-use crate::{InvalidId, UserId};
+use crate::{InvalidValue, UserId};
 
-/// How many partitions every topic has and how many tables every sharded table has. Frozen for life.
+/// The number of partitions of every topic, and of tables of every sharded table. It can never change.
 pub const PARTITIONS: u8 = 64;
 
 /// One of the 64 partitions of every topic; MySQL's `hashvalue` too.
@@ -43,14 +43,16 @@ impl Partition {
 }
 
 impl TryFrom<i64> for Partition {
-    type Error = InvalidId;
+    type Error = InvalidValue;
 
-    fn try_from(value: i64) -> Result<Self, InvalidId> {
+    fn try_from(value: i64) -> Result<Self, InvalidValue> {
         u8::try_from(value)
             .ok()
             .filter(|n| *n < PARTITIONS)
             .map(Self)
-            .ok_or_else(|| InvalidId::new(format!("is {value}; must be a partition, from 0 to 63")))
+            .ok_or_else(|| {
+                InvalidValue::new(format!("is {value}; must be a partition, from 0 to 63"))
+            })
     }
 }
 
@@ -66,7 +68,7 @@ impl fmt::Debug for Partition {
     }
 }
 
-/// Where a record of `chat.inbound` is: what a 202 answers, and what `after=` takes. Written `<partition>:<offset>`.
+/// The position of a record of `chat.inbound`. A 202 returns it, and `after=` takes it. Its text is `<partition>:<offset>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InboundPosition {
     /// The partition.
@@ -82,11 +84,11 @@ impl fmt::Display for InboundPosition {
 }
 
 impl FromStr for InboundPosition {
-    type Err = InvalidId;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let wrong = || {
-            InvalidId::new(format!(
+            InvalidValue::new(format!(
                 "is {text:?}; must be a position, <partition>:<offset> as 17:42"
             ))
         };

@@ -18,9 +18,8 @@ impl<T> PartitionMap<T> {
         Self(Box::new(array::from_fn(|_| None)))
     }
 
-    /// A map with an entry for each of the 64 partitions.
-    pub fn full(of: impl FnMut(Partition) -> T) -> Self {
-        let mut of = of;
+    /// A map with an entry for each of the 64 partitions, made by `of`.
+    pub fn full(mut of: impl FnMut(Partition) -> T) -> Self {
         Partition::all()
             .map(|partition| (partition, of(partition)))
             .collect()
@@ -46,12 +45,12 @@ impl<T> PartitionMap<T> {
         self.0[partition.index()].get_or_insert_with(value)
     }
 
-    /// Puts an entry; the one before it is returned.
+    /// Sets the entry of `partition` and returns the one before.
     pub fn insert(&mut self, partition: Partition, value: T) -> Option<T> {
         self.0[partition.index()].replace(value)
     }
 
-    /// Takes an entry out.
+    /// Removes the entry of `partition` and returns it.
     pub fn remove(&mut self, partition: Partition) -> Option<T> {
         self.0[partition.index()].take()
     }
@@ -74,12 +73,12 @@ impl<T> PartitionMap<T> {
         self.0.iter().all(Option::is_none)
     }
 
-    /// Takes all entries out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.0.fill_with(|| None);
     }
 
-    /// Keeps the entries of which `keep` holds.
+    /// Removes the entries for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(Partition, &mut T) -> bool) {
         for (partition, slot) in Partition::all().zip(self.0.iter_mut()) {
             if slot.as_mut().is_some_and(|value| !keep(partition, value)) {
@@ -117,7 +116,7 @@ impl<T> PartitionMap<T> {
             .filter_map(|(partition, slot)| Some((partition, slot.as_mut()?)))
     }
 
-    /// A map of what `change` makes of each value.
+    /// Applies `change` to each value.
     pub fn map<U>(self, mut change: impl FnMut(Partition, T) -> U) -> PartitionMap<U> {
         self.into_iter()
             .map(|(partition, value)| (partition, change(partition, value)))
@@ -143,7 +142,7 @@ impl<T: Serialize> Serialize for PartitionMap<T> {
     }
 }
 
-/// Of a partition that has an entry; panics otherwise, as slices do.
+/// Panics for a partition without an entry, as slices do.
 impl<T> Index<Partition> for PartitionMap<T> {
     type Output = T;
 
@@ -152,7 +151,7 @@ impl<T> Index<Partition> for PartitionMap<T> {
     }
 }
 
-/// Of a partition that has an entry; panics otherwise, as slices do.
+/// Panics for a partition without an entry, as slices do.
 impl<T> IndexMut<Partition> for PartitionMap<T> {
     fn index_mut(&mut self, partition: Partition) -> &mut T {
         self.get_mut(partition).expect("the partition has an entry")
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_by_partition() {
+    fn entries_are_ordered_by_partition() {
         let map: PartitionMap<_> = [
             (partition(63), 'c'),
             (partition(0), 'a'),
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_put_changed_and_taken_out() {
+    fn entries_are_set_changed_and_removed() {
         let mut map = PartitionMap::full(|partition| partition.get());
         map.retain(|partition, _| partition.get() % 2 == 0);
         assert_eq!(map.len(), 32);

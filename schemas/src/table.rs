@@ -2,10 +2,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{InvalidId, PARTITIONS, Partition, UserId};
+use crate::{InvalidValue, PARTITIONS, Partition, UserId};
 
-/// The number of a sharded table, 0 … 63: the `17` of `chat_msg_17`. Tables of conversations go by the conversation's partition,
-/// those of users by uid mod 64.
+/// The number of a sharded table, 0 … 63: the `17` of `chat_msg_17`. A conversation's tables have the number of its partition, a user's
+/// tables uid mod 64.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct TableNumber(u8);
@@ -43,15 +43,15 @@ impl From<Partition> for TableNumber {
 }
 
 impl TryFrom<i64> for TableNumber {
-    type Error = InvalidId;
+    type Error = InvalidValue;
 
-    fn try_from(value: i64) -> Result<Self, InvalidId> {
+    fn try_from(value: i64) -> Result<Self, InvalidValue> {
         u8::try_from(value)
             .ok()
             .filter(|n| *n < PARTITIONS)
             .map(Self)
             .ok_or_else(|| {
-                InvalidId::new(format!(
+                InvalidValue::new(format!(
                     "is {value}; must be a table's number, from 0 to 63"
                 ))
             })

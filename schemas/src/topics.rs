@@ -1,17 +1,17 @@
-//! The topics, as code: `tidemark topics apply` makes a cluster agree with this file.
+//! The topics and their settings. `tidemark topics apply` creates or alters them as declared here.
 
 use crate::PARTITIONS;
 
-/// What a topic is for; names and settings follow from it.
+/// A topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// Accepted commands, as posted.
+    /// Commands, as ingest accepted them.
     Inbound,
-    /// The sequenced log, the record of truth.
+    /// The sequenced log, from which everything else is derived.
     Events,
-    /// Sequencer state as of an offset of `Events`.
+    /// The sequencer's state as of an offset of `Events`.
     Snapshots,
-    /// What could not be processed.
+    /// Records that could not be processed.
     DeadLetters,
 }
 
@@ -24,7 +24,7 @@ impl Topic {
         Self::DeadLetters,
     ];
 
-    /// Its frozen name.
+    /// Its name without a prefix.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,8 +41,7 @@ impl Topic {
         PARTITIONS
     }
 
-    /// The settings that matter to exactness, by Kafka's names. None is compacted: compaction would let a paused
-    /// owner's late record delete the truth.
+    /// The topic's settings by Kafka's names. None is compacted: a late record of a paused owner would replace the valid one.
     #[must_use]
     pub fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -52,7 +51,7 @@ impl Topic {
                 ("message.timestamp.type", "LogAppendTime"),
                 ("max.message.bytes", "1048588"),
             ],
-            // Event time is the log's clock, which may run ahead of a broker's.
+            // The time of an event is log time, which may be ahead of the broker's clock.
             Self::Events => &[
                 ("cleanup.policy", "delete"),
                 ("retention.ms", "-1"),
@@ -78,7 +77,7 @@ impl Topic {
     }
 }
 
-/// The names of the topics of one deployment: the frozen ones, behind a prefix where several share a cluster.
+/// The names of the topics of one deployment. Deployments that share a cluster have different prefixes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicNames {
     prefix: String,
@@ -93,7 +92,7 @@ impl TopicNames {
         }
     }
 
-    /// The name of a topic here.
+    /// The name of a topic, with the prefix.
     #[must_use]
     pub fn name(&self, topic: Topic) -> String {
         format!("{}{}", self.prefix, topic.name())

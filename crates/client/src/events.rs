@@ -89,7 +89,7 @@ pub(crate) struct AcceptedBody {
 }
 
 impl TryFrom<AcceptedBody> for Accepted {
-    type Error = schemas::InvalidId;
+    type Error = schemas::InvalidValue;
 
     fn try_from(body: AcceptedBody) -> Result<Self, Self::Error> {
         Ok(Self {

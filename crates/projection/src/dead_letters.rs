@@ -65,7 +65,7 @@ impl DeadLetters {
             offset: record.offset,
             stage: &self.stage,
         };
-        let original = dead_letter::Original {
+        let original = dead_letter::OriginalRecord {
             key: record.key.as_deref(),
             value: record.value.as_deref(),
             headers: &record.headers,

@@ -1,6 +1,6 @@
 use std::{fmt, str::FromStr};
 
-use schemas::{DeviceClass, InvalidId, Ordinal, PerDevice};
+use schemas::{DeviceClass, InvalidValue, Ordinal, PerDevice};
 
 /// A peer in a user's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +42,14 @@ fn format_read(read: Option<Ordinal>) -> String {
     read.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())
 }
 
-fn parse_read(text: &str) -> Result<Option<Ordinal>, InvalidId> {
+fn parse_read(text: &str) -> Result<Option<Ordinal>, InvalidValue> {
     if text == UNKNOWN {
         return Ok(None);
     }
     parse(text).map(Some)
 }
 
-fn parse(text: &str) -> Result<Ordinal, InvalidId> {
+fn parse(text: &str) -> Result<Ordinal, InvalidValue> {
     // A text that is not a number is rejected as a number below 0 is.
     Ordinal::try_from(text.parse().unwrap_or(-1))
 }

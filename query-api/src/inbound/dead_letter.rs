@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use event_log::{LogReader, Record};
-use schemas::{InboundPosition, TimestampMs, dead_letter::Told, topics::Topic};
+use schemas::{InboundPosition, TimestampMs, dead_letter::DeadLetterHeaders, topics::Topic};
 
 use super::{
     outcome::Outcome,
@@ -48,7 +48,7 @@ pub(super) fn find(
 
 /// What a dead letter says, if it is that of this record.
 fn told(letter: &Record, topic: &str, position: InboundPosition) -> Option<Outcome> {
-    let told = Told::read(|name| letter.header(name))?;
+    let told = DeadLetterHeaders::read(|name| letter.header(name))?;
     let InboundPosition { partition, offset } = position;
     let is_its = told.topic == topic && told.partition == partition && told.offset == offset;
     is_its.then(|| Outcome::Refused {
@@ -59,7 +59,7 @@ fn told(letter: &Record, topic: &str, position: InboundPosition) -> Option<Outco
 
 #[cfg(test)]
 mod tests {
-    use schemas::dead_letter::{DeadLetterRecord, Origin, Original, Reason};
+    use schemas::dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason};
 
     use super::*;
 
@@ -76,7 +76,7 @@ mod tests {
             &origin,
             Reason::Conflict,
             "another msg",
-            &Original::default(),
+            &OriginalRecord::default(),
         );
         let record = Record {
             partition: origin.partition,

@@ -1,7 +1,7 @@
 use schemas::{
     DeviceClass, InboundPosition, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
-    dead_letter::{DeadLetterRecord, Origin, Original, Reason},
+    dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, ReadPosition, Rules, Source, SourceOffset},
     topics::Topic,
 };
@@ -190,7 +190,7 @@ async fn dead_letter(deployment: &Deployment, at: InboundPosition, reason: Reaso
             offset,
             stage: "sequencer",
         };
-        let letter = DeadLetterRecord::new(&origin, reason, words, &Original::default());
+        let letter = DeadLetterRecord::new(&origin, reason, words, &OriginalRecord::default());
         deployment
             .append(Topic::DeadLetters, at.partition, b"", None, &letter.headers)
             .await;

@@ -1,23 +1,6 @@
 //! What the sequencer remembers of one conversation.
 
-use schemas::{DeviceClass, DirectConversation, Mid, Ordinal, UserId};
-
-/// One of the two users of a conversation. In a note to oneself the only user is `Lo`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Lo,
-    Hi,
-}
-
-impl Side {
-    pub(super) fn of(conversation: DirectConversation, uid: UserId) -> Self {
-        if uid == conversation.lo() {
-            Self::Lo
-        } else {
-            Self::Hi
-        }
-    }
-}
+use schemas::{DeviceClass, Mid, Ordinal, PerDevice, Side};
 
 /// Who sent the newest 128 messages. Bit i: hi sent the message last_mid − i.
 ///
@@ -49,13 +32,6 @@ impl RecentSenders {
     }
 }
 
-/// Up to where one user has read, on each device class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReadMids {
-    pub(super) pc: Mid,
-    pub(super) mobile: Mid,
-}
-
 /// One conversation, as its events left it. Always 0 ≤ lo_count ≤ last_mid, and no read mid is above last_mid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conversation {
@@ -63,8 +39,8 @@ pub(super) struct Conversation {
     /// How many of the messages lo sent; hi sent the others.
     pub(super) lo_count: i64,
     pub(super) recent: RecentSenders,
-    pub(super) lo_read: ReadMids,
-    pub(super) hi_read: ReadMids,
+    pub(super) lo_read: PerDevice<Mid>,
+    pub(super) hi_read: PerDevice<Mid>,
 }
 
 impl Conversation {
@@ -86,13 +62,9 @@ impl Conversation {
 
     /// Up to where `side` has read on `device`.
     pub(super) fn read_mid(&self, side: Side, device: DeviceClass) -> Mid {
-        let mids = match side {
-            Side::Lo => &self.lo_read,
-            Side::Hi => &self.hi_read,
-        };
-        match device {
-            DeviceClass::Pc => mids.pc,
-            DeviceClass::Mobile => mids.mobile,
+        match side {
+            Side::Lo => self.lo_read[device],
+            Side::Hi => self.hi_read[device],
         }
     }
 
@@ -105,13 +77,9 @@ impl Conversation {
 
     /// `side` has read up to `mid` on `device`. Never goes back or past the last message, whatever the log says.
     pub(super) fn read(&mut self, side: Side, device: DeviceClass, mid: Mid) {
-        let mids = match side {
-            Side::Lo => &mut self.lo_read,
-            Side::Hi => &mut self.hi_read,
-        };
-        let position = match device {
-            DeviceClass::Pc => &mut mids.pc,
-            DeviceClass::Mobile => &mut mids.mobile,
+        let position = match side {
+            Side::Lo => &mut self.lo_read[device],
+            Side::Hi => &mut self.hi_read[device],
         };
         *position = (*position).max(mid.min(self.last_mid));
     }
@@ -131,6 +99,8 @@ fn ordinal(count: i64) -> Ordinal {
 
 #[cfg(test)]
 mod tests {
+    use schemas::DirectConversation;
+
     use super::*;
 
     fn mid(mid: i64) -> Mid {

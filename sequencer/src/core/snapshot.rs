@@ -1,7 +1,7 @@
 //! A state as it travels: `chat.snapshots`' [`SequencerSnapshot`].
 
 use schemas::{
-    DirectConversation, Mid, TimestampMs, UserId,
+    DirectConversation, Mid, PerDevice, TimestampMs, UserId,
     event::{Rules, Source},
     proto::{self, SequencerSnapshot},
 };
@@ -10,7 +10,7 @@ use super::{
     State, UnknownRules,
     chunked_queue::ChunkedQueue,
     control::known,
-    conversation::{Conversation, ReadMids, RecentSenders},
+    conversation::{Conversation, RecentSenders},
     dedup::{Dedup, DedupKey, Entry},
 };
 
@@ -145,7 +145,7 @@ fn write_conversation(
     }
 }
 
-fn write_read_mids(mids: ReadMids) -> proto::ReadMids {
+fn write_read_mids(mids: PerDevice<Mid>) -> proto::ReadMids {
     proto::ReadMids {
         pc: mids.pc.get(),
         mobile: mids.mobile.get(),
@@ -183,9 +183,9 @@ fn read_conversation(
     Ok((id, state))
 }
 
-fn read_read_mids(mids: Option<&proto::ReadMids>) -> Result<ReadMids, InvalidSnapshot> {
+fn read_read_mids(mids: Option<&proto::ReadMids>) -> Result<PerDevice<Mid>, InvalidSnapshot> {
     let mids = mids.ok_or(InvalidSnapshot::Field("conversations.lo_read"))?;
-    Ok(ReadMids {
+    Ok(PerDevice {
         pc: mid(mids.pc)?,
         mobile: mid(mids.mobile)?,
     })

@@ -7,7 +7,7 @@ use schemas::{
 };
 
 use super::{
-    conversation::{Conversation, Side},
+    conversation::Conversation,
     dedup::{Dedup, DedupKey, Entry, payload_hash},
 };
 
@@ -85,7 +85,7 @@ impl State {
     fn apply_message(&mut self, message: &Message) {
         let id = message.conversation();
         let conversation = self.conversations.entry(id).or_default();
-        conversation.push(Side::of(id, message.srcid));
+        conversation.push(id.side_of(message.srcid));
         self.dedup.insert(Entry {
             key: DedupKey::new(id, message.srcid, &message.client_msg_id),
             payload_hash: payload_hash(message.srcid, message.destid, &message.msg),
@@ -98,7 +98,7 @@ impl State {
     fn apply_read_position(&mut self, position: &ReadPosition) {
         let id = position.conversation();
         if let Some(conversation) = self.conversations.get_mut(&id) {
-            conversation.read(Side::of(id, position.uid), position.device, position.mid);
+            conversation.read(id.side_of(position.uid), position.device, position.mid);
         }
     }
 }

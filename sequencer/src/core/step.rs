@@ -1,7 +1,7 @@
 //! What one inbound record comes to.
 
 use schemas::{
-    DirectConversation, Mid, Partition, TimestampMs,
+    ConversationId, Mid, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Source},
@@ -10,7 +10,7 @@ use schemas::{
 use super::{
     State,
     control::{self, UnknownRules},
-    conversation::{Conversation, Side},
+    conversation::Conversation,
     dedup::{DedupKey, payload_hash},
 };
 use crate::sabotage::{self, Rule, dropped};
@@ -74,13 +74,9 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Ok(command) => command,
         Err(malformed) => return refuse(Reason::Malformed, malformed.to_string()),
     };
-    let conversation = match &command {
-        Command::Send(send) => Some(send.conversation()),
-        Command::ReadAck(ack) => Some(ack.conversation()),
-        Command::Control(_) => None,
-    };
+    let conversation = command.conversation();
     if let Some(right) = conversation
-        .map(DirectConversation::partition)
+        .map(ConversationId::partition)
         .filter(|p| *p != partition)
     {
         let detail =
@@ -153,7 +149,7 @@ fn step_send(state: &State, at: Moment, send: SendMessage) -> Decision {
     let conversation = state.conversations.get(&id).unwrap_or(&unknown);
     at.emit(Body::Message(Message {
         mid: conversation.last_mid.next(),
-        n: conversation.count(Side::of(id, send.srcid)).next(),
+        n: conversation.count(id.side_of(send.srcid)).next(),
         srcid: send.srcid,
         destid: send.destid,
         client_msg_id: send.client_msg_id,
@@ -177,7 +173,7 @@ fn step_read_ack(state: &State, at: Moment, ack: &ReadAck) -> Decision {
     } else {
         asked.min(last)
     };
-    let position = conversation.read_mid(Side::of(id, ack.uid), ack.device);
+    let position = conversation.read_mid(id.side_of(ack.uid), ack.device);
     if mid <= position && !dropped(Rule::S4Back) {
         return Decision::Silent(Silent::ReadNotAbove { position });
     }
@@ -186,7 +182,7 @@ fn step_read_ack(state: &State, at: Moment, ack: &ReadAck) -> Decision {
         peer: ack.peer,
         device: ack.device,
         mid,
-        n: conversation.count_at(Side::of(id, ack.peer), mid),
+        n: conversation.count_at(id.side_of(ack.peer), mid),
     }))
 }
 

@@ -8,7 +8,7 @@ use event_log::{
 };
 use schemas::{
     Partition,
-    dead_letter::{self, DeadLetterRecord, Origin, Original},
+    dead_letter::{self, DeadLetterRecord, Origin, OriginalRecord},
     event::Event,
     topics::Topic,
 };
@@ -183,7 +183,7 @@ impl Io for ShellIo<'_> {
             .into_iter()
             .map(|(name, value)| (name, value.map(|value| value.to_vec())))
             .collect();
-        let original = Original {
+        let original = OriginalRecord {
             key: record.key.as_deref(),
             value: record.value.as_deref(),
             headers: &headers,

@@ -8,7 +8,7 @@ use std::{
 use event_log::{EventLogError, LogReader, Record, Scanned};
 use schemas::{
     InboundPosition, Partition, TimestampMs,
-    dead_letter::{Reason, Told},
+    dead_letter::{DeadLetterHeaders, Reason},
     topics::Topic,
 };
 
@@ -17,12 +17,12 @@ use crate::{args::DlqFilter, failure::Failure};
 /// A record of `chat.dead-letters` that says what it is.
 pub(super) struct DeadLetter {
     pub(super) record: Record,
-    pub(super) told: Told,
+    pub(super) told: DeadLetterHeaders,
 }
 
 impl DeadLetter {
     fn of(record: Record) -> Option<Self> {
-        let told = Told::read(|name| record.header(name))?;
+        let told = DeadLetterHeaders::read(|name| record.header(name))?;
         Some(Self { record, told })
     }
 
@@ -33,7 +33,7 @@ impl DeadLetter {
 
     /// Where its original lies, as people write it.
     pub(super) fn original(&self) -> String {
-        let Told {
+        let DeadLetterHeaders {
             topic,
             partition,
             offset,
@@ -137,7 +137,7 @@ pub(super) fn one(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use schemas::dead_letter::{DeadLetterRecord, Origin, Original};
+    use schemas::dead_letter::{DeadLetterRecord, Origin, OriginalRecord};
 
     use super::*;
 
@@ -148,9 +148,9 @@ pub(super) mod tests {
             offset: 7,
             stage: "sequencer",
         };
-        let original = Original {
+        let original = OriginalRecord {
             value: Some(value),
-            ..Original::default()
+            ..OriginalRecord::default()
         };
         let letter = DeadLetterRecord::new(&origin, reason, "as it says", &original);
         let record = Record {

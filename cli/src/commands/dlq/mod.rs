@@ -187,6 +187,6 @@ fn told(letter: &DeadLetter) -> Value {
         "stage": told.stage,
         "reason": told.reason.as_str(),
         "message": told.message,
-        "cut_from": told.cut_from,
+        "cut_from": told.original_value_bytes,
     })
 }

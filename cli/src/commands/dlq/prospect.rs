@@ -74,7 +74,7 @@ impl Prospect {
         if told.topic != inbound {
             return Err("only what producers sent can be sent again");
         }
-        if told.cut_from.is_some() {
+        if told.original_value_bytes.is_some() {
             return Err("only its beginning was kept");
         }
         if told.reason == Reason::Conflict {

@@ -118,7 +118,7 @@ fn is_cause(kept: &Kept, event: &Event) -> bool {
         && kept
             .command
             .as_ref()
-            .is_some_and(|command| command.mismatch(&event.body).is_none())
+            .is_some_and(|command| command.mismatched_field(&event.body).is_none())
 }
 
 /// Whether the record that was sequenced came from another leader; −1 is a leader epoch that was not known.

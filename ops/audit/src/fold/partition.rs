@@ -212,7 +212,7 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn unanswered_field(&self, command: &Command, body: &Body) -> Option<&'static str> {
-        command.mismatch(body).or_else(|| {
+        command.mismatched_field(body).or_else(|| {
             let conversation =
                 conversation_of(command).and_then(|id| self.folded.conversations.get(&id));
             // Without the log's beginning it is not known where a position was to be clamped.

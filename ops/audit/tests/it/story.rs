@@ -6,7 +6,7 @@ use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, Produce
 use schemas::{
     DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, ReadAck, SendMessage},
-    dead_letter::{DeadLetterRecord, Origin, Original, Reason},
+    dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -154,7 +154,7 @@ impl Story {
                 offset,
                 stage: "sequencer",
             };
-            let original = Original {
+            let original = OriginalRecord {
                 key: None,
                 value: Some(b"junk"),
                 headers: &[],

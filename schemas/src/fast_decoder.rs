@@ -1,14 +1,15 @@
-//! Protobuf as our own encoder writes it: every field at most once, in the order of the numbers, and nothing unknown.
+//! A fast decoder for the protobuf that our own encoder writes: every field at most once, in the order of the field numbers, and no
+//! unknown fields. Such an encoding is called canonical here.
 //!
-//! Whatever is written in another way is left to prost, which knows all that is allowed; what is read here is read as
-//! prost would read it. Most values are canonical, and every reader reads every one of them.
+//! Each function returns `None` for any other encoding, and its caller uses prost instead. Where it returns a value, prost would return
+//! the same. Nearly all values on the topics are canonical, and every consumer decodes every one of them.
 
 use crate::proto::{
     DeviceClass, InboundCommand, IngestEvent, MessageSequenced, ReadPositionMoved, SendMessage,
     SequencedEvent, Source, inbound_command, ingest_event, sequenced_event,
 };
 
-/// A canonical event that is a message or a read position.
+/// Decodes an event that is a message or a read position.
 pub(crate) fn event(value: &[u8]) -> Option<SequencedEvent> {
     let mut fields = Fields(value);
     let src = match fields.message(1)? {
@@ -23,19 +24,19 @@ pub(crate) fn event(value: &[u8]) -> Option<SequencedEvent> {
     fields.end(SequencedEvent { src, event })
 }
 
-/// A canonical command that is a send.
+/// Decodes a command that is a send.
 pub(crate) fn command(value: &[u8]) -> Option<InboundCommand> {
     let command = Some(inbound_command::Command::SendMessage(send(value)?));
     Some(InboundCommand { command })
 }
 
-/// A canonical item of a batch that is a message.
+/// Decodes an item of a batch that is a message.
 pub(crate) fn ingest_event(item: &[u8]) -> Option<IngestEvent> {
     let event = Some(ingest_event::Event::Message(send(item)?));
     Some(IngestEvent { event })
 }
 
-/// A send as the first field, and nothing else.
+/// Decodes a message whose only field, the first, is a send.
 fn send(value: &[u8]) -> Option<SendMessage> {
     let mut fields = Fields(value);
     let send = send_message(fields.message(1)??)?;
@@ -44,7 +45,7 @@ fn send(value: &[u8]) -> Option<SendMessage> {
 
 fn source(mut fields: Fields<'_>) -> Option<Source> {
     let source = Source {
-        // As prost does it: what is too large loses its upper half.
+        // As in prost, a number above 32 bits loses its upper half.
         epoch: fields.varint(1)? as u32,
         offset: fields.varint(2)?.cast_signed(),
         leader_epoch: fields.varint(3)? as i32,
@@ -85,27 +86,27 @@ fn send_message(mut fields: Fields<'_>) -> Option<SendMessage> {
     fields.end(send)
 }
 
-/// The fields of a message that are not read yet. `None` of anything: it is not canonical.
+/// The fields of a message that are not read yet. Every method returns `None` where the encoding is not canonical.
 struct Fields<'a>(&'a [u8]);
 
 const VARINT: u8 = 0;
 const LENGTH_DELIMITED: u8 = 2;
 
 impl<'a> Fields<'a> {
-    /// A number; 0 where it is left out.
+    /// A number; 0 where the field is absent.
     fn varint(&mut self, field: u8) -> Option<u64> {
         Some(self.optional_varint(field)?.unwrap_or(0))
     }
 
     fn optional_varint(&mut self, field: u8) -> Option<Option<u64>> {
-        if self.begins(field, VARINT) {
+        if self.next_is(field, VARINT) {
             self.raw_varint().map(Some)
         } else {
             Some(None)
         }
     }
 
-    /// A text; empty where it is left out.
+    /// A text; empty where the field is absent.
     fn text(&mut self, field: u8) -> Option<&'a str> {
         match self.bytes(field)? {
             Some(bytes) => str::from_utf8(bytes).ok(),
@@ -113,13 +114,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A message, if it is there.
+    /// A nested message, if the field is present.
     fn message(&mut self, field: u8) -> Option<Option<Self>> {
         Some(self.bytes(field)?.map(Fields))
     }
 
     fn bytes(&mut self, field: u8) -> Option<Option<&'a [u8]>> {
-        if !self.begins(field, LENGTH_DELIMITED) {
+        if !self.next_is(field, LENGTH_DELIMITED) {
             return Some(None);
         }
         let length = usize::try_from(self.raw_varint()?).ok()?;
@@ -128,13 +129,13 @@ impl<'a> Fields<'a> {
         Some(Some(bytes))
     }
 
-    /// `read`, if nothing is left.
-    fn end<T>(self, read: T) -> Option<T> {
-        self.0.is_empty().then_some(read)
+    /// `decoded`, if no bytes are left.
+    fn end<T>(self, decoded: T) -> Option<T> {
+        self.0.is_empty().then_some(decoded)
     }
 
-    /// Passes the key of a field, if it is what comes next. Fields below 16 have a key of one byte.
-    fn begins(&mut self, field: u8, wire_type: u8) -> bool {
+    /// Consumes the key of a field, if it comes next. Fields below 16 have a key of one byte.
+    fn next_is(&mut self, field: u8, wire_type: u8) -> bool {
         match self.0.split_first() {
             Some((key, rest)) if *key == field << 3 | wire_type => {
                 self.0 = rest;
@@ -147,7 +148,7 @@ impl<'a> Fields<'a> {
     fn raw_varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for (index, byte) in self.0.iter().enumerate().take(10) {
-            // The tenth byte has room for the highest bit only.
+            // The tenth byte can hold the highest bit only.
             if index == 9 && *byte > 1 {
                 return None;
             }
@@ -221,7 +222,7 @@ mod tests {
         })
     }
 
-    /// A few bytes of `value` changed, dropped or doubled.
+    /// `value` with some bytes changed, removed or repeated.
     fn mangled(mut value: Vec<u8>, changes: &[(Index, u8)]) -> Vec<u8> {
         for (at, byte) in changes {
             if value.is_empty() {
@@ -240,19 +241,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_our_encoder_writes_is_canonical(event in any_event(), send in any_send()) {
-            let is_position_of_nothing = matches!(
+        fn every_value_of_our_encoder_is_decoded(event in any_event(), send in any_send()) {
+            let has_unknown_device = matches!(
                 &event.event,
                 Some(sequenced_event::Event::ReadPosition(position)) if position.device > 2
             );
-            if !is_position_of_nothing {
+            if !has_unknown_device {
                 prop_assert_eq!(super::event(&event.encode_to_vec()), Some(event));
             }
             prop_assert_eq!(command(&send.encode_to_vec()), Some(send));
         }
 
         #[test]
-        fn what_is_canonical_is_read_as_prost_reads_it(
+        fn what_is_decoded_is_what_prost_decodes(
             event in any_event(),
             send in any_send(),
             changes in proptest::collection::vec(any::<(Index, u8)>(), 0..4),
@@ -265,7 +266,7 @@ mod tests {
             if let Some(read) = command(&value) {
                 prop_assert_eq!(InboundCommand::decode(&*value), Ok(read));
             }
-            // A message is the first of its fields, too.
+            // A send is the first field of an ingest event, too.
             if let Some(read) = ingest_event(&value) {
                 prop_assert_eq!(IngestEvent::decode(&*value), Ok(read));
             }
