@@ -113,10 +113,16 @@ impl Progress {
         sink: Sink,
         shard: Shard,
     ) -> Result<()> {
-        let feeds: Vec<Partition> = self.messages.layout().feeds(sink, shard).collect();
-        let resume = self.messages.read_resume(shard, sink, &self.topic, &feeds);
+        let feeds: Vec<Partition> = self
+            .messages
+            .layout()
+            .source_partitions(sink, shard)
+            .collect();
+        let resume = self
+            .messages
+            .read_resume_offsets(shard, sink, &self.topic, &feeds);
         for (partition, at) in resume.await? {
-            let next = at.next_offset.cast_unsigned();
+            let next = at.next.get().cast_unsigned();
             let lowest = all.entry(partition).or_insert(next);
             *lowest = next.min(*lowest);
         }

@@ -258,10 +258,14 @@ async fn watch_mysql(
     while !stop.is_cancelled() {
         let mut contacts: BTreeMap<Partition, SourceOffset> = BTreeMap::new();
         for shard in store.layout().shards() {
-            let own: Vec<Partition> = store.layout().partitions_of(shard).collect();
+            let own = store.layout().source_partitions(Sink::Messages, shard);
+            let own: Vec<Partition> = own.collect();
             note_messages(&store, shard, &topic, &own, &seen).await;
             // A conversation's two contact rows may lie in two databases: both must have passed.
-            if let Ok(rows) = store.read_resume(shard, Sink::Contacts, &topic, &all).await {
+            if let Ok(rows) = store
+                .read_resume_offsets(shard, Sink::Contacts, &topic, &all)
+                .await
+            {
                 for (partition, row) in rows {
                     let lowest = contacts.entry(partition).or_insert(row.watermark);
                     *lowest = (*lowest).min(row.watermark);
@@ -284,7 +288,7 @@ async fn note_messages(
     seen: &Mutex<Seen>,
 ) {
     if let Ok(rows) = store
-        .read_resume(shard, Sink::Messages, topic, partitions)
+        .read_resume_offsets(shard, Sink::Messages, topic, partitions)
         .await
     {
         let now = Instant::now();

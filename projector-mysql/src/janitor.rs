@@ -101,7 +101,7 @@ pub(crate) fn wall_clock() -> TimestampMs {
 mod tests {
     use dev_stack::TestServers;
     use message_store::{MessageRow, MySqlConfig, Shard};
-    use schemas::{Mid, Ordinal, Partition, event::Message};
+    use schemas::{Mid, Ordinal, TableNumber, event::Message};
     use service_runtime::Health;
     use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
@@ -133,7 +133,7 @@ mod tests {
         url: String,
         prefix: String,
         shard: Shard,
-        partition: Partition,
+        table: TableNumber,
     }
 
     impl TestEnv {
@@ -151,9 +151,9 @@ mod tests {
             let store = MessageStore::connect(&config);
             let november = TimestampMs(NEW_YEAR - 40 * DAY);
             store.apply_schema(november).await.unwrap();
-            let partition = Partition::try_from(3).unwrap();
+            let table = TableNumber::try_from(3).unwrap();
             Self {
-                shard: store.layout().shard_of(partition),
+                shard: store.layout().shard_of(table),
                 janitor: Janitor {
                     store,
                     months_ahead: 2,
@@ -164,7 +164,7 @@ mod tests {
                 },
                 url: servers.mysql_url.clone(),
                 prefix: config.database_prefix,
-                partition,
+                table,
             }
         }
 
@@ -175,16 +175,13 @@ mod tests {
 
         async fn ids(&self) -> Vec<i64> {
             let mut snapshot = self.janitor.store.snapshot(self.shard).await.unwrap();
-            let rows = snapshot.scan_messages(self.partition, -1, 100).await;
+            let rows = snapshot.scan_messages(self.table, -1, 100).await;
             rows.unwrap().iter().map(|row| row.id).collect()
         }
 
         async fn months(&self) -> Vec<String> {
             let all = self.janitor.store.list_months().await.unwrap();
-            all[&self.partition]
-                .keys()
-                .map(ToString::to_string)
-                .collect()
+            all[&self.table].keys().map(ToString::to_string).collect()
         }
     }
 
@@ -295,7 +292,7 @@ mod tests {
             .into_iter()
             .map(|(n, m)| (n, m[0].to_string()))
             .collect();
-        assert_eq!(missing, [(env.partition, "2026-12".to_owned())]);
+        assert_eq!(missing, [(env.table, "2026-12".to_owned())]);
         // The next month does not take its rows.
         let rows = [row(1, NEW_YEAR - 1)];
         env.write(&rows).await.unwrap();

@@ -2,17 +2,18 @@
 
 mod coalesce;
 mod config;
+mod destination;
 mod janitor;
-mod ledger;
 #[doc(hidden)]
 pub mod measured;
 mod messages;
 mod metrics;
-mod outcome;
+mod offsets;
 mod service;
+mod severity;
 mod sinks;
 
 pub use config::{Config, ProjectorMySqlConfig, Table};
-pub use ledger::Place;
+pub use destination::Destination;
 pub use service::{serve, start};
 pub use sinks::{contacts_into, messages_into, reads_into};

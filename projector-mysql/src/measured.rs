@@ -1,51 +1,42 @@
-//! What `bench/pure-parts` measures. No part of the API.
+//! What `bench/pure-parts` measures; no part of the API.
 
-use message_store::{MessageStore, MySqlConfig, Resume, Sink as Rows};
+use message_store::{ContactDelta, MessageStore, MySqlConfig, Sink as StoreSink};
 use projection::{Sink as _, Slice};
+use schemas::LogPosition;
 use tokio::runtime::Runtime;
 
-use crate::{
-    coalesce::{CoalescingSink, Contact},
-    ledger::Place,
-};
+use crate::{coalesce::CoalescingSink, destination::Destination};
 
 /// Folds slices as the projection of contacts does; nothing is written.
 pub struct Contacts {
-    places: Vec<Place>,
-    /// Connections that nobody asks for belong to it.
+    destinations: Vec<Destination>,
+    /// The store's pools belong to it, though nothing connects.
     _runtime: Runtime,
 }
 
 impl Contacts {
-    /// Into the databases that there are by default.
+    /// With the default number of databases.
     ///
     /// # Panics
-    /// The system has no room for a runtime.
+    /// The system has no resources for a runtime.
     #[must_use]
     pub fn new() -> Self {
-        let runtime = Runtime::new().expect("there is room for a runtime");
+        let runtime = Runtime::new().expect("a runtime starts");
         let _entered = runtime.enter();
         let store = MessageStore::connect(&MySqlConfig::default());
-        let place = |shard| Place {
-            store: store.clone(),
-            shard,
-            sink: Rows::Contacts,
-            topic: String::new(),
-            tables: None,
-        };
         Self {
-            places: store.layout().shards().map(place).collect(),
+            destinations: Destination::all(&store, StoreSink::Contacts, ""),
             _runtime: runtime,
         }
     }
 
-    /// Takes in a slice; answers how many rows that makes.
+    /// The number of rows that a slice changes.
     #[must_use]
     pub fn fold(&self, slice: &Slice) -> usize {
-        let mut sink = CoalescingSink::<Contact>::new(self.places.clone());
-        // As if the databases had nothing of it.
-        for index in 0..self.places.len() {
-            sink.take_over(index, [(slice.partition, Resume::START)].into());
+        let mut sink = CoalescingSink::<ContactDelta>::new(self.destinations.clone());
+        // As if the databases were empty.
+        for index in 0..self.destinations.len() {
+            sink.reset(index, [(slice.partition, LogPosition::default())].into());
         }
         for event in &slice.events {
             sink.absorb_event(slice.partition, event);

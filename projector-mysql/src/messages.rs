@@ -4,28 +4,24 @@ use message_store::MessageRow;
 use projection::{Coverage, LogEvent, Sink, SinkError, Slice};
 use schemas::{LogPosition, Partition, event::Body};
 
-use crate::{
-    ledger::{Ledger, Place, position_of, resume_of},
-    metrics::Batch,
-    outcome::sink_error,
-};
+use crate::{destination::Destination, metrics, offsets::Offsets, severity::sink_error};
 
-/// What a row weighs beside its text, about.
+/// What a row takes beside its text, about.
 const ROW_BYTES: usize = 160;
 
-/// Writes the messages of one database, each once: an INSERT that nothing may repeat, with offsets that say so.
+/// Inserts the messages of one database, each exactly once: rows and resume offsets are one transaction.
 pub(crate) struct MessagesSink {
-    place: Place,
-    ledger: Ledger,
+    destination: Destination,
+    offsets: Offsets,
     rows: Vec<MessageRow>,
     bytes: usize,
 }
 
 impl MessagesSink {
-    pub(crate) fn new(place: Place) -> Self {
+    pub(crate) fn new(destination: Destination) -> Self {
         Self {
-            place,
-            ledger: Ledger::default(),
+            destination,
+            offsets: Offsets::default(),
             rows: Vec::new(),
             bytes: 0,
         }
@@ -34,7 +30,7 @@ impl MessagesSink {
     fn drop_rows_of(&mut self, partitions: &[Partition]) {
         self.rows
             .retain(|row| !partitions.contains(&row.message.conversation().partition()));
-        self.bytes = self.rows.iter().map(weight).sum();
+        self.bytes = self.rows.iter().map(size).sum();
     }
 }
 
@@ -43,23 +39,20 @@ impl Sink for MessagesSink {
         &mut self,
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
-        let found = self.place.read(partitions).await?;
+        let found = self.destination.read_offsets(partitions).await?;
         self.drop_rows_of(partitions);
-        self.ledger.remember(found.clone());
-        Ok(found
-            .into_iter()
-            .map(|(partition, resume)| (partition, position_of(resume)))
-            .collect())
+        self.offsets.reset(found.clone());
+        Ok(found.into_iter().collect())
     }
 
     fn absorb(&mut self, slice: Slice) {
         for event in slice.events {
             if let Some(row) = row_of(event) {
-                self.bytes += weight(&row);
+                self.bytes += size(&row);
                 self.rows.push(row);
             }
         }
-        self.ledger.reach(slice.partition, resume_of(slice.behind));
+        self.offsets.advance(slice.partition, slice.behind);
     }
 
     fn pending(&self) -> usize {
@@ -67,34 +60,25 @@ impl Sink for MessagesSink {
     }
 
     async fn flush(&mut self) -> Result<Coverage, SinkError> {
-        let moves = self.ledger.moves();
-        let Place {
-            store,
-            shard,
-            sink,
-            topic,
-            ..
-        } = &self.place;
-        let batch = Batch::begin(*sink, *shard, self.rows.len());
-        let outcome = store
-            .write_messages(*shard, topic, &self.rows, &moves)
-            .await;
-        batch.end(&outcome);
+        let updates = self.offsets.updates();
+        let (to, rows) = (&self.destination, &self.rows);
+        let write = to.store.write_messages(to.shard, &to.topic, rows, &updates);
+        let outcome = metrics::measure(to, rows.len(), write).await;
         outcome.map_err(sink_error)?;
-        self.ledger.moved();
+        self.offsets.committed();
         self.rows.clear();
         self.bytes = 0;
         Ok(Coverage::Whole)
     }
 
     async fn verify(&mut self) -> Result<Coverage, SinkError> {
-        self.place.compare(&self.ledger).await?;
+        self.destination.verify(&self.offsets).await?;
         Ok(Coverage::Whole)
     }
 
     fn release(&mut self, partitions: &[Partition]) {
         self.drop_rows_of(partitions);
-        self.ledger.forget(partitions);
+        self.offsets.forget(partitions);
     }
 }
 
@@ -109,6 +93,6 @@ fn row_of(LogEvent { offset, event }: LogEvent) -> Option<MessageRow> {
     }
 }
 
-fn weight(row: &MessageRow) -> usize {
+fn size(row: &MessageRow) -> usize {
     row.message.msg.len() + ROW_BYTES
 }

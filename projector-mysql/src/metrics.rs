@@ -1,15 +1,17 @@
-//! What is counted, by sink and database.
+//! Metrics, by sink and database.
 
 use std::time::Instant;
 
-use message_store::{Shard, Sink, StoreError};
+use message_store::{Shard, StoreError};
 use metrics::{counter, gauge, histogram};
+
+use crate::destination::Destination;
 
 const ROWS: &str = "tidemark_mysql_rows_written_total";
 const BATCHES: &str = "tidemark_mysql_batches_written_total";
 const SECONDS: &str = "tidemark_mysql_batch_seconds";
 const FAILURES: &str = "tidemark_mysql_batch_failures_total";
-const SET_ASIDE: &str = "tidemark_mysql_databases_circuit_open";
+const CIRCUIT_OPEN: &str = "tidemark_mysql_databases_circuit_open";
 const MISSING_MONTHS: &str = "tidemark_mysql_missing_months";
 
 pub(crate) fn describe() {
@@ -28,8 +30,8 @@ pub(crate) fn describe() {
         "Transactions that failed and are repeated or rewound"
     );
     metrics::describe_gauge!(
-        SET_ASIDE,
-        "1 where contacts go on without a database that does not answer"
+        CIRCUIT_OPEN,
+        "1 where the circuit breaker of a database is open: contacts are written without it"
     );
     metrics::describe_gauge!(
         MISSING_MONTHS,
@@ -37,42 +39,31 @@ pub(crate) fn describe() {
     );
 }
 
-/// One transaction, from its start.
-pub(crate) struct Batch {
-    sink: Sink,
-    shard: Shard,
+/// Awaits a transaction of `rows` rows, and counts it.
+pub(crate) async fn measure(
+    destination: &Destination,
     rows: usize,
-    begun: Instant,
+    transaction: impl Future<Output = Result<(), StoreError>>,
+) -> Result<(), StoreError> {
+    let started = Instant::now();
+    let outcome = transaction.await;
+    let labels = [
+        ("sink", destination.sink.name().to_owned()),
+        ("database", destination.shard.get().to_string()),
+    ];
+    match outcome {
+        Ok(()) => {
+            counter!(ROWS, &labels).increment(rows as u64);
+            counter!(BATCHES, &labels).increment(1);
+            histogram!(SECONDS, &labels).record(started.elapsed());
+        }
+        Err(_) => counter!(FAILURES, &labels).increment(1),
+    }
+    outcome
 }
 
-impl Batch {
-    pub(crate) fn begin(sink: Sink, shard: Shard, rows: usize) -> Self {
-        Self {
-            sink,
-            shard,
-            rows,
-            begun: Instant::now(),
-        }
-    }
-
-    pub(crate) fn end(self, outcome: &Result<(), StoreError>) {
-        let labels = [
-            ("sink", self.sink.name().to_owned()),
-            ("database", self.shard.get().to_string()),
-        ];
-        match outcome {
-            Ok(()) => {
-                counter!(ROWS, &labels).increment(self.rows as u64);
-                counter!(BATCHES, &labels).increment(1);
-                histogram!(SECONDS, &labels).record(self.begun.elapsed());
-            }
-            Err(_) => counter!(FAILURES, &labels).increment(1),
-        }
-    }
-}
-
-pub(crate) fn set_aside(shard: Shard, is_aside: bool) {
-    gauge!(SET_ASIDE, "database" => shard.get().to_string()).set(u8::from(is_aside));
+pub(crate) fn circuit_open(shard: Shard, is_open: bool) {
+    gauge!(CIRCUIT_OPEN, "database" => shard.get().to_string()).set(u8::from(is_open));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]

@@ -1,7 +1,7 @@
 use std::iter::repeat_n;
 
 use event_log::KafkaConfig;
-use message_store::{Layout, MessageStore, Sink as StoreSink};
+use message_store::{ContactDelta, Layout, MessageStore, ReadRow, Sink as StoreSink};
 use projection::{Settings, Sink, Status};
 use schemas::{Partition, topics::Topic};
 use service_runtime::{Gate, Health, Process, Shutdown, Supervisor, without_calls};
@@ -9,9 +9,9 @@ use tokio::sync::watch;
 
 use crate::{
     Config, ProjectorMySqlConfig, Table,
-    coalesce::{CoalescingSink, Contact, ReadPositionRow},
+    coalesce::CoalescingSink,
+    destination::Destination,
     janitor::{self, Janitor},
-    ledger::Place,
     messages::MessagesSink,
     metrics,
 };
@@ -77,39 +77,29 @@ struct Projections<'a> {
 impl Projections<'_> {
     fn spawn(&self, table: Table) {
         let layout = self.store.layout();
+        let destinations = |sink| {
+            let topic = self.kafka.topic(Topic::Events);
+            Destination::all(&self.store, sink, &topic).into_iter()
+        };
         match table {
             Table::Messages => {
                 let writers = usize::from(self.own.messages_writers);
-                let sinks = self.places(StoreSink::Messages);
-                let sinks = sinks.flat_map(|place| repeat_n(place, writers).map(MessagesSink::new));
+                let sinks = destinations(StoreSink::Messages)
+                    .flat_map(|to| repeat_n(to, writers).map(MessagesSink::new));
                 let lane_of = lane_by_writer(layout, writers);
                 self.spawn_named("messages", self.own.messages(), sinks.collect(), lane_of);
             }
             Table::Reads => {
-                let sinks = self.places(StoreSink::Reads);
-                let sinks = sinks.map(|place| CoalescingSink::<ReadPositionRow>::new(vec![place]));
+                let sinks =
+                    destinations(StoreSink::Reads).map(|to| CoalescingSink::<ReadRow>::new([to]));
                 let lane_of = lane_by_writer(layout, 1);
                 self.spawn_named("reads", self.own.reads(), sinks.collect(), lane_of);
             }
             Table::Contacts => {
-                let places = self.places(StoreSink::Contacts).collect();
-                let sinks = vec![CoalescingSink::<Contact>::new(places)];
-                self.spawn_named("contacts", self.own.contacts(), sinks, |_| 0);
+                let sink = CoalescingSink::<ContactDelta>::new(destinations(StoreSink::Contacts));
+                self.spawn_named("contacts", self.own.contacts(), vec![sink], |_| 0);
             }
         }
-    }
-
-    /// Where a sink writes, by database.
-    fn places(&self, sink: StoreSink) -> impl Iterator<Item = Place> {
-        let topic = self.kafka.topic(Topic::Events);
-        let shards = self.store.layout().shards();
-        shards.map(move |shard| Place {
-            store: self.store.clone(),
-            shard,
-            sink,
-            topic: topic.clone(),
-            tables: None,
-        })
     }
 
     fn spawn_named<S: Sink>(

@@ -1,27 +1,24 @@
-//! The sinks by themselves, for whoever builds tables anew: the same code makes the same rows.
+//! The sinks by themselves, for shadow rebuilds: the same code makes the same rows.
 
+use message_store::{ContactDelta, ReadRow};
 use projection::Sink;
 
-use crate::{
-    coalesce::{CoalescingSink, Contact, ReadPositionRow},
-    ledger::Place,
-    messages::MessagesSink,
-};
+use crate::{coalesce::CoalescingSink, destination::Destination, messages::MessagesSink};
 
 /// Writes `chat_msg_<n>` of one database; its pending is in bytes.
 #[must_use]
-pub fn messages_into(place: Place) -> impl Sink {
-    MessagesSink::new(place)
+pub fn messages_into(destination: Destination) -> impl Sink {
+    MessagesSink::new(destination)
 }
 
 /// Writes `read_chat_mid_<n>` of one database; its pending is in rows.
 #[must_use]
-pub fn reads_into(place: Place) -> impl Sink {
-    CoalescingSink::<ReadPositionRow>::new(vec![place])
+pub fn reads_into(destination: Destination) -> impl Sink {
+    CoalescingSink::<ReadRow>::new([destination])
 }
 
 /// Writes `contact_<n>` of one database; its pending is in rows.
 #[must_use]
-pub fn contacts_into(place: Place) -> impl Sink {
-    CoalescingSink::<Contact>::new(vec![place])
+pub fn contacts_into(destination: Destination) -> impl Sink {
+    CoalescingSink::<ContactDelta>::new([destination])
 }

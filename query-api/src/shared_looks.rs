@@ -79,9 +79,11 @@ impl SharedLooks {
     }
 
     async fn look(&self, shard: Shard, sink: Sink) -> Result<Watermarks, StoreError> {
-        let partitions: Vec<_> = self.store.layout().feeds(sink, shard).collect();
+        let partitions: Vec<_> = self.store.layout().source_partitions(sink, shard).collect();
         let mut tx = self.store.snapshot(shard).await?;
-        let resume = tx.resume(sink, &self.events_topic, &partitions).await?;
+        let resume = tx
+            .resume_offsets(sink, &self.events_topic, &partitions)
+            .await?;
         Ok(resume
             .into_iter()
             .map(|(p, at)| (p, at.watermark))

@@ -20,7 +20,7 @@ pub(crate) async fn read(
     if needed.is_empty() {
         return Ok(Watermarks::default());
     }
-    let resume = tx.resume(sink, topic, &needed.partitions()).await?;
+    let resume = tx.resume_offsets(sink, topic, &needed.partitions()).await?;
     Ok(resume
         .into_iter()
         .map(|(p, at)| (p, at.watermark))

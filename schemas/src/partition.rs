@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr};
 
 use serde::Serialize;
 
-use crate::{InvalidValue, UserId};
+use crate::InvalidValue;
 
 /// The number of partitions of every topic, and of tables of every sharded table. It can never change.
 pub const PARTITIONS: u8 = 64;
@@ -21,12 +21,6 @@ impl Partition {
     /// `number` mod 64.
     pub(crate) fn of_number(number: u64) -> Self {
         Self((number % u64::from(PARTITIONS)) as u8)
-    }
-
-    /// The number of a user's own tables (`contact_<n>`): uid mod 64.
-    #[must_use]
-    pub fn of_user(uid: UserId) -> Self {
-        Self((uid.get().unsigned_abs() % u64::from(PARTITIONS)) as u8)
     }
 
     /// 0 … 63.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use message_store::{MessageStore, MySqlConfig, Sink};
-use rebuild::{Progress, Rebuilt, Tools};
+use rebuild::{Context, Progress, Rebuilt};
 use serde_json::json;
 
 use crate::{
@@ -25,13 +25,17 @@ pub(super) async fn run(
     let mut mysql: MySqlConfig = handles.source.section("mysql")?;
     mysql.connections_per_server = mysql.connections_per_server.max(FEWEST_CONNECTIONS);
     let store = MessageStore::connect(&mysql);
-    let tools = Tools::new(&handles.kafka()?, store, handles.unread()?)?;
+    let context = Context::new(&handles.kafka()?, store, handles.unread()?)?;
     let began = Instant::now();
     let bar = bar()?;
     let show = |progress| show(&bar, progress);
-    let tables = |sink, args: &RebuildArgs| rebuild::tables(&tools, sink, args.partition, &show);
+    let tables = |sink, args: &RebuildArgs| {
+        rebuild::tables(&context, sink, args.partition.map(Into::into), &show)
+    };
     let rebuilt = match command {
-        RebuildCommand::Unread(args) => rebuild::unread(&tools, args.partition, &show).await,
+        RebuildCommand::Unread(args) => {
+            rebuild::unread(&context, args.partition.map(Into::into), &show).await
+        }
         RebuildCommand::Reads(args) => tables(Sink::Reads, args).await,
         RebuildCommand::Messages(args) => tables(Sink::Messages, args).await,
         RebuildCommand::Contacts(args) => tables(Sink::Contacts, args).await,

@@ -1,8 +1,8 @@
 //! Records of chat.events that are gone before a database has what is in them.
 
 use event_log::LogReader;
-use message_store::{MessageStore, Resume, ResumeMove, Shard, Sink};
-use schemas::{Partition, topics::Topic};
+use message_store::{MessageStore, OffsetUpdate, Shard, Sink};
+use schemas::{LogPosition, NextOffset, Partition, topics::Topic};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
@@ -15,7 +15,7 @@ use crate::{
 struct Behind {
     shard: Shard,
     sink: Sink,
-    moves: Vec<ResumeMove>,
+    updates: Vec<OffsetUpdate>,
 }
 
 pub(super) async fn run(handles: &Handles, yes: bool, as_json: bool) -> anyhow::Result<()> {
@@ -33,8 +33,15 @@ pub(super) async fn run(handles: &Handles, yes: bool, as_json: bool) -> anyhow::
     let store = handles.messages()?;
     let behind = all_behind(&store, &topic, &starts).await?;
     if yes {
-        for Behind { shard, sink, moves } in &behind {
-            store.move_resume(*shard, *sink, &topic, moves).await?;
+        for Behind {
+            shard,
+            sink,
+            updates,
+        } in &behind
+        {
+            store
+                .update_resume_offsets(*shard, *sink, &topic, updates)
+                .await?;
         }
     }
     tell(&behind, yes, as_json);
@@ -49,26 +56,33 @@ async fn all_behind(
     let mut all = Vec::new();
     for shard in store.layout().shards() {
         for sink in Sink::ALL {
-            let fed: Vec<Partition> = store.layout().feeds(sink, shard).collect();
-            let found = store.read_resume(shard, sink, topic, &fed).await?;
-            let moves: Vec<ResumeMove> = starts
+            let partitions: Vec<Partition> =
+                store.layout().source_partitions(sink, shard).collect();
+            let found = store
+                .read_resume_offsets(shard, sink, topic, &partitions)
+                .await?;
+            let updates: Vec<OffsetUpdate> = starts
                 .iter()
-                .filter_map(|(partition, start)| step(*partition, *found.get(partition)?, *start))
+                .filter_map(|(partition, start)| step(*partition, *found.get(*partition)?, *start))
                 .collect();
-            if !moves.is_empty() {
-                all.push(Behind { shard, sink, moves });
+            if !updates.is_empty() {
+                all.push(Behind {
+                    shard,
+                    sink,
+                    updates,
+                });
             }
         }
     }
     Ok(all)
 }
 
-fn step(partition: Partition, from: Resume, start: i64) -> Option<ResumeMove> {
-    let to = Resume {
-        next_offset: start,
+fn step(partition: Partition, from: LogPosition, start: i64) -> Option<OffsetUpdate> {
+    let to = LogPosition {
+        next: NextOffset::new(start),
         ..from
     };
-    (from.next_offset < start).then_some(ResumeMove {
+    (from.next.get() < start).then_some(OffsetUpdate {
         partition,
         from,
         to,
@@ -77,14 +91,19 @@ fn step(partition: Partition, from: Resume, start: i64) -> Option<ResumeMove> {
 
 fn tell(behind: &[Behind], done: bool, as_json: bool) {
     if as_json {
-        for Behind { shard, sink, moves } in behind {
-            for step in moves {
+        for Behind {
+            shard,
+            sink,
+            updates,
+        } in behind
+        {
+            for step in updates {
                 let line = json!({
                     "database": shard.get(),
                     "sink": sink,
                     "partition": step.partition,
-                    "from": step.from.next_offset,
-                    "to": step.to.next_offset,
+                    "from": step.from.next.get(),
+                    "to": step.to.next.get(),
                     "skipped": done,
                 });
                 println!("{line}");
@@ -98,18 +117,23 @@ fn tell(behind: &[Behind], done: bool, as_json: bool) {
     }
     let mut table =
         Table::new(["database", "rows", "partition", "records deleted unread"]).right(&[0, 2, 3]);
-    for Behind { shard, sink, moves } in behind {
-        for ResumeMove {
+    for Behind {
+        shard,
+        sink,
+        updates,
+    } in behind
+    {
+        for OffsetUpdate {
             partition,
             from,
             to,
-        } in moves
+        } in updates
         {
             table.row([
                 shard.get().to_string(),
                 sink.name().to_owned(),
                 partition.to_string(),
-                grouped(to.next_offset.abs_diff(from.next_offset)),
+                grouped(to.next.get().abs_diff(from.next.get())),
             ]);
         }
     }

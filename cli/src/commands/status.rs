@@ -142,16 +142,12 @@ async fn redis_offsets(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, 
 /// The lowest of the databases that keep a row of it.
 async fn mysql_offsets(handles: &Handles, sink: Sink) -> anyhow::Result<BTreeMap<Partition, i64>> {
     let (store, topic) = (handles.messages()?, handles.kafka()?.topic(Topic::Events));
-    let all: Vec<Partition> = Partition::all().collect();
     let mut lowest: BTreeMap<Partition, i64> = BTreeMap::new();
     for shard in store.layout().shards() {
-        let own: Vec<Partition> = match sink {
-            Sink::Contacts => all.clone(),
-            Sink::Messages | Sink::Reads => store.layout().partitions_of(shard).collect(),
-        };
-        for (partition, row) in store.read_resume(shard, sink, &topic, &own).await? {
+        let own: Vec<Partition> = store.layout().source_partitions(sink, shard).collect();
+        for (partition, row) in store.read_resume_offsets(shard, sink, &topic, &own).await? {
             let low = lowest.entry(partition).or_insert(i64::MAX);
-            *low = (*low).min(row.next_offset);
+            *low = (*low).min(row.next.get());
         }
     }
     Ok(lowest)

@@ -1,6 +1,4 @@
-use schemas::{DeviceClass, Mid, Ordinal, TimestampMs, UserId, event::Message};
-
-use crate::ReadMids;
+use schemas::{Mid, Ordinal, PerDevice, TimestampMs, UserId, event::Message};
 
 /// How many characters (code points) of the last message `contact_<n>` keeps.
 pub const PREVIEW_CHARS: usize = 200;
@@ -42,12 +40,14 @@ fn preview_of(msg: &str) -> &str {
     }
 }
 
-/// A read position with how many messages the peer had sent up to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A read position, and how many messages the peer had sent up to it.
+///
+/// The larger of two is the one with the higher mid; of two with the same mid, the one that knows its ordinal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadUpTo {
-    /// Up to where; 0 is nothing.
+    /// The last message read; 0 where nothing is read.
     pub mid: Mid,
-    /// How many of the peer's messages that is; `None` where it is not known.
+    /// The ordinal of the peer's last message up to `mid`; `None` where it is not known.
     pub n: Option<Ordinal>,
 }
 
@@ -57,16 +57,6 @@ impl ReadUpTo {
         mid: Mid::ZERO,
         n: Some(Ordinal::ZERO),
     };
-
-    /// The one with the higher mid; of two with the same mid, one that knows its ordinal.
-    #[must_use]
-    pub fn max(self, other: Self) -> Self {
-        if (other.mid, other.n) > (self.mid, self.n) {
-            other
-        } else {
-            self
-        }
-    }
 }
 
 impl Default for ReadUpTo {
@@ -75,12 +65,12 @@ impl Default for ReadUpTo {
     }
 }
 
-/// News about one side of a conversation, to be merged by maximum into `contact_<n>`, n = uid mod 64.
+/// Changes to one user's row of a conversation, merged by maximum into `contact_<n>`, n = uid mod 64.
 ///
-/// Merging is indifferent to order and repetition.
+/// Merging is commutative and idempotent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactDelta {
-    /// Whose row it is.
+    /// The owner of the row.
     pub uid: UserId,
     /// The other side; the same as `uid` in a note to oneself.
     pub peer: UserId,
@@ -90,14 +80,12 @@ pub struct ContactDelta {
     pub peer_n: Ordinal,
     /// The ordinal of `uid`'s own newest message; 0 if there was none.
     pub own_n: Ordinal,
-    /// Up to where `uid` has read on pc.
-    pub pc_read: ReadUpTo,
-    /// Up to where `uid` has read on mobile.
-    pub mobile_read: ReadUpTo,
+    /// The read positions of `uid`.
+    pub read: PerDevice<ReadUpTo>,
 }
 
 impl ContactDelta {
-    /// No news.
+    /// A delta that changes nothing.
     #[must_use]
     pub fn new(uid: UserId, peer: UserId) -> Self {
         Self {
@@ -106,12 +94,11 @@ impl ContactDelta {
             last: None,
             peer_n: Ordinal::ZERO,
             own_n: Ordinal::ZERO,
-            pc_read: ReadUpTo::NOTHING,
-            mobile_read: ReadUpTo::NOTHING,
+            read: PerDevice::default(),
         }
     }
 
-    /// Takes in later, earlier or repeated news of the same row, as the database would.
+    /// Merges a later, earlier or repeated delta of the same row, as the database would.
     pub fn merge(&mut self, other: Self) {
         debug_assert_eq!((self.uid, self.peer), (other.uid, other.peer));
         let mid = |last: &Option<LastMessage>| last.as_ref().map(|last| last.mid);
@@ -120,23 +107,14 @@ impl ContactDelta {
         }
         self.peer_n = self.peer_n.max(other.peer_n);
         self.own_n = self.own_n.max(other.own_n);
-        self.pc_read = self.pc_read.max(other.pc_read);
-        self.mobile_read = self.mobile_read.max(other.mobile_read);
-    }
-
-    /// The read position on one class of device.
-    pub fn read_mut(&mut self, device: DeviceClass) -> &mut ReadUpTo {
-        match device {
-            DeviceClass::Pc => &mut self.pc_read,
-            DeviceClass::Mobile => &mut self.mobile_read,
-        }
+        self.read = self.read.max(other.read);
     }
 }
 
 /// A row of `contact_<n>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactRow {
-    /// Everything that the log says about it.
+    /// What follows from the log.
     pub contact: ContactDelta,
     /// The user has removed it from the list.
     pub deleted: bool,
@@ -145,7 +123,7 @@ pub struct ContactRow {
 }
 
 impl ContactRow {
-    /// Its place in the list.
+    /// Its position in the list.
     #[must_use]
     pub fn cursor(&self) -> ContactCursor {
         ContactCursor {
@@ -158,26 +136,14 @@ impl ContactRow {
         }
     }
 
-    /// The read position on one class of device.
+    /// The mids of the read positions.
     #[must_use]
-    pub fn read(&self, device: DeviceClass) -> ReadUpTo {
-        match device {
-            DeviceClass::Pc => self.contact.pc_read,
-            DeviceClass::Mobile => self.contact.mobile_read,
-        }
-    }
-
-    /// Both read positions.
-    #[must_use]
-    pub fn read_mids(&self) -> ReadMids {
-        ReadMids {
-            pc: self.contact.pc_read.mid,
-            mobile: self.contact.mobile_read.mid,
-        }
+    pub fn read_mids(&self) -> PerDevice<Mid> {
+        self.contact.read.map(|read| read.mid)
     }
 }
 
-/// A place in a user's conversation list, which is ordered by time of the last message and then by peer, both descending.
+/// A position in a user's conversation list, which is ordered by time of the last message and then by peer, both descending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContactCursor {
     /// The time of the last message; 0 where there is none.

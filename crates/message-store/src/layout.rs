@@ -1,6 +1,6 @@
 use std::fmt;
 
-use schemas::{PARTITIONS, Partition};
+use schemas::{PARTITIONS, Partition, TableNumber};
 
 use crate::{MySqlConfig, Sink};
 
@@ -22,7 +22,7 @@ impl fmt::Debug for Shard {
     }
 }
 
-/// Which database holds the tables of a partition, and which server holds a database.
+/// Which database holds a table, and which server holds a database.
 ///
 /// All tables with the number `n` (`chat_msg_<n>`, `read_chat_mid_<n>`, `contact_<n>`) are in the database of `n`; with 4 databases
 /// the first holds 0 to 15.
@@ -47,20 +47,20 @@ impl Layout {
         (0..self.databases).map(Shard)
     }
 
-    /// The database with the tables of `partition` (of a conversation, or [`Partition::of_user`]).
+    /// The database with the tables of this number.
     #[must_use]
-    pub fn shard_of(self, partition: Partition) -> Shard {
-        Shard(partition.get() / self.tables_per_shard())
+    pub fn shard_of(self, table: impl Into<TableNumber>) -> Shard {
+        Shard(table.into().get() / self.tables_per_shard())
     }
 
     /// The numbers of the tables in a database, ascending.
-    pub fn partitions_of(self, shard: Shard) -> impl Iterator<Item = Partition> {
-        Partition::all().filter(move |partition| self.shard_of(*partition) == shard)
+    pub fn tables_of(self, shard: Shard) -> impl Iterator<Item = TableNumber> {
+        TableNumber::all().filter(move |table| self.shard_of(*table) == shard)
     }
 
-    /// The partitions of the log whose records `sink` writes into a database: messages and read positions lie with their conversation;
-    /// a contact lies with its user, whose conversations may be in any partition.
-    pub fn feeds(self, sink: Sink, shard: Shard) -> impl Iterator<Item = Partition> {
+    /// The partitions of the log from which `sink` fills the tables of a database. Messages and read positions are stored by conversation;
+    /// contacts by user, whose conversations may be in any partition.
+    pub fn source_partitions(self, sink: Sink, shard: Shard) -> impl Iterator<Item = Partition> {
         Partition::all()
             .filter(move |partition| sink == Sink::Contacts || self.shard_of(*partition) == shard)
     }
@@ -88,7 +88,7 @@ mod tests {
     fn four_databases_hold_sixteen_tables_each() {
         let layout = layout(4, 1);
         for shard in layout.shards() {
-            let numbers: Vec<u8> = layout.partitions_of(shard).map(Partition::get).collect();
+            let numbers: Vec<u8> = layout.tables_of(shard).map(TableNumber::get).collect();
             let first = shard.get() * 16;
             assert_eq!(numbers, (first..first + 16).collect::<Vec<_>>());
         }
@@ -101,7 +101,7 @@ mod tests {
                 let layout = layout(databases, servers);
                 let tables: usize = layout
                     .shards()
-                    .map(|shard| layout.partitions_of(shard).count())
+                    .map(|shard| layout.tables_of(shard).count())
                     .sum();
                 assert_eq!(tables, 64);
                 let mut runs: Vec<usize> = layout

@@ -1,6 +1,6 @@
 //! The names of databases and tables. They consist of the configured prefix (a-z, 0-9, _), fixed words and numbers, so they may stand in a statement.
 
-use schemas::Partition;
+use schemas::TableNumber;
 
 use crate::{Layout, MySqlConfig, Shard, Sink};
 
@@ -31,18 +31,18 @@ impl Table {
     }
 
     /// The table's name within its database.
-    pub(crate) fn name(self, partition: Partition) -> String {
-        format!("{}_{partition}", self.stem())
+    pub(crate) fn name(self, number: TableNumber) -> String {
+        format!("{}_{number}", self.stem())
     }
 
     /// The name of the table that is to take its place.
-    pub(crate) fn shadow(self, partition: Partition) -> String {
-        format!("{}_{SHADOW}", self.name(partition))
+    pub(crate) fn shadow(self, number: TableNumber) -> String {
+        format!("{}_{SHADOW}", self.name(number))
     }
 
     /// The name of the table whose place was taken.
-    pub(crate) fn retired(self, partition: Partition) -> String {
-        format!("{}_old", self.name(partition))
+    pub(crate) fn retired(self, number: TableNumber) -> String {
+        format!("{}_old", self.name(number))
     }
 }
 
@@ -83,23 +83,23 @@ impl Names {
         format!("{}{}", self.prefix, shard.get())
     }
 
-    pub(crate) fn table(&self, table: Table, partition: Partition) -> String {
-        let (database, name) = self.split(table, partition);
+    pub(crate) fn table(&self, table: Table, number: TableNumber) -> String {
+        let (database, name) = self.split(table, number);
         format!("{database}.{name}")
     }
 
     /// The database of a table, and its name there.
-    pub(crate) fn split(&self, table: Table, partition: Partition) -> (String, String) {
+    pub(crate) fn split(&self, table: Table, number: TableNumber) -> (String, String) {
         let name = match self.shadow {
-            Some(sink) if Table::of(sink) == table => table.shadow(partition),
-            _ => table.name(partition),
+            Some(sink) if Table::of(sink) == table => table.shadow(number),
+            _ => table.name(number),
         };
-        (self.database(self.layout.shard_of(partition)), name)
+        (self.database(self.layout.shard_of(number)), name)
     }
 
-    /// The full name of a table of the database that holds those of `partition`.
-    pub(crate) fn within(&self, partition: Partition, name: &str) -> String {
-        let shard = self.layout.shard_of(partition);
+    /// The full name of a table of the database that holds those of `number`.
+    pub(crate) fn within(&self, number: TableNumber, name: &str) -> String {
+        let shard = self.layout.shard_of(number);
         format!("{}.{name}", self.database(shard))
     }
 
@@ -108,9 +108,9 @@ impl Names {
     }
 
     /// Under which name a sink keeps its offsets in `resume_offset`.
-    pub(crate) fn feed(&self, sink: Sink) -> String {
+    pub(crate) fn sink_name(&self, sink: Sink) -> String {
         if self.shadow == Some(sink) {
-            shadow_feed(sink)
+            shadow_sink_name(sink)
         } else {
             sink.name().to_owned()
         }
@@ -122,6 +122,6 @@ impl Names {
 }
 
 /// Under which name the offsets of a sink's shadows are kept.
-pub(crate) fn shadow_feed(sink: Sink) -> String {
+pub(crate) fn shadow_sink_name(sink: Sink) -> String {
     format!("{}.{SHADOW}", sink.name())
 }

@@ -1,6 +1,6 @@
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
-use schemas::{Partition, event::SourceOffset};
+use schemas::{LogPosition, Partition, PartitionMap, event::SourceOffset};
 use serde::Serialize;
 
 use crate::StoreError;
@@ -32,64 +32,47 @@ impl Sink {
     }
 }
 
-/// How far a database has taken in one partition of a topic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Resume {
-    /// The offset of the next record to take in.
-    pub next_offset: i64,
-    /// The highest source among the records before it.
-    pub watermark: SourceOffset,
-}
-
-impl Resume {
-    /// Before everything; what a missing row counts as.
-    pub const START: Self = Self {
-        next_offset: 0,
-        watermark: SourceOffset::START,
-    };
-}
-
-/// A step of one resume offset, which holds only if it is still `from`.
+/// An update of one partition's resume offset, conditional on its being `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResumeMove {
-    /// Of which partition.
+pub struct OffsetUpdate {
+    /// Its row.
     pub partition: Partition,
-    /// What the writer remembers of this database.
-    pub from: Resume,
-    /// What it is to be.
-    pub to: Resume,
+    /// What the writer expects the row to hold.
+    pub from: LogPosition,
+    /// What the row is to hold.
+    pub to: LogPosition,
 }
 
-/// The moves of one transaction as statements.
+/// The offset updates of one transaction as statements.
 #[derive(Debug)]
-pub(crate) struct Moves {
+pub(crate) struct OffsetStatements {
     pub(crate) table: String,
-    /// Makes rows for moves from the start, so that the update has something to match. One who comes second finds a
+    /// Inserts rows for updates from the start, so that the UPDATE has something to match. A second writer finds a
     /// row that is no longer at the start, and matches nothing.
     pub(crate) insert_missing: Option<String>,
-    /// Matches as many rows as there are moves, or the writer's memory is out of date.
+    /// Matches fewer rows than `count` where a row does not hold what the writer expects.
     pub(crate) update: String,
     pub(crate) count: u64,
 }
 
-impl Moves {
-    /// `None` where nothing moves.
+impl OffsetStatements {
+    /// `None` without updates.
     pub(crate) fn new(
         table: &str,
         feed: &str,
         topic: &str,
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
     ) -> Result<Option<Self>, StoreError> {
-        if moves.is_empty() {
+        if updates.is_empty() {
             return Ok(None);
         }
         // The statements are different every time, so they are not prepared, and the topic stands in them.
         check_topic(topic)?;
         Ok(Some(Self {
             table: table.to_owned(),
-            insert_missing: insert_missing(table, feed, topic, moves),
-            update: update(table, feed, topic, moves),
-            count: moves.len() as u64,
+            insert_missing: insert_missing(table, feed, topic, updates),
+            update: update(table, feed, topic, updates),
+            count: updates.len() as u64,
         }))
     }
 }
@@ -105,9 +88,16 @@ pub(crate) fn check_topic(topic: &str) -> Result<(), StoreError> {
     )))
 }
 
-fn insert_missing(table: &str, feed: &str, topic: &str, moves: &[ResumeMove]) -> Option<String> {
-    let unmoved = moves.iter().filter(|step| step.from == Resume::START);
-    let partitions: Vec<Partition> = unmoved.map(|step| step.partition).collect();
+fn insert_missing(
+    table: &str,
+    feed: &str,
+    topic: &str,
+    updates: &[OffsetUpdate],
+) -> Option<String> {
+    let from_start = updates
+        .iter()
+        .filter(|update| update.from == LogPosition::default());
+    let partitions: Vec<Partition> = from_start.map(|update| update.partition).collect();
     (!partitions.is_empty()).then(|| insert_starts(table, feed, topic, &partitions))
 }
 
@@ -131,15 +121,15 @@ pub(crate) fn insert_starts(
     )
 }
 
-/// One statement for all moves.
-fn update(table: &str, feed: &str, topic: &str, moves: &[ResumeMove]) -> String {
+/// One statement for all updates.
+fn update(table: &str, feed: &str, topic: &str, updates: &[OffsetUpdate]) -> String {
     let mut sql = format!("UPDATE {table} SET next_offset = ");
-    push_case(&mut sql, moves, |to| to.next_offset);
+    push_case(&mut sql, updates, |to| to.next.get());
     sql.push_str(", src_epoch = ");
-    push_case(&mut sql, moves, |to| to.watermark.epoch.into());
+    push_case(&mut sql, updates, |to| to.watermark.epoch.into());
     sql.push_str(", src_offset = ");
-    push_case(&mut sql, moves, |to| to.watermark.offset);
-    let conditions: Vec<String> = moves.iter().map(condition).collect();
+    push_case(&mut sql, updates, |to| to.watermark.offset);
+    let conditions: Vec<String> = updates.iter().map(condition).collect();
     let conditions = conditions.join(" OR ");
     write!(
         sql,
@@ -149,37 +139,33 @@ fn update(table: &str, feed: &str, topic: &str, moves: &[ResumeMove]) -> String 
     sql
 }
 
-fn condition(step: &ResumeMove) -> String {
-    let ResumeMove {
+fn condition(update: &OffsetUpdate) -> String {
+    let OffsetUpdate {
         partition, from, ..
-    } = step;
-    let (next, SourceOffset { epoch, offset }) = (from.next_offset, from.watermark);
+    } = update;
+    let (next, SourceOffset { epoch, offset }) = (from.next, from.watermark);
     format!(
         "(partition_no = {partition} AND next_offset = {next} AND src_epoch = {epoch} AND src_offset = {offset})"
     )
 }
 
-fn push_case(sql: &mut String, moves: &[ResumeMove], value: impl Fn(&Resume) -> i64) {
+fn push_case(sql: &mut String, updates: &[OffsetUpdate], value: impl Fn(&LogPosition) -> i64) {
     sql.push_str("CASE partition_no");
-    for step in moves {
-        write!(sql, " WHEN {} THEN {}", step.partition, value(&step.to))
+    for update in updates {
+        write!(sql, " WHEN {} THEN {}", update.partition, value(&update.to))
             .expect("a String takes everything");
     }
     sql.push_str(" END");
 }
 
-/// Every wanted partition with what was found, or the start.
-pub(crate) fn with_missing(
-    wanted: &[Partition],
-    found: &BTreeMap<Partition, Resume>,
-) -> BTreeMap<Partition, Resume> {
-    wanted
-        .iter()
-        .map(|partition| {
-            (
-                *partition,
-                found.get(partition).copied().unwrap_or_default(),
-            )
-        })
+/// The position of each requested partition: the one found, or the start.
+pub(crate) fn or_start(
+    partitions: &[Partition],
+    found: &PartitionMap<LogPosition>,
+) -> PartitionMap<LogPosition> {
+    let position = |partition| found.get(partition).copied().unwrap_or_default();
+    let partitions = partitions.iter().copied();
+    partitions
+        .map(|partition| (partition, position(partition)))
         .collect()
 }

@@ -4,12 +4,12 @@ use std::{
     time::Duration,
 };
 
-use schemas::{Partition, TimestampMs};
+use schemas::{LogPosition, Partition, PartitionMap, TableNumber, TimestampMs};
 use sqlx::MySqlPool;
 
 use crate::{
-    ContactDelta, Layout, MessageRow, Month, MonthSize, MySqlConfig, ReadRow, ReadTx, Resume,
-    ResumeMove, SchemaReport, Shard, Sink, StoreError,
+    ContactDelta, Layout, MessageRow, Month, MonthSize, MySqlConfig, OffsetUpdate, ReadRow, ReadTx,
+    SchemaReport, Shard, Sink, StoreError,
     names::Names,
     schema,
     session::{self, Session},
@@ -98,20 +98,20 @@ impl MessageStore {
         ReadTx::begin(self, shard).await
     }
 
-    /// The resume offsets of `partitions` in one database; a missing row is [`Resume::START`].
+    /// The resume offsets of `partitions` in one database; the start where a row is missing.
     ///
     /// # Errors
     /// As all reads.
-    pub async fn read_resume(
+    pub async fn read_resume_offsets(
         &self,
         shard: Shard,
         sink: Sink,
         topic: &str,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Resume>, StoreError> {
+    ) -> Result<PartitionMap<LogPosition>, StoreError> {
         self.snapshot(shard)
             .await?
-            .resume(sink, topic, partitions)
+            .resume_offsets(sink, topic, partitions)
             .await
     }
 
@@ -127,23 +127,23 @@ impl MessageStore {
         shard: Shard,
         topic: &str,
         rows: &[MessageRow],
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        write::messages(self, shard, topic, rows, moves).await
+        write::messages(self, shard, topic, rows, updates).await
     }
 
     /// Moves resume offsets over records that nobody can read any more.
     ///
     /// # Errors
     /// [`StoreError::Moved`] where an offset is not what the move says.
-    pub async fn move_resume(
+    pub async fn update_resume_offsets(
         &self,
         shard: Shard,
         sink: Sink,
         topic: &str,
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        write::resume(self, shard, sink, topic, moves).await
+        write::resume(self, shard, sink, topic, updates).await
     }
 
     /// Raises read positions and moves the offsets of [`Sink::Reads`], both or nothing.
@@ -155,9 +155,9 @@ impl MessageStore {
         shard: Shard,
         topic: &str,
         rows: impl IntoIterator<Item = &'a ReadRow> + Send,
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        write::reads(self, shard, topic, rows, moves).await
+        write::reads(self, shard, topic, rows, updates).await
     }
 
     /// Merges contacts by maximum and moves the offsets of [`Sink::Contacts`], both or nothing.
@@ -169,9 +169,9 @@ impl MessageStore {
         shard: Shard,
         topic: &str,
         rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        write::contacts(self, shard, topic, rows, moves).await
+        write::contacts(self, shard, topic, rows, updates).await
     }
 
     /// Writes something to a database that leaves no trace: a server that is read-only or full answers reads, but not this.
@@ -207,7 +207,7 @@ impl MessageStore {
         &self,
         now: TimestampMs,
         ahead: u8,
-    ) -> Result<BTreeMap<Partition, Vec<Month>>, StoreError> {
+    ) -> Result<BTreeMap<TableNumber, Vec<Month>>, StoreError> {
         schema::missing_months(self, now, ahead).await
     }
 
@@ -226,7 +226,7 @@ impl MessageStore {
     /// As all reads.
     pub async fn list_months(
         &self,
-    ) -> Result<BTreeMap<Partition, BTreeMap<Month, MonthSize>>, StoreError> {
+    ) -> Result<BTreeMap<TableNumber, BTreeMap<Month, MonthSize>>, StoreError> {
         schema::list_months(self).await
     }
 

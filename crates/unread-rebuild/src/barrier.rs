@@ -4,8 +4,8 @@ use std::{
 };
 
 use event_log::LogReader;
-use message_store::{ContactRow, MessageStore, Resume, Shard, Sink};
-use schemas::{Partition, UserId, topics::Topic};
+use message_store::{ContactRow, MessageStore, Shard, Sink};
+use schemas::{LogPosition, Partition, PartitionMap, UserId, topics::Topic};
 
 use crate::{UnreadRebuildError, patience::Patience};
 
@@ -91,7 +91,7 @@ impl Barrier {
         let partitions: Vec<Partition> = ends.keys().copied().collect();
         let mut snapshot = self.store.snapshot(self.shard).await?;
         let reached = snapshot
-            .resume(Sink::Contacts, &self.topic, &partitions)
+            .resume_offsets(Sink::Contacts, &self.topic, &partitions)
             .await?;
         if !has_reached(&reached, ends) {
             return Ok(None);
@@ -109,44 +109,36 @@ impl Barrier {
     }
 }
 
-fn has_reached(reached: &BTreeMap<Partition, Resume>, ends: &Ends) -> bool {
+fn has_reached(reached: &PartitionMap<LogPosition>, ends: &Ends) -> bool {
     ends.iter().all(|(partition, end)| {
-        reached
-            .get(partition)
-            .copied()
-            .unwrap_or(Resume::START)
-            .next_offset
-            >= *end
+        let at = reached.get(*partition).copied().unwrap_or_default();
+        at.next.get() >= *end
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use schemas::NextOffset;
+
     use super::*;
 
     fn p(n: i64) -> Partition {
         n.try_into().unwrap()
     }
 
-    fn at(next_offset: i64) -> Resume {
-        Resume {
-            next_offset,
-            ..Resume::START
+    fn at(next: i64) -> LogPosition {
+        LogPosition {
+            next: NextOffset::new(next),
+            ..LogPosition::default()
         }
     }
 
     #[test]
     fn every_partition_has_to_be_there() {
         let ends = Ends::from([(p(0), 5), (p(1), 0)]);
-        assert!(has_reached(&BTreeMap::from([(p(0), at(5))]), &ends));
-        assert!(has_reached(
-            &BTreeMap::from([(p(0), at(6)), (p(1), at(1))]),
-            &ends
-        ));
-        assert!(!has_reached(
-            &BTreeMap::from([(p(0), at(4)), (p(1), at(9))]),
-            &ends
-        ));
-        assert!(!has_reached(&BTreeMap::new(), &ends));
+        assert!(has_reached(&[(p(0), at(5))].into(), &ends));
+        assert!(has_reached(&[(p(0), at(6)), (p(1), at(1))].into(), &ends));
+        assert!(!has_reached(&[(p(0), at(4)), (p(1), at(9))].into(), &ends));
+        assert!(!has_reached(&PartitionMap::new(), &ends));
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use message_store::ContactRow;
-use schemas::{DeviceClass, PerDevice, UserId};
+use schemas::{DeviceClass, UserId};
 use unread_store::{PeerOrdinals, UnreadView};
 
 /// A user's unread messages as the contact rows have them.
@@ -37,10 +37,7 @@ pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, 
     for ContactRow { contact, .. } in rows {
         let ordinals = PeerOrdinals {
             n: contact.peer_n,
-            read: PerDevice {
-                pc: contact.pc_read.n,
-                mobile: contact.mobile_read.n,
-            },
+            read: contact.read.map(|read| read.n),
         };
         // A note to oneself is never unread, and a peer that never wrote has nothing to count.
         if contact.peer == contact.uid || ordinals == PeerOrdinals::NONE {
@@ -55,7 +52,7 @@ pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, 
 #[cfg(test)]
 mod tests {
     use message_store::{ContactDelta, ReadUpTo};
-    use schemas::Mid;
+    use schemas::{Mid, PerDevice};
 
     use super::*;
 
@@ -70,8 +67,10 @@ mod tests {
         };
         let contact = ContactDelta {
             peer_n: n.try_into().unwrap(),
-            pc_read: read(pc),
-            mobile_read: read(mobile),
+            read: PerDevice {
+                pc: read(pc),
+                mobile: read(mobile),
+            },
             ..ContactDelta::new(user(uid), user(peer))
         };
         ContactRow {

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use event_log::LogReader;
 use message_store::{Layout, MessageStore, Shard};
-use schemas::{Partition, UserId};
+use schemas::{TableNumber, UserId};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
@@ -110,7 +110,7 @@ impl Rebuilder {
     /// [`UnreadRebuildError`]; what was begun is left to its lease.
     pub async fn begin_anew(
         &self,
-        n: Partition,
+        n: TableNumber,
         uids: &[UserId],
         lease_ms: u64,
     ) -> Result<Anew, UnreadRebuildError> {
@@ -120,7 +120,7 @@ impl Rebuilder {
     }
 
     fn desk(&self, uid: UserId) -> &Desk {
-        &self.desks[&self.layout.shard_of(Partition::of_user(uid))]
+        &self.desks[&self.layout.shard_of(TableNumber::of_user(uid))]
     }
 }
 

@@ -8,7 +8,9 @@ use std::{
 
 use event_log::{Bounds, LogReader, Record};
 use message_store::{ContactRow, Month};
-use schemas::{ConversationId, DirectConversation, Partition, UserId, event::Body, topics::Topic};
+use schemas::{
+    ConversationId, DirectConversation, Partition, TableNumber, UserId, event::Body, topics::Topic,
+};
 
 use crate::{
     Area, AuditError, Check, Finding, Kind, Scope, Sources,
@@ -30,7 +32,7 @@ pub struct Proof {
     reader: Arc<LogReader>,
     fold: Fold,
     /// Tables that were compared whole.
-    compared: HashSet<Partition>,
+    compared: HashSet<TableNumber>,
     /// Up to which offset messages were compared.
     messages_to: BTreeMap<Partition, i64>,
 }
@@ -157,8 +159,8 @@ impl Proof {
     ///
     /// # Errors
     /// As [`Self::messages`].
-    pub async fn reads(&mut self, table: Partition) -> Result<Check, AuditError> {
-        let place = |uid, peer| DirectConversation::new(uid, peer).partition();
+    pub async fn reads(&mut self, table: TableNumber) -> Result<Check, AuditError> {
+        let place = |uid, peer| DirectConversation::new(uid, peer).partition().into();
         if self.compared.contains(&table) {
             let subject = |uid, peer| Subject::ReadPosition { uid, peer };
             let values = self.touched(place, table, subject).await?;
@@ -176,8 +178,8 @@ impl Proof {
     ///
     /// # Errors
     /// As [`Self::messages`].
-    pub async fn contacts(&mut self, table: Partition) -> Result<Check, AuditError> {
-        let place = |uid, _| Partition::of_user(uid);
+    pub async fn contacts(&mut self, table: TableNumber) -> Result<Check, AuditError> {
+        let place = |uid, _| TableNumber::of_user(uid);
         if self.compared.contains(&table) {
             let subject = |uid, peer| Subject::Contact { uid, peer };
             let values = self.touched(place, table, subject).await?;
@@ -234,8 +236,8 @@ impl Proof {
     /// A look at what was touched of a table.
     async fn touched(
         &self,
-        place: impl Fn(UserId, UserId) -> Partition,
-        table: Partition,
+        place: impl Fn(UserId, UserId) -> TableNumber,
+        table: TableNumber,
         subject: impl Fn(UserId, UserId) -> Subject,
     ) -> Result<Values, AuditError> {
         let known = &self.fold.known;

@@ -59,7 +59,7 @@ async fn in_database(
     let topic = sources.kafka.topic(Topic::Events);
     let resume = sources
         .messages
-        .read_resume(shard, sink, &topic, &partitions)
+        .read_resume_offsets(shard, sink, &topic, &partitions)
         .await?;
     let who = format!("{} in database {}", sink.name(), shard.get());
     Ok(resume
@@ -67,7 +67,7 @@ async fn in_database(
         .map(|(partition, at)| StorePosition {
             who: who.clone(),
             partition,
-            next: at.next_offset,
+            next: at.next.get(),
         })
         .collect())
 }

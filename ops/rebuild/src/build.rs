@@ -8,12 +8,12 @@ use std::{
 
 use audit::{Check, Proof};
 use futures::{TryFutureExt as _, try_join};
-use message_store::{Fence, Leftover, RebuildLock, Resume, Shadows, Sink as Kind};
+use message_store::{Fence, Leftover, RebuildLock, Shadows, Sink as Kind};
 use projection::{Replay, Sink};
 use schemas::Partition;
 use tokio::sync::{Mutex, RwLock};
 
-use crate::{Progress, RebuildError, Tools};
+use crate::{Context, Progress, RebuildError};
 
 /// The fence is put up when no more than this is to be read behind it.
 const SHORT_TAIL: i64 = 500;
@@ -42,7 +42,7 @@ pub(crate) struct Outcome {
 
 /// Shadows that are being built.
 pub(crate) struct Build<'a, S, P> {
-    tools: &'a Tools,
+    context: &'a Context,
     shadows: &'a Shadows,
     progress: &'a P,
     replay: Replay<S>,
@@ -52,19 +52,19 @@ pub(crate) struct Build<'a, S, P> {
 
 impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     pub(crate) async fn begin(
-        tools: &'a Tools,
+        context: &'a Context,
         shadows: &'a Shadows,
         sink: S,
         at_once: usize,
         progress: &'a P,
     ) -> Result<Self, RebuildError> {
-        let reader = Arc::clone(&tools.reader);
+        let reader = Arc::clone(&context.reader);
         Ok(Self {
-            tools,
+            context,
             shadows,
             progress,
-            replay: Replay::begin(sink, reader, &shadows.feeds, at_once).await?,
-            proof: Proof::new(tools.shadow_sources(shadows.sink), &shadows.feeds)?,
+            replay: Replay::begin(sink, reader, &shadows.partitions, at_once).await?,
+            proof: Proof::new(context.shadow_sources(shadows.sink), &shadows.partitions)?,
             compared: 0,
         })
     }
@@ -72,7 +72,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     /// Until the shadows have taken their place. What turns out to be wrong is dropped.
     pub(crate) async fn run(mut self, company: &Company) -> Result<Outcome, RebuildError> {
         let ended = self.build(company).await;
-        let Tools { store, topic, .. } = self.tools;
+        let Context { store, topic, .. } = self.context;
         match ended {
             Ok(held) => {
                 store.drop_replaced(self.shadows).await?;
@@ -129,7 +129,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
 
     /// Reads up to where the log ends now. What that is to be compared with is read beside it, while the server writes.
     async fn read_to_end(&mut self) -> Result<(), RebuildError> {
-        let ends = self.tools.whole_log(&self.shadows.feeds).await?;
+        let ends = self.context.whole_log(&self.shadows.partitions).await?;
         let built = read(&mut self.replay, &ends, self.progress);
         // What is wrong with the log is told by the comparison, which goes on from here.
         let folded = self.proof.fold_to(&ends).err_into();
@@ -149,15 +149,24 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     /// Compares what was built, or what came to it since, with the log.
     async fn compare(&mut self) -> Result<(), RebuildError> {
         let mut checks = vec![self.proof.fold_to(&self.ends()).await?];
-        for table in &self.shadows.tables {
-            let check = match self.shadows.sink {
-                Kind::Messages => self.proof.messages(*table).await?,
-                Kind::Reads => self.proof.reads(*table).await?,
-                Kind::Contacts => self.proof.contacts(*table).await?,
-            };
-            self.compared += check.compared;
-            checks.push(check);
+        match self.shadows.sink {
+            Kind::Messages => {
+                for partition in &self.shadows.partitions {
+                    checks.push(self.proof.messages(*partition).await?);
+                }
+            }
+            Kind::Reads => {
+                for table in &self.shadows.tables {
+                    checks.push(self.proof.reads(*table).await?);
+                }
+            }
+            Kind::Contacts => {
+                for table in &self.shadows.tables {
+                    checks.push(self.proof.contacts(*table).await?);
+                }
+            }
         }
+        self.compared += checks[1..].iter().map(|check| check.compared).sum::<u64>();
         self.proof.begin_tail();
         if checks.iter().all(|check| check.differences() == 0) {
             return Ok(());
@@ -169,7 +178,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     /// Reads and compares what has come meanwhile, until little is left for the time of the fence.
     async fn shorten_tail(&mut self, company: &Company) -> Result<(), RebuildError> {
         for _ in 0..MOST_ROUNDS {
-            let ends = self.tools.whole_log(&self.shadows.feeds).await?;
+            let ends = self.context.whole_log(&self.shadows.partitions).await?;
             let at = self.ends();
             let left: i64 = ends
                 .iter()
@@ -186,7 +195,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
 
     /// Holds writers back, takes in what they were ahead, and switches.
     async fn switch(&mut self) -> Result<Duration, RebuildError> {
-        let Tools { store, topic, .. } = self.tools;
+        let Context { store, topic, .. } = self.context;
         let mut fence = Fence::raise(store, self.shadows, topic).await?;
         if self.read_behind(&fence).await? {
             fence.hold().await?;
@@ -194,19 +203,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         }
         fence.hold().await?;
         fence.outlast_snapshots(READERS_PATIENCE).await?;
-        let built = self.replay.positions().iter();
-        let built: BTreeMap<Partition, Resume> = built
-            .map(|(partition, at)| {
-                let (next_offset, watermark) = (at.next.get(), at.watermark);
-                (
-                    *partition,
-                    Resume {
-                        next_offset,
-                        watermark,
-                    },
-                )
-            })
-            .collect();
+        let built = self.replay.positions().clone().into_iter().collect();
         Ok(fence.switch(&built).await?)
     }
 
@@ -215,16 +212,16 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         let at = self.ends();
         let live = fence.live().iter();
         let ahead: BTreeMap<Partition, i64> = live
-            .filter(|(partition, live)| live.next_offset > at[partition])
-            .map(|(partition, live)| (*partition, live.next_offset))
+            .filter(|(partition, live)| live.next.get() > at[&partition])
+            .map(|(partition, live)| (partition, live.next.get()))
             .collect();
         if ahead.is_empty() {
             return Ok(false);
         }
-        let ends = self.tools.whole_log(&self.shadows.feeds).await?;
+        let ends = self.context.whole_log(&self.shadows.partitions).await?;
         if let Some((partition, live)) = ahead.iter().find(|(p, live)| ends[p] < **live) {
             return Err(RebuildError::LogWentBack {
-                topic: self.tools.topic.clone(),
+                topic: self.context.topic.clone(),
                 partition: *partition,
                 end: ends[partition],
                 live: *live,
@@ -243,7 +240,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
 
     /// Whether a switch that failed was one after all.
     async fn has_switched(&self) -> bool {
-        let Tools { store, topic, .. } = self.tools;
+        let Context { store, topic, .. } = self.context;
         matches!(
             store.find_shadows(self.shadows, topic).await,
             Ok(Leftover::Nothing)

@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 
 mod build;
+mod context;
 mod error;
 mod plan;
 mod progress;
 mod tables;
-mod tools;
 mod unread;
 
+pub use context::Context;
 pub use error::RebuildError;
 pub use progress::{Progress, Rebuilt};
 pub use tables::tables;
-pub use tools::Tools;
 pub use unread::unread;

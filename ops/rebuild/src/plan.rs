@@ -6,9 +6,9 @@ use std::{
 };
 
 use message_store::{Leftover, RebuildLock, Shadows, Sink};
-use schemas::Partition;
+use schemas::{Partition, TableNumber};
 
-use crate::{RebuildError, Tools};
+use crate::{Context, RebuildError};
 
 /// The switches to be made, in order, and the right to make them.
 pub(crate) struct Plan {
@@ -21,18 +21,21 @@ impl Plan {
     /// Makes all shadows that are to be built and are not there; those that a former run began to fill go on where that stopped. Whichever
     /// are there at the next run have not taken their place yet.
     pub(crate) async fn make(
-        tools: &Tools,
+        context: &Context,
         sink: Sink,
-        only: Option<Partition>,
+        only: Option<TableNumber>,
     ) -> Result<Self, RebuildError> {
-        let wanted = Shadows::of(tools.store.layout(), sink, only);
-        let locks = lock(tools, sink, &wanted).await?;
+        let wanted = Shadows::of(context.store.layout(), sink, only);
+        let locks = lock(context, sink, &wanted).await?;
         // From here until all shadows are there again nothing is noted of a run for all: after a crash all tables are built once more,
         // and a run for one table, which discards others' shadows, leaves nothing that says those are done.
-        let noted = tools.store.end_rebuild_of_all(sink, &tools.topic).await?;
+        let noted = context
+            .store
+            .end_rebuild_of_all(sink, &context.topic)
+            .await?;
         let mut undone = Vec::new();
         for shadows in &wanted {
-            match tools.store.find_shadows(shadows, &tools.topic).await? {
+            match context.store.find_shadows(shadows, &context.topic).await? {
                 Leftover::Nothing => {}
                 Leftover::Begun | Leftover::Missing => undone.push(shadows.clone()),
             }
@@ -44,10 +47,13 @@ impl Plan {
         // Months are made up to some time after this.
         let now = SystemTime::now().into();
         for shadows in &steps {
-            tools.store.create_shadows(shadows, now).await?;
+            context.store.create_shadows(shadows, now).await?;
         }
         if whole {
-            tools.store.begin_rebuild_of_all(sink, &tools.topic).await?;
+            context
+                .store
+                .begin_rebuild_of_all(sink, &context.topic)
+                .await?;
         }
         Ok(Self {
             steps,
@@ -57,10 +63,10 @@ impl Plan {
     }
 
     /// The partitions of the log that have to be read.
-    pub(crate) fn feeds(&self) -> Vec<Partition> {
-        let feeds = self.steps.iter().flat_map(|shadows| &shadows.feeds);
-        let feeds: BTreeSet<Partition> = feeds.copied().collect();
-        feeds.into_iter().collect()
+    pub(crate) fn partitions(&self) -> Vec<Partition> {
+        let partitions = self.steps.iter().flat_map(|shadows| &shadows.partitions);
+        let partitions: BTreeSet<Partition> = partitions.copied().collect();
+        partitions.into_iter().collect()
     }
 
     pub(crate) fn tables(&self) -> usize {
@@ -70,18 +76,18 @@ impl Plan {
 
 /// One lock for each server.
 async fn lock(
-    tools: &Tools,
+    context: &Context,
     sink: Sink,
     wanted: &[Shadows],
 ) -> Result<Vec<RebuildLock>, RebuildError> {
-    let layout = tools.store.layout();
+    let layout = context.store.layout();
     let servers: BTreeMap<usize, _> = wanted
         .iter()
         .map(|shadows| (layout.server_of(shadows.shard), shadows.shard))
         .collect();
     let mut locks = Vec::new();
     for shard in servers.into_values() {
-        let lock = RebuildLock::take(&tools.store, shard, sink.name()).await?;
+        let lock = RebuildLock::take(&context.store, shard, sink.name()).await?;
         locks.push(lock.ok_or(RebuildError::Busy { what: sink.name() })?);
     }
     Ok(locks)

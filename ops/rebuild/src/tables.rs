@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use message_store::{Shadows, Shard, Sink};
-use projector_mysql::{Place, contacts_into, messages_into, reads_into};
-use schemas::Partition;
+use projector_mysql::{Destination, contacts_into, messages_into, reads_into};
+use schemas::{Partition, TableNumber};
 use tokio::sync::{Mutex, RwLock};
 
 use crate::{
-    Progress, RebuildError, Rebuilt, Tools,
+    Context, Progress, RebuildError, Rebuilt,
     build::{Build, Company, Outcome},
     plan::Plan,
 };
@@ -27,18 +27,18 @@ const ROWS_AT_ONCE: usize = 20_000;
 /// # Errors
 /// [`RebuildError`].
 pub async fn tables(
-    tools: &Tools,
+    context: &Context,
     sink: Sink,
-    only: Option<Partition>,
+    only: Option<TableNumber>,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
     // Before anything is touched: without a whole log there is nothing to be done.
-    tools.whole_log(&feeds(sink, only)).await?;
-    let plan = Plan::make(tools, sink, only).await?;
+    context.whole_log(&source_partitions(sink, only)).await?;
+    let plan = Plan::make(context, sink, only).await?;
     progress(Progress::Begun {
         wanted: plan.tables(),
         left_over: plan.left_over,
-        steps: to_read(tools, &plan).await?,
+        steps: to_read(context, &plan).await?,
     });
     let company = Company {
         locks: Mutex::new(plan.locks),
@@ -49,85 +49,90 @@ pub async fn tables(
         databases.entry(shadows.shard).or_default().push(shadows);
     }
     let rebuilt = stream::iter(databases.into_values())
-        .map(|steps| of_database(tools, steps, &company, progress))
+        .map(|steps| of_database(context, steps, &company, progress))
         .buffer_unordered(DATABASES_AT_ONCE)
         .try_fold(Rebuilt::default(), async |sum, one| Ok(sum.and(&one)))
         .await?;
     if only.is_none() {
-        let Tools { store, topic, .. } = tools;
+        let Context { store, topic, .. } = context;
         store.end_rebuild_of_all(sink, topic).await?;
     }
     Ok(rebuilt)
 }
 
 /// The partitions of the log that say what is in the wanted tables.
-fn feeds(sink: Sink, only: Option<Partition>) -> Vec<Partition> {
-    match (sink, only) {
-        (Sink::Messages | Sink::Reads, Some(only)) => vec![only],
-        _ => Partition::all().collect(),
-    }
+fn source_partitions(sink: Sink, only: Option<TableNumber>) -> Vec<Partition> {
+    let is_source = |partition: &Partition| {
+        sink == Sink::Contacts || only.is_none_or(|only| only == (*partition).into())
+    };
+    Partition::all().filter(is_source).collect()
 }
 
 async fn of_database(
-    tools: &Tools,
+    context: &Context,
     steps: Vec<Shadows>,
     company: &Company,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
     // A reader reads one range at a time.
-    let tools = tools.with_reader_of_its_own()?;
+    let context = context.with_reader_of_its_own()?;
     let mut rebuilt = Rebuilt::default();
     for shadows in steps {
-        let Outcome { compared, held } = switch(&tools, &shadows, company, progress).await?;
+        let Outcome { compared, held } = switch(&context, &shadows, company, progress).await?;
         rebuilt.add(shadows.tables.len(), compared, held);
     }
     Ok(rebuilt)
 }
 
 async fn switch(
-    tools: &Tools,
+    context: &Context,
     shadows: &Shadows,
     company: &Company,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Outcome, RebuildError> {
-    let place = Place {
-        store: tools.store.shadow(shadows.sink),
+    let destination = Destination {
+        store: context.store.shadow(shadows.sink),
         shard: shadows.shard,
         sink: shadows.sink,
-        topic: tools.topic.clone(),
+        topic: context.topic.clone(),
         tables: Some(shadows.tables.iter().copied().collect()),
     };
     match shadows.sink {
         Sink::Messages => {
-            let (sink, most) = (messages_into(place), MESSAGES_AT_ONCE);
-            let build = Build::begin(tools, shadows, sink, most, progress).await?;
+            let (sink, most) = (messages_into(destination), MESSAGES_AT_ONCE);
+            let build = Build::begin(context, shadows, sink, most, progress).await?;
             build.run(company).await
         }
         Sink::Reads => {
-            let (sink, most) = (reads_into(place), ROWS_AT_ONCE);
-            let build = Build::begin(tools, shadows, sink, most, progress).await?;
+            let (sink, most) = (reads_into(destination), ROWS_AT_ONCE);
+            let build = Build::begin(context, shadows, sink, most, progress).await?;
             build.run(company).await
         }
         Sink::Contacts => {
-            let (sink, most) = (contacts_into(place), ROWS_AT_ONCE);
-            let build = Build::begin(tools, shadows, sink, most, progress).await?;
+            let (sink, most) = (contacts_into(destination), ROWS_AT_ONCE);
+            let build = Build::begin(context, shadows, sink, most, progress).await?;
             build.run(company).await
         }
     }
 }
 
 /// How many records lie between where the shadows are and the end of the log.
-async fn to_read(tools: &Tools, plan: &Plan) -> Result<u64, RebuildError> {
-    let ends = tools.whole_log(&plan.feeds()).await?;
+async fn to_read(context: &Context, plan: &Plan) -> Result<u64, RebuildError> {
+    let ends = context.whole_log(&plan.partitions()).await?;
     let mut records = 0;
     for shadows in &plan.steps {
-        let store = tools.store.shadow(shadows.sink);
+        let store = context.store.shadow(shadows.sink);
         let at = store
-            .read_resume(shadows.shard, shadows.sink, &tools.topic, &shadows.feeds)
+            .read_resume_offsets(
+                shadows.shard,
+                shadows.sink,
+                &context.topic,
+                &shadows.partitions,
+            )
             .await?;
         let left = at
             .iter()
-            .map(|(partition, at)| ends[partition] - at.next_offset);
+            .map(|(partition, at)| ends[&partition] - at.next.get());
         records += left.filter(|left| *left > 0).sum::<i64>();
     }
     Ok(records.cast_unsigned())

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use audit::Proof;
 use message_store::{RebuildLock, Shard};
-use schemas::{Partition, UserId};
+use schemas::{Partition, TableNumber, UserId};
 use unread_rebuild::{RebuildConfig, Rebuilder, UnreadRebuildError};
 use unread_store::Connection;
 
-use crate::{Progress, RebuildError, Rebuilt, Tools};
+use crate::{Context, Progress, RebuildError, Rebuilt};
 
 /// How many rows are looked at for users, and how many users' rows are in memory at a time.
 const PAGE: u32 = 2_000;
@@ -32,30 +32,33 @@ const ALL: i64 = i64::MAX;
 /// # Errors
 /// [`RebuildError`].
 pub async fn unread(
-    tools: &Tools,
-    only: Option<Partition>,
+    context: &Context,
+    only: Option<TableNumber>,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
     let all: Vec<Partition> = Partition::all().collect();
-    let ends = tools.whole_log(&all).await?;
-    let first = tools.store.layout().shards().next();
-    let _lock = lock(tools, first).await?;
+    let ends = context.whole_log(&all).await?;
+    let first = context.store.layout().shards().next();
+    let _lock = lock(context, first).await?;
     let config = RebuildConfig::default();
-    let Tools {
+    let Context {
         store,
         reader,
         unread,
         topic,
         ..
-    } = tools;
+    } = context;
     let mut users = Users {
-        tools,
+        context,
         redis: unread.connect().await?,
         rebuilder: Rebuilder::new(store, reader, unread, topic, &config),
-        proof: Proof::new(tools.live_sources(), &all)?,
+        proof: Proof::new(context.live_sources(), &all)?,
         rebuilt: Rebuilt::default(),
     };
-    let tables = only.map_or(all, |only| vec![only]);
+    let tables: Vec<TableNumber> = match only {
+        Some(only) => vec![only],
+        None => TableNumber::all().collect(),
+    };
     users.begin(&tables, progress).await?;
     progress(Progress::At("reading the log".to_owned()));
     users.proof.fold_to(&ends).await?;
@@ -68,14 +71,17 @@ pub async fn unread(
     Ok(users.rebuilt)
 }
 
-async fn lock(tools: &Tools, shard: Option<Shard>) -> Result<Option<RebuildLock>, RebuildError> {
+async fn lock(
+    context: &Context,
+    shard: Option<Shard>,
+) -> Result<Option<RebuildLock>, RebuildError> {
     let Some(shard) = shard else { return Ok(None) };
-    let lock = RebuildLock::take(&tools.store, shard, "unread").await?;
+    let lock = RebuildLock::take(&context.store, shard, "unread").await?;
     Ok(Some(lock.ok_or(RebuildError::Busy { what: "unread" })?))
 }
 
 struct Users<'a> {
-    tools: &'a Tools,
+    context: &'a Context,
     redis: Connection,
     rebuilder: Rebuilder,
     proof: Proof,
@@ -85,12 +91,12 @@ struct Users<'a> {
 impl Users<'_> {
     async fn begin(
         &self,
-        tables: &[Partition],
+        tables: &[TableNumber],
         progress: &(impl Fn(Progress) + Sync),
     ) -> Result<(), RebuildError> {
         let mut done = 0;
         for n in tables {
-            done += usize::from(self.redis.rebuild_progress((*n).into()).await? == Some(ALL));
+            done += usize::from(self.redis.rebuild_progress(*n).await? == Some(ALL));
         }
         progress(Progress::Begun {
             wanted: tables.len() - done,
@@ -100,20 +106,20 @@ impl Users<'_> {
         Ok(())
     }
 
-    async fn of_table(&mut self, n: Partition) -> Result<(), RebuildError> {
-        let mut after = self.redis.rebuild_progress(n.into()).await?.unwrap_or(0);
+    async fn of_table(&mut self, n: TableNumber) -> Result<(), RebuildError> {
+        let mut after = self.redis.rebuild_progress(n).await?.unwrap_or(0);
         while after < ALL {
             let uids = self.users_behind(n, after).await?;
             after = uids.last().map_or(ALL, |uid| uid.get());
             self.make_anew(n, uids).await?;
-            self.redis.set_rebuild_progress(n.into(), after).await?;
+            self.redis.set_rebuild_progress(n, after).await?;
         }
         Ok(())
     }
 
     /// The next users who have contacts, ascending; none after the last.
-    async fn users_behind(&self, n: Partition, uid: i64) -> Result<Vec<UserId>, RebuildError> {
-        let store = &self.tools.store;
+    async fn users_behind(&self, n: TableNumber, uid: i64) -> Result<Vec<UserId>, RebuildError> {
+        let store = &self.context.store;
         let last_peer = UserId::try_from(i64::MAX).ok();
         let after = UserId::try_from(uid).ok().zip(last_peer);
         let mut snapshot = store.snapshot(store.layout().shard_of(n)).await?;
@@ -124,7 +130,11 @@ impl Users<'_> {
     }
 
     /// Again for those who were dropped or taken over meanwhile, and as long as somebody is away.
-    async fn make_anew(&mut self, n: Partition, mut uids: Vec<UserId>) -> Result<(), RebuildError> {
+    async fn make_anew(
+        &mut self,
+        n: TableNumber,
+        mut uids: Vec<UserId>,
+    ) -> Result<(), RebuildError> {
         let deadline = Instant::now() + PATIENCE;
         while !uids.is_empty() {
             match self.try_anew(n, &uids).await {
@@ -146,7 +156,7 @@ impl Users<'_> {
     /// Who is to be made anew once more.
     async fn try_anew(
         &mut self,
-        n: Partition,
+        n: TableNumber,
         uids: &[UserId],
     ) -> Result<Vec<UserId>, RebuildError> {
         let mut anew = self.rebuilder.begin_anew(n, uids, LEASE_MS).await?;
@@ -154,7 +164,7 @@ impl Users<'_> {
         let mut again = Vec::new();
         while let Some(users) = anew.next(USERS_AT_ONCE).await? {
             let all: Vec<Partition> = Partition::all().collect();
-            let ends = self.tools.whole_log(&all).await?;
+            let ends = self.context.whole_log(&all).await?;
             let check = self.proof.rows(&users.uids, &users.rows, &ends).await?;
             if check.differences() > 0 {
                 return Err(RebuildError::Contacts(check));

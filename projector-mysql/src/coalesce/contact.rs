@@ -1,27 +1,13 @@
-use message_store::{
-    ContactDelta, LastMessage, MessageStore, ReadUpTo, ResumeMove, Shard, StoreError,
-};
+use message_store::{ContactDelta, LastMessage, OffsetUpdate, ReadUpTo, StoreError};
 use schemas::{
-    DirectConversation, Partition, TimestampMs, UserId,
+    DirectConversation, TableNumber, TimestampMs, UserId,
     event::{Message, ReadPosition},
 };
 
 use super::MergedRow;
+use crate::destination::Destination;
 
-/// A row of `contact_<n>`: one side's view of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Contact(ContactDelta);
-
-impl Contact {
-    fn with_last(uid: UserId, peer: UserId, last: LastMessage) -> Self {
-        Self(ContactDelta {
-            last: Some(last),
-            ..ContactDelta::new(uid, peer)
-        })
-    }
-}
-
-impl MergedRow for Contact {
+impl MergedRow for ContactDelta {
     type Key = (UserId, UserId);
     const NEEDS_ORDINALS: bool = true;
 
@@ -29,50 +15,51 @@ impl MergedRow for Contact {
     fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2] {
         let last = LastMessage::of(message, ts);
         let (srcid, destid) = (message.srcid, message.destid);
-        let theirs = (srcid != destid).then(|| {
-            let mut theirs = Self::with_last(destid, srcid, last.clone());
-            theirs.0.peer_n = message.n;
-            theirs
+        let receivers = (srcid != destid).then(|| Self {
+            last: Some(last.clone()),
+            peer_n: message.n,
+            ..Self::new(destid, srcid)
         });
-        let mut own = Self::with_last(srcid, destid, last);
-        own.0.own_n = message.n;
-        [Some(own), theirs]
+        let senders = Self {
+            last: Some(last),
+            own_n: message.n,
+            ..Self::new(srcid, destid)
+        };
+        [Some(senders), receivers]
     }
 
     fn of_read(position: &ReadPosition) -> Self {
-        let mut contact = ContactDelta::new(position.uid, position.peer);
-        *contact.read_mut(position.device) = ReadUpTo {
+        let mut contact = Self::new(position.uid, position.peer);
+        contact.read[position.device] = ReadUpTo {
             mid: position.mid,
             n: position.n,
         };
-        Self(contact)
+        contact
     }
 
     fn key(&self) -> Self::Key {
-        (self.0.uid, self.0.peer)
+        (self.uid, self.peer)
     }
 
     fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.0.uid, self.0.peer)
+        DirectConversation::new(self.uid, self.peer)
     }
 
-    fn table(&self) -> Partition {
-        Partition::of_user(self.0.uid)
+    fn table(&self) -> TableNumber {
+        TableNumber::of_user(self.uid)
     }
 
     fn merge(&mut self, other: Self) {
-        self.0.merge(other.0);
+        self.merge(other);
     }
 
     async fn write<'a>(
-        store: &MessageStore,
-        shard: Shard,
-        topic: &str,
+        to: &Destination,
         rows: impl Iterator<Item = &'a Self> + Send,
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        let rows = rows.map(|row| &row.0);
-        store.write_contacts(shard, topic, rows, moves).await
+        let write = to.store.write_contacts(to.shard, &to.topic, rows, updates);
+        write.await
     }
 }
 
@@ -82,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    fn told(srcid: i64, destid: i64) -> Vec<Contact> {
+    fn rows_of_message(srcid: i64, destid: i64) -> Vec<ContactDelta> {
         let message = Message {
             srcid: srcid.try_into().unwrap(),
             destid: destid.try_into().unwrap(),
@@ -91,22 +78,22 @@ mod tests {
             mid: Mid::ZERO.next(),
             n: Ordinal::ZERO.next(),
         };
-        let told = Contact::of_message(&message, TimestampMs(7));
-        told.into_iter().flatten().collect()
+        let rows = ContactDelta::of_message(&message, TimestampMs(7));
+        rows.into_iter().flatten().collect()
     }
 
     #[test]
     fn both_sides_have_a_row_and_count_their_own_sends() {
-        let [own, theirs] = told(1, 2).try_into().unwrap();
-        let users = |contact: &Contact| (contact.0.uid.get(), contact.0.peer.get());
-        assert_eq!((users(&own), users(&theirs)), ((1, 2), (2, 1)));
-        assert_eq!((own.0.own_n.get(), own.0.peer_n.get()), (1, 0));
-        assert_eq!((theirs.0.own_n.get(), theirs.0.peer_n.get()), (0, 1));
+        let [own, peers] = rows_of_message(1, 2).try_into().unwrap();
+        let users = |contact: &ContactDelta| (contact.uid.get(), contact.peer.get());
+        assert_eq!((users(&own), users(&peers)), ((1, 2), (2, 1)));
+        assert_eq!((own.own_n.get(), own.peer_n.get()), (1, 0));
+        assert_eq!((peers.own_n.get(), peers.peer_n.get()), (0, 1));
     }
 
     #[test]
     fn a_note_to_oneself_is_one_row_and_no_peers_message() {
-        let [own] = told(1, 1).try_into().unwrap();
-        assert_eq!((own.0.own_n.get(), own.0.peer_n.get()), (1, 0));
+        let [own] = rows_of_message(1, 1).try_into().unwrap();
+        assert_eq!((own.own_n.get(), own.peer_n.get()), (1, 0));
     }
 }

@@ -1,54 +1,55 @@
-//! One database of several: in use, or set aside until it takes writes again.
+//! One database of several, behind a circuit breaker.
 
 use std::time::{Duration, Instant};
 
+use message_store::{MessageStore, Shard};
 use projection::SinkError;
 use schemas::Partition;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{MergedRow, target::Target};
-use crate::{ledger::Place, metrics};
+use super::{MergedRow, buffer::Buffer};
+use crate::{destination::Destination, metrics};
 
-/// After so many failures in a row the others go on without a database.
-const PATIENCE: u32 = 3;
+/// After so many failures in a row the circuit opens.
+const MAX_FAILURES: u32 = 3;
 
-/// How long a database is left alone at least once it was set aside.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// And at most, however often it failed again. One that works for so long is as good as new.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How often one that refuses is asked again: that costs nobody anything.
-const KNOCK_EVERY: Duration = Duration::from_secs(5);
+/// The shortest and the longest time until the first probe. A database that works for the longest time starts over with the shortest.
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// The longest time between probes: a probe that is refused costs nothing.
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What was tried with a database. Each has its own count: one that can be read may still refuse to be written.
+/// Each has its own count of failures: a database that can be read may still refuse writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Operation {
     Read,
     Write,
 }
 
 pub(crate) struct Database<R: MergedRow> {
-    pub(crate) place: Place,
-    state: State<R>,
-    relapses: Relapses,
+    pub(crate) destination: Destination,
+    circuit: Circuit<R>,
+    backoff: Backoff,
 }
 
-enum State<R: MergedRow> {
-    InUse {
-        target: Target<R>,
+/// Closed: the database is used. Open: it is left out until a probe has written to it.
+enum Circuit<R: MergedRow> {
+    Closed {
+        buffer: Buffer<R>,
         failed_reads: u32,
         failed_writes: u32,
     },
-    Aside {
+    Open {
         why: String,
         /// Ends when the database has taken a write.
-        knock: AbortOnDropHandle<()>,
+        probe: AbortOnDropHandle<()>,
     },
 }
 
-impl<R: MergedRow> State<R> {
-    fn in_use() -> Self {
-        Self::InUse {
-            target: Target::default(),
+impl<R: MergedRow> Circuit<R> {
+    fn closed() -> Self {
+        Self::Closed {
+            buffer: Buffer::default(),
             failed_reads: 0,
             failed_writes: 0,
         }
@@ -56,167 +57,166 @@ impl<R: MergedRow> State<R> {
 }
 
 impl<R: MergedRow> Database<R> {
-    pub(crate) fn new(place: Place) -> Self {
-        metrics::set_aside(place.shard, false);
+    pub(crate) fn new(destination: Destination) -> Self {
+        metrics::circuit_open(destination.shard, false);
         Self {
-            place,
-            state: State::in_use(),
-            relapses: Relapses::default(),
+            destination,
+            circuit: Circuit::closed(),
+            backoff: Backoff::default(),
         }
     }
 
-    /// What is held for it, if it is in use.
-    pub(crate) fn target(&self) -> Option<&Target<R>> {
-        match &self.state {
-            State::InUse { target, .. } => Some(target),
-            State::Aside { .. } => None,
+    /// What is pending for the database; `None` while the circuit is open.
+    pub(crate) fn buffer(&self) -> Option<&Buffer<R>> {
+        match &self.circuit {
+            Circuit::Closed { buffer, .. } => Some(buffer),
+            Circuit::Open { .. } => None,
         }
     }
 
-    pub(crate) fn target_mut(&mut self) -> Option<&mut Target<R>> {
-        match &mut self.state {
-            State::InUse { target, .. } => Some(target),
-            State::Aside { .. } => None,
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut Buffer<R>> {
+        match &mut self.circuit {
+            Circuit::Closed { buffer, .. } => Some(buffer),
+            Circuit::Open { .. } => None,
         }
     }
 
-    /// Which database others go on without, and why.
-    pub(crate) fn left_out(&self) -> Option<String> {
-        match &self.state {
-            State::InUse { .. } => None,
-            State::Aside { why, .. } => Some(format!("database {} ({why})", self.number())),
+    /// Which database is left out, and why.
+    pub(crate) fn open_reason(&self) -> Option<String> {
+        match &self.circuit {
+            Circuit::Closed { .. } => None,
+            Circuit::Open { why, .. } => Some(format!("database {} ({why})", self.number())),
         }
     }
 
-    /// Whether it was set aside and has taken a write since.
-    pub(crate) fn is_back(&self) -> bool {
-        matches!(&self.state, State::Aside { knock, .. } if knock.is_finished())
+    /// Whether the circuit is open and a probe has succeeded.
+    pub(crate) fn has_recovered(&self) -> bool {
+        matches!(&self.circuit, Circuit::Open { probe, .. } if probe.is_finished())
     }
 
-    pub(crate) fn has_read(&mut self) {
-        if let State::InUse { failed_reads, .. } = &mut self.state {
+    pub(crate) fn read_succeeded(&mut self) {
+        if let Circuit::Closed { failed_reads, .. } = &mut self.circuit {
             *failed_reads = 0;
         }
     }
 
-    /// It has taken what was held for it.
-    pub(crate) fn has_written(&mut self) {
-        if let State::InUse {
-            target,
+    /// The database has taken what was pending.
+    pub(crate) fn write_succeeded(&mut self) {
+        if let Circuit::Closed {
+            buffer,
             failed_writes,
             ..
-        } = &mut self.state
+        } = &mut self.circuit
         {
             *failed_writes = 0;
-            if target.written() {
-                self.relapses.worked(Instant::now());
+            if buffer.committed() {
+                self.backoff.last_success = Some(Instant::now());
             }
         }
     }
 
-    /// Counts a failure; whether it is one too many.
-    pub(crate) fn has_failed(&mut self, deed: Deed) -> bool {
-        let State::InUse {
+    /// Counts a failure; whether the circuit has to open.
+    pub(crate) fn record_failure(&mut self, operation: Operation) -> bool {
+        let Circuit::Closed {
             failed_reads,
             failed_writes,
             ..
-        } = &mut self.state
+        } = &mut self.circuit
         else {
             return false;
         };
-        let failures = match deed {
-            Deed::Read => failed_reads,
-            Deed::Write => failed_writes,
+        let failures = match operation {
+            Operation::Read => failed_reads,
+            Operation::Write => failed_writes,
         };
         *failures += 1;
-        *failures >= PATIENCE
+        *failures >= MAX_FAILURES
     }
 
-    /// Lets the others go on without it. What is held for it is dropped: the log has it.
-    pub(crate) fn set_aside(&mut self, why: &SinkError) {
-        let pause = self.relapses.next_pause();
+    /// Leaves the database out. What is pending for it is dropped: the log has it.
+    pub(crate) fn open_circuit(&mut self, why: &SinkError) {
+        let backoff = self.backoff.next_delay();
+        let Destination {
+            store, shard, sink, ..
+        } = &self.destination;
         tracing::warn!(
-            database = self.number(), sink = self.place.sink.name(), %why, ?pause,
-            "going on without a database"
+            database = shard.get(), sink = sink.name(), %why, ?backoff,
+            "circuit opened: going on without a database"
         );
-        metrics::set_aside(self.place.shard, true);
-        self.state = State::Aside {
+        metrics::circuit_open(*shard, true);
+        let probe = probe(store.clone(), *shard, backoff);
+        self.circuit = Circuit::Open {
             why: why.to_string(),
-            knock: AbortOnDropHandle::new(tokio::spawn(knock(self.place.clone(), pause))),
+            probe: AbortOnDropHandle::new(tokio::spawn(probe)),
         };
     }
 
-    /// Uses it again. Nothing is known of where it stands, so everything is to be resumed.
-    pub(crate) fn readmit(&mut self) {
-        self.state = State::in_use();
-        self.relapses.readmitted(Instant::now());
-        metrics::set_aside(self.place.shard, false);
+    /// Uses the database again. Its offsets are not known, so every partition has to be resumed.
+    pub(crate) fn close_circuit(&mut self) {
+        self.circuit = Circuit::closed();
+        self.backoff.closed(Instant::now());
+        metrics::circuit_open(self.destination.shard, false);
     }
 
     pub(crate) fn forget(&mut self, partitions: &[Partition]) {
-        if let Some(target) = self.target_mut() {
-            target.forget(partitions);
+        if let Some(buffer) = self.buffer_mut() {
+            buffer.forget(partitions);
         }
     }
 
     pub(crate) fn number(&self) -> u8 {
-        self.place.shard.get()
+        self.destination.shard.get()
     }
 
     #[cfg(test)]
-    pub(crate) fn set_aside_and_back(&mut self) {
-        self.state = State::Aside {
+    pub(crate) fn open_and_recover(&mut self) {
+        self.circuit = Circuit::Open {
             why: "a test".to_owned(),
-            knock: AbortOnDropHandle::new(tokio::spawn(async {})),
+            probe: AbortOnDropHandle::new(tokio::spawn(async {})),
         };
     }
 }
 
-/// Returns once the database has taken a write: one that can only be read would be readmitted for nothing.
-async fn knock(place: Place, first_pause: Duration) {
-    let mut pause = first_pause;
+/// Returns once the database has taken a write: one that can only be read is of no use.
+async fn probe(store: MessageStore, shard: Shard, first_delay: Duration) {
+    let mut delay = first_delay;
     loop {
-        tokio::time::sleep(pause).await;
-        match place.store.probe_write(place.shard).await {
+        tokio::time::sleep(delay).await;
+        match store.probe_write(shard).await {
             Ok(()) => return,
-            Err(error) => tracing::debug!(database = place.shard.get(), %error, "still aside"),
+            Err(error) => tracing::debug!(database = shard.get(), %error, "probe failed"),
         }
-        pause = (pause * 2).min(KNOCK_EVERY);
+        delay = (delay * 2).min(MAX_PROBE_INTERVAL);
     }
 }
 
-/// How a database did since it was last readmitted. A readmission takes all others back to where this one stands, so one that
-/// takes a knock and then fails must not come back at every turn.
+/// How long a database is left out. When it comes back all others are read again from its offsets, so one that takes a probe and then
+/// fails must not come back each time.
 #[derive(Debug, Default)]
-struct Relapses {
-    last_pause: Option<Duration>,
-    readmitted: Option<Instant>,
-    /// When it last took something since then.
-    worked: Option<Instant>,
+struct Backoff {
+    last_delay: Option<Duration>,
+    closed_at: Option<Instant>,
+    /// Since then.
+    last_success: Option<Instant>,
 }
 
-impl Relapses {
-    fn readmitted(&mut self, now: Instant) {
-        self.readmitted = Some(now);
-        self.worked = None;
+impl Backoff {
+    fn closed(&mut self, now: Instant) {
+        self.closed_at = Some(now);
+        self.last_success = None;
     }
 
-    fn worked(&mut self, now: Instant) {
-        self.worked = Some(now);
-    }
-
-    /// For how long to leave it alone now.
-    fn next_pause(&mut self) -> Duration {
-        let worked_for = match (self.readmitted, self.worked) {
+    fn next_delay(&mut self) -> Duration {
+        let worked_for = match (self.closed_at, self.last_success) {
             (Some(from), Some(to)) => to.duration_since(from),
             _ => Duration::ZERO,
         };
-        let pause = match self.last_pause {
-            Some(last) if worked_for < LONGEST_PAUSE => (last * 2).min(LONGEST_PAUSE),
-            _ => FIRST_PAUSE,
+        let delay = match self.last_delay {
+            Some(last) if worked_for < MAX_BACKOFF => (last * 2).min(MAX_BACKOFF),
+            _ => MIN_BACKOFF,
         };
-        self.last_pause = Some(pause);
-        pause
+        self.last_delay = Some(delay);
+        delay
     }
 }
 
@@ -225,18 +225,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_keeps_failing_is_left_alone_for_longer() {
-        let mut relapses = Relapses::default();
+    fn the_backoff_grows_while_a_database_keeps_failing() {
+        let mut backoff = Backoff::default();
         let mut now = Instant::now();
-        let mut pauses = Vec::new();
+        let mut delays = Vec::new();
         for _ in 0..8 {
-            pauses.push(relapses.next_pause().as_secs());
-            relapses.readmitted(now);
+            delays.push(backoff.next_delay().as_secs());
+            backoff.closed(now);
             now += Duration::from_secs(1);
-            relapses.worked(now);
+            backoff.last_success = Some(now);
         }
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
-        relapses.worked(now + LONGEST_PAUSE);
-        assert_eq!(relapses.next_pause(), FIRST_PAUSE);
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
+        backoff.last_success = Some(now + MAX_BACKOFF);
+        assert_eq!(backoff.next_delay(), MIN_BACKOFF);
     }
 }

@@ -1,52 +1,50 @@
 //! Projections that keep the newest value per key: many events become one row.
 
+mod buffer;
 mod contact;
 mod database;
-mod open_read;
-mod read_mark;
+mod read_row;
 mod sink;
-pub(crate) mod target;
+mod unresolved_read;
 
 use std::hash::Hash;
 
-pub(crate) use contact::Contact;
-use message_store::{MessageStore, ResumeMove, Shard, StoreError};
-pub(crate) use read_mark::ReadPositionRow;
+use message_store::{OffsetUpdate, StoreError};
 use schemas::{
-    DirectConversation, Partition, TimestampMs,
+    DirectConversation, TableNumber, TimestampMs,
     event::{Message, ReadPosition},
 };
 pub(crate) use sink::CoalescingSink;
 
-/// A row that is merged by maximum: indifferent to the order and the repetition of what it is told.
+use crate::destination::Destination;
+
+/// A row that is merged by maximum: changes commute, and may be repeated.
 pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
-    /// What there is one row of.
+    /// The row's key in its table.
     type Key: Eq + Hash + Send + Sync;
-    /// Whether a read position has to have its ordinal before it may be written.
+    /// Whether a read position needs its ordinal before it may be written.
     const NEEDS_ORDINALS: bool;
 
-    /// What a message says, and to which rows: there are two at most.
+    /// The rows that a message changes: at most two.
     fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2];
 
-    /// What a read position says.
+    /// The row that a read position changes.
     fn of_read(position: &ReadPosition) -> Self;
 
     fn key(&self) -> Self::Key;
 
-    /// Whose partition of the log speaks of this row; no other does.
+    /// Only the events of this conversation, and so of one partition, change the row.
     fn conversation(&self) -> DirectConversation;
 
-    /// The number of the table that it belongs to.
-    fn table(&self) -> Partition;
+    /// The number of the row's table.
+    fn table(&self) -> TableNumber;
 
     fn merge(&mut self, other: Self);
 
-    /// Writes rows of one database and moves its offsets, both or nothing.
+    /// Writes rows of one database and updates its offsets, both or nothing.
     fn write<'a>(
-        store: &MessageStore,
-        shard: Shard,
-        topic: &str,
+        to: &Destination,
         rows: impl Iterator<Item = &'a Self> + Send,
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }

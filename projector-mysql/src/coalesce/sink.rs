@@ -1,110 +1,103 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
-use message_store::Resume;
 use projection::{Coverage, LogEvent, Sink, SinkError, Slice};
-use schemas::{LogPosition, Partition};
+use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::{
     MergedRow,
-    database::{Database, Deed},
-    open_read,
-    open_read::OpenRead,
-    target::{Target, Told, told},
+    buffer::{Buffer, Change, change_of},
+    database::{Database, Operation},
+    unresolved_read::{self, UnresolvedRead},
 };
 use crate::{
-    ledger::{Place, position_of, resume_of},
-    outcome::{Gravest, sink_error},
+    destination::Destination,
+    severity::{MostSevere, sink_error},
 };
 
 /// Keeps the newest value per row in memory, and writes it to one database or to several.
 ///
-/// Every database is written by itself and moves every partition, also where it has no row of it (PROTOCOL M1). Where
-/// there are several, one that cannot be used is set aside; once it takes writes again, everything resumes from the lowest.
+/// Every database is written by itself, and its offset of every partition is updated, also where it has no row of it (PROTOCOL M1). Where
+/// there are several, one that keeps failing is left out; once it takes writes again, everything resumes from the lowest offsets.
 pub(crate) struct CoalescingSink<R: MergedRow> {
     databases: Vec<Database<R>>,
 }
 
 impl<R: MergedRow> CoalescingSink<R> {
-    /// One or more places of the same store, sink and topic.
-    pub(crate) fn new(places: Vec<Place>) -> Self {
+    /// Several destinations have the same store, sink and topic.
+    pub(crate) fn new(destinations: impl IntoIterator<Item = Destination>) -> Self {
         Self {
-            databases: places.into_iter().map(Database::new).collect(),
+            databases: destinations.into_iter().map(Database::new).collect(),
         }
     }
 
-    fn targets(&self) -> impl Iterator<Item = &Target<R>> {
-        self.databases.iter().filter_map(Database::target)
+    fn buffers(&self) -> impl Iterator<Item = &Buffer<R>> {
+        self.databases.iter().filter_map(Database::buffer)
     }
 
-    fn targets_mut(&mut self) -> impl Iterator<Item = &mut Target<R>> {
-        self.databases.iter_mut().filter_map(Database::target_mut)
+    fn buffers_mut(&mut self) -> impl Iterator<Item = &mut Buffer<R>> {
+        self.databases.iter_mut().filter_map(Database::buffer_mut)
     }
 
-    /// The databases in use, by index, with what is held for them.
-    fn in_use(&self) -> impl Iterator<Item = (usize, &Place, &Target<R>)> {
+    /// The databases in use, by index.
+    fn in_use(&self) -> impl Iterator<Item = (usize, &Destination, &Buffer<R>)> {
         let all = self.databases.iter().enumerate();
         all.filter_map(|(index, database)| {
-            let target = database.target()?;
-            Some((index, &database.place, target))
+            let buffer = database.buffer()?;
+            Some((index, &database.destination, buffer))
         })
     }
 
-    /// Reading goes on where the database that is furthest behind stands, with the watermark that it has itself.
+    /// Reading resumes at the lowest offset of all databases, with the watermark stored beside that one.
     fn lowest(&self, partition: Partition) -> LogPosition {
         let lowest = self
-            .targets()
-            .filter_map(|target| target.ledger.stands_at(partition))
-            .min_by_key(|at| at.next_offset);
-        position_of(lowest.unwrap_or_default())
+            .buffers()
+            .filter_map(|buffer| buffer.offsets.stored(partition))
+            .min_by_key(|at| at.next);
+        lowest.unwrap_or_default()
     }
 
-    /// What to make of a database that could not be used. After a while the others go on without it, and from where the
-    /// lowest of them stands: that may be far ahead.
-    fn judge(&mut self, index: usize, deed: Deed, error: SinkError) -> SinkError {
-        let others = self.targets().count() > 1;
+    /// Counts a failure of a database. When its circuit opens the others go on from the lowest of their own offsets, which may be far
+    /// ahead.
+    fn failed(&mut self, index: usize, operation: Operation, error: SinkError) -> SinkError {
+        let others = self.buffers().count() > 1;
         let database = &mut self.databases[index];
         let transient = matches!(error, SinkError::Transient(_));
-        if !(transient && database.has_failed(deed) && others) {
+        if !(transient && database.record_failure(operation) && others) {
             return error;
         }
-        database.set_aside(&error);
-        SinkError::Moved(format!("database {} is set aside", database.number()))
+        database.open_circuit(&error);
+        SinkError::Moved(format!("database {} is left out", database.number()))
     }
 
-    /// Says so when a database that was set aside is back: everything is to be read from where that one stands. It is said
-    /// again until [`Sink::resume`] readmits it.
-    fn note_returns(&self, gravest: &mut Gravest) {
-        let is_used = self.targets().any(|target| !target.ledger.is_empty());
-        let back = self.databases.iter().find(|database| database.is_back());
-        if let Some(database) = back.filter(|_| is_used) {
+    /// Adds an error while a database that was left out has recovered: everything is to be read again from that one's offsets. The error is
+    /// repeated until [`Sink::resume`] closes the circuit.
+    fn check_recovered(&self, errors: &mut MostSevere) {
+        let is_used = self.buffers().any(|buffer| !buffer.offsets.is_empty());
+        let recovered = self.databases.iter().find(|one| one.has_recovered());
+        if let Some(database) = recovered.filter(|_| is_used) {
             let number = database.number();
-            gravest.note(SinkError::Moved(format!("database {number} is back")));
+            errors.note(SinkError::Moved(format!("database {number} has recovered")));
         }
     }
 
-    /// Readmits whoever is back, provided that nothing is held or read on but what is to be resumed now: a database that
-    /// came back knows nothing of other partitions.
-    fn readmit(&mut self, resumed: &[Partition]) {
+    /// Closes the circuits of databases that have recovered, if every partition in use is resumed now: the offsets of a database that
+    /// comes back are known of these only.
+    fn close_circuits(&mut self, resumed: &[Partition]) {
         let all = self
-            .targets()
-            .flat_map(|target| target.ledger.partitions())
+            .buffers()
+            .flat_map(|buffer| buffer.offsets.partitions())
             .all(|partition| resumed.contains(&partition));
         if all {
-            let back = self
-                .databases
-                .iter_mut()
-                .filter(|database| database.is_back());
-            back.for_each(Database::readmit);
+            let databases = self.databases.iter_mut();
+            let recovered = databases.filter(|database| database.has_recovered());
+            recovered.for_each(Database::close_circuit);
         }
     }
 
     fn coverage(&self) -> Coverage {
-        let left_out: Vec<String> = self
-            .databases
-            .iter()
-            .filter_map(Database::left_out)
-            .collect();
+        let databases = self.databases.iter();
+        let left_out: Vec<String> = databases.filter_map(Database::open_reason).collect();
         if left_out.is_empty() {
             Coverage::Whole
         } else {
@@ -114,88 +107,91 @@ impl<R: MergedRow> CoalescingSink<R> {
 
     pub(crate) fn absorb_event(&mut self, partition: Partition, event: &LogEvent) {
         let offset = event.offset;
-        match told::<R>(event) {
-            Told::Rows(rows) => {
+        match change_of::<R>(event) {
+            Change::Rows(rows) => {
                 for row in rows.into_iter().flatten() {
-                    if let Some(target) = self.target_lacking(&row, partition, offset) {
-                        target.take(row);
+                    if let Some(buffer) = self.buffer_lacking(&row, partition, offset) {
+                        buffer.merge(row);
                     }
                 }
             }
-            Told::Open(row, position) => {
-                if let Some(target) = self.target_lacking(&row, partition, offset) {
-                    target.take_open(OpenRead { position, offset });
+            Change::Unresolved(row, position) => {
+                if let Some(buffer) = self.buffer_lacking(&row, partition, offset) {
+                    buffer.push_unresolved(UnresolvedRead { position, offset });
                 }
             }
         }
     }
 
-    /// The database of a row, if it has yet to take in what this record says.
-    fn target_lacking(
+    /// The buffer of a row's database, if that has yet to take the record at this offset.
+    fn buffer_lacking(
         &mut self,
         row: &R,
         partition: Partition,
         offset: i64,
-    ) -> Option<&mut Target<R>> {
-        let has_row = |database: &&mut Database<R>| database.place.holds(row.table());
-        let target = self.databases.iter_mut().find(has_row)?.target_mut()?;
-        target.lacks(partition, offset).then_some(target)
+    ) -> Option<&mut Buffer<R>> {
+        let table = row.table();
+        let mut databases = self.databases.iter_mut();
+        let database = databases.find(|database| database.destination.has_table(table))?;
+        let buffer = database.buffer_mut()?;
+        buffer.lacks(partition, offset).then_some(buffer)
     }
 
-    /// Looks up the ordinals of open read positions; why some stay open, where some do.
-    async fn settle_open(&mut self) -> Option<String> {
-        let Place { store, topic, .. } = &self.databases.first()?.place;
-        let open = self.targets().flat_map(Target::open);
-        let answers = open_read::settle(store, topic, open).await;
-        for target in self.targets_mut() {
-            target.close(&answers.settled);
+    /// Looks up the ordinals of unresolved read positions; why some stay unresolved, where some do.
+    async fn resolve_reads(&mut self) -> Option<String> {
+        let Destination { store, topic, .. } = &self.databases.first()?.destination;
+        let unresolved = self.buffers().flat_map(Buffer::unresolved);
+        let resolution = unresolved_read::resolve(store, topic, unresolved).await;
+        for buffer in self.buffers_mut() {
+            buffer.resolve(&resolution.resolved);
         }
-        answers.waiting
+        resolution.waiting
     }
 
     /// Writes every database in use; the failures of some do not keep the others.
-    async fn write_all(&mut self, gravest: &mut Gravest) {
+    async fn write_all(&mut self, errors: &mut MostSevere) {
         let writes = self
             .in_use()
-            .map(async |(index, place, target)| (index, target.write(place).await));
+            .map(async |(index, to, buffer)| (index, buffer.write(to).await));
         for (index, outcome) in join_all(writes).await {
             match outcome {
-                Ok(()) => self.databases[index].has_written(),
-                Err(error) => gravest.note(self.judge(index, Deed::Write, sink_error(error))),
+                Ok(()) => self.databases[index].write_succeeded(),
+                Err(error) => {
+                    errors.note(self.failed(index, Operation::Write, sink_error(error)));
+                }
             }
         }
     }
 
-    async fn compare_all(&mut self, gravest: &mut Gravest) {
-        let looks = self
+    async fn verify_all(&mut self, errors: &mut MostSevere) {
+        let checks = self
             .in_use()
-            .map(async |(index, place, target)| (index, place.compare(&target.ledger).await));
-        for (index, outcome) in join_all(looks).await {
+            .map(async |(index, at, buffer)| (index, at.verify(&buffer.offsets).await));
+        for (index, outcome) in join_all(checks).await {
             match outcome {
-                Ok(()) => self.databases[index].has_read(),
-                Err(error) => gravest.note(self.judge(index, Deed::Read, error)),
+                Ok(()) => self.databases[index].read_succeeded(),
+                Err(error) => errors.note(self.failed(index, Operation::Read, error)),
             }
         }
     }
 
-    /// Takes over where every database in use stands.
-    async fn resume_all(&mut self, partitions: &[Partition], gravest: &mut Gravest) {
+    async fn read_all_offsets(&mut self, partitions: &[Partition], errors: &mut MostSevere) {
         let reads = self
             .in_use()
-            .map(async |(index, place, _)| (index, place.read(partitions).await));
+            .map(async |(index, at, _)| (index, at.read_offsets(partitions).await));
         for (index, outcome) in join_all(reads).await {
             match outcome {
-                Ok(found) => self.take_over(index, found),
-                Err(error) => gravest.note(self.judge(index, Deed::Read, error)),
+                Ok(found) => self.reset(index, found),
+                Err(error) => errors.note(self.failed(index, Operation::Read, error)),
             }
         }
     }
 
-    pub(crate) fn take_over(&mut self, index: usize, found: BTreeMap<Partition, Resume>) {
+    pub(crate) fn reset(&mut self, index: usize, found: PartitionMap<LogPosition>) {
         let database = &mut self.databases[index];
-        database.has_read();
-        if let Some(target) = database.target_mut() {
-            target.resume(found);
+        database.read_succeeded();
+        if let Some(buffer) = database.buffer_mut() {
+            buffer.reset(found);
         }
     }
 }
@@ -205,10 +201,10 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
         &mut self,
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
-        self.readmit(partitions);
-        let mut gravest = Gravest::default();
-        self.resume_all(partitions, &mut gravest).await;
-        gravest.into_result()?;
+        self.close_circuits(partitions);
+        let mut errors = MostSevere::default();
+        self.read_all_offsets(partitions, &mut errors).await;
+        errors.into_result()?;
         Ok(partitions
             .iter()
             .map(|partition| (*partition, self.lowest(*partition)))
@@ -217,42 +213,41 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
 
     fn positions(&self, partition: Partition) -> BTreeSet<LogPosition> {
         let of_each = self
-            .targets()
-            .filter_map(|target| target.ledger.stands_at(partition));
-        of_each.map(position_of).collect()
+            .buffers()
+            .filter_map(|buffer| buffer.offsets.stored(partition));
+        of_each.collect()
     }
 
     fn absorb(&mut self, slice: Slice) {
         for event in &slice.events {
             self.absorb_event(slice.partition, event);
         }
-        let behind = resume_of(slice.behind);
-        for target in self.targets_mut() {
-            target.reach(slice.partition, behind);
+        for buffer in self.buffers_mut() {
+            buffer.advance(slice.partition, slice.behind);
         }
     }
 
     fn pending(&self) -> usize {
-        self.targets().map(Target::held).sum()
+        self.buffers().map(Buffer::len).sum()
     }
 
     async fn flush(&mut self) -> Result<Coverage, SinkError> {
-        let waiting = self.settle_open().await;
-        let mut gravest = Gravest::default();
-        self.write_all(&mut gravest).await;
+        let waiting = self.resolve_reads().await;
+        let mut errors = MostSevere::default();
+        self.write_all(&mut errors).await;
         if let Some(why) = waiting {
-            gravest.note(SinkError::Transient(why));
+            errors.note(SinkError::Transient(why));
         }
-        self.note_returns(&mut gravest);
-        gravest.into_result()?;
+        self.check_recovered(&mut errors);
+        errors.into_result()?;
         Ok(self.coverage())
     }
 
     async fn verify(&mut self) -> Result<Coverage, SinkError> {
-        let mut gravest = Gravest::default();
-        self.compare_all(&mut gravest).await;
-        self.note_returns(&mut gravest);
-        gravest.into_result()?;
+        let mut errors = MostSevere::default();
+        self.verify_all(&mut errors).await;
+        self.check_recovered(&mut errors);
+        errors.into_result()?;
         Ok(self.coverage())
     }
 
@@ -265,14 +260,14 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
 
 #[cfg(test)]
 mod tests {
-    use message_store::{MessageStore, MySqlConfig, ServerConfig, Sink as StoreSink};
-    use schemas::event::SourceOffset;
+    use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig};
+    use schemas::{NextOffset, event::SourceOffset};
 
     use super::*;
-    use crate::coalesce::Contact;
 
-    /// Two databases of a server that is not there; the first stands in partitions 1 and 2, the second is aside and back.
-    async fn sink() -> CoalescingSink<Contact> {
+    /// Two databases of a server that does not exist. The first has offsets of partitions 1 and 2; the circuit of the second is open, and
+    /// it has recovered.
+    async fn sink() -> CoalescingSink<ContactDelta> {
         let config = MySqlConfig {
             servers: vec![ServerConfig {
                 port: 1,
@@ -283,19 +278,12 @@ mod tests {
             ..MySqlConfig::default()
         };
         let store = MessageStore::connect(&config);
-        let place = |shard| Place {
-            store: store.clone(),
-            shard,
-            sink: StoreSink::Contacts,
-            topic: "chat.events".to_owned(),
-            tables: None,
-        };
-        let places = store.layout().shards().map(place).collect();
-        let mut sink = CoalescingSink::new(places);
-        let found = BTreeMap::from(partitions().map(|p| (p, Resume::START)));
-        sink.take_over(0, found);
-        sink.databases[1].set_aside_and_back();
-        while !sink.databases[1].is_back() {
+        let destinations = Destination::all(&store, message_store::Sink::Contacts, "chat.events");
+        let mut sink = CoalescingSink::new(destinations);
+        let found = partitions().map(|partition| (partition, LogPosition::default()));
+        sink.reset(0, found.into());
+        sink.databases[1].open_and_recover();
+        while !sink.databases[1].has_recovered() {
             tokio::task::yield_now().await;
         }
         sink
@@ -306,33 +294,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn that_a_database_is_back_is_said_until_everything_is_resumed() {
+    async fn a_recovered_database_is_reported_until_everything_is_resumed() {
         let mut sink = sink().await;
         for _ in 0..2 {
-            let said = sink.flush().await;
-            assert!(matches!(said, Err(SinkError::Moved(_))), "{said:?}");
-            let said = sink.verify().await;
-            assert!(matches!(said, Err(SinkError::Moved(_))), "{said:?}");
+            let outcome = sink.flush().await;
+            assert!(matches!(outcome, Err(SinkError::Moved(_))), "{outcome:?}");
+            let outcome = sink.verify().await;
+            assert!(matches!(outcome, Err(SinkError::Moved(_))), "{outcome:?}");
         }
-        // A part of what is read would leave the rest unknown to it.
+        // Its offsets of the other partitions would stay unknown.
         assert!(sink.resume(&partitions()[..1]).await.is_err());
-        assert!(sink.databases[1].is_back());
+        assert!(sink.databases[1].has_recovered());
         assert!(sink.resume(&partitions()).await.is_err());
-        assert!(sink.databases[1].target().is_some());
+        assert!(sink.databases[1].buffer().is_some());
     }
 
     #[tokio::test]
-    async fn reading_goes_on_where_the_lowest_stands_with_the_mark_that_it_has_itself() {
+    async fn reading_resumes_at_the_lowest_offset_with_the_watermark_stored_beside_it() {
         let mut sink = sink().await;
-        sink.databases[1].readmit();
+        sink.databases[1].close_circuit();
         let [partition, _] = partitions();
-        let at = |next_offset, offset| Resume {
-            next_offset,
+        let at = |next, offset| LogPosition {
+            next: NextOffset::new(next),
             watermark: SourceOffset { epoch: 0, offset },
         };
-        sink.take_over(0, BTreeMap::from([(partition, at(9, 90))]));
-        sink.take_over(1, BTreeMap::from([(partition, at(4, 40))]));
-        assert_eq!(resume_of(sink.lowest(partition)), at(4, 40));
+        sink.reset(0, [(partition, at(9, 90))].into());
+        sink.reset(1, [(partition, at(4, 40))].into());
+        assert_eq!(sink.lowest(partition), at(4, 40));
     }
 
     #[tokio::test]

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use message_store::{ContactDelta, LastMessage, MessageRow, ReadMids, ReadUpTo};
-use schemas::{DeviceClass, DirectConversation, Partition, UserId, event::Body};
+use message_store::{ContactDelta, LastMessage, MessageRow, ReadUpTo};
+use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId, event::Body};
 
 use crate::log::Appended;
 
 /// All rows of a deployment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    pub messages: BTreeMap<(Partition, i64), MessageRow>,
-    pub reads: BTreeMap<(UserId, DirectConversation), ReadMids>,
+    pub messages: BTreeMap<(TableNumber, i64), MessageRow>,
+    pub reads: BTreeMap<(UserId, DirectConversation), PerDevice<Mid>>,
     pub contacts: BTreeMap<(UserId, UserId), ContactDelta>,
 }
 
@@ -53,7 +53,7 @@ impl Rows {
                     theirs.last = Some(last);
                     theirs.peer_n = message.n;
                 }
-                self.messages.insert((*partition, *offset), row);
+                self.messages.insert(((*partition).into(), *offset), row);
             }
             Body::ReadPosition(position) => {
                 let n = position
@@ -63,15 +63,9 @@ impl Rows {
                     mid: position.mid,
                     n,
                 };
-                *self
-                    .contact(position.uid, position.peer)
-                    .read_mut(position.device) = read;
+                self.contact(position.uid, position.peer).read[position.device] = read;
                 let key = (position.uid, position.conversation());
-                let mids = self.reads.entry(key).or_default();
-                match position.device {
-                    DeviceClass::Pc => mids.pc = position.mid,
-                    DeviceClass::Mobile => mids.mobile = position.mid,
-                }
+                self.reads.entry(key).or_default()[position.device] = position.mid;
             }
             Body::Control(_) | Body::Progress => {}
         }

@@ -22,7 +22,7 @@ async fn the_ordinal_is_looked_up_among_the_messages() {
         .contacts
         .remove(&(user(1000), user(1001)))
         .unwrap();
-    assert_eq!(contact.mobile_read.n.map(Ordinal::get), Some(2));
+    assert_eq!(contact.read.mobile.n.map(Ordinal::get), Some(2));
     service.stop().await;
 }
 
@@ -52,7 +52,7 @@ async fn it_is_unknown_where_the_messages_are_gone() {
         .contacts
         .remove(&(user(1000), user(1001)))
         .unwrap();
-    assert_eq!((contact.pc_read.mid.get(), contact.pc_read.n), (2, None));
+    assert_eq!((contact.read.pc.mid.get(), contact.read.pc.n), (2, None));
     // A later one that is known makes it known again.
     env.log.read(1000, 1001, DeviceClass::Pc, 4, None).await;
     env.caught_up().await;
@@ -62,6 +62,6 @@ async fn it_is_unknown_where_the_messages_are_gone() {
         .contacts
         .remove(&(user(1000), user(1001)))
         .unwrap();
-    assert_eq!(contact.pc_read.n.map(Ordinal::get), Some(4));
+    assert_eq!(contact.read.pc.n.map(Ordinal::get), Some(4));
     service.stop().await;
 }

@@ -119,17 +119,17 @@ impl TestEnv {
                 let partitions: Vec<_> = Partition::all().filter(concerned).collect();
                 let found = match self
                     .store
-                    .read_resume(shard, sink, &topic, &partitions)
+                    .read_resume_offsets(shard, sink, &topic, &partitions)
                     .await
                 {
                     Ok(found) => found,
                     Err(error) => return Some(error.to_string()),
                 };
-                let late = found.iter().find(|(p, at)| at.next_offset < ends[p]);
+                let late = found.iter().find(|(p, at)| at.next.get() < ends[p]);
                 if let Some((partition, at)) = late {
                     return Some(format!(
                         "{sink:?} of {partition:?} in {shard:?}: {at:?}, end {}",
-                        ends[partition]
+                        ends[&partition]
                     ));
                 }
             }
@@ -160,15 +160,15 @@ impl TestEnv {
         let mut rows = Rows::default();
         for shard in self.store.layout().shards() {
             let mut tx = self.store.snapshot(shard).await.unwrap();
-            for partition in self.store.layout().partitions_of(shard) {
-                for row in tx.scan_messages(partition, -1, 100_000).await.unwrap() {
-                    rows.messages.insert((partition, row.id), row);
+            for table in self.store.layout().tables_of(shard) {
+                for row in tx.scan_messages(table, -1, 100_000).await.unwrap() {
+                    rows.messages.insert((table, row.id), row);
                 }
-                for stored in tx.scan_reads(partition, 0, 100_000).await.unwrap() {
+                for stored in tx.scan_reads(table, 0, 100_000).await.unwrap() {
                     rows.reads
                         .insert((stored.row.uid, stored.row.conversation), stored.row.mids);
                 }
-                for row in tx.scan_contacts(partition, None, 100_000).await.unwrap() {
+                for row in tx.scan_contacts(table, None, 100_000).await.unwrap() {
                     rows.contacts
                         .insert((row.contact.uid, row.contact.peer), row.contact);
                 }

@@ -7,7 +7,7 @@ use access::Caller;
 use axum::extract::State;
 use message_store::{ContactCursor, ContactRow, MessageRow, ReadUpTo, Shard, Sink};
 use problem::{Json, Path, Problem, Query};
-use schemas::{DirectConversation, Mid, Partition, UserId};
+use schemas::{DirectConversation, Mid, Partition, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -136,7 +136,7 @@ async fn contacts(
     limit: Limit,
     needed: &Needed,
 ) -> Result<(Vec<ContactRow>, Watermarks), QueryError> {
-    let shard = api.store.layout().shard_of(Partition::of_user(uid));
+    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
     let watermarks =
         sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
@@ -205,8 +205,8 @@ impl ConversationItem {
         let full = place.and_then(|place| messages.remove(&place));
         let read = row.read_mids();
         let unread = ByClass {
-            pc: unread(&row, row.contact.pc_read),
-            mobile: unread(&row, row.contact.mobile_read),
+            pc: unread(&row, row.contact.read.pc),
+            mobile: unread(&row, row.contact.read.mobile),
         };
         let preview = row.contact.last;
         Self {

@@ -2,9 +2,9 @@ use std::{sync::Arc, time::SystemTime};
 
 use access::Caller;
 use axum::extract::State;
-use message_store::{MessageRow, ReadMids, ReadTx, Sink, UNREAD_LIMIT};
+use message_store::{MessageRow, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Json, Path, Problem, Query};
-use schemas::{DeviceClass, DirectConversation, Mid, Partition, UserId};
+use schemas::{DeviceClass, DirectConversation, Mid, PerDevice, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -167,7 +167,7 @@ async fn unread(
     sink_marks::expect_reached(LaggingStore::ReadPositions, needed, &position_marks)?;
 
     let by_reads = tx.read_mids(conversation, path.uid).await?;
-    let read_mid = by_contact.max(by_reads).on(device);
+    let read_mid = by_contact.max(by_reads)[device];
     let now = SystemTime::now().into();
     let mut rows = tx.unread_messages(conversation, read_mid, now).await?;
     // The store never returns more than its limit, so at that many there may be more.
@@ -185,12 +185,12 @@ async fn read_by_contact(
     api: &QueryApi,
     path: &ConversationPath,
     needed: &Needed,
-) -> Result<(ReadMids, Watermarks), QueryError> {
-    let shard = api.store.layout().shard_of(Partition::of_user(path.uid));
+) -> Result<(PerDevice<Mid>, Watermarks), QueryError> {
+    let shard = api.store.layout().shard_of(TableNumber::of_user(path.uid));
     let mut tx = api.store.snapshot(shard).await?;
     let watermarks = sink_marks::read(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
     let contact = tx.contact(path.uid, path.peer).await?;
-    let mids = contact.map_or_else(ReadMids::default, |row| row.read_mids());
+    let mids = contact.map(|row| row.read_mids()).unwrap_or_default();
     Ok((mids, watermarks))
 }
 

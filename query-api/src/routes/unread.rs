@@ -4,7 +4,7 @@ use access::Caller;
 use axum::extract::State;
 use message_store::Sink;
 use problem::{Json, Path, Problem, Query};
-use schemas::{DeviceClass, Partition, UserId};
+use schemas::{DeviceClass, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use unread_store::{Expiry, UnreadView};
@@ -192,7 +192,7 @@ async fn contact_marks(
     uid: UserId,
     needed: &Needed,
 ) -> Result<Watermarks, QueryError> {
-    let shard = api.store.layout().shard_of(Partition::of_user(uid));
+    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
     sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await
 }

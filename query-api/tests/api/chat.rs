@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use message_store::{ContactDelta, LastMessage, MessageRow, ReadUpTo};
-use schemas::{Mid, Ordinal, Partition, TimestampMs, UserId, event::Message};
+use schemas::{Mid, Ordinal, Partition, PerDevice, TimestampMs, UserId, event::Message};
 use uuid::Uuid;
 
 use crate::deployment::{now, user};
@@ -105,8 +105,10 @@ impl Chat {
                 .map(|row| LastMessage::of(&row.message, row.ts)),
             peer_n: self.peer_n(all),
             own_n: ordinal(all - self.peer_n(all).get()),
-            pc_read: read(pc),
-            mobile_read: read(mobile),
+            read: PerDevice {
+                pc: read(pc),
+                mobile: read(mobile),
+            },
             ..ContactDelta::new(self.me, self.peer)
         }
     }

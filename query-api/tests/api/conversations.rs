@@ -74,7 +74,7 @@ async fn counts_that_cannot_be_told_are_null() {
     let mut chat = Chat::new();
     chat.talk(5);
     let mut contact = chat.contact(0, 2);
-    contact.pc_read = ReadUpTo {
+    contact.read.pc = ReadUpTo {
         mid: mid(3),
         n: None,
     };

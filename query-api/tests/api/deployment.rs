@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
 use message_store::{
-    ContactDelta, MessageRow, MessageStore, MySqlConfig, ReadRow, Resume, ResumeMove, Shard, Sink,
+    ContactDelta, MessageRow, MessageStore, MySqlConfig, OffsetUpdate, ReadRow, Shard, Sink,
 };
 use query_api::Config;
 use schemas::{
-    InboundPosition, Partition, TimestampMs, UserId,
+    InboundPosition, LogPosition, NextOffset, Partition, TableNumber, TimestampMs, UserId,
     command::Command,
     event::{Event, SourceOffset},
     topics::Topic,
@@ -79,13 +79,13 @@ impl Deployment {
         MessageStore::connect(&self.config.mysql)
     }
 
-    pub fn shard_of(&self, partition: Partition) -> Shard {
-        self.store().layout().shard_of(partition)
+    pub fn shard_of(&self, table: impl Into<TableNumber>) -> Shard {
+        self.store().layout().shard_of(table)
     }
 
     /// The database of a user's own rows.
     pub fn shard_of_user(&self, uid: UserId) -> Shard {
-        self.shard_of(Partition::of_user(uid))
+        self.shard_of(TableNumber::of_user(uid))
     }
 
     fn events(&self) -> String {
@@ -126,13 +126,13 @@ impl Deployment {
     pub async fn advance(&self, sink: Sink, shard: Shard, partition: Partition, offset: i64) {
         let (store, topic) = (self.store(), self.events());
         let partitions = [partition];
-        let found = store.read_resume(shard, sink, &topic, &partitions);
-        let from = found.await.unwrap()[&partition];
-        let to = Resume {
-            next_offset: from.next_offset + 1,
+        let found = store.read_resume_offsets(shard, sink, &topic, &partitions);
+        let from = found.await.unwrap()[partition];
+        let to = LogPosition {
+            next: NextOffset::after(from.next.get()),
             watermark: SourceOffset { epoch: 0, offset },
         };
-        let moves = [ResumeMove {
+        let moves = [OffsetUpdate {
             partition,
             from,
             to,

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use message_store::{ReadMids, ReadRow, Sink};
-use schemas::DirectConversation;
+use message_store::{ReadRow, Sink};
+use schemas::{DirectConversation, PerDevice};
 use serde_json::json;
 
 use crate::{
@@ -124,7 +124,7 @@ async fn unread_is_above_the_larger_position_of_that_class() {
     let row = ReadRow {
         uid: chat.me,
         conversation: DirectConversation::new(chat.me, chat.peer),
-        mids: ReadMids {
+        mids: PerDevice {
             pc: mid(5),
             mobile: mid(1),
         },

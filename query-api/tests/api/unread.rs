@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use message_store::{ReadUpTo, Sink};
 use schemas::{
-    DeviceClass, Partition, UserId,
+    DeviceClass, TableNumber, UserId,
     event::{Body, Event, Source, SourceOffset},
 };
 use serde_json::json;
@@ -146,7 +146,7 @@ async fn contact_rows_that_lag_behind_the_log_are_not_read() {
         );
     }
 
-    let shard = deployment.shard_of(Partition::of_user(chat.me));
+    let shard = deployment.shard_of(TableNumber::of_user(chat.me));
     deployment.advance(Sink::Contacts, shard, p, 3).await;
     for service in [&with_redis, &without_redis] {
         assert_eq!(service.ok(&path).await["total"], 1);
@@ -170,7 +170,7 @@ async fn without_redis_the_contact_rows_answer() {
     let mut chat = Chat::new();
     chat.talk(4);
     let mut contact = chat.contact(0, 4);
-    contact.mobile_read = ReadUpTo {
+    contact.read.mobile = ReadUpTo {
         mid: mid(2),
         n: None,
     };

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use schemas::{Partition, TimestampMs, UserId};
+use schemas::{TableNumber, TimestampMs, UserId};
 
 use super::{ReadTx, decode};
 use crate::{ContactCursor, ContactRow, StoreError, arguments::Arguments, datetime, names::Table};
@@ -30,16 +30,16 @@ impl ReadTx {
     /// # Errors
     /// As all reads; fatal where a user's tables are in another database.
     pub async fn contacts_of(&mut self, uids: &[UserId]) -> Result<Vec<ContactRow>, StoreError> {
-        let mut by_table: BTreeMap<Partition, Vec<String>> = BTreeMap::new();
+        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
         for uid in uids {
             by_table
-                .entry(Partition::of_user(*uid))
+                .entry(TableNumber::of_user(*uid))
                 .or_default()
                 .push(uid.to_string());
         }
         let mut contacts = Vec::new();
-        for (partition, uids) in by_table {
-            let table = self.table(Table::Contact, partition)?;
+        for (number, uids) in by_table {
+            let table = self.table(Table::Contact, number)?;
             let sql = include_str!("../../sql/read/contacts_of.sql");
             let sql = sql.replace("{uids}", &uids.join(", "));
             for row in self.fetch_once(&sql, &table).await? {

@@ -1,32 +1,31 @@
-//! Rows as types. A value that its type refuses is not the log's: someone else wrote it.
-
-use std::collections::BTreeMap;
+//! Rows as types. A value that its type refuses does not come from the log: another program wrote it.
 
 use schemas::{
-    DirectConversation, Mid, Ordinal, Partition, UserId,
+    DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice,
+    UserId,
     event::{Message, SourceOffset},
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
 use crate::{
-    ContactDelta, ContactRow, LastMessage, MessageRow, ReadMids, ReadRow, ReadUpTo, Resume,
-    StoreError, StoredRead, datetime,
+    ContactDelta, ContactRow, LastMessage, MessageRow, ReadRow, ReadUpTo, StoreError, StoredRead,
+    datetime,
 };
 
-/// Rows of `resume_offset`, by partition.
-pub(crate) fn resumes(rows: &[MySqlRow]) -> Result<BTreeMap<Partition, Resume>, StoreError> {
+/// Rows of `resume_offset`.
+pub(crate) fn resume_offsets(rows: &[MySqlRow]) -> Result<PartitionMap<LogPosition>, StoreError> {
     rows.iter()
         .map(|row| {
             let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
-            let resume = Resume {
-                next_offset: row.try_get("next_offset")?,
+            let position = LogPosition {
+                next: NextOffset::new(row.try_get("next_offset")?),
                 watermark: SourceOffset {
                     epoch: row.try_get("src_epoch")?,
                     offset: row.try_get("src_offset")?,
                 },
             };
             let partition = Partition::try_from(partition).map_err(StoreError::fatal)?;
-            Ok((partition, resume))
+            Ok((partition, position))
         })
         .collect()
 }
@@ -58,8 +57,10 @@ pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
             last: last_message(row)?,
             peer_n: ordinal(row, "peer_n")?,
             own_n: ordinal(row, "own_n")?,
-            pc_read: read_up_to(row, "pc_read_mid", "pc_read_n")?,
-            mobile_read: read_up_to(row, "mobile_read_mid", "mobile_read_n")?,
+            read: PerDevice {
+                pc: read_up_to(row, "pc_read_mid", "pc_read_n")?,
+                mobile: read_up_to(row, "mobile_read_mid", "mobile_read_n")?,
+            },
         },
         deleted: row.try_get::<i8, _>("del_flag")? != 0,
         favourite: row.try_get::<i8, _>("favourite")? != 0,
@@ -89,8 +90,8 @@ fn read_up_to(row: &MySqlRow, mid_column: &str, n_column: &str) -> Result<ReadUp
     })
 }
 
-pub(super) fn read_mids(row: &MySqlRow) -> Result<ReadMids, StoreError> {
-    Ok(ReadMids {
+pub(super) fn read_mids(row: &MySqlRow) -> Result<PerDevice<Mid>, StoreError> {
+    Ok(PerDevice {
         pc: mid(row, "pcMid")?,
         mobile: mid(row, "mobileMid")?,
     })

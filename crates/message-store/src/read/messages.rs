@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use schemas::{ClientMsgId, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId};
+use schemas::{ClientMsgId, DirectConversation, Mid, Ordinal, TableNumber, TimestampMs, UserId};
 
 use super::{ReadTx, decode};
 use crate::{MessageRow, StoreError, arguments::Arguments, datetime, names::Table};
@@ -69,16 +69,16 @@ impl ReadTx {
         &mut self,
         places: &[(DirectConversation, Mid)],
     ) -> Result<BTreeMap<(DirectConversation, Mid), MessageRow>, StoreError> {
-        let mut by_table: BTreeMap<Partition, Vec<(DirectConversation, Mid)>> = BTreeMap::new();
+        let mut by_table: BTreeMap<TableNumber, Vec<(DirectConversation, Mid)>> = BTreeMap::new();
         for place in places {
             by_table
-                .entry(place.0.partition())
+                .entry(place.0.partition().into())
                 .or_default()
                 .push(*place);
         }
         let mut found = BTreeMap::new();
-        for (partition, places) in by_table {
-            let table = self.table(Table::ChatMsg, partition)?;
+        for (number, places) in by_table {
+            let table = self.table(Table::ChatMsg, number)?;
             let sql = include_str!("../../sql/read/by_mid.sql");
             let sql = sql.replace("{places}", &places_condition(&places));
             for row in self.fetch_once(&sql, &table).await? {
@@ -101,7 +101,7 @@ impl ReadTx {
     ) -> Result<Vec<MessageRow>, StoreError> {
         let arguments = Arguments::default()
             .with(sender.get())
-            .with(peer_of(conversation, sender).get())
+            .with(conversation.peer_of(sender).get())
             .with(client_msg_id.as_str());
         let sql = include_str!("../../sql/read/by_client_msg_id.sql");
         let mut rows = self.messages(sql, conversation, arguments).await?;
@@ -122,7 +122,7 @@ impl ReadTx {
         mid: Mid,
     ) -> Result<Option<Ordinal>, StoreError> {
         let table = self.table(Table::ChatMsg, conversation.partition())?;
-        let peer = peer_of(conversation, sender).get();
+        let peer = conversation.peer_of(sender).get();
         let arguments = Arguments::default()
             .with(sender.get())
             .with(peer)
@@ -162,14 +162,6 @@ fn both_directions(
     let (lo, hi) = (conversation.lo().get(), conversation.hi().get());
     let there = bounds(Arguments::default().with(lo).with(hi));
     bounds(there.with(hi).with(lo))
-}
-
-fn peer_of(conversation: DirectConversation, uid: UserId) -> UserId {
-    if uid == conversation.lo() {
-        conversation.hi()
-    } else {
-        conversation.lo()
-    }
 }
 
 /// Each place in both directions, as ranges that the index can use (it cannot use a list of tuples).

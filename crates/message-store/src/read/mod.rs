@@ -8,7 +8,7 @@ mod resume;
 mod scan;
 
 pub use messages::UNREAD_LIMIT;
-use schemas::{Partition, UserId};
+use schemas::{TableNumber, UserId};
 use sqlx::mysql::MySqlRow;
 
 use crate::{
@@ -53,19 +53,20 @@ impl ReadTx {
     }
 
     /// The full name of a table of this database.
-    fn table(&self, table: Table, partition: Partition) -> Result<String, StoreError> {
-        if self.layout.shard_of(partition) == self.shard {
-            Ok(self.names.table(table, partition))
+    fn table(&self, table: Table, number: impl Into<TableNumber>) -> Result<String, StoreError> {
+        let number = number.into();
+        if self.layout.shard_of(number) == self.shard {
+            Ok(self.names.table(table, number))
         } else {
             Err(StoreError::fatal(format!(
-                "table {partition} is not in database {}",
+                "table {number} is not in database {}",
                 self.names.database(self.shard)
             )))
         }
     }
 
     fn contact_table(&self, uid: UserId) -> Result<String, StoreError> {
-        self.table(Table::Contact, Partition::of_user(uid))
+        self.table(Table::Contact, TableNumber::of_user(uid))
     }
 
     /// The rows of a prepared statement, in which `{table}` stands for a table.

@@ -1,10 +1,10 @@
-use schemas::{DirectConversation, UserId};
+use schemas::{DirectConversation, Mid, PerDevice, UserId};
 
 use super::{ReadTx, decode};
-use crate::{ReadMids, StoreError, arguments::Arguments, names::Table};
+use crate::{StoreError, arguments::Arguments, names::Table};
 
 impl ReadTx {
-    /// Up to where `uid` has read, as `read_chat_mid_<n>` has it. `contact_<n>` may be ahead of it, or behind: the truth is the larger.
+    /// The read positions of `uid` in `read_chat_mid_<n>`. Those in `contact_<n>` may be ahead or behind: the larger ones hold.
     ///
     /// # Errors
     /// As all reads; fatal where the conversation is in another database.
@@ -12,7 +12,7 @@ impl ReadTx {
         &mut self,
         conversation: DirectConversation,
         uid: UserId,
-    ) -> Result<ReadMids, StoreError> {
+    ) -> Result<PerDevice<Mid>, StoreError> {
         let table = self.table(Table::ReadChatMid, conversation.partition())?;
         let arguments = Arguments::default()
             .with(uid.get())
@@ -20,7 +20,7 @@ impl ReadTx {
         let sql = include_str!("../../sql/read/read_mids.sql");
         match self.fetch(sql, &table, arguments).await?.first() {
             Some(row) => decode::read_mids(row),
-            None => Ok(ReadMids::default()),
+            None => Ok(PerDevice::default()),
         }
     }
 }

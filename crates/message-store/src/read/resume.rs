@@ -1,25 +1,28 @@
-use std::collections::BTreeMap;
-
-use schemas::Partition;
+use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::{ReadTx, decode};
-use crate::{Resume, Sink, StoreError, arguments::Arguments, resume};
+use crate::{Sink, StoreError, arguments::Arguments, resume};
 
 impl ReadTx {
-    /// The resume offsets of `partitions`; a missing row is [`Resume::START`].
+    /// The resume offsets of `partitions`; the start where a row is missing.
     ///
     /// # Errors
     /// As all reads.
-    pub async fn resume(
+    pub async fn resume_offsets(
         &mut self,
         sink: Sink,
         topic: &str,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Resume>, StoreError> {
+    ) -> Result<PartitionMap<LogPosition>, StoreError> {
         let table = self.names.resume_offset(self.shard);
-        let arguments = Arguments::default().with(self.names.feed(sink)).with(topic);
+        let arguments = Arguments::default()
+            .with(self.names.sink_name(sink))
+            .with(topic);
         let sql = include_str!("../../sql/read/resume.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
-        Ok(resume::with_missing(partitions, &decode::resumes(&rows)?))
+        Ok(resume::or_start(
+            partitions,
+            &decode::resume_offsets(&rows)?,
+        ))
     }
 }

@@ -1,6 +1,6 @@
 //! Whole tables, piece by piece, in the order of their primary keys.
 
-use schemas::{Partition, UserId};
+use schemas::{TableNumber, UserId};
 
 use super::{ReadTx, decode};
 use crate::{ContactRow, MessageRow, StoreError, StoredRead, arguments::Arguments, names::Table};
@@ -12,11 +12,11 @@ impl ReadTx {
     /// As all reads; fatal where the table is in another database or a row holds what the log cannot have said.
     pub async fn scan_messages(
         &mut self,
-        partition: Partition,
+        number: TableNumber,
         after: i64,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let table = self.table(Table::ChatMsg, partition)?;
+        let table = self.table(Table::ChatMsg, number)?;
         let arguments = Arguments::default().with(after).with(limit);
         let sql = include_str!("../../sql/read/scan_messages.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
@@ -29,11 +29,11 @@ impl ReadTx {
     /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_reads(
         &mut self,
-        partition: Partition,
+        number: TableNumber,
         after: i64,
         limit: u32,
     ) -> Result<Vec<StoredRead>, StoreError> {
-        let table = self.table(Table::ReadChatMid, partition)?;
+        let table = self.table(Table::ReadChatMid, number)?;
         let arguments = Arguments::default().with(after).with(limit);
         let sql = include_str!("../../sql/read/scan_reads.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
@@ -46,11 +46,11 @@ impl ReadTx {
     /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_contacts(
         &mut self,
-        partition: Partition,
+        number: TableNumber,
         after: Option<(UserId, UserId)>,
         limit: u32,
     ) -> Result<Vec<ContactRow>, StoreError> {
-        let table = self.table(Table::Contact, partition)?;
+        let table = self.table(Table::Contact, number)?;
         let (uid, peer) = after.map_or((0, 0), |(uid, peer)| (uid.get(), peer.get()));
         let arguments = Arguments::default()
             .with(uid)

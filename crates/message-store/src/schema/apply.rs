@@ -1,6 +1,6 @@
 use std::fmt;
 
-use schemas::{Partition, TimestampMs};
+use schemas::{TableNumber, TimestampMs};
 use sqlx::{Row as _, mysql::MySqlArguments};
 
 use super::{
@@ -100,7 +100,7 @@ pub(crate) async fn ensure_database(
 pub(crate) async fn create_shadow(
     store: &MessageStore,
     kind: Table,
-    n: Partition,
+    n: TableNumber,
     session: &mut Session,
     now: TimestampMs,
 ) -> Result<(), StoreError> {
@@ -201,7 +201,7 @@ async fn run(
     for sql in migration.once {
         session.execute(fill_database(sql, &database)).await?;
     }
-    for n in store.layout().partitions_of(shard) {
+    for n in store.layout().tables_of(shard) {
         for (kind, sql) in migration.per_table {
             let table = OneTable {
                 kind: *kind,

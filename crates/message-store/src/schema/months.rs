@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::{Partition, TimestampMs};
+use schemas::{TableNumber, TimestampMs};
 use sqlx::Row as _;
 
 use super::{Month, lock::SchemaLock, retention::MonthSize};
@@ -33,16 +33,16 @@ pub(crate) async fn missing_months(
     store: &MessageStore,
     now: TimestampMs,
     ahead: u8,
-) -> Result<BTreeMap<Partition, Vec<Month>>, StoreError> {
+) -> Result<BTreeMap<TableNumber, Vec<Month>>, StoreError> {
     let first = Month::of(now)?;
     let mut lacking = BTreeMap::new();
     for shard in store.layout().shards() {
         let mut session = store.session(shard).await?;
         let tables = months_of_tables(store, shard, &mut session).await?;
-        for partition in store.layout().partitions_of(shard) {
-            let months = missing(tables.get(&Table::ChatMsg.name(partition)), first, ahead);
+        for number in store.layout().tables_of(shard) {
+            let months = missing(tables.get(&Table::ChatMsg.name(number)), first, ahead);
             if !months.is_empty() {
-                lacking.insert(partition, months);
+                lacking.insert(number, months);
             }
         }
     }
@@ -64,11 +64,11 @@ pub(super) async fn add_missing(
 ) -> Result<usize, StoreError> {
     let mut added = 0;
     let tables = months_of_tables(store, shard, session).await?;
-    for partition in store.layout().partitions_of(shard) {
-        let Some(present) = tables.get(&Table::ChatMsg.name(partition)) else {
+    for number in store.layout().tables_of(shard) {
+        let Some(present) = tables.get(&Table::ChatMsg.name(number)) else {
             continue;
         };
-        let table = store.names().table(Table::ChatMsg, partition);
+        let table = store.names().table(Table::ChatMsg, number);
         let newest = present.keys().next_back().copied();
         let behind = lacking(newest, first, ahead);
         add_behind(session, &table, &behind).await?;
@@ -93,7 +93,7 @@ fn lacking(newest: Option<Month>, first: Month, ahead: u8) -> Vec<Month> {
 /// Adds the months behind its newest one that a shadow lacks, up to `last` and to what the live table has.
 pub(crate) async fn extend_shadow(
     store: &MessageStore,
-    n: Partition,
+    n: TableNumber,
     session: &mut Session,
     last: Month,
 ) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemas::{Partition, TimestampMs};
+use schemas::{TableNumber, TimestampMs};
 use sqlx::Row as _;
 
 use super::{
@@ -38,12 +38,12 @@ pub(crate) async fn kept_from(
 /// Every month of every `chat_msg_<n>`.
 pub(crate) async fn list_months(
     store: &MessageStore,
-) -> Result<BTreeMap<Partition, BTreeMap<Month, MonthSize>>, StoreError> {
+) -> Result<BTreeMap<TableNumber, BTreeMap<Month, MonthSize>>, StoreError> {
     let mut all = BTreeMap::new();
     for shard in store.layout().shards() {
         let mut session = store.session(shard).await?;
         let mut tables = months_of_tables(store, shard, &mut session).await?;
-        for n in store.layout().partitions_of(shard) {
+        for n in store.layout().tables_of(shard) {
             if let Some(months) = tables.remove(&Table::ChatMsg.name(n)) {
                 all.insert(n, months);
             }
@@ -61,7 +61,7 @@ async fn present_month(
     let mut newest = None;
     for shard in store.layout().shards() {
         let mut session = store.session(shard).await?;
-        for n in store.layout().partitions_of(shard) {
+        for n in store.layout().tables_of(shard) {
             let table = store.names().table(Table::ChatMsg, n);
             let sql = include_str!("../../sql/read/newest_message.sql").replace("{table}", &table);
             let rows = session.fetch(sql, Arguments::default().finish()?).await?;
@@ -135,7 +135,7 @@ async fn drop_in(
         .replace("{month}", &before.to_string());
     session.execute(keep).await?;
     let mut dropped = 0;
-    for n in store.layout().partitions_of(shard) {
+    for n in store.layout().tables_of(shard) {
         for name in [Table::ChatMsg.name(n), Table::ChatMsg.shadow(n)] {
             let Some(months) = tables.get(&name) else {
                 continue;

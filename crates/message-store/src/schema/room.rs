@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::Partition;
+use schemas::TableNumber;
 
 use super::{
     Month, SchemaLock, kept_from,
@@ -16,7 +16,7 @@ use crate::{MessageStore, Shard, StoreError, names::Table};
 pub(crate) async fn make_room(
     store: &MessageStore,
     shard: Shard,
-    wanted: &BTreeMap<Partition, BTreeSet<Month>>,
+    wanted: &BTreeMap<TableNumber, BTreeSet<Month>>,
 ) -> Result<bool, StoreError> {
     let mut lock = SchemaLock::take(store, shard).await?;
     let before = store.known_floor(shard);

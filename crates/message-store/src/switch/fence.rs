@@ -1,9 +1,9 @@
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     time::{Duration, Instant},
 };
 
-use schemas::Partition;
+use schemas::{LogPosition, PartitionMap};
 use sqlx::Row as _;
 
 use super::{
@@ -11,10 +11,10 @@ use super::{
     shadows::{settle, tables_of},
 };
 use crate::{
-    MessageStore, Month, Resume, ResumeMove, Sink, StoreError,
+    MessageStore, Month, OffsetUpdate, Sink, StoreError,
     names::Table,
     read::decode,
-    resume::{self, Moves, insert_starts},
+    resume::{self, OffsetStatements, insert_starts},
     schema::{self, SchemaLock},
     session::{Session, WRITE_BEGIN},
 };
@@ -36,7 +36,7 @@ pub struct Fence {
     offsets: Session,
     /// Keeps months from being added to the one table and not to the other.
     schema: SchemaLock,
-    live: BTreeMap<Partition, Resume>,
+    live: PartitionMap<LogPosition>,
     since: Instant,
 }
 
@@ -58,7 +58,7 @@ impl Fence {
         offsets.close_unless_released();
         let table = store.names().resume_offset(shadows.shard);
         offsets.execute(WRITE_BEGIN.to_owned()).await?;
-        let starts = insert_starts(&table, shadows.sink.name(), topic, &shadows.feeds);
+        let starts = insert_starts(&table, shadows.sink.name(), topic, &shadows.partitions);
         offsets.execute(starts).await?;
         let since = Instant::now();
         let standing = include_str!("../../sql/switch/standing.sql");
@@ -70,14 +70,14 @@ impl Fence {
             topic: topic.to_owned(),
             offsets,
             schema,
-            live: resume::with_missing(&shadows.feeds, &decode::resumes(&rows)?),
+            live: resume::or_start(&shadows.partitions, &decode::resume_offsets(&rows)?),
             since,
         })
     }
 
     /// Where the live tables stand, and stay.
     #[must_use]
-    pub fn live(&self) -> &BTreeMap<Partition, Resume> {
+    pub fn live(&self) -> &PartitionMap<LogPosition> {
         &self.live
     }
 
@@ -134,7 +134,7 @@ impl Fence {
     /// shadows again.
     pub async fn switch(
         mut self,
-        built: &BTreeMap<Partition, Resume>,
+        built: &PartitionMap<LogPosition>,
     ) -> Result<Duration, StoreError> {
         let moves = self.moves(built)?;
         let renames = self.renames().await?;
@@ -159,19 +159,19 @@ impl Fence {
     }
 
     /// How the live offsets follow.
-    fn moves(&self, built: &BTreeMap<Partition, Resume>) -> Result<Vec<ResumeMove>, StoreError> {
+    fn moves(&self, built: &PartitionMap<LogPosition>) -> Result<Vec<OffsetUpdate>, StoreError> {
         let mut moves = Vec::new();
         for (partition, from) in &self.live {
             let to = built.get(partition).copied().unwrap_or_default();
-            if to.next_offset < from.next_offset {
+            if to.next < from.next {
                 return Err(StoreError::fatal(format!(
                     "the new tables are behind the live ones in partition {partition}"
                 )));
             }
             // At the same offset the watermark may be another, where the log went back since.
             if to != *from {
-                moves.push(ResumeMove {
-                    partition: *partition,
+                moves.push(OffsetUpdate {
+                    partition,
                     from: *from,
                     to,
                 });
@@ -198,12 +198,12 @@ impl Fence {
     }
 
     /// Moves the live offsets, forgets those of the shadows, and lets writers go on.
-    async fn settle(&mut self, moves: &[ResumeMove]) -> Result<(), StoreError> {
+    async fn settle(&mut self, moves: &[OffsetUpdate]) -> Result<(), StoreError> {
         let table = self.store.names().resume_offset(self.shadows.shard);
         let forget = include_str!("../../sql/switch/forget.sql");
         let forget = of_offsets(forget, &table, &self.topic, &self.shadows)?;
         let feed = self.shadows.sink.name();
-        if let Some(moves) = Moves::new(&table, feed, &self.topic, moves)? {
+        if let Some(moves) = OffsetStatements::new(&table, feed, &self.topic, moves)? {
             self.offsets.execute(moves.update).await?;
         }
         self.offsets.execute(forget).await?;

@@ -12,7 +12,7 @@ pub use fence::Fence;
 pub use lock::RebuildLock;
 pub use shadows::{Leftover, Shadows};
 
-use crate::{StoreError, names::shadow_feed, resume::check_topic};
+use crate::{StoreError, names::shadow_sink_name, resume::check_topic};
 
 /// Fills in a statement over the offsets of some shadows and of the tables that they stand for.
 fn of_offsets(
@@ -22,11 +22,11 @@ fn of_offsets(
     shadows: &Shadows,
 ) -> Result<String, StoreError> {
     check_topic(topic)?;
-    let partitions: Vec<String> = shadows.feeds.iter().map(ToString::to_string).collect();
+    let partitions: Vec<String> = shadows.partitions.iter().map(ToString::to_string).collect();
     Ok(template
         .replace("{table}", table)
         .replace("{live}", shadows.sink.name())
-        .replace("{built}", &shadow_feed(shadows.sink))
+        .replace("{built}", &shadow_sink_name(shadows.sink))
         .replace("{topic}", topic)
         .replace("{partitions}", &partitions.join(", ")))
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use schemas::{Partition, TimestampMs};
+use schemas::{Partition, TableNumber, TimestampMs};
 use sqlx::Row as _;
 
 use super::of_offsets;
@@ -20,9 +20,9 @@ pub struct Shadows {
     /// The database that holds them.
     pub shard: Shard,
     /// Their numbers.
-    pub tables: Vec<Partition>,
+    pub tables: Vec<TableNumber>,
     /// The partitions of the log that say what is in them.
-    pub feeds: Vec<Partition>,
+    pub partitions: Vec<Partition>,
 }
 
 /// What is there of shadows when they are asked for.
@@ -40,46 +40,41 @@ impl Shadows {
     /// What `sink` writes, or only the table `only`, in as few switches as can be: messages and read positions table by table, as each
     /// has offsets of its own; contacts database by database, since all of its tables share their offsets.
     #[must_use]
-    pub fn of(layout: Layout, sink: Sink, only: Option<Partition>) -> Vec<Self> {
-        let wanted = |partition: &Partition| only.is_none_or(|only| only == *partition);
+    pub fn of(layout: Layout, sink: Sink, only: Option<TableNumber>) -> Vec<Self> {
+        let wanted = |number: &TableNumber| only.is_none_or(|only| only == *number);
         let in_database = |shard| {
-            let tables: Vec<Partition> = layout.partitions_of(shard).filter(wanted).collect();
+            let partitions: Vec<Partition> = layout.source_partitions(sink, shard).collect();
+            let new = |tables, partitions| Self {
+                sink,
+                shard,
+                tables,
+                partitions,
+            };
             match sink {
-                _ if tables.is_empty() => Vec::new(),
-                Sink::Contacts => vec![Self {
-                    sink,
-                    shard,
-                    tables,
-                    feeds: layout.feeds(sink, shard).collect(),
-                }],
-                Sink::Messages | Sink::Reads => tables
+                Sink::Contacts => vec![new(
+                    layout.tables_of(shard).filter(wanted).collect(),
+                    partitions,
+                )],
+                Sink::Messages | Sink::Reads => partitions
                     .into_iter()
-                    .map(|partition| Self {
-                        sink,
-                        shard,
-                        tables: vec![partition],
-                        feeds: vec![partition],
-                    })
+                    .map(|partition| new(vec![partition.into()], vec![partition]))
                     .collect(),
             }
         };
-        layout.shards().flat_map(in_database).collect()
+        let all = layout.shards().flat_map(in_database);
+        all.filter(|shadows| shadows.tables.iter().any(wanted))
+            .collect()
     }
 
-    /// Whether the feeds' offsets say nothing of any other table, so that they may be moved along with these.
+    /// Whether the partitions' offsets say nothing of any other table, so that they may be moved along with these.
     pub(super) fn own_their_offsets(&self, layout: Layout) -> bool {
-        self.sink != Sink::Contacts
-            || self
-                .tables
-                .iter()
-                .copied()
-                .eq(layout.partitions_of(self.shard))
+        self.sink != Sink::Contacts || self.tables.iter().copied().eq(layout.tables_of(self.shard))
     }
 
-    /// All tables that share the feeds' offsets.
-    fn siblings(&self, layout: Layout) -> Vec<Partition> {
+    /// All tables that share the partitions' offsets.
+    fn siblings(&self, layout: Layout) -> Vec<TableNumber> {
         match self.sink {
-            Sink::Contacts => layout.partitions_of(self.shard).collect(),
+            Sink::Contacts => layout.tables_of(self.shard).collect(),
             Sink::Messages | Sink::Reads => self.tables.clone(),
         }
     }
@@ -114,14 +109,14 @@ impl MessageStore {
     ) -> Result<Leftover, StoreError> {
         schema::ensure_database(self, shadows.shard, session).await?;
         let there = tables_of(self, shadows.shard, session).await?;
-        for partition in &shadows.tables {
-            self.drop_table(*partition, &shadows.kind().retired(*partition), session)
+        for number in &shadows.tables {
+            self.drop_table(*number, &shadows.kind().retired(*number), session)
                 .await?;
         }
         let siblings = shadows.siblings(self.layout());
-        let begun: Vec<Partition> = siblings
+        let begun: Vec<TableNumber> = siblings
             .into_iter()
-            .filter(|partition| there.contains(&shadows.kind().shadow(*partition)))
+            .filter(|number| there.contains(&shadows.kind().shadow(*number)))
             .collect();
         if begun == shadows.tables {
             return Ok(Leftover::Begun);
@@ -132,7 +127,7 @@ impl MessageStore {
             // They were begun for other tables: their offsets say nothing of these.
             self.discard(shadows, topic, session).await?;
         }
-        let is_live = |partition: &Partition| there.contains(&shadows.kind().name(*partition));
+        let is_live = |number: &TableNumber| there.contains(&shadows.kind().name(*number));
         Ok(if shadows.tables.iter().all(is_live) {
             Leftover::Nothing
         } else {
@@ -150,9 +145,9 @@ impl MessageStore {
         now: TimestampMs,
     ) -> Result<(), StoreError> {
         let mut lock = SchemaLock::take(self, shadows.shard).await?;
-        for partition in &shadows.tables {
+        for number in &shadows.tables {
             let session = &mut lock.session;
-            schema::create_shadow(self, shadows.kind(), *partition, session, now).await?;
+            schema::create_shadow(self, shadows.kind(), *number, session, now).await?;
         }
         lock.release().await
     }
@@ -179,8 +174,8 @@ impl MessageStore {
         session
             .execute(of_offsets(forget, &offsets, topic, shadows)?)
             .await?;
-        for partition in shadows.siblings(self.layout()) {
-            self.drop_table(partition, &shadows.kind().shadow(partition), session)
+        for number in shadows.siblings(self.layout()) {
+            self.drop_table(number, &shadows.kind().shadow(number), session)
                 .await?;
         }
         Ok(())
@@ -192,21 +187,20 @@ impl MessageStore {
     /// As all writes.
     pub async fn drop_replaced(&self, shadows: &Shadows) -> Result<(), StoreError> {
         let mut lock = SchemaLock::take(self, shadows.shard).await?;
-        for partition in &shadows.tables {
-            let name = shadows.kind().retired(*partition);
-            self.drop_table(*partition, &name, &mut lock.session)
-                .await?;
+        for number in &shadows.tables {
+            let name = shadows.kind().retired(*number);
+            self.drop_table(*number, &name, &mut lock.session).await?;
         }
         lock.release().await
     }
 
     async fn drop_table(
         &self,
-        partition: Partition,
+        number: TableNumber,
         name: &str,
         session: &mut Session,
     ) -> Result<(), StoreError> {
-        let table = self.names().within(partition, name);
+        let table = self.names().within(number, name);
         let sql = format!("DROP TABLE IF EXISTS {table}");
         session
             .execute(sql)

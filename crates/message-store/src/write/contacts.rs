@@ -1,11 +1,11 @@
-use schemas::{Ordinal, Partition, TimestampMs};
+use schemas::{Ordinal, TableNumber, TimestampMs};
 
 use super::{
     by_table,
     transaction::{RowCheck, Transaction},
 };
 use crate::{
-    ContactDelta, MessageStore, ReadUpTo, ResumeMove, Shard, Sink, StoreError,
+    ContactDelta, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
     multi_row::{Insert, Sizes},
@@ -23,11 +23,11 @@ pub(crate) async fn contacts<'a>(
     shard: Shard,
     topic: &str,
     rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
-    moves: &[ResumeMove],
+    updates: &[OffsetUpdate],
 ) -> Result<(), StoreError> {
-    let partition_of = |row: &ContactDelta| Partition::of_user(row.uid);
+    let table_of = |row: &ContactDelta| TableNumber::of_user(row.uid);
     let sort_key = |row: &ContactDelta| (row.uid.get(), row.peer.get());
-    let sorted = by_table(store, shard, rows, partition_of, sort_key)?;
+    let sorted = by_table(store, shard, rows, table_of, sort_key)?;
     let mut statements = Vec::new();
     for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
         let insert = Insert {
@@ -38,15 +38,22 @@ pub(crate) async fn contacts<'a>(
         };
         statements.extend(insert.statements(rows, bind_row)?);
     }
-    let feed = (Sink::Contacts, topic);
-    Transaction::new(store, shard, feed, moves, statements, RowCheck::Upserted)?
-        .commit(store)
-        .await
+    let target = (Sink::Contacts, topic);
+    Transaction::new(
+        store,
+        shard,
+        target,
+        updates,
+        statements,
+        RowCheck::Upserted,
+    )?
+    .commit(store)
+    .await
 }
 
 fn bind_row(
     arguments: Arguments,
-    (_, row): &(Partition, &ContactDelta),
+    (_, row): &(TableNumber, &ContactDelta),
 ) -> Result<Arguments, StoreError> {
     let arguments = arguments
         .with(row.uid.get())
@@ -65,7 +72,7 @@ fn bind_row(
             .with(""),
     };
     let arguments = arguments.with(row.peer_n.get()).with(row.own_n.get());
-    let reads = [row.pc_read, row.mobile_read];
+    let reads = [row.read.pc, row.read.mobile];
     Ok(reads
         .into_iter()
         .fold(arguments, |arguments, ReadUpTo { mid, n }| {

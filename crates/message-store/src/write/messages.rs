@@ -1,13 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::Partition;
+use schemas::TableNumber;
 
 use super::{
     by_table,
     transaction::{Removal, RowCheck, Transaction},
 };
 use crate::{
-    MessageRow, MessageStore, Month, ResumeMove, Shard, Sink, StoreError,
+    MessageRow, MessageStore, Month, OffsetUpdate, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
     multi_row::{Insert, Sizes},
@@ -20,22 +20,22 @@ pub(crate) async fn messages(
     shard: Shard,
     topic: &str,
     rows: &[MessageRow],
-    moves: &[ResumeMove],
+    updates: &[OffsetUpdate],
 ) -> Result<(), StoreError> {
-    let partition_of = |row: &MessageRow| row.message.conversation().partition();
-    let sorted = by_table(store, shard, rows, partition_of, |row| (row.id, 0))?;
+    let table_of = |row: &MessageRow| row.message.conversation().partition().into();
+    let sorted = by_table(store, shard, rows, table_of, |row| (row.id, 0))?;
     let rows: Vec<Dated<'_>> = sorted
         .into_iter()
         .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
         .collect::<Result<_, StoreError>>()?;
-    let feed = (Sink::Messages, topic);
-    let outcome = transaction(store, shard, feed, &rows, moves)?.commit(store);
+    let target = (Sink::Messages, topic);
+    let outcome = transaction(store, shard, target, &rows, updates)?.commit(store);
     match outcome.await {
         Err(error) if error.lacks_month() => {
             if !schema::make_room(store, shard, &months_of(&rows)).await? {
                 return Err(error);
             }
-            let again = transaction(store, shard, feed, &rows, moves)?;
+            let again = transaction(store, shard, target, &rows, updates)?;
             again.commit(store).await
         }
         outcome => outcome,
@@ -43,15 +43,15 @@ pub(crate) async fn messages(
 }
 
 /// A row with its table's number and its month.
-type Dated<'a> = (Partition, Month, &'a MessageRow);
+type Dated<'a> = (TableNumber, Month, &'a MessageRow);
 
-/// The rows of months that are kept, and the moves.
+/// The rows of months that are kept, and the offset updates.
 fn transaction(
     store: &MessageStore,
     shard: Shard,
-    feed: (Sink, &str),
+    target: (Sink, &str),
     rows: &[Dated<'_>],
-    moves: &[ResumeMove],
+    updates: &[OffsetUpdate],
 ) -> Result<Transaction, StoreError> {
     let floor = store.known_floor(shard);
     let kept: Vec<Dated<'_>> = rows
@@ -72,14 +72,14 @@ fn transaction(
             sizes: Sizes::Kept,
         };
         statements.extend(insert.statements(rows, bind_row)?);
-        removals.extend(removal(table, rows, moves));
+        removals.extend(removal(table, rows, updates));
     }
-    let transaction = Transaction::new(store, shard, feed, moves, statements, RowCheck::All)?;
+    let transaction = Transaction::new(store, shard, target, updates, statements, RowCheck::All)?;
     Ok(transaction.replacing(removals))
 }
 
-fn months_of(rows: &[Dated<'_>]) -> BTreeMap<Partition, BTreeSet<Month>> {
-    let mut months: BTreeMap<Partition, BTreeSet<Month>> = BTreeMap::new();
+fn months_of(rows: &[Dated<'_>]) -> BTreeMap<TableNumber, BTreeSet<Month>> {
+    let mut months: BTreeMap<TableNumber, BTreeSet<Month>> = BTreeMap::new();
     for (n, month, _) in rows {
         months.entry(*n).or_default().insert(*month);
     }
@@ -87,12 +87,14 @@ fn months_of(rows: &[Dated<'_>]) -> BTreeMap<Partition, BTreeSet<Month>> {
 }
 
 /// What is in the place of these rows is not the database's own truth, since rows come together with the offset: that was
-/// lost or set back. The log's rows are these (ADR 0006). `None` where no move goes over their partition.
-fn removal(table: String, rows: &[Dated<'_>], moves: &[ResumeMove]) -> Option<Removal> {
-    let step = moves.iter().find(|step| step.partition == rows[0].0)?;
+/// lost or set back. The log's rows are these (ADR 0006). `None` where their partition is not updated.
+fn removal(table: String, rows: &[Dated<'_>], updates: &[OffsetUpdate]) -> Option<Removal> {
+    let update = updates
+        .iter()
+        .find(|update| TableNumber::from(update.partition) == rows[0].0)?;
     Some(Removal {
         table,
-        span: step.from.next_offset..step.to.next_offset,
+        span: update.from.next.get()..update.to.next.get(),
         ids: rows.iter().map(|(_, _, row)| row.id).collect(),
     })
 }

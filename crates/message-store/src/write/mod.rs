@@ -6,7 +6,7 @@ mod probe;
 mod reads;
 mod transaction;
 
-use schemas::Partition;
+use schemas::TableNumber;
 
 pub(crate) use contacts::contacts;
 pub(crate) use messages::messages;
@@ -14,7 +14,7 @@ pub(crate) use probe::probe;
 pub(crate) use reads::reads;
 
 use self::transaction::{RowCheck, Transaction};
-use crate::{MessageStore, ResumeMove, Shard, Sink, StoreError};
+use crate::{MessageStore, OffsetUpdate, Shard, Sink, StoreError};
 
 /// Offsets alone.
 pub(crate) async fn resume(
@@ -22,13 +22,13 @@ pub(crate) async fn resume(
     shard: Shard,
     sink: Sink,
     topic: &str,
-    moves: &[ResumeMove],
+    updates: &[OffsetUpdate],
 ) -> Result<(), StoreError> {
     Transaction::new(
         store,
         shard,
         (sink, topic),
-        moves,
+        updates,
         Vec::new(),
         RowCheck::All,
     )?
@@ -41,22 +41,20 @@ fn by_table<'a, R>(
     store: &MessageStore,
     shard: Shard,
     rows: impl IntoIterator<Item = &'a R>,
-    partition_of: impl Fn(&R) -> Partition,
+    table_of: impl Fn(&R) -> TableNumber,
     sort_key: impl Fn(&R) -> (i64, i64),
-) -> Result<Vec<(Partition, &'a R)>, StoreError> {
-    let mut sorted: Vec<(Partition, &R)> = rows
-        .into_iter()
-        .map(|row| (partition_of(row), row))
-        .collect();
-    if let Some((partition, _)) = sorted
+) -> Result<Vec<(TableNumber, &'a R)>, StoreError> {
+    let mut sorted: Vec<(TableNumber, &R)> =
+        rows.into_iter().map(|row| (table_of(row), row)).collect();
+    if let Some((number, _)) = sorted
         .iter()
         .find(|(n, _)| store.layout().shard_of(*n) != shard)
     {
         return Err(StoreError::fatal(format!(
-            "a row of table {partition} does not belong into database {}",
+            "a row of table {number} does not belong into database {}",
             store.names().database(shard)
         )));
     }
-    sorted.sort_by_key(|(partition, row)| (*partition, sort_key(row)));
+    sorted.sort_by_key(|(number, row)| (*number, sort_key(row)));
     Ok(sorted)
 }

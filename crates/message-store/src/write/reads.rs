@@ -1,11 +1,11 @@
-use schemas::Partition;
+use schemas::TableNumber;
 
 use super::{
     by_table,
     transaction::{RowCheck, Transaction},
 };
 use crate::{
-    MessageStore, ReadRow, ResumeMove, Shard, Sink, StoreError,
+    MessageStore, OffsetUpdate, ReadRow, Shard, Sink, StoreError,
     arguments::Arguments,
     multi_row::{Insert, Sizes},
     names::Table,
@@ -16,11 +16,11 @@ pub(crate) async fn reads<'a>(
     shard: Shard,
     topic: &str,
     rows: impl IntoIterator<Item = &'a ReadRow> + Send,
-    moves: &[ResumeMove],
+    updates: &[OffsetUpdate],
 ) -> Result<(), StoreError> {
-    let partition_of = |row: &ReadRow| row.conversation.partition();
+    let table_of = |row: &ReadRow| row.conversation.partition().into();
     let sort_key = |row: &ReadRow| (row.uid.get(), row.conversation.lo().get());
-    let sorted = by_table(store, shard, rows, partition_of, sort_key)?;
+    let sorted = by_table(store, shard, rows, table_of, sort_key)?;
     let mut statements = Vec::new();
     for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
         let insert = Insert {
@@ -31,15 +31,22 @@ pub(crate) async fn reads<'a>(
         };
         statements.extend(insert.statements(rows, bind_row)?);
     }
-    let feed = (Sink::Reads, topic);
-    Transaction::new(store, shard, feed, moves, statements, RowCheck::Upserted)?
-        .commit(store)
-        .await
+    let target = (Sink::Reads, topic);
+    Transaction::new(
+        store,
+        shard,
+        target,
+        updates,
+        statements,
+        RowCheck::Upserted,
+    )?
+    .commit(store)
+    .await
 }
 
 fn bind_row(
     arguments: Arguments,
-    (n, row): &(Partition, &ReadRow),
+    (n, row): &(TableNumber, &ReadRow),
 ) -> Result<Arguments, StoreError> {
     Ok(arguments
         .with(row.uid.get())

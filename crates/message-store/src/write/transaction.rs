@@ -3,9 +3,9 @@ use std::ops::Range;
 use sqlx::MySqlPool;
 
 use crate::{
-    MessageStore, ResumeMove, Shard, Sink, StoreError,
+    MessageStore, OffsetUpdate, Shard, Sink, StoreError,
     multi_row::MultiRow,
-    resume::Moves,
+    resume::OffsetStatements,
     session::{Session, WRITE_BEGIN},
 };
 
@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct Transaction {
     sink: Sink,
     shard: Shard,
-    moves: Option<Moves>,
+    updates: Option<OffsetStatements>,
     statements: Vec<MultiRow>,
     rows: RowCheck,
     removals: Vec<Removal>,
@@ -22,7 +22,7 @@ pub(super) struct Transaction {
 /// Rows of `chat_msg_<n>` that give way to those of the transaction.
 pub(super) struct Removal {
     pub(super) table: String,
-    /// What the offset moves over; nothing else goes.
+    /// The ids that the offset moves past; no other row is deleted.
     pub(super) span: Range<i64>,
     pub(super) ids: Vec<i64>,
 }
@@ -57,7 +57,7 @@ impl Transaction {
         store: &MessageStore,
         shard: Shard,
         (sink, topic): (Sink, &str),
-        moves: &[ResumeMove],
+        updates: &[OffsetUpdate],
         statements: Vec<MultiRow>,
         rows: RowCheck,
     ) -> Result<Self, StoreError> {
@@ -65,7 +65,7 @@ impl Transaction {
         Ok(Self {
             sink,
             shard,
-            moves: Moves::new(&table, &store.names().feed(sink), topic, moves)?,
+            updates: OffsetStatements::new(&table, &store.names().sink_name(sink), topic, updates)?,
             statements,
             rows,
             removals: Vec::new(),
@@ -84,7 +84,7 @@ impl Transaction {
     /// # Errors
     /// After a transient one it is not known whether the transaction was committed.
     pub(super) async fn commit(self, store: &MessageStore) -> Result<(), StoreError> {
-        if self.moves.is_none() && self.statements.is_empty() {
+        if self.updates.is_none() && self.statements.is_empty() {
             return Ok(());
         }
         let pool: MySqlPool = store.pool(self.shard).clone();
@@ -103,8 +103,8 @@ impl Transaction {
     async fn run(self, session: &mut Session) -> Result<(), StoreError> {
         session.execute(WRITE_BEGIN.to_owned()).await?;
         // The offsets come first: a second writer waits there and is turned away before it touches a row.
-        if let Some(moves) = &self.moves
-            && !move_offsets(session, moves).await?
+        if let Some(updates) = &self.updates
+            && !update_offsets(session, updates).await?
         {
             session.execute("ROLLBACK".to_owned()).await?;
             return Err(StoreError::Moved {
@@ -150,12 +150,15 @@ impl Transaction {
     }
 }
 
-/// Whether all offsets were where the moves begin; then they are locked until the transaction ends.
-async fn move_offsets(session: &mut Session, moves: &Moves) -> Result<bool, StoreError> {
-    let of_table = |error: StoreError| error.of(&moves.table);
-    if let Some(sql) = &moves.insert_missing {
+/// Whether all offsets were as the updates expect; then they are locked until the transaction ends.
+async fn update_offsets(
+    session: &mut Session,
+    updates: &OffsetStatements,
+) -> Result<bool, StoreError> {
+    let of_table = |error: StoreError| error.of(&updates.table);
+    if let Some(sql) = &updates.insert_missing {
         session.execute(sql.clone()).await.map_err(of_table)?;
     }
-    let matched = session.execute(moves.update.clone()).await;
-    Ok(matched.map_err(of_table)? == moves.count)
+    let matched = session.execute(updates.update.clone()).await;
+    Ok(matched.map_err(of_table)? == updates.count)
 }

@@ -1,11 +1,11 @@
 use message_store::{ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo};
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
-use schemas::{Partition, TimestampMs, UserId};
+use schemas::{PerDevice, TableNumber, TimestampMs, UserId};
 
 use crate::support::{Fixture, NOW, mid, ordinal, user};
 
 async fn write(fixture: &Fixture, deltas: &[ContactDelta]) {
-    let shard = fixture.shard(Partition::of_user(deltas[0].uid));
+    let shard = fixture.shard(TableNumber::of_user(deltas[0].uid));
     fixture
         .store
         .write_contacts(shard, &fixture.topic, deltas, &[])
@@ -14,7 +14,7 @@ async fn write(fixture: &Fixture, deltas: &[ContactDelta]) {
 }
 
 async fn contacts_of(fixture: &Fixture, uids: &[UserId]) -> Vec<ContactRow> {
-    let shard = fixture.shard(Partition::of_user(uids[0]));
+    let shard = fixture.shard(TableNumber::of_user(uids[0]));
     fixture
         .store
         .snapshot(shard)
@@ -43,12 +43,11 @@ fn any_delta(uid: UserId, peer: UserId) -> impl Strategy<Value = ContactDelta> {
         })
     };
     (0..8_i64, 0..5_i64, 0..5_i64, read(), read()).prop_map(
-        move |(newest, peer_n, own_n, pc_read, mobile_read)| ContactDelta {
+        move |(newest, peer_n, own_n, pc, mobile)| ContactDelta {
             last: last(newest, peer).filter(|_| newest > 0),
             peer_n: ordinal(peer_n),
             own_n: ordinal(own_n),
-            pc_read,
-            mobile_read,
+            read: PerDevice { pc, mobile },
             ..ContactDelta::new(uid, peer)
         },
     )
@@ -114,12 +113,12 @@ async fn what_was_not_known_of_a_position_is_filled_in_and_not_forgotten() {
     let (uid, peer) = fixture.users(11);
     let position = async |number: i64, n: Option<i64>| {
         let mut delta = ContactDelta::new(uid, peer);
-        delta.pc_read = ReadUpTo {
+        delta.read.pc = ReadUpTo {
             mid: mid(number),
             n: n.map(ordinal),
         };
         write(&fixture, &[delta]).await;
-        let found = contacts_of(&fixture, &[uid]).await[0].contact.pc_read;
+        let found = contacts_of(&fixture, &[uid]).await[0].contact.read.pc;
         (found.mid.get(), found.n.map(schemas::Ordinal::get))
     };
     assert_eq!(position(5, Some(2)).await, (5, Some(2)));
@@ -151,7 +150,7 @@ async fn the_list_is_paged_newest_first() {
         .collect();
     write(&fixture, &deltas).await;
     for limit in 1..=7 {
-        let shard = fixture.shard(Partition::of_user(uid));
+        let shard = fixture.shard(TableNumber::of_user(uid));
         let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
         let mut seen = Vec::new();
         let mut cursor = None;
@@ -200,7 +199,7 @@ async fn many_users_are_read_at_once_and_tables_scanned() {
     assert_eq!(one.contact, ContactDelta::new(first, user(7)));
     assert!(snapshot.contact(first, user(8)).await.unwrap().is_none());
 
-    let partition = Partition::of_user(first);
+    let partition = TableNumber::of_user(first);
     let mut scanned = Vec::new();
     let mut after = None;
     loop {
@@ -211,6 +210,6 @@ async fn many_users_are_read_at_once_and_tables_scanned() {
     }
     assert!(scanned.is_sorted_by_key(|contact| (contact.uid, contact.peer)));
     scanned.retain(|contact| uids.contains(&contact.uid));
-    deltas.retain(|delta| Partition::of_user(delta.uid) == partition);
+    deltas.retain(|delta| TableNumber::of_user(delta.uid) == partition);
     assert_eq!(scanned, deltas);
 }

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig, Sink, StoreError};
-use schemas::Partition;
+use schemas::TableNumber;
 use sqlx::{AssertSqlSafe, MySqlConnection, Row as _};
 use tokio::time::{sleep, timeout};
 
@@ -174,7 +174,7 @@ async fn a_deadlock_is_a_reason_to_try_again() {
     let fixture = Fixture::shared().await;
     let (uid, first_peer) = fixture.users(27);
     let peer = |i: i64| user(first_peer.get() + i);
-    let partition = Partition::of_user(uid);
+    let partition = TableNumber::of_user(uid);
     let shard = fixture.shard(partition);
     let table = fixture.table("contact", partition);
     let all: Vec<ContactDelta> = (0..100).map(|i| ContactDelta::new(uid, peer(i))).collect();
@@ -229,7 +229,9 @@ async fn a_database_that_can_only_be_read_is_told_by_a_probe() {
     );
     run(&mut admin, trigger).await.unwrap();
     let topic = &fixture.topic;
-    let read = fixture.store.read_resume(shard, Sink::Contacts, topic, &[]);
+    let read = fixture
+        .store
+        .read_resume_offsets(shard, Sink::Contacts, topic, &[]);
     read.await.unwrap();
     let refused = fixture.store.probe_write(shard).await.unwrap_err();
     assert!(refused.is_transient(), "{refused}");

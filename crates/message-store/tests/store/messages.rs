@@ -4,7 +4,7 @@ use proptest::{
     strategy::{Strategy as _, ValueTree as _},
     test_runner::TestRunner,
 };
-use schemas::{Partition, TimestampMs};
+use schemas::{TableNumber, TimestampMs};
 
 use crate::support::{Fixture, NOW, conversation, message, mid, user};
 
@@ -115,14 +115,11 @@ async fn times_keep_their_milliseconds() {
 #[tokio::test]
 async fn a_large_batch_goes_into_many_tables() {
     let fixture = Fixture::shared().await;
-    let partitions: Vec<Partition> = fixture
-        .store
-        .layout()
-        .partitions_of(fixture.shard(Partition::all().next().unwrap()))
-        .collect();
-    let pairs: Vec<_> = partitions
+    let first = fixture.shard(TableNumber::all().next().unwrap());
+    let tables: Vec<TableNumber> = fixture.store.layout().tables_of(first).collect();
+    let pairs: Vec<_> = tables
         .iter()
-        .map(|partition| fixture.users(partition.get()))
+        .map(|table| fixture.users(table.get()))
         .collect();
     let mut rows: Vec<MessageRow> = (1..=5000)
         .map(|number| {
@@ -138,7 +135,7 @@ async fn a_large_batch_goes_into_many_tables() {
     for pair in pairs {
         let mut snapshot = fixture
             .store
-            .snapshot(fixture.shard(partitions[0]))
+            .snapshot(fixture.shard(tables[0]))
             .await
             .unwrap();
         found += snapshot

@@ -1,5 +1,5 @@
-use message_store::{MessageRow, MessageStore, Resume, ResumeMove, Sink, StoreError};
-use schemas::{Partition, UserId, event::SourceOffset};
+use message_store::{MessageRow, MessageStore, OffsetUpdate, Sink, StoreError};
+use schemas::{LogPosition, NextOffset, Partition, UserId, event::SourceOffset};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{Fixture, conversation, message, resume, step};
@@ -12,17 +12,17 @@ async fn rows_and_offset_move_together() {
     let shard = fixture.shard(partition);
     assert_eq!(
         fixture.resume(Sink::Messages, partition).await,
-        Resume::START
+        LogPosition::default()
     );
 
-    let to = Resume {
-        next_offset: i64::MAX,
+    let to = LogPosition {
+        next: NextOffset::new(i64::MAX),
         watermark: SourceOffset {
             epoch: u32::MAX,
             offset: i64::MAX - 1,
         },
     };
-    let first = [step(partition, Resume::START, to)];
+    let first = [step(partition, LogPosition::default(), to)];
     let rows = [message(users, 1)];
     fixture
         .store
@@ -33,10 +33,10 @@ async fn rows_and_offset_move_together() {
     // The other sinks have offsets of their own.
     assert_eq!(
         fixture.resume(Sink::Contacts, partition).await,
-        Resume::START
+        LogPosition::default()
     );
 
-    let stale = [step(partition, Resume::START, resume(2))];
+    let stale = [step(partition, LogPosition::default(), resume(2))];
     let rows = [message(users, 2)];
     let refused = fixture
         .store
@@ -76,8 +76,8 @@ async fn the_mark_is_part_of_the_condition() {
             .write_reads(shard, &fixture.topic, &[], &moves)
             .await
     };
-    write(Resume::START, resume(5)).await.unwrap();
-    let other_mark = Resume {
+    write(LogPosition::default(), resume(5)).await.unwrap();
+    let other_mark = LogPosition {
         watermark: SourceOffset {
             epoch: 1,
             offset: 4,
@@ -97,18 +97,18 @@ async fn the_mark_is_part_of_the_condition() {
 async fn all_partitions_move_in_one_transaction_or_none() {
     let fixture = Fixture::shared().await;
     let shard = fixture.store.layout().shards().next().unwrap();
-    let write = async |moves: &[ResumeMove]| {
+    let write = async |moves: &[OffsetUpdate]| {
         fixture
             .store
             .write_contacts(shard, &fixture.topic, &[], moves)
             .await
     };
-    let moves = |from: fn(i64) -> Resume, to: i64| -> Vec<ResumeMove> {
+    let moves = |from: fn(i64) -> LogPosition, to: i64| -> Vec<OffsetUpdate> {
         Partition::all()
             .map(|p| step(p, from(p.get().into()), resume(to + i64::from(p.get()))))
             .collect()
     };
-    write(&moves(|_| Resume::START, 1)).await.unwrap();
+    write(&moves(|_| LogPosition::default(), 1)).await.unwrap();
     let mut second = moves(|n| resume(n + 1), 100);
     write(&second).await.unwrap();
     // One of 64 that is out of date stops the other 63.
@@ -121,9 +121,9 @@ async fn all_partitions_move_in_one_transaction_or_none() {
     for p in Partition::all() {
         let shard_resume = fixture
             .store
-            .read_resume(shard, Sink::Contacts, &fixture.topic, &[p])
+            .read_resume_offsets(shard, Sink::Contacts, &fixture.topic, &[p])
             .await;
-        assert_eq!(shard_resume.unwrap()[&p], resume(100 + i64::from(p.get())));
+        assert_eq!(shard_resume.unwrap()[p], resume(100 + i64::from(p.get())));
     }
 }
 
@@ -134,7 +134,7 @@ async fn of_two_writers_one_is_turned_away() {
     let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     let rival = MessageStore::connect(&fixture.config);
-    let mut from = Resume::START;
+    let mut from = LogPosition::default();
     for round in 0..20_i64 {
         let to = resume((round + 1) * 10);
         let moves = [step(partition, from, to)];
@@ -198,7 +198,12 @@ impl Lost {
             .collect()
     }
 
-    async fn write(&self, rows: &[MessageRow], from: Resume, to: Resume) -> Result<(), StoreError> {
+    async fn write(
+        &self,
+        rows: &[MessageRow],
+        from: LogPosition,
+        to: LogPosition,
+    ) -> Result<(), StoreError> {
         let Self {
             fixture, partition, ..
         } = self;
@@ -232,11 +237,13 @@ impl Lost {
     async fn table(&self) -> Vec<MessageRow> {
         let shard = self.fixture.shard(self.partition);
         let mut snapshot = self.fixture.store.snapshot(shard).await.unwrap();
-        let rows = snapshot.scan_messages(self.partition, -1, 1000).await;
+        let rows = snapshot
+            .scan_messages(self.partition.into(), -1, 1000)
+            .await;
         rows.unwrap()
     }
 
-    async fn resume(&self) -> Resume {
+    async fn resume(&self) -> LogPosition {
         self.fixture.resume(Sink::Messages, self.partition).await
     }
 }
@@ -245,7 +252,7 @@ impl Lost {
 async fn rows_whose_offset_is_lost_are_replaced_by_the_logs() {
     let lost = Lost::new(50).await;
     let log = lost.log(0..200);
-    lost.write(&log[..150], Resume::START, resume(150))
+    lost.write(&log[..150], LogPosition::default(), resume(150))
         .await
         .unwrap();
     lost.lose_offset().await;
@@ -257,7 +264,7 @@ async fn rows_whose_offset_is_lost_are_replaced_by_the_logs() {
     foreign.ts.0 += 1;
     lost.fixture.write(&[foreign]).await.unwrap();
 
-    lost.write(&log[..90], Resume::START, resume(90))
+    lost.write(&log[..90], LogPosition::default(), resume(90))
         .await
         .unwrap();
     assert_eq!(lost.table().await, log[..150]);
@@ -273,16 +280,16 @@ async fn rows_whose_offset_is_lost_are_replaced_by_the_logs() {
 async fn a_former_owner_with_an_old_offset_removes_nothing() {
     let lost = Lost::new(51).await;
     let log = lost.log(0..20);
-    lost.write(&log[..10], Resume::START, resume(10))
+    lost.write(&log[..10], LogPosition::default(), resume(10))
         .await
         .unwrap();
     lost.write(&log[10..], resume(10), resume(20))
         .await
         .unwrap();
     for (rows, from, to) in [
-        (&log[..10], Resume::START, resume(10)),
+        (&log[..10], LogPosition::default(), resume(10)),
         (&log[10..15], resume(10), resume(15)),
-        (&[], Resume::START, resume(20)),
+        (&[], LogPosition::default(), resume(20)),
     ] {
         let refused = lost.write(rows, from, to).await;
         assert!(matches!(refused, Err(StoreError::Moved { .. })));
@@ -295,9 +302,11 @@ async fn a_former_owner_with_an_old_offset_removes_nothing() {
 async fn only_what_is_written_again_is_removed() {
     let lost = Lost::new(53).await;
     let log = lost.log(0..20);
-    lost.write(&log, Resume::START, resume(20)).await.unwrap();
+    lost.write(&log, LogPosition::default(), resume(20))
+        .await
+        .unwrap();
     lost.lose_offset().await;
-    lost.write(&log[5..10], Resume::START, resume(15))
+    lost.write(&log[5..10], LogPosition::default(), resume(15))
         .await
         .unwrap();
     assert_eq!(lost.table().await, log);
@@ -307,7 +316,7 @@ async fn only_what_is_written_again_is_removed() {
 async fn rows_below_the_offset_are_never_removed() {
     let lost = Lost::new(52).await;
     let log = lost.log(0..20);
-    lost.write(&log[..10], Resume::START, resume(10))
+    lost.write(&log[..10], LogPosition::default(), resume(10))
         .await
         .unwrap();
     let refused = lost.write(&log[9..12], resume(10), resume(12)).await;

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use message_store::{ContactDelta, MessageRow};
-use schemas::{Partition, TimestampMs};
+use schemas::{TableNumber, TimestampMs};
 use sqlx::{
     AssertSqlSafe, MySqlConnection, Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime,
 };
 use time::macros::datetime;
 
-use crate::support::{DAY_MS, Fixture, NOW, message, ordinal, user};
+use crate::support::{DAY_MS, Fixture, NOW, message, ordinal, table_number, user};
 
 /// Six conversations of the same partition over six months.
 async fn fill(fixture: &Fixture) -> (schemas::UserId, schemas::UserId) {
@@ -83,7 +83,7 @@ async fn the_unread_query_uses_the_index_and_prunes_months() {
     fixture.store.ensure_months(NOW, 1).await.unwrap();
     let (srcid, destid) = fill(&fixture).await;
     let mut admin = fixture.admin().await;
-    let table = fixture.table("chat_msg", 21_i64.try_into().unwrap());
+    let table = fixture.table("chat_msg", table_number(21));
     sqlx::raw_sql(AssertSqlSafe(format!("ANALYZE TABLE {table}")))
         .execute(&mut admin)
         .await
@@ -133,7 +133,7 @@ async fn single_places_are_ranges_of_the_index() {
     let fixture = Fixture::shared().await;
     let (srcid, destid) = fill(&fixture).await;
     let mut admin = fixture.admin().await;
-    let table = fixture.table("chat_msg", 21_i64.try_into().unwrap());
+    let table = fixture.table("chat_msg", table_number(21));
     let places = format!(
         "(srcid = {srcid} AND destid = {destid} AND mid = 5) OR (srcid = {destid} AND destid = {srcid} AND mid = 5)"
     );
@@ -157,14 +157,14 @@ async fn pages_and_scans_do_not_sort() {
             )
         })
         .collect();
-    let shard = fixture.shard(Partition::of_user(uid));
+    let shard = fixture.shard(TableNumber::of_user(uid));
     fixture
         .store
         .write_contacts(shard, &fixture.topic, &deltas, &[])
         .await
         .unwrap();
     let mut admin = fixture.admin().await;
-    let table = |stem| fixture.table(stem, Partition::of_user(uid));
+    let table = |stem| fixture.table(stem, TableNumber::of_user(uid));
     for stem in ["chat_msg", "contact"] {
         let analyze = format!("ANALYZE TABLE {}", table(stem));
         sqlx::raw_sql(AssertSqlSafe(analyze))

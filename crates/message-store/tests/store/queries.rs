@@ -2,7 +2,9 @@ use message_store::{MessageRow, UNREAD_LIMIT};
 use schemas::{Mid, Ordinal, TimestampMs};
 use sqlx::AssertSqlSafe;
 
-use crate::support::{DAY_MS, Fixture, NOW, conversation, message, mid, mids, ordinal, user};
+use crate::support::{
+    DAY_MS, Fixture, NOW, conversation, message, mid, mids, ordinal, table_number, user,
+};
 
 /// Twelve messages, a third of them the other way round, four days apart, the last one now.
 fn talk(users: (schemas::UserId, schemas::UserId)) -> Vec<MessageRow> {
@@ -29,7 +31,7 @@ async fn unread_is_what_the_seed_says() {
     fixture.write(&talk).await.unwrap();
     let mut snapshot = fixture
         .store
-        .snapshot(fixture.shard(13_i64.try_into().unwrap()))
+        .snapshot(fixture.shard(table_number(13)))
         .await
         .unwrap();
     let mut unread = async |read, now| {
@@ -67,7 +69,7 @@ async fn unread_ends_at_two_hundred() {
     fixture.write(&rows).await.unwrap();
     let mut snapshot = fixture
         .store
-        .snapshot(fixture.shard(14_i64.try_into().unwrap()))
+        .snapshot(fixture.shard(table_number(14)))
         .await
         .unwrap();
     let found = snapshot
@@ -125,7 +127,7 @@ async fn history_is_paged_both_ways() {
     let conversation = conversation(users);
     let mut snapshot = fixture
         .store
-        .snapshot(fixture.shard(16_i64.try_into().unwrap()))
+        .snapshot(fixture.shard(table_number(16)))
         .await
         .unwrap();
     assert_eq!(
@@ -172,7 +174,7 @@ async fn single_messages_are_found_by_mid_in_any_table() {
         places.extend([3, 4].map(|number| (conversation(users), mid(number))));
     }
     let gone = (places[0].0, mid(99));
-    let third = fixture.shard(33_i64.try_into().unwrap());
+    let third = fixture.shard(table_number(33));
     let mut snapshot = fixture.store.snapshot(third).await.unwrap();
     let found = snapshot
         .messages_by_mid(&[places.as_slice(), &[gone]].concat())
@@ -210,7 +212,7 @@ async fn a_send_is_found_by_its_own_id() {
     fixture.write(&rows).await.unwrap();
     let mut snapshot = fixture
         .store
-        .snapshot(fixture.shard(18_i64.try_into().unwrap()))
+        .snapshot(fixture.shard(table_number(18)))
         .await
         .unwrap();
     let id = "x".to_owned().try_into().unwrap();
@@ -288,7 +290,10 @@ async fn a_table_is_scanned_in_the_order_of_the_log() {
     let mut found = Vec::new();
     loop {
         let after = found.last().map_or(-1, |row: &MessageRow| row.id);
-        let page = snapshot.scan_messages(partition, after, 5).await.unwrap();
+        let page = snapshot
+            .scan_messages(partition.into(), after, 5)
+            .await
+            .unwrap();
         if page.is_empty() {
             break;
         }

@@ -1,4 +1,5 @@
-use message_store::{ReadMids, ReadRow};
+use message_store::ReadRow;
+use schemas::{Mid, PerDevice};
 
 use crate::support::{Fixture, conversation, mid};
 
@@ -11,7 +12,7 @@ async fn positions_only_rise_in_any_order() {
     let row = |uid, pc, mobile| ReadRow {
         uid,
         conversation,
-        mids: ReadMids {
+        mids: PerDevice {
             pc: mid(pc),
             mobile: mid(mobile),
         },
@@ -33,14 +34,17 @@ async fn positions_only_rise_in_any_order() {
     let stranger = crate::support::user(i64::MAX - 5);
     assert_eq!(
         snapshot.read_mids(conversation, stranger).await.unwrap(),
-        ReadMids::default()
+        PerDevice::<Mid>::default()
     );
 
     let partition = conversation.partition();
     let mut mine = Vec::new();
     let mut after = 0;
     loop {
-        let rows = snapshot.scan_reads(partition, after, 1).await.unwrap();
+        let rows = snapshot
+            .scan_reads(partition.into(), after, 1)
+            .await
+            .unwrap();
         let Some(last) = rows.last() else { break };
         assert!(last.id > after);
         after = last.id;

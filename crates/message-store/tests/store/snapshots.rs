@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
-use message_store::{Resume, Sink};
+use message_store::Sink;
+use schemas::LogPosition;
 
 use crate::support::{Fixture, conversation, message, resume, step};
 
@@ -11,20 +12,22 @@ async fn a_snapshot_stays_as_it_was() {
     let partition = conversation(users).partition();
     let shard = fixture.shard(partition);
     let mut before = fixture.store.snapshot(shard).await.unwrap();
-    let moves = [step(partition, Resume::START, resume(2))];
+    let moves = [step(partition, LogPosition::default(), resume(2))];
     fixture
         .store
         .write_messages(shard, &fixture.topic, &[message(users, 1)], &moves)
         .await
         .unwrap();
     let mut after = fixture.store.snapshot(shard).await.unwrap();
-    for (snapshot, expected, rows) in [(&mut before, Resume::START, 0), (&mut after, resume(2), 1)]
-    {
+    for (snapshot, expected, rows) in [
+        (&mut before, LogPosition::default(), 0),
+        (&mut after, resume(2), 1),
+    ] {
         let watermarks = snapshot
-            .resume(Sink::Messages, &fixture.topic, &[partition])
+            .resume_offsets(Sink::Messages, &fixture.topic, &[partition])
             .await
             .unwrap();
-        assert_eq!(watermarks[&partition], expected);
+        assert_eq!(watermarks[partition], expected);
         let page = snapshot
             .page_before(conversation(users), None, 10)
             .await
@@ -41,7 +44,7 @@ async fn offsets_and_rows_agree_while_being_written() {
     let shard = fixture.shard(partition);
     let (store, topic) = (fixture.store.clone(), fixture.topic.clone());
     let writer = tokio::spawn(async move {
-        let mut from = Resume::START;
+        let mut from = LogPosition::default();
         for batch in 0..60_i64 {
             let rows: Vec<_> = (1..=7).map(|i| message(users, batch * 7 + i)).collect();
             let to = resume((batch + 1) * 7);
@@ -62,10 +65,10 @@ async fn offsets_and_rows_agree_while_being_written() {
             .await
             .unwrap();
         let watermarks = snapshot
-            .resume(Sink::Messages, &fixture.topic, &[partition])
+            .resume_offsets(Sink::Messages, &fixture.topic, &[partition])
             .await
             .unwrap();
-        seen = watermarks[&partition].next_offset;
+        seen = watermarks[partition].next.get();
         assert_eq!(rows.len() as i64, seen);
         assert!(Instant::now() < deadline, "the writer is stuck at {seen}");
     }

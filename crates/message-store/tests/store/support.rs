@@ -1,11 +1,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use dev_stack::TestServers;
-use message_store::{
-    MessageRow, MessageStore, MySqlConfig, Resume, ResumeMove, Shard, Sink, StoreError,
-};
+use message_store::{MessageRow, MessageStore, MySqlConfig, OffsetUpdate, Shard, Sink, StoreError};
 use schemas::{
-    DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition, TableNumber, TimestampMs,
+    UserId,
     event::{Message, SourceOffset},
 };
 use sqlx::{Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
@@ -67,19 +66,17 @@ impl Fixture {
     }
 
     /// The full name of a table.
-    pub fn table(&self, stem: &str, partition: Partition) -> String {
-        format!(
-            "{}.{stem}_{partition}",
-            self.database(self.shard(partition))
-        )
+    pub fn table(&self, stem: &str, number: impl Into<TableNumber>) -> String {
+        let number = number.into();
+        format!("{}.{stem}_{number}", self.database(self.shard(number)))
     }
 
     pub fn database(&self, shard: Shard) -> String {
         format!("{}{}", self.config.database_prefix, shard.get())
     }
 
-    pub fn shard(&self, partition: Partition) -> Shard {
-        self.store.layout().shard_of(partition)
+    pub fn shard(&self, table: impl Into<TableNumber>) -> Shard {
+        self.store.layout().shard_of(table)
     }
 
     /// Writes rows of one conversation, whatever the offset row says.
@@ -91,13 +88,13 @@ impl Fixture {
             .await
     }
 
-    pub async fn resume(&self, sink: Sink, partition: Partition) -> Resume {
+    pub async fn resume(&self, sink: Sink, partition: Partition) -> LogPosition {
         let shard = self.shard(partition);
         let found = self
             .store
-            .read_resume(shard, sink, &self.topic, &[partition])
+            .read_resume_offsets(shard, sink, &self.topic, &[partition])
             .await;
-        found.unwrap()[&partition]
+        found.unwrap()[partition]
     }
 }
 
@@ -154,20 +151,24 @@ pub fn mids(rows: &[MessageRow]) -> Vec<i64> {
     rows.iter().map(|row| row.message.mid.get()).collect()
 }
 
-pub fn resume(next_offset: i64) -> Resume {
-    Resume {
-        next_offset,
+pub fn resume(next: i64) -> LogPosition {
+    LogPosition {
+        next: NextOffset::new(next),
         watermark: SourceOffset {
             epoch: 0,
-            offset: next_offset - 1,
+            offset: next - 1,
         },
     }
 }
 
-pub fn step(partition: Partition, from: Resume, to: Resume) -> ResumeMove {
-    ResumeMove {
+pub fn step(partition: Partition, from: LogPosition, to: LogPosition) -> OffsetUpdate {
+    OffsetUpdate {
         partition,
         from,
         to,
     }
+}
+
+pub fn table_number(number: i64) -> TableNumber {
+    number.try_into().unwrap()
 }

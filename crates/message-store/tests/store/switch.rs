@@ -1,9 +1,9 @@
 //! Tables that take the place of live ones.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
-use message_store::{Fence, Leftover, MessageRow, Resume, Shadows, Shard, Sink, StoreError};
-use schemas::{Partition, UserId};
+use message_store::{Fence, Leftover, MessageRow, Shadows, Shard, Sink, StoreError};
+use schemas::{LogPosition, Partition, PartitionMap, UserId};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{Fixture, NOW, conversation, message, mids, resume, step};
@@ -27,7 +27,7 @@ impl Scene {
         let n = conversation(users).partition();
         let scene = Self {
             shard: fixture.shard(n),
-            shadows: Shadows::of(fixture.store.layout(), Sink::Messages, Some(n)).remove(0),
+            shadows: Shadows::of(fixture.store.layout(), Sink::Messages, Some(n.into())).remove(0),
             fixture,
             users,
             n,
@@ -56,7 +56,7 @@ impl Scene {
         let rows: Vec<MessageRow> = (from + 1..=to).map(|i| message(self.users, i)).collect();
         let at = |next| {
             if next == 0 {
-                Resume::START
+                LogPosition::default()
             } else {
                 resume(next)
             }
@@ -71,8 +71,8 @@ impl Scene {
         Fence::raise(store, &self.shadows, topic).await.unwrap()
     }
 
-    fn built(&self, next: i64) -> BTreeMap<Partition, Resume> {
-        BTreeMap::from([(self.n, resume(next))])
+    fn built(&self, next: i64) -> PartitionMap<LogPosition> {
+        [(self.n, resume(next))].into()
     }
 
     async fn seen(&self) -> Vec<i64> {
@@ -84,7 +84,7 @@ impl Scene {
         mids(&rows.unwrap())
     }
 
-    async fn live(&self) -> Resume {
+    async fn live(&self) -> LogPosition {
         self.fixture.resume(Sink::Messages, self.n).await
     }
 }
@@ -117,7 +117,7 @@ async fn what_a_killed_server_left_of_a_table_is_in_nobodys_way() {
 async fn a_writer_waits_behind_the_fence_and_finds_itself_moved() {
     let scene = Scene::new(2, 4).await;
     let mut fence = scene.fence().await;
-    assert_eq!(fence.live()[&scene.n], resume(2));
+    assert_eq!(fence.live()[scene.n], resume(2));
     let (writing, held) = tokio::join!(scene.write(&scene.fixture.store, 2, 3), async {
         fence.outlast_snapshots(PATIENT).await.unwrap();
         fence.hold().await.unwrap();

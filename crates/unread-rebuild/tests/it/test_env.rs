@@ -11,12 +11,10 @@ use dev_stack::TestServers;
 use event_log::{
     AppendRecord, DeliveryFailure, LogProducer, LogReader, ProducerSettings, TestTopics,
 };
-use message_store::{
-    ContactDelta, MessageStore, MySqlConfig, ReadUpTo, Resume, ResumeMove, Shard, Sink,
-};
+use message_store::{ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, ReadUpTo, Shard, Sink};
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Partition, PartitionMap, TimestampMs, UserId,
-    event::SourceOffset, topics::Topic,
+    DeviceClass, DirectConversation, LogPosition, Mid, NextOffset, Partition, PartitionMap,
+    PerDevice, TableNumber, TimestampMs, UserId, event::SourceOffset, topics::Topic,
 };
 use tokio::{
     sync::{OnceCell, oneshot},
@@ -133,21 +131,21 @@ impl TestEnv {
         }
     }
 
-    async fn moves_to(&self, shard: Shard, ends: &BTreeMap<Partition, i64>) -> Vec<ResumeMove> {
+    async fn moves_to(&self, shard: Shard, ends: &BTreeMap<Partition, i64>) -> Vec<OffsetUpdate> {
         let all: Vec<Partition> = Partition::all().collect();
         let found = self
             .store
-            .read_resume(shard, Sink::Contacts, &self.topic, &all)
+            .read_resume_offsets(shard, Sink::Contacts, &self.topic, &all)
             .await
             .unwrap();
-        let step = |(partition, from): (&Partition, &Resume)| ResumeMove {
-            partition: *partition,
+        let step = |(partition, from): (Partition, &LogPosition)| OffsetUpdate {
+            partition,
             from: *from,
-            to: Resume {
-                next_offset: ends[partition],
+            to: LogPosition {
+                next: NextOffset::new(ends[&partition]),
                 watermark: SourceOffset {
                     epoch: 0,
-                    offset: ends[partition],
+                    offset: ends[&partition],
                 },
             },
         };
@@ -155,7 +153,7 @@ impl TestEnv {
     }
 
     fn shard_of(&self, uid: UserId) -> Shard {
-        self.store.layout().shard_of(Partition::of_user(uid))
+        self.store.layout().shard_of(TableNumber::of_user(uid))
     }
 
     pub async fn view(&self, uid: UserId) -> UserView {
@@ -261,8 +259,10 @@ pub fn row(
     };
     ContactDelta {
         peer_n: n.try_into().unwrap(),
-        pc_read: read(pc),
-        mobile_read: read(mobile),
+        read: PerDevice {
+            pc: read(pc),
+            mobile: read(mobile),
+        },
         ..ContactDelta::new(uid, peer)
     }
 }

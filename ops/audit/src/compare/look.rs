@@ -1,7 +1,7 @@
 //! Looking at single values again.
 
 use message_store::StoreError;
-use schemas::{DirectConversation, Partition, UserId};
+use schemas::{DirectConversation, TableNumber, UserId};
 use unread_store::{Connection, Generation, UnreadError};
 
 use super::{
@@ -74,7 +74,10 @@ async fn read_position(
 }
 
 async fn contact(sources: &Sources, uid: UserId, peer: UserId) -> Result<Observed, StoreError> {
-    let shard = sources.messages.layout().shard_of(Partition::of_user(uid));
+    let shard = sources
+        .messages
+        .layout()
+        .shard_of(TableNumber::of_user(uid));
     let mut snapshot = sources.messages.snapshot(shard).await?;
     let row = snapshot.contact(uid, peer).await?;
     Ok(Observed::Contact(row.as_ref().map(Contact::of_row)))

@@ -64,9 +64,9 @@ async fn compare_above(
         .snapshot(store.layout().shard_of(table.partition))
         .await?;
     let resume = snapshot
-        .resume(Sink::Messages, &topic, &[table.partition])
+        .resume_offsets(Sink::Messages, &topic, &[table.partition])
         .await?;
-    let next = resume.get(&table.partition).map_or(0, |at| at.next_offset);
+    let next = resume.get(table.partition).map_or(0, |at| at.next.get());
     let below = table.messages.partition_point(|(id, _)| *id < next);
     let mut walk = Walk {
         table,
@@ -115,7 +115,7 @@ impl Walk<'_> {
         let mut after = self.table.from - 1;
         loop {
             let page = snapshot
-                .scan_messages(self.table.partition, after, PAGE)
+                .scan_messages(self.table.partition.into(), after, PAGE)
                 .await?;
             let Some(last) = page.last() else { break };
             after = last.id;

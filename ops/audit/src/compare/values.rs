@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use message_store::{ContactRow, ReadTx, StoreError, StoredRead};
-use schemas::{DirectConversation, Partition, UserId};
+use schemas::{DirectConversation, TableNumber, UserId};
 use unread_store::Connection;
 
 use super::{
@@ -149,17 +149,17 @@ pub(crate) async fn compare_values(
         what: "read positions",
     });
     let mut expected = sides_by(known, |uid, peer| {
-        DirectConversation::new(uid, peer).partition()
+        DirectConversation::new(uid, peer).partition().into()
     });
-    for partition in scope.partitions() {
-        let sides = expected.remove(&partition).unwrap_or_default();
-        reads_of(sources, known, partition, sides, values).await?;
+    for table in scope.partitions().into_iter().map(TableNumber::from) {
+        let sides = expected.remove(&table).unwrap_or_default();
+        reads_of(sources, known, table, sides, values).await?;
     }
     progress(Progress::Comparing { what: "contacts" });
-    let mut expected = sides_by(known, |uid, _| Partition::of_user(uid));
-    for partition in contact_tables(scope) {
-        let sides = expected.remove(&partition).unwrap_or_default();
-        contacts_of(sources, known, partition, sides, values).await?;
+    let mut expected = sides_by(known, |uid, _| TableNumber::of_user(uid));
+    for table in contact_tables(scope) {
+        let sides = expected.remove(&table).unwrap_or_default();
+        contacts_of(sources, known, table, sides, values).await?;
     }
     progress(Progress::Comparing {
         what: "unread counts",
@@ -192,9 +192,9 @@ pub(crate) type Sides = HashSet<(UserId, UserId)>;
 /// What the log knows, by the table that it is kept in.
 pub(crate) fn sides_by(
     known: &Known,
-    table: impl Fn(UserId, UserId) -> Partition,
-) -> BTreeMap<Partition, Sides> {
-    let mut tables: BTreeMap<Partition, Sides> = BTreeMap::new();
+    table: impl Fn(UserId, UserId) -> TableNumber,
+) -> BTreeMap<TableNumber, Sides> {
+    let mut tables: BTreeMap<TableNumber, Sides> = BTreeMap::new();
     for (uid, peer) in known.sides() {
         tables
             .entry(table(uid, peer))
@@ -204,17 +204,17 @@ pub(crate) fn sides_by(
     tables
 }
 
-fn contact_tables(scope: Scope) -> BTreeSet<Partition> {
+fn contact_tables(scope: Scope) -> BTreeSet<TableNumber> {
     match scope.users() {
-        None => Partition::all().collect(),
-        Some(users) => users.into_iter().map(Partition::of_user).collect(),
+        None => TableNumber::all().collect(),
+        Some(users) => users.into_iter().map(TableNumber::of_user).collect(),
     }
 }
 
 pub(crate) async fn reads_of(
     sources: &Sources,
     known: &Known,
-    partition: Partition,
+    table: TableNumber,
     mut expected: Sides,
     values: &mut Values,
 ) -> Result<(), AuditError> {
@@ -223,14 +223,14 @@ pub(crate) async fn reads_of(
         contact.reads.iter().any(|read| read.mid > 0)
     });
     let store = &sources.messages;
-    let mut snapshot = store.snapshot(store.layout().shard_of(partition)).await?;
+    let mut snapshot = store.snapshot(store.layout().shard_of(table)).await?;
     let mut after = 0;
     loop {
-        let page: Vec<StoredRead> = match snapshot.scan_reads(partition, after, PAGE).await {
+        let page: Vec<StoredRead> = match snapshot.scan_reads(table, after, PAGE).await {
             Err(error @ StoreError::Fatal(_)) => {
                 values.foreign(
                     Area::ReadPositions,
-                    &format!("read_chat_mid_{partition}"),
+                    &format!("read_chat_mid_{table}"),
                     &error,
                 );
                 return Ok(());
@@ -241,7 +241,7 @@ pub(crate) async fn reads_of(
         after = last.id;
         for StoredRead { row, .. } in &page {
             let uid = row.uid;
-            let peer = other(row.conversation, uid);
+            let peer = row.conversation.peer_of(uid);
             expected.remove(&(uid, peer));
             if known.covers(uid, peer) {
                 let seen = Observed::Reads([row.mids.pc.get(), row.mids.mobile.get()]);
@@ -256,28 +256,20 @@ pub(crate) async fn reads_of(
     Ok(())
 }
 
-fn other(conversation: DirectConversation, uid: UserId) -> UserId {
-    if uid == conversation.lo() {
-        conversation.hi()
-    } else {
-        conversation.lo()
-    }
-}
-
 pub(crate) async fn contacts_of(
     sources: &Sources,
     known: &Known,
-    partition: Partition,
+    table: TableNumber,
     mut expected: Sides,
     values: &mut Values,
 ) -> Result<(), AuditError> {
     let store = &sources.messages;
-    let mut snapshot = store.snapshot(store.layout().shard_of(partition)).await?;
+    let mut snapshot = store.snapshot(store.layout().shard_of(table)).await?;
     let mut after = None;
     loop {
-        let page = match contact_page(&mut snapshot, partition, after).await {
+        let page = match contact_page(&mut snapshot, table, after).await {
             Err(error @ StoreError::Fatal(_)) => {
-                values.foreign(Area::Contacts, &format!("contact_{partition}"), &error);
+                values.foreign(Area::Contacts, &format!("contact_{table}"), &error);
                 return Ok(());
             }
             page => page?,
@@ -305,10 +297,10 @@ pub(crate) async fn contacts_of(
 
 async fn contact_page(
     snapshot: &mut ReadTx,
-    partition: Partition,
+    table: TableNumber,
     after: Option<(UserId, UserId)>,
 ) -> Result<Vec<ContactRow>, StoreError> {
-    snapshot.scan_contacts(partition, after, PAGE).await
+    snapshot.scan_contacts(table, after, PAGE).await
 }
 
 async fn unread(

@@ -55,7 +55,7 @@ impl Contact {
                 }),
             peer_n: contact.peer_n.get(),
             own_n: contact.own_n.get(),
-            reads: CLASSES.map(|class| Read::from(row.read(class))),
+            reads: CLASSES.map(|class| Read::from(row.contact.read[class])),
         }
     }
 

@@ -6,11 +6,12 @@ use audit::{Area, AuditError, Kind, Options, Report, Scope, Sources};
 use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
-    ContactDelta, LastMessage, MessageRow, MessageStore, MySqlConfig, ReadMids, ReadRow, ReadUpTo,
-    Resume, ResumeMove, Shard, Sink,
+    ContactDelta, LastMessage, MessageRow, MessageStore, MySqlConfig, OffsetUpdate, ReadRow,
+    ReadUpTo, Shard, Sink,
 };
 use schemas::{
-    DeviceClass, LogPosition, NextOffset, Partition, PartitionMap, PerDevice, UserId,
+    DeviceClass, LogPosition, Mid, NextOffset, Partition, PartitionMap, PerDevice, TableNumber,
+    UserId,
     event::{Body, ReadPosition},
     topics::Topic,
 };
@@ -30,7 +31,7 @@ pub struct TestEnv {
     topic: String,
     /// How many events of the story the stores have.
     projected: usize,
-    positions: BTreeMap<(Shard, Sink, Partition), Resume>,
+    positions: BTreeMap<(Shard, Sink, Partition), LogPosition>,
     redis: Connection,
     _topics: TestTopics,
 }
@@ -125,7 +126,7 @@ impl TestEnv {
         self.write_redis(&told, &ends).await;
     }
 
-    async fn ends(&self) -> BTreeMap<Partition, Resume> {
+    async fn ends(&self) -> BTreeMap<Partition, LogPosition> {
         let reader = Arc::new(LogReader::new(&self.kafka).unwrap());
         let ends = reader.ends(Topic::Events).await.unwrap();
         let mark_of = |partition| {
@@ -140,11 +141,11 @@ impl TestEnv {
                 .unwrap_or_default()
         };
         ends.into_iter()
-            .map(|(partition, next_offset)| {
+            .map(|(partition, next)| {
                 (
                     partition,
-                    Resume {
-                        next_offset,
+                    LogPosition {
+                        next: NextOffset::new(next),
                         watermark: mark_of(partition),
                     },
                 )
@@ -156,10 +157,10 @@ impl TestEnv {
         &mut self,
         shard: Shard,
         told: &[Told],
-        ends: &BTreeMap<Partition, Resume>,
+        ends: &BTreeMap<Partition, LogPosition>,
     ) {
         let layout = self.sources.messages.layout();
-        let is_here = |partition: Partition| layout.shard_of(partition) == shard;
+        let is_here = |table: TableNumber| layout.shard_of(table) == shard;
         let (mut messages, mut reads, mut contacts) = (Vec::new(), Vec::new(), Vec::new());
         for Told {
             partition,
@@ -175,23 +176,23 @@ impl TestEnv {
                         message: message.clone(),
                     };
                     contacts.extend(contacts_of(&row));
-                    if is_here(*partition) {
+                    if is_here((*partition).into()) {
                         messages.push(row);
                     }
                 }
                 Body::ReadPosition(position) => {
                     contacts.push(self.read_contact(position));
-                    if is_here(*partition) {
+                    if is_here((*partition).into()) {
                         reads.push(read_row(position));
                     }
                 }
                 Body::Control(_) | Body::Progress => {}
             }
         }
-        contacts.retain(|contact: &ContactDelta| is_here(Partition::of_user(contact.uid)));
+        contacts.retain(|contact: &ContactDelta| is_here(TableNumber::of_user(contact.uid)));
         let own: BTreeMap<_, _> = ends
             .iter()
-            .filter(|(p, _)| is_here(**p))
+            .filter(|(p, _)| is_here((**p).into()))
             .map(|(p, e)| (*p, *e))
             .collect();
         let (store, topic) = (self.sources.messages.clone(), self.topic.clone());
@@ -216,13 +217,13 @@ impl TestEnv {
         &mut self,
         shard: Shard,
         sink: Sink,
-        ends: &BTreeMap<Partition, Resume>,
-    ) -> Vec<ResumeMove> {
+        ends: &BTreeMap<Partition, LogPosition>,
+    ) -> Vec<OffsetUpdate> {
         let mut moves = Vec::new();
         for (partition, to) in ends {
             let held = self.positions.entry((shard, sink, *partition)).or_default();
-            if held.next_offset < to.next_offset {
-                moves.push(ResumeMove {
+            if held.next < to.next {
+                moves.push(OffsetUpdate {
                     partition: *partition,
                     from: *held,
                     to: *to,
@@ -235,14 +236,14 @@ impl TestEnv {
 
     fn read_contact(&self, position: &ReadPosition) -> ContactDelta {
         let mut contact = ContactDelta::new(position.uid, position.peer);
-        *contact.read_mut(position.device) = ReadUpTo {
+        contact.read[position.device] = ReadUpTo {
             mid: position.mid,
             n: Some(self.story.ordinal(position)),
         };
         contact
     }
 
-    async fn write_redis(&mut self, told: &[Told], ends: &BTreeMap<Partition, Resume>) {
+    async fn write_redis(&mut self, told: &[Told], ends: &BTreeMap<Partition, LogPosition>) {
         let mut updates: BTreeMap<UserId, UserUpdate> = BTreeMap::new();
         for Told { event, .. } in told {
             match &event.body {
@@ -269,10 +270,7 @@ impl TestEnv {
                 from: positions.get(*partition).unwrap(),
                 to: StoredPosition {
                     generation,
-                    position: LogPosition {
-                        next: NextOffset::new(end.next_offset),
-                        watermark: end.watermark,
-                    },
+                    position: *end,
                 },
             })
             .collect();
@@ -295,7 +293,7 @@ impl TestEnv {
                 .sources
                 .messages
                 .layout()
-                .shard_of(Partition::of_user(uid));
+                .shard_of(TableNumber::of_user(uid));
             let mut snapshot = self.sources.messages.snapshot(shard).await.unwrap();
             let rows = snapshot.contacts_of(&[uid]).await.unwrap();
             let peers: Vec<_> = rows
@@ -304,10 +302,7 @@ impl TestEnv {
                 .map(|row| {
                     let ordinals = unread_store::PeerOrdinals {
                         n: row.contact.peer_n,
-                        read: PerDevice {
-                            pc: row.contact.pc_read.n,
-                            mobile: row.contact.mobile_read.n,
-                        },
+                        read: row.contact.read.map(|read| read.n),
                     };
                     (row.contact.peer, ordinals)
                 })
@@ -402,7 +397,7 @@ fn contacts_of(row: &MessageRow) -> Vec<ContactDelta> {
 }
 
 fn read_row(position: &ReadPosition) -> ReadRow {
-    let mut mids = ReadMids::default();
+    let mut mids = PerDevice::<Mid>::default();
     match position.device {
         DeviceClass::Pc => mids.pc = position.mid,
         DeviceClass::Mobile => mids.mobile = position.mid,

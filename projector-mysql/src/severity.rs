@@ -1,7 +1,7 @@
 use message_store::StoreError;
 use projection::SinkError;
 
-/// What the lane has to do about an error of the store.
+/// What the projection has to do about an error of the store.
 pub(crate) fn sink_error(error: StoreError) -> SinkError {
     let text = error.to_string();
     match error {
@@ -11,16 +11,16 @@ pub(crate) fn sink_error(error: StoreError) -> SinkError {
     }
 }
 
-/// The outcomes of several databases as one: the error that asks for most.
+/// The most severe of the errors of several databases.
 #[derive(Debug, Default)]
-pub(crate) struct Gravest(Option<SinkError>);
+pub(crate) struct MostSevere(Option<SinkError>);
 
-impl Gravest {
+impl MostSevere {
     pub(crate) fn note(&mut self, error: SinkError) {
         if self
             .0
             .as_ref()
-            .is_none_or(|held| gravity(&error) > gravity(held))
+            .is_none_or(|worst| severity(&error) > severity(worst))
         {
             self.0 = Some(error);
         }
@@ -31,7 +31,7 @@ impl Gravest {
     }
 }
 
-fn gravity(error: &SinkError) -> u8 {
+fn severity(error: &SinkError) -> u8 {
     match error {
         SinkError::Transient(_) => 0,
         SinkError::Moved(_) => 1,
@@ -44,11 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_that_asks_for_most_counts() {
-        let mut gravest = Gravest::default();
-        gravest.note(SinkError::Moved("m".to_owned()));
-        gravest.note(SinkError::Transient("t".to_owned()));
-        assert!(matches!(gravest.into_result(), Err(SinkError::Moved(_))));
-        assert!(Gravest::default().into_result().is_ok());
+    fn the_most_severe_error_is_returned() {
+        let mut most_severe = MostSevere::default();
+        most_severe.note(SinkError::Moved("m".to_owned()));
+        most_severe.note(SinkError::Transient("t".to_owned()));
+        assert!(matches!(
+            most_severe.into_result(),
+            Err(SinkError::Moved(_))
+        ));
+        assert!(MostSevere::default().into_result().is_ok());
     }
 }

@@ -10,7 +10,7 @@ use crate::RebuildError;
 
 /// What a rebuild works with.
 #[derive(Clone)]
-pub struct Tools {
+pub struct Context {
     pub(crate) kafka: KafkaConfig,
     pub(crate) store: MessageStore,
     pub(crate) unread: Node,
@@ -19,7 +19,7 @@ pub struct Tools {
     pub(crate) topic: String,
 }
 
-impl Tools {
+impl Context {
     /// The log, MySQL and Redis. Redis is used only where it is what is rebuilt.
     ///
     /// # Errors
