@@ -4,24 +4,23 @@ use event_log::{
     AppendRecord, Delivery, DeliveryFailure, EventLogError, LogProducer, OnDelivery,
     ProducerSettings, QueueFull, SpreadProducer,
 };
-use schemas::{Partition, command::Command, topics::Topic};
+use schemas::{Partition, topics::Topic};
 use tokio::sync::oneshot;
 
 use crate::{
     batch::LineDelivery,
     config::Config,
-    posted::{EventKind, Posted},
-    service::SingleRoom,
+    post::{EventKind, Post},
+    service::SinglePermit,
 };
 
-/// What a record takes beside its key and value while it is under way: librdkafka's own fields, the handle, and what the allocator
-/// rounds up.
+/// What a record in flight takes beside its key and value: librdkafka's own fields, the delivery handle, and what the allocator rounds up.
 const OVERHEAD_BYTES: usize = 512;
 
 /// `chat.inbound` holds 1 MiB records; no limit of ours lets one come near.
 const MAX_RECORD_BYTES: usize = 1_000_000;
 
-/// A command as it will lie on the log.
+/// A command, encoded for the log.
 pub(crate) struct InboundRecord {
     pub(crate) kind: EventKind,
     pub(crate) partition: Partition,
@@ -29,59 +28,58 @@ pub(crate) struct InboundRecord {
     value: Vec<u8>,
 }
 
-impl From<Posted> for InboundRecord {
-    fn from(posted: Posted) -> Self {
-        let kind = posted.kind();
-        let conversation = posted.conversation();
+impl From<Post> for InboundRecord {
+    fn from(post: Post) -> Self {
+        let kind = post.kind();
+        let conversation = post.conversation();
         Self {
             kind,
             partition: conversation.partition(),
             key: conversation.to_string(),
-            value: Command::from(posted).encode(),
+            value: post.command.encode(),
         }
     }
 }
 
 impl InboundRecord {
-    /// As it will lie on the log.
     pub(crate) fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// What it takes while it is under way, bytes.
+    /// The bytes that it takes while it is in flight.
     pub(crate) fn cost_bytes(&self) -> u32 {
         cost_bytes(self.key.len() + self.value.len())
     }
 }
 
-/// What a record of `bytes` takes while it is under way, bytes.
+/// The bytes that a record with a key and value of `bytes` takes while it is in flight.
 pub(crate) fn cost_bytes(bytes: usize) -> u32 {
     u32::try_from(bytes + OVERHEAD_BYTES).unwrap_or(u32::MAX)
 }
 
-/// Answers a single post, and gives its room back.
+/// The delivery handle of a single post: gives its bytes back and passes the report on.
 pub(crate) struct SingleDelivery {
     pub(crate) report: oneshot::Sender<Result<i64, DeliveryFailure>>,
-    pub(crate) room: SingleRoom,
+    pub(crate) permit: SinglePermit,
 }
 
 impl OnDelivery for SingleDelivery {
     fn delivered(self, outcome: Delivery) {
-        // First the room, so that whoever has the answer finds it free.
-        drop(self.room);
+        // First, so that the bytes are free when the client has its response.
+        drop(self.permit);
         self.report.delivered(outcome);
     }
 }
 
-/// The two ways onto `chat.inbound`: at once for single posts, with a little company for the lines of batches.
-pub(crate) struct Inbound {
+/// The producers of `chat.inbound`: without linger for single posts, with a short linger for the lines of batches.
+pub(crate) struct InboundProducer {
     topic: String,
     singles: SpreadProducer<SingleDelivery>,
     batches: LogProducer<LineDelivery>,
 }
 
-impl Inbound {
-    /// Connects lazily. The producers' queues hold what the rooms of both sorts let through, so they are never full before the rooms are.
+impl InboundProducer {
+    /// Connects lazily. The producers' queues are as large as the byte budgets, so they are never full before the budgets are used up.
     pub(crate) fn new(config: &Config) -> Result<Self, EventLogError> {
         let Config { ingest, kafka, .. } = config;
         let settings = |linger_ms| ProducerSettings {
@@ -114,7 +112,7 @@ impl Inbound {
         self.batches.append(self.append_record(record), handle)
     }
 
-    /// Why nothing will ever be appended again, where that is so.
+    /// The fatal error of a producer, if there is one: nothing will be appended any more.
     pub(crate) fn fatal_error(&self) -> Option<String> {
         self.singles
             .fatal_error()

@@ -7,7 +7,7 @@ use schemas::{DeviceClass, Mid, UserId, command::ReadAck, proto};
 use serde::{Deserialize, Deserializer, de};
 use utoipa::ToSchema;
 
-use crate::posted::{Place, Posted};
+use crate::post::{EventKind, Post};
 
 /// A text from one user to another.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -62,22 +62,24 @@ pub(crate) struct EventBody {
 }
 
 /// Reads the body of `POST /v1/messages`.
-pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
+pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<MessageBody> = parse(body)?;
-    body.checked(max_msg_bytes, Place::Body)
+    body.into_post(max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/read-acks`.
-pub(crate) fn read_ack(body: &[u8]) -> Result<Posted, Problem> {
+pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
     let Object(body): Object<ReadAckBody> = parse(body)?;
     Ok(body.into())
 }
 
 /// Reads one line of `POST /v1/events`.
-pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
+pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<EventBody> = parse(line)?;
     match (body.message, body.read_ack) {
-        (Some(Object(message)), None) => message.checked(max_msg_bytes, Place::Item),
+        (Some(Object(message)), None) => message
+            .into_post(max_msg_bytes)
+            .map_err(|problem| problem.within(EventKind::Message.member())),
         (None, Some(Object(ack))) => Ok(ack.into()),
         (None, None) => Err(one_of_two("has neither")),
         (Some(_), Some(_)) => Err(one_of_two("has both")),
@@ -92,8 +94,8 @@ fn one_of_two(wrong: &str) -> Problem {
     )
 }
 
-/// That the text is UTF-8 is looked at once, for all of it: cheaper than for each string, and the parser would call it a syntax error.
-/// Keeping track of the path to a field costs time, so only what was refused once is parsed with it.
+/// UTF-8 is checked once for the whole text: that is cheaper than for each string, and the parser would report a syntax error. Tracking the
+/// path to a field costs time, so only a text that was refused is parsed again with it.
 fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     let utf8 = str::from_utf8(text).map_err(|error| {
         let byte = error.valid_up_to() + 1;
@@ -106,20 +108,20 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 }
 
 impl MessageBody {
-    fn checked(self, max_msg_bytes: usize, place: Place) -> Result<Posted, Problem> {
+    fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
         let send = proto::SendMessage {
             srcid: self.srcid.get(),
             destid: self.destid.get(),
             client_msg_id: String::new(),
             msg: self.msg,
         };
-        Posted::message(send, self.client_msg_id, max_msg_bytes, place)
+        Post::message(send, self.client_msg_id, max_msg_bytes)
     }
 }
 
-impl From<ReadAckBody> for Posted {
+impl From<ReadAckBody> for Post {
     fn from(body: ReadAckBody) -> Self {
-        Self::ReadAck(ReadAck {
+        Self::from(ReadAck {
             uid: body.uid,
             peer: body.peer,
             device: body.device,
@@ -128,7 +130,7 @@ impl From<ReadAckBody> for Posted {
     }
 }
 
-/// As a visitor: an enum's own parser calls a number in its place a syntax error, without the field.
+/// A visitor, since serde's derive for an enum reports a number in its place as a syntax error without the field.
 fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DeviceClass, D::Error> {
     struct Visitor;
 
@@ -304,7 +306,7 @@ mod tests {
             ("null", None),
         ] {
             let body = format!(r#"{{"uid":"1","peer":"2","device":"mobile","mid":{mid}}}"#);
-            let Posted::ReadAck(ack) = read_ack(body.as_bytes()).unwrap() else {
+            let Command::ReadAck(ack) = read_ack(body.as_bytes()).unwrap().command else {
                 panic!("a read-ack was posted");
             };
             assert_eq!(ack.mid.map(Mid::get), expected, "{mid}");
@@ -322,8 +324,8 @@ mod tests {
             let body = json!({
                 "srcid": srcid.to_string(), "destid": destid.to_string(), "client_msg_id": id, "msg": msg,
             });
-            let posted = message(body.to_string().as_bytes(), 1_000).unwrap();
-            let value = Command::from(posted).encode();
+            let post = message(body.to_string().as_bytes(), 1_000).unwrap();
+            let value = post.command.encode();
             let Command::Send(send) = Command::parse(&value).unwrap() else {
                 panic!("a message was posted");
             };

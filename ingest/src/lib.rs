@@ -1,18 +1,18 @@
 #![doc = include_str!("../README.md")]
 
-mod accepted;
 mod batch;
 mod body;
+mod byte_budget;
 mod config;
 mod inbound;
 mod json;
 mod media;
 mod metrics;
 mod openapi;
-mod posted;
+mod post;
 mod protobuf;
 mod readiness;
-mod room;
+mod responses;
 mod routes;
 mod service;
 mod single;

@@ -1,18 +1,18 @@
-//! What ingest counts.
+//! The metrics of ingest.
 
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Unit};
 use problem::ProblemKind;
 
-use crate::posted::EventKind;
+use crate::post::EventKind;
 
 const ACCEPTED: &str = "tidemark_ingest_accepted_total";
 const REJECTED: &str = "tidemark_ingest_rejected_total";
 const DELIVERY: &str = "tidemark_ingest_delivery_seconds";
 const IN_FLIGHT: &str = "tidemark_ingest_in_flight_bytes";
 
-/// Handles that are made once, since looking a metric up by its name costs more than changing it.
+/// Handles, since looking a metric up by its name costs more than changing it.
 pub(crate) struct IngestMetrics {
     messages: Counter,
     read_acks: Counter,
@@ -37,7 +37,7 @@ impl IngestMetrics {
         metrics::describe_gauge!(
             IN_FLIGHT,
             Unit::Bytes,
-            "Room taken by what is under way, sampled once a second"
+            "Bytes of the budgets in use, sampled once a second"
         );
         Self {
             messages: metrics::counter!(ACCEPTED, "kind" => "message"),

@@ -7,25 +7,28 @@ use schemas::{
     proto::{self, ingest_event::Event},
 };
 
-use crate::posted::{Place, Posted};
+use crate::post::{EventKind, Post};
 
 /// Reads the body of `POST /v1/messages`: a `SendMessage`.
-pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
-    checked(decode(body, "SendMessage")?, max_msg_bytes, Place::Body)
+pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+    into_post(decode(body, "SendMessage")?, max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/read-acks`: a `ReadAck`.
-pub(crate) fn read_ack(body: &[u8]) -> Result<Posted, Problem> {
-    Posted::read_ack(decode(body, "ReadAck")?, Place::Body)
+pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
+    Post::read_ack(decode(body, "ReadAck")?)
 }
 
 /// Reads one item of `POST /v1/events`: an `IngestEvent` without its length.
-pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem> {
+pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let event =
         ingest_event(item).map_err(|error| Problem::invalid_protobuf("IngestEvent", error))?;
     match event.event {
-        Some(Event::Message(send)) => checked(send, max_msg_bytes, Place::Item),
-        Some(Event::ReadAck(ack)) => Posted::read_ack(ack, Place::Item),
+        Some(Event::Message(send)) => into_post(send, max_msg_bytes)
+            .map_err(|problem| problem.within(EventKind::Message.member())),
+        Some(Event::ReadAck(ack)) => {
+            Post::read_ack(ack).map_err(|problem| problem.within(EventKind::ReadAck.member()))
+        }
         None => Err(Problem::invalid_field(
             "event",
             "is missing",
@@ -34,14 +37,10 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Posted, Problem
     }
 }
 
-fn checked(
-    mut send: proto::SendMessage,
-    max_msg_bytes: usize,
-    place: Place,
-) -> Result<Posted, Problem> {
+fn into_post(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
     let given = std::mem::take(&mut send.client_msg_id);
     let client_msg_id = (!given.is_empty()).then_some(given);
-    Posted::message(send, client_msg_id, max_msg_bytes, place)
+    Post::message(send, client_msg_id, max_msg_bytes)
 }
 
 fn decode<T: Message + Default>(bytes: &[u8], name: &str) -> Result<T, Problem> {

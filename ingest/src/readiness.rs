@@ -1,20 +1,20 @@
-//! Whether Kafka answers: the only thing that ingest needs.
+//! The readiness of ingest: whether Kafka answers.
 
 use std::sync::Arc;
 
 use event_log::{EventLogError, LogReader};
 use schemas::{PARTITIONS, topics::Topic};
-use service_runtime::{Gate, Shutdown};
+use service_runtime::{ReadinessCheck, Shutdown};
 
-/// Asks again and again for the ends of `chat.inbound`, which takes a leader for each of its partitions.
+/// Polls the end offsets of `chat.inbound`, for which each of its partitions needs a leader.
 pub(crate) async fn watch(
     reader: Arc<LogReader>,
-    gate: Gate,
+    check: ReadinessCheck,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let ask = || async { reason(reader.ends(Topic::Inbound).await.map(|ends| ends.len())) };
     tokio::select! {
-        _ = gate.follow("Kafka", ask) => {}
+        _ = check.poll("Kafka", ask) => {}
         () = shutdown.soft().cancelled() => {}
     }
     Ok(())

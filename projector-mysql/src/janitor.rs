@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use message_store::{MessageStore, StoreError};
 use schemas::TimestampMs;
-use service_runtime::Gate;
+use service_runtime::ReadinessCheck;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics;
@@ -17,7 +17,7 @@ pub(crate) struct Janitor {
     /// How many months before that of the newest message stay; `None`: all.
     pub(crate) months_kept: Option<u16>,
     pub(crate) interval: Duration,
-    pub(crate) gate: Gate,
+    pub(crate) gate: ReadinessCheck,
     pub(crate) clock: fn() -> TimestampMs,
 }
 
@@ -159,7 +159,7 @@ mod tests {
                     months_ahead: 2,
                     months_kept: None,
                     interval: Duration::from_secs(1),
-                    gate: Health::default().gate("months"),
+                    gate: Health::default().check("months"),
                     clock: || TimestampMs(NEW_YEAR - 1),
                 },
                 url: servers.mysql_url.clone(),

@@ -4,7 +4,7 @@ use event_log::KafkaConfig;
 use message_store::{ContactDelta, Layout, MessageStore, ReadRow, Sink as StoreSink};
 use projection::{Settings, Sink, Status};
 use schemas::{Partition, topics::Topic};
-use service_runtime::{Gate, Health, Process, Shutdown, Supervisor, without_calls};
+use service_runtime::{Health, Process, ReadinessCheck, Shutdown, Supervisor, without_calls};
 use tokio::sync::watch;
 
 use crate::{
@@ -109,7 +109,7 @@ impl Projections<'_> {
         sinks: Vec<S>,
         lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
     ) {
-        let gate = self.health.gate(format!("projector-mysql.{what}"));
+        let gate = self.health.check(format!("projector-mysql.{what}"));
         let shutdown = self.supervisor.shutdown();
         let kafka = self.kafka.clone();
         self.supervisor.spawn(settings.group.clone(), async move {
@@ -124,7 +124,7 @@ impl Projections<'_> {
             months_kept: self.own.months_kept,
             clock: janitor::wall_clock,
             interval: self.own.janitor_interval(),
-            gate: self.health.gate("projector-mysql.months"),
+            gate: self.health.check("projector-mysql.months"),
         };
         let soft = self.supervisor.shutdown().soft().clone();
         self.supervisor
@@ -138,7 +138,7 @@ async fn run<S: Sink>(
     settings: Settings,
     sinks: Vec<S>,
     lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
-    gate: &Gate,
+    gate: &ReadinessCheck,
     shutdown: &Shutdown,
 ) -> anyhow::Result<()> {
     let (status, changes) = watch::channel(Status::default());
@@ -149,7 +149,7 @@ async fn run<S: Sink>(
 }
 
 /// Keeps the gate as the status says, until the projection has ended.
-async fn show(mut changes: watch::Receiver<Status>, gate: &Gate) {
+async fn show(mut changes: watch::Receiver<Status>, gate: &ReadinessCheck) {
     while changes.changed().await.is_ok() {
         let status = changes.borrow_and_update().clone();
         match status.faults.first() {

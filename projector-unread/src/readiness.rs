@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use event_log::LogReader;
 use projection::Status;
 use schemas::topics::Topic;
-use service_runtime::Gate;
+use service_runtime::ReadinessCheck;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -17,7 +17,11 @@ const INTERVAL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keeps the gate until the projection has ended.
-pub(crate) async fn watch(mut status: watch::Receiver<Status>, log: Arc<LogReader>, gate: Gate) {
+pub(crate) async fn watch(
+    mut status: watch::Receiver<Status>,
+    log: Arc<LogReader>,
+    gate: ReadinessCheck,
+) {
     loop {
         let joined = status.borrow_and_update().joined;
         match reason(joined, &log).await {

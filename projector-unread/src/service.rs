@@ -4,7 +4,7 @@ use event_log::{KafkaConfig, LogReader};
 use message_store::MessageStore;
 use projection::{Settings, Status};
 use schemas::topics::Topic;
-use service_runtime::{Gate, Health, Process, Supervisor, without_calls};
+use service_runtime::{Health, Process, ReadinessCheck, Supervisor, without_calls};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use unread_rebuild::{RebuildQueue, Rebuilder};
@@ -38,12 +38,12 @@ pub async fn start(
     let soft = supervisor.shutdown().soft().clone();
     let queue = RebuildQueue::new();
 
-    let kafka_gate = health.gate("projector-unread.kafka");
+    let kafka_gate = health.check("projector-unread.kafka");
     let sink = UnreadSink::new(
         node.clone(),
         Arc::clone(&log),
         queue.clone(),
-        health.gate("projector-unread.redis"),
+        health.check("projector-unread.redis"),
     );
     supervisor.spawn(
         "projector-unread",
@@ -74,7 +74,7 @@ async fn project(
     kafka: KafkaConfig,
     settings: Settings,
     sink: UnreadSink,
-    (log, gate): (Arc<LogReader>, Gate),
+    (log, gate): (Arc<LogReader>, ReadinessCheck),
     soft: CancellationToken,
 ) -> anyhow::Result<()> {
     let (status, changes) = watch::channel(Status::default());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use event_log::LogReader;
 use projection::{Coverage, Sink, SinkError, Slice};
 use schemas::{LogPosition, Partition};
-use service_runtime::Gate;
+use service_runtime::ReadinessCheck;
 use unread_rebuild::RebuildQueue;
 use unread_store::{
     BatchOutcome, Connection, Generation, Node, PositionMove, ResumePlan, StoredPosition,
@@ -19,7 +19,7 @@ pub(crate) struct UnreadSink {
     node: Node,
     log: Arc<LogReader>,
     rebuilds: RebuildQueue,
-    gate: Gate,
+    gate: ReadinessCheck,
     metrics: SinkMetrics,
     /// None before the first use and after an error. On one that is kept, the watermarks were read first.
     connection: Option<Connection>,
@@ -32,7 +32,12 @@ pub(crate) struct UnreadSink {
 const SETTLE_ATTEMPTS: usize = 5;
 
 impl UnreadSink {
-    pub(crate) fn new(node: Node, log: Arc<LogReader>, rebuilds: RebuildQueue, gate: Gate) -> Self {
+    pub(crate) fn new(
+        node: Node,
+        log: Arc<LogReader>,
+        rebuilds: RebuildQueue,
+        gate: ReadinessCheck,
+    ) -> Self {
         Self {
             node,
             log,

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use access::{Caller, Shares};
+use access::{Caller, CallerQuota};
 use axum::{
     extract::{Request, State},
     middleware::{Next, from_fn_with_state},
@@ -28,12 +28,12 @@ pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
     calls: OpenApiRouter<S>,
     config: &QueryApiConfig,
 ) -> OpenApiRouter<S> {
-    let places = Shares::new(config.max_requests, config.max_requests_of_user);
-    calls.route_layer(from_fn_with_state(places, enforce))
+    let quota = CallerQuota::new(config.max_requests, config.max_requests_of_user);
+    calls.route_layer(from_fn_with_state(quota, enforce))
 }
 
 async fn enforce(
-    State(places): State<Arc<Shares>>,
+    State(quota): State<Arc<CallerQuota>>,
     caller: Caller,
     request: Request,
     next: Next,
@@ -41,7 +41,7 @@ async fn enforce(
     if let Err(problem) = check_length(&request) {
         return problem.into_response();
     }
-    let Some(_place) = places.take(&caller, 1) else {
+    let Some(_place) = quota.try_acquire(&caller, 1) else {
         return Problem::too_many_requests(RETRY_AFTER_S).into_response();
     };
     match timeout(TimeoutMs::MAX.duration() + GRACE, next.run(request)).await {

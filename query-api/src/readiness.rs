@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use event_log::LogReader;
-use service_runtime::{Gate, Health, Shutdown};
+use service_runtime::{Health, ReadinessCheck, Shutdown};
 use tokio::time::{sleep, timeout};
 
 use crate::service::QueryApi;
@@ -22,8 +22,8 @@ const REDIS_UP: &str = "tidemark_query_api_redis_up";
 pub(crate) struct Watch {
     api: Arc<QueryApi>,
     log: Arc<LogReader>,
-    mysql: Gate,
-    kafka: Gate,
+    mysql: ReadinessCheck,
+    kafka: ReadinessCheck,
 }
 
 impl Watch {
@@ -32,16 +32,16 @@ impl Watch {
         Self {
             api,
             log,
-            mysql: health.gate("query_api.mysql"),
-            kafka: health.gate("query_api.kafka"),
+            mysql: health.check("query_api.mysql"),
+            kafka: health.check("query_api.kafka"),
         }
     }
 
     /// Runs until the soft stage. The stores are asked side by side: one that hangs says nothing about another.
     pub(crate) async fn run(self, shutdown: Shutdown) -> anyhow::Result<()> {
         tokio::select! {
-            _ = self.mysql.follow("MySQL", || self.ask_mysql()) => {}
-            _ = self.kafka.follow("Kafka", || self.ask_kafka()) => {}
+            _ = self.mysql.poll("MySQL", || self.ask_mysql()) => {}
+            _ = self.kafka.poll("Kafka", || self.ask_kafka()) => {}
             () = self.watch_redis() => {}
             () = shutdown.soft().cancelled() => {}
         }

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use axum::{Json, Router, routing::get};
-use service_runtime::{Gate, Health, Process, Supervisor, without_calls};
+use service_runtime::{Health, Process, ReadinessCheck, Supervisor, without_calls};
 use tokio::sync::watch;
 
 use crate::{
@@ -33,7 +33,7 @@ pub async fn start(
     let worker = Worker::new(&config, status)?;
     let shutdown = supervisor.shutdown();
     supervisor.spawn_thread("sequencer", move || worker.run(shutdown.soft()))?;
-    let gate = health.gate("sequencer.partitions");
+    let gate = health.check("sequencer.partitions");
     let soft = supervisor.shutdown().soft().clone();
     supervisor.spawn("sequencer-readiness", {
         let watched = watched.clone();
@@ -53,7 +53,7 @@ pub async fn start(
 }
 
 /// Ready once the group has given its share and all of it has started. Ends with the worker.
-async fn follow(mut status: watch::Receiver<Status>, gate: Gate) -> Option<Infallible> {
+async fn follow(mut status: watch::Receiver<Status>, gate: ReadinessCheck) -> Option<Infallible> {
     loop {
         {
             let status = status.borrow_and_update();

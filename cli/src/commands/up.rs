@@ -29,10 +29,10 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
         );
     let readers = query_api::start(query, &access, supervisor, health).await?;
     process
-        .listen_behind(&access, "ingest.listen", ingest_listen, producers)
+        .listen_with(&access, "ingest.listen", ingest_listen, producers)
         .await?;
     process
-        .listen_behind(&access, "query_api.listen", query_listen, readers)
+        .listen_with(&access, "query_api.listen", query_listen, readers)
         .await?;
     Ok(())
 }

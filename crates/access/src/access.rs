@@ -1,4 +1,4 @@
-//! What stands before a service with calls of its own.
+//! Authentication and rate limits of a process.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use problem::Problem;
-use service_runtime::{BindError, ConfigError, Door, Shutdown, Supervisor};
+use service_runtime::{BindError, ConfigError, ListenerPolicy, Shutdown, Supervisor};
 use time::OffsetDateTime;
 use tokio::time::{Instant, interval};
 
@@ -21,10 +21,9 @@ use crate::{
     verifier::Verifier,
 };
 
-/// Between two looks at the files of keys.
-const FILES_INTERVAL: Duration = Duration::from_secs(1);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Tells who calls, and counts how much they do. One for all services of a process.
+/// Authenticates callers and enforces their rate limits. All services of a process share one.
 #[derive(Clone, Debug)]
 pub struct Access(Arc<Inner>);
 
@@ -54,7 +53,7 @@ impl Access {
             }
             supervisor.spawn(
                 "files of keys",
-                watch_files(Arc::clone(&verifier), shutdown),
+                reload_files(Arc::clone(&verifier), shutdown),
             );
             Some(verifier)
         } else {
@@ -67,8 +66,8 @@ impl Access {
         })))
     }
 
-    /// Who sent a request with these headers, if it may be let in now.
-    pub(crate) async fn admit(
+    /// Authenticates a request by its headers.
+    pub(crate) async fn caller_of(
         &self,
         headers: &HeaderMap,
         now: OffsetDateTime,
@@ -106,8 +105,8 @@ impl Access {
     }
 }
 
-/// Without authentication only this machine may reach the calls.
-impl Door for Access {
+/// Without authentication a listener must be on loopback.
+impl ListenerPolicy for Access {
     fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError> {
         let is_loopback = addr.ip().is_loopback();
         if self.0.verifier.is_some() {
@@ -137,19 +136,19 @@ impl Door for Access {
     }
 }
 
-async fn watch_files(verifier: Arc<Verifier>, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut ticks = interval(FILES_INTERVAL);
+async fn reload_files(verifier: Arc<Verifier>, shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut ticks = interval(RELOAD_INTERVAL);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = shutdown.soft().cancelled() => return Ok(()),
         }
         let verifier = Arc::clone(&verifier);
-        tokio::task::spawn_blocking(move || verifier.refresh_files()).await?;
+        tokio::task::spawn_blocking(move || verifier.reload_files()).await?;
     }
 }
 
-/// The one bearer token of a request.
+/// The bearer token of a request, which must have exactly one.
 fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {

@@ -1,4 +1,4 @@
-//! Asks who calls before anything of a request but its headers is looked at.
+//! Authentication of requests, before their bodies are read.
 
 use std::time::Duration;
 
@@ -16,33 +16,33 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{access::Access, caller::Caller, description, metrics};
 
-/// How much of a refused request is still read once it is answered, and how long. A client that is still writing would see its connection
-/// reset instead of the answer; a stranger is not listened to for longer.
+/// How much of a refused request is still read after the response, and how long. A client that is still writing would see its connection
+/// reset instead of the response.
 const DRAIN_BYTES: usize = 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 impl Access {
-    /// Lets only callers who say who they are to `calls`, each with a [`Caller`] for its handler, and says so in the description.
+    /// Requires authentication for `calls` and describes it in their OpenAPI document. Handlers can extract the [`Caller`].
     pub fn guard<S: Clone + Send + Sync + 'static>(
         &self,
         calls: OpenApiRouter<S>,
     ) -> OpenApiRouter<S> {
-        let mut calls = calls.route_layer(from_fn_with_state(self.clone(), let_in));
+        let mut calls = calls.route_layer(from_fn_with_state(self.clone(), authenticate));
         description::add_access(calls.get_openapi_mut());
         calls
     }
 }
 
-/// Lets only operators to `router`.
+/// Requires the scope `admin` for `router`.
 pub(crate) fn for_operators(access: Access, router: Router) -> Router {
     router
-        .route_layer(axum::middleware::from_fn(let_operators_in))
-        .route_layer(from_fn_with_state(access, let_in))
+        .route_layer(axum::middleware::from_fn(require_operator))
+        .route_layer(from_fn_with_state(access, authenticate))
 }
 
-async fn let_in(State(access): State<Access>, mut request: Request, next: Next) -> Response {
+async fn authenticate(State(access): State<Access>, mut request: Request, next: Next) -> Response {
     let refused = match access
-        .admit(request.headers(), OffsetDateTime::now_utc())
+        .caller_of(request.headers(), OffsetDateTime::now_utc())
         .await
     {
         Ok(caller) => match access.charge_request(&caller) {
@@ -54,7 +54,7 @@ async fn let_in(State(access): State<Access>, mut request: Request, next: Next) 
         },
         Err(refusal) => {
             metrics::refused(refusal);
-            tracing::debug!(reason = refusal.label(), "a request was not let in");
+            tracing::debug!(reason = refusal.label(), "a request was refused");
             refusal.into_response()
         }
     };
@@ -62,7 +62,7 @@ async fn let_in(State(access): State<Access>, mut request: Request, next: Next) 
     refused
 }
 
-async fn let_operators_in(caller: Caller, request: Request, next: Next) -> Response {
+async fn require_operator(caller: Caller, request: Request, next: Next) -> Response {
     match caller.may_administer() {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),

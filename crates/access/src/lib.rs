@@ -9,23 +9,23 @@ mod guard;
 mod key_set;
 mod limits;
 mod metrics;
+mod quota;
 mod refusal;
+mod reloaded_file;
 mod remote_keys;
 mod service_key;
 mod service_keys;
-mod shares;
-mod source_state;
+mod source_status;
 #[cfg(feature = "test-issuer")]
 pub mod test_issuer;
 mod token;
 mod verifier;
-mod watched;
 
 pub use access::Access;
 pub use caller::{Caller, Scope, Service};
 pub use config::{Algorithm, AuthConfig, IssuerConfig, LimitConfig};
+pub use quota::{CallerQuota, QuotaPermit};
 pub use refusal::Refusal;
 pub use service_key::ServiceKey;
 pub use service_keys::{KeyEntry, ServiceKeys};
-pub use shares::{Share, Shares};
 pub use verifier::Verifier;

@@ -1,5 +1,5 @@
-//! How much each caller may do, by the generic cell rate algorithm: of a caller it is only known from when on it would be as if it had
-//! never called.
+//! Rate limits per caller, by the generic cell rate algorithm (GCRA): for each caller it stores one time per limit, at which the whole burst
+//! is available again.
 
 use std::{
     collections::HashMap,
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use crate::{caller::Caller, config::LimitConfig};
 
-/// Between two looks for callers that can be forgotten, while the table is full.
+/// How often idle callers are removed while the table is full.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What all callers did lately.
+/// The rate limits of all callers.
 #[derive(Debug)]
 pub(crate) struct Limits {
     users: LimitConfig,
@@ -29,28 +29,26 @@ struct Table {
     swept: Instant,
 }
 
-/// Whose limits they are. Never an address: many share one, and headers that name one can be made up.
+/// Who is limited. Never an address: many users share one, and headers that name one can be forged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Subject {
     User(UserId),
     Service(String),
 }
 
-/// When everything will be as before, of either.
+/// When the whole burst will be available again.
 #[derive(Clone, Copy, Debug)]
 struct Spent {
     requests: Instant,
     events: Instant,
 }
 
-/// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Requests,
     Events,
 }
 
-/// So many in so long, and so many at once.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     per_s: u32,
@@ -69,7 +67,7 @@ impl Limits {
         }
     }
 
-    /// Counts one; where that is too much, nothing is counted, and the answer is how long to wait.
+    /// Counts one; above the limit nothing is counted, and the error is how long to wait.
     pub(crate) fn charge(&self, caller: &Caller, unit: Unit, now: Instant) -> Result<(), Duration> {
         let (subject, limits) = match caller {
             Caller::Anyone => return Ok(()),
@@ -93,7 +91,7 @@ impl Limits {
 }
 
 impl Table {
-    /// Forgets callers that are as if they had never called, where the table is full; where it stays full, a new caller has to wait.
+    /// Removes idle callers where the table is full; where it stays full, a new caller has to wait.
     fn make_space(&mut self, subject: &Subject, max: usize, now: Instant) -> Result<(), Duration> {
         if self.spent.len() < max || self.spent.contains_key(subject) {
             return Ok(());
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_and_then_so_many_a_second_each_for_itself() {
+    fn each_caller_has_a_burst_and_then_a_rate() {
         let (limits, now) = (Limits::new(RATE, 100), Instant::now());
         assert_eq!(passed(&limits, &user(1), Unit::Requests, now), 3);
         assert_eq!(passed(&limits, &user(1), Unit::Events, now), 5);
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_stays_small_and_lets_new_callers_in_once_others_rest() {
+    fn the_table_is_bounded_and_idle_callers_make_space() {
         let (limits, start) = (Limits::new(RATE, 10), Instant::now());
         let len = || limits.table.lock().unwrap().spent.len();
         for uid in 1..=10 {

@@ -1,6 +1,6 @@
 //! What is counted of callers. No label has a user's name.
 
-use crate::{refusal::Refusal, source_state::KEYS_CURRENT};
+use crate::{refusal::Refusal, source_status::KEYS_CURRENT};
 
 const REFUSED: &str = "tidemark_auth_refused_total";
 const LIMITED: &str = "tidemark_auth_rate_limited_total";

@@ -1,4 +1,4 @@
-//! A JWKS behind a URL: cached, fetched again from time to time and when a token names a key that is not in it.
+//! A JWKS with a URL: cached, fetched again periodically and when a token names an unknown key.
 
 use std::{
     error::Error,
@@ -16,13 +16,13 @@ use crate::{
     config::{Algorithm, AuthConfig},
     key_set::KeySet,
     refusal::Refusal,
-    source_state::SourceState,
+    source_status::SourceStatus,
 };
 
-/// How long a fetch may take; a request with an unknown key waits for it.
-const FETCH_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a fetch may take. A request with an unknown key waits for it.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// More than this many bytes is no key set.
+/// The largest key set.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// The keys of one issuer.
@@ -33,7 +33,7 @@ pub(crate) struct RemoteKeys {
     refresh: Duration,
     retry: Duration,
     current: Mutex<Current>,
-    /// When the last fetch began. Whoever fetches holds it, so there is one at a time.
+    /// When the last fetch began. Locked during a fetch, so there is one at a time.
     fetched: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -41,17 +41,17 @@ pub(crate) struct RemoteKeys {
 struct Current {
     /// `None` before the first fetch that succeeded.
     keys: Option<KeySet>,
-    state: SourceState,
+    status: SourceStatus,
 }
 
 impl RemoteKeys {
     /// Nothing is fetched yet; `iss` is the source's name in log and metrics.
     pub(crate) fn new(iss: &str, url: &str, config: &AuthConfig) -> Result<Self, reqwest::Error> {
-        // Keys are what everything hangs on: they come from where the operator said, not from a proxy or another place.
+        // All authentication depends on these keys: they come from the configured URL, without proxies and redirects.
         let http = Client::builder()
             .no_proxy()
             .redirect(Policy::none())
-            .timeout(FETCH_PATIENCE)
+            .timeout(FETCH_TIMEOUT)
             .build()?;
         Ok(Self {
             url: url.to_owned(),
@@ -60,13 +60,13 @@ impl RemoteKeys {
             retry: config.jwks_retry(),
             current: Mutex::new(Current {
                 keys: None,
-                state: SourceState::new(iss),
+                status: SourceStatus::new(iss),
             }),
             fetched: tokio::sync::Mutex::new(None),
         })
     }
 
-    /// The key of that name. One that is not known makes the set be fetched again, unless that was done just now.
+    /// The key with this id. An unknown id causes a fetch, unless the last one was less than `retry` ago.
     pub(crate) async fn get(
         self: &Arc<Self>,
         kid: &str,
@@ -76,7 +76,7 @@ impl RemoteKeys {
             return Ok(key);
         }
         let (keys, kid_there) = (Arc::clone(self), kid.to_owned());
-        // On a task of its own: a caller that goes away must not take the fetch with it.
+        // In a task of its own: a client that disconnects must not cancel the fetch for the others.
         let fetching = tokio::spawn(async move {
             let mut fetched = keys.fetched.lock().await;
             let is_due = fetched.is_none_or(|at| at.elapsed() >= keys.retry);
@@ -86,17 +86,18 @@ impl RemoteKeys {
             }
         });
         fetching.await.map_err(|_panicked| Refusal::KeysAway)?;
-        self.known(kid, algorithm).ok_or_else(|| self.absence())
+        self.known(kid, algorithm)
+            .ok_or_else(|| self.reason_of_absence())
     }
 
-    /// Fetches the set at once and then whenever it is time.
+    /// Fetches the set now and then periodically.
     pub(crate) async fn keep_fresh(&self, shutdown: Shutdown) {
         loop {
             tokio::select! {
                 () = self.fetch_now() => {}
                 () = shutdown.soft().cancelled() => return,
             }
-            let pause = if self.lock().state.is_good() {
+            let pause = if self.lock().status.is_current() {
                 self.refresh
             } else {
                 self.retry
@@ -118,17 +119,17 @@ impl RemoteKeys {
         self.lock().keys.as_ref()?.get(kid, algorithm)
     }
 
-    /// A key that is not in the set as it is now does not exist; while the set cannot be fetched, nobody can tell.
-    fn absence(&self) -> Refusal {
+    /// Why a key is not known: it does not exist if the cached set is current, and otherwise that cannot be decided.
+    fn reason_of_absence(&self) -> Refusal {
         let current = self.lock();
-        if current.keys.is_some() && current.state.is_good() {
+        if current.keys.is_some() && current.status.is_current() {
             Refusal::UnknownKey
         } else {
             Refusal::KeysAway
         }
     }
 
-    /// What leaves the set is gone with it; a set that cannot be had leaves the last one in place.
+    /// Replaces the cached set; a set that cannot be fetched or parsed leaves the last one in place.
     async fn fetch(&self) {
         let fetched = self.download().await;
         let parsed = fetched.and_then(|text| KeySet::parse(&text));
@@ -136,9 +137,9 @@ impl RemoteKeys {
         match parsed {
             Ok(keys) => {
                 current.keys = Some(keys);
-                current.state.good();
+                current.status.succeeded();
             }
-            Err(problem) => current.state.bad(&problem),
+            Err(problem) => current.status.failed(&problem),
         }
     }
 

@@ -37,7 +37,7 @@ impl ServiceKey {
     }
 
     /// Whether a text is meant to be one: no JWT begins like that.
-    pub(crate) fn is_meant(text: &str) -> bool {
+    pub(crate) fn has_prefix(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 

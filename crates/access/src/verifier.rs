@@ -1,4 +1,4 @@
-//! Tells who calls from what they bring.
+//! Verifies tokens and service keys.
 
 use std::{env, path::Path, sync::Arc};
 
@@ -11,11 +11,11 @@ use crate::{
     config::{Algorithm, AuthConfig, IssuerConfig, Source},
     key_set::KeySet,
     refusal::Refusal,
+    reloaded_file::{self, ReloadedFile},
     remote_keys::RemoteKeys,
     service_key::ServiceKey,
     service_keys::ServiceKeys,
     token::Unverified,
-    watched::{self, Watched},
 };
 
 /// What RFC 7518 wants of a secret of HS256, bytes.
@@ -25,7 +25,7 @@ const MIN_SECRET_BYTES: usize = 32;
 #[derive(Debug)]
 pub struct Verifier {
     issuers: Vec<Issuer>,
-    service_keys: Option<Watched<ServiceKeys>>,
+    service_keys: Option<ReloadedFile<ServiceKeys>>,
     leeway_s: u32,
 }
 
@@ -38,7 +38,7 @@ struct Issuer {
 #[derive(Debug)]
 enum Keys {
     Secret(DecodingKey),
-    File(Watched<KeySet>),
+    File(ReloadedFile<KeySet>),
     Remote(Arc<RemoteKeys>),
 }
 
@@ -57,7 +57,7 @@ impl Verifier {
             })
         });
         let service_keys = config.keys_file.as_ref().map(|path| {
-            Watched::open(path, "keys_file", ServiceKeys::parse)
+            ReloadedFile::open(path, "keys_file", ServiceKeys::parse)
                 .map_err(|problem| refused("auth.keys_file".to_owned(), of_file(path, &problem)))
         });
         Ok(Self {
@@ -67,12 +67,12 @@ impl Verifier {
         })
     }
 
-    /// Who brings this token or service key, at `now`.
+    /// The caller that this token or service key authenticates at `now`.
     ///
     /// # Errors
     /// See [`Refusal`].
     pub async fn verify(&self, bearer: &str, now: OffsetDateTime) -> Result<Caller, Refusal> {
-        if ServiceKey::is_meant(bearer) {
+        if ServiceKey::has_prefix(bearer) {
             return self.verify_service_key(bearer, now);
         }
         let token = Unverified::parse(bearer)?;
@@ -95,8 +95,8 @@ impl Verifier {
         service.map(Caller::Service).ok_or(Refusal::ServiceKey)
     }
 
-    /// Reads again what files say.
-    pub fn refresh_files(&self) {
+    /// Reads the files again.
+    pub fn reload_files(&self) {
         if let Some(keys) = &self.service_keys {
             keys.refresh();
         }
@@ -107,7 +107,7 @@ impl Verifier {
         }
     }
 
-    /// One worker for each key set behind a URL, with its issuer.
+    /// One worker for each key set with a URL, with its issuer.
     pub(crate) fn fetchers(
         &self,
         shutdown: &Shutdown,
@@ -130,10 +130,10 @@ impl Keys {
             Some(Source::Url(url)) => RemoteKeys::new(&issuer.iss, url, config)
                 .map(|keys| Self::Remote(Arc::new(keys)))
                 .map_err(|error| ("jwks_url", error.without_url().to_string())),
-            Some(Source::File(path)) => Watched::open(path, &issuer.iss, KeySet::parse)
+            Some(Source::File(path)) => ReloadedFile::open(path, &issuer.iss, KeySet::parse)
                 .map(Self::File)
                 .map_err(|problem| ("jwks_file", of_file(path, &problem))),
-            Some(Source::SecretFile(path)) => watched::read(path)
+            Some(Source::SecretFile(path)) => reloaded_file::read(path)
                 .map(|text| Secret::from(text.strip_suffix('\n').unwrap_or(&text)))
                 .and_then(|secret| Self::of_secret(&secret))
                 .map_err(|problem| ("secret_file", of_file(path, &problem))),

@@ -1,19 +1,12 @@
 //! Extractors that behave as axum's of the same names, but refuse with a [`Problem`].
 
-use axum::body::Bytes;
 use axum::extract::path::ErrorKind;
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody, PathRejection};
-use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
-use axum::http::{HeaderMap, header, request::Parts};
-use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::{Problem, ProblemKind, json, serde_words};
-
-/// A JSON body in either direction. Wants `application/json` (or `+json`); honours axum's `DefaultBodyLimit`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Json<T>(pub T);
+use crate::{Problem, serde_words};
 
 /// The parameters of the matched path: a struct with their names, or the type of the only one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,24 +15,6 @@ pub struct Path<T>(pub T);
 /// The query string. A key that may be repeated is a `Vec` with `#[serde(default)]`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Query<T>(pub T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        require_json(request.headers())?;
-        let body = Bytes::from_request(request, state)
-            .await
-            .map_err(|rejection| body_problem(&rejection))?;
-        json::from_slice(&body).map(Self)
-    }
-}
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        axum::Json(self.0).into_response()
-    }
-}
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
@@ -61,39 +36,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         serde_path_to_error::deserialize(deserializer)
             .map(Self)
             .map_err(|error| serde_words::field_problem(error.path(), &error.inner().to_string()))
-    }
-}
-
-fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let got = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let essence = got
-        .and_then(|value| value.split(';').next())
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    let is_json = essence == "application/json"
-        || (essence.starts_with("application/") && essence.ends_with("+json"));
-    if is_json {
-        Ok(())
-    } else {
-        Err(Problem::unsupported_media_type(got, "application/json"))
-    }
-}
-
-fn body_problem(rejection: &BytesRejection) -> Problem {
-    match rejection {
-        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-            Problem::new(
-                ProblemKind::PayloadTooLarge,
-                "the body is larger than this call takes",
-            )
-        }
-        _ => Problem::new(
-            ProblemKind::InvalidJson,
-            "the body ended before it was complete",
-        ),
     }
 }
 

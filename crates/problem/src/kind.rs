@@ -1,7 +1,6 @@
 //! The closed list of problem types: one stable URI reference, one title and one status each.
 
 use std::fmt;
-use std::str::FromStr;
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -171,29 +170,6 @@ impl fmt::Display for ProblemKind {
     }
 }
 
-/// A `type` that is none of ours.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownKind(String);
-
-impl fmt::Display for UnknownKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a problem type of Tidemark", self.0)
-    }
-}
-
-impl std::error::Error for UnknownKind {}
-
-impl FromStr for ProblemKind {
-    type Err = UnknownKind;
-
-    fn from_str(uri: &str) -> Result<Self, UnknownKind> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.uri() == uri)
-            .ok_or_else(|| UnknownKind(uri.to_owned()))
-    }
-}
-
 impl Serialize for ProblemKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.uri())
@@ -203,7 +179,10 @@ impl Serialize for ProblemKind {
 impl<'de> Deserialize<'de> for ProblemKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let uri = String::deserialize(deserializer)?;
-        uri.parse().map_err(de::Error::custom)
+        let kind = Self::ALL.into_iter().find(|kind| kind.uri() == uri);
+        kind.ok_or_else(|| {
+            de::Error::custom(format_args!("{uri:?} is not a problem type of Tidemark"))
+        })
     }
 }
 
@@ -218,9 +197,10 @@ mod tests {
         let uris: BTreeSet<_> = ProblemKind::ALL.map(ProblemKind::uri).into();
         assert_eq!(uris.len(), ProblemKind::ALL.len());
         for kind in ProblemKind::ALL {
-            assert_eq!(kind.uri().parse(), Ok(kind));
+            let uri = serde_json::to_value(kind).unwrap();
+            assert_eq!(serde_json::from_value::<ProblemKind>(uri).unwrap(), kind);
             assert!(kind.status().is_client_error() || kind.status().is_server_error());
         }
-        assert!("/problems/nonsense".parse::<ProblemKind>().is_err());
+        assert!(serde_json::from_str::<ProblemKind>(r#""/problems/nonsense""#).is_err());
     }
 }

@@ -8,7 +8,7 @@ mod problem;
 mod response;
 mod serde_words;
 
-pub use extract::{Json, Path, Query};
-pub use kind::{ProblemKind, UnknownKind};
+pub use extract::{Path, Query};
+pub use kind::ProblemKind;
 pub use problem::{FieldError, Problem};
 pub use response::{PROBLEM_JSON, fallback, method_not_allowed};

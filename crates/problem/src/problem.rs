@@ -61,10 +61,7 @@ impl Problem {
         wrong: impl fmt::Display,
         right: impl fmt::Display,
     ) -> Self {
-        Self::invalid_fields(vec![FieldError {
-            field: field.into(),
-            message: format!("{wrong}; must be {right}"),
-        }])
+        Self::invalid_fields(vec![FieldError::new(field, wrong, right)])
     }
 
     /// 400 for several fields at once; `detail` repeats them all.
@@ -78,6 +75,16 @@ impl Problem {
             errors,
             ..Self::new(kind, sentences.join(". "))
         }
+    }
+
+    /// The same about fields of the member `parent`: `msg` becomes `message.msg`.
+    #[must_use]
+    pub fn within(self, parent: &str) -> Self {
+        let errors = self.errors.into_iter().map(|error| FieldError {
+            field: format!("{parent}.{}", error.field),
+            ..error
+        });
+        Self::of_fields(self.kind, errors.collect())
     }
 
     /// 400: not JSON at all; `why` says where the text stops being JSON.
@@ -114,10 +121,7 @@ impl Problem {
     ) -> Self {
         Self::of_fields(
             ProblemKind::Forbidden,
-            vec![FieldError {
-                field: field.into(),
-                message: format!("{wrong}; must be {right}"),
-            }],
+            vec![FieldError::new(field, wrong, right)],
         )
     }
 
@@ -211,15 +215,17 @@ impl Problem {
         Self::new(ProblemKind::Unavailable, detail).with_retry_after_s(retry_after_s)
     }
 
-    /// 503: the message may be on the log or not; only a retry with the same id is safe.
-    pub fn unknown_outcome(client_msg_id: impl Into<String>, retry_after_s: u64) -> Self {
+    /// 503: the event may be on the log or not. A retry is safe with the same `identity`: client_msg_id for a message, body for a
+    /// read-ack. `client_msg_id` is returned where the caller may not know it.
+    pub fn unknown_outcome(
+        identity: &str,
+        client_msg_id: Option<String>,
+        retry_after_s: u64,
+    ) -> Self {
+        let detail = format!("unknown: retry with the same {identity}");
         Self {
-            client_msg_id: Some(client_msg_id.into()),
-            ..Self::new(
-                ProblemKind::UnknownOutcome,
-                "unknown: retry with the same client_msg_id",
-            )
-            .with_retry_after_s(retry_after_s)
+            client_msg_id,
+            ..Self::new(ProblemKind::UnknownOutcome, detail).with_retry_after_s(retry_after_s)
         }
     }
 
@@ -241,6 +247,15 @@ impl Problem {
     pub fn with_retry_after_s(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
+    }
+}
+
+impl FieldError {
+    fn new(field: impl Into<String>, wrong: impl fmt::Display, right: impl fmt::Display) -> Self {
+        Self {
+            field: field.into(),
+            message: format!("{wrong}; must be {right}"),
+        }
     }
 }
 
@@ -283,7 +298,12 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_hands_back_the_id_to_retry_with() {
-        let wire = serde_json::to_value(Problem::unknown_outcome("m-1", 2)).unwrap();
+        let wire = serde_json::to_value(Problem::unknown_outcome(
+            "client_msg_id",
+            Some("m-1".to_owned()),
+            2,
+        ))
+        .unwrap();
         assert_eq!(
             wire,
             json!({

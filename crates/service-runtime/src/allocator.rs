@@ -1,4 +1,4 @@
-//! Who hands memory out: records go from thread to thread by the million, which the C library's allocator is slow at.
+//! The global allocator: records are allocated on one thread and freed on another, which the C library's allocator is slow at.
 
 use mimalloc::MiMalloc;
 

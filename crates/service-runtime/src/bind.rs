@@ -1,4 +1,4 @@
-//! Where a process may listen.
+//! Opens listeners.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-use crate::Door;
+use crate::ListenerPolicy;
 use crate::tls::{ServerTls, TlsConfig, TlsError};
 
 /// Section `http`: what holds for every listener of a process.
@@ -106,7 +106,7 @@ impl Listener {
     }
 }
 
-/// Listens on `addr`, where `door` allows it; `setting` (such as `ingest.listen`) is where the operator can change it. Port 0 takes a free
+/// Listens on `addr`, where `policy` allows it; `setting` (such as `ingest.listen`) is where the operator can change it. Port 0 takes a free
 /// one.
 ///
 /// # Errors
@@ -114,10 +114,10 @@ impl Listener {
 pub async fn bind_listener(
     setting: &str,
     addr: SocketAddr,
-    door: &impl Door,
+    policy: &impl ListenerPolicy,
     http: &HttpConfig,
 ) -> Result<Listener, BindError> {
-    door.may_listen(setting, addr)?;
+    policy.may_listen(setting, addr)?;
     let setting = setting.to_owned();
     let tls = http.tls.as_ref().map(ServerTls::load).transpose()?;
     let tcp = TcpListener::bind(addr)

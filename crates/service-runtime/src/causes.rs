@@ -1,18 +1,18 @@
-//! Errors in words.
+//! Formats errors.
 
-/// An error and its causes in one line. Each is said once: many types repeat their cause in words of their own.
+/// An error and its causes in one line. A cause that the text before it repeats is left out.
 #[must_use]
 pub fn with_causes(error: &anyhow::Error) -> String {
-    let mut words = String::new();
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if words.is_empty() {
-            words = cause;
-        } else if !words.ends_with(&cause) {
-            words.push_str(": ");
-            words.push_str(&cause);
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
         }
     }
-    words
+    text
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Whether this process is ready, and if not, what it waits for.
+//! Readiness: the checks behind `/readyz`, and liveness behind `/livez`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use utoipa::ToSchema;
 
-/// The registry of a process's gates. Clones share it.
+/// The readiness checks of a process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     state: Arc<Mutex<State>>,
@@ -15,12 +15,12 @@ pub struct Health {
 #[derive(Debug, Default)]
 struct State {
     failing: Option<String>,
-    gates: Vec<GateStatus>,
+    checks: Vec<CheckStatus>,
 }
 
-/// One thing that must be there before the process can do its work. Clones are the same gate.
+/// One thing that the process needs before it can do its work, such as a connection to Kafka. Clones are the same check.
 #[derive(Debug, Clone)]
-pub struct Gate {
+pub struct ReadinessCheck {
     health: Health,
     index: usize,
 }
@@ -31,12 +31,14 @@ pub struct Readiness {
     /// Every gate is ready and the process is not failing.
     pub ready: bool,
     /// The gates in the order of their making.
-    pub gates: Vec<GateStatus>,
+    #[serde(rename = "gates")]
+    pub checks: Vec<CheckStatus>,
 }
 
 /// One gate in the answer of `/readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct GateStatus {
+#[schema(as = GateStatus)]
+pub struct CheckStatus {
     /// `<service>.<what>`, such as `ingest.kafka`.
     pub name: String,
     /// Whether it is open.
@@ -47,41 +49,41 @@ pub struct GateStatus {
 }
 
 impl Health {
-    /// No gates yet: ready.
+    /// Without checks, which means ready.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a gate, not ready ("starting"). Name it `<service>.<what>`: several services may share a process.
-    pub fn gate(&self, name: impl Into<String>) -> Gate {
+    /// Adds a check, which is not ready at first ("starting"). Name it `<service>.<what>`: several services may share a process.
+    pub fn check(&self, name: impl Into<String>) -> ReadinessCheck {
         let mut state = self.lock();
-        state.gates.push(GateStatus {
+        state.checks.push(CheckStatus {
             name: name.into(),
             ready: false,
             reason: Some("starting".to_owned()),
         });
-        Gate {
+        ReadinessCheck {
             health: self.clone(),
-            index: state.gates.len() - 1,
+            index: state.checks.len() - 1,
         }
     }
 
-    /// Says that this process cannot recover by itself: `/livez` answers 503 from now on, so that whoever runs it restarts it.
+    /// Marks the process as unable to recover by itself: `/livez` answers 503 from now on, so that it gets restarted.
     pub fn fail(&self, reason: impl Into<String>) {
         self.lock().failing = Some(reason.into());
     }
 
-    /// Why the process cannot recover by itself, if so.
+    /// Why the process cannot recover by itself, if [`Health::fail`] was called.
     pub fn failing(&self) -> Option<String> {
         self.lock().failing.clone()
     }
 
-    /// All gates as they are now.
+    /// The current state of all checks.
     pub fn readiness(&self) -> Readiness {
         let state = self.lock();
         Readiness {
-            ready: state.failing.is_none() && state.gates.iter().all(|gate| gate.ready),
-            gates: state.gates.clone(),
+            ready: state.failing.is_none() && state.checks.iter().all(|check| check.ready),
+            checks: state.checks.clone(),
         }
     }
 
@@ -90,13 +92,13 @@ impl Health {
     }
 }
 
-impl Gate {
-    /// Opens the gate. Cheap when it is open already.
+impl ReadinessCheck {
+    /// Passes the check. Cheap when it has passed already.
     pub fn ready(&self) {
         self.change(None);
     }
 
-    /// Closes the gate; `reason` says what it waits for.
+    /// Fails the check; `reason` says what the process waits for.
     pub fn not_ready(&self, reason: impl Into<String>) {
         self.change(Some(reason.into()));
     }
@@ -104,16 +106,16 @@ impl Gate {
     /// Logs a change once, not every repetition of it.
     fn change(&self, reason: Option<String>) {
         let mut state = self.health.lock();
-        let gate = &mut state.gates[self.index];
-        if gate.reason == reason {
+        let check = &mut state.checks[self.index];
+        if check.reason == reason {
             return;
         }
         match &reason {
-            None => info!(gate = %gate.name, "ready"),
-            Some(reason) => warn!(gate = %gate.name, %reason, "not ready"),
+            None => info!(check = %check.name, "ready"),
+            Some(reason) => warn!(check = %check.name, %reason, "not ready"),
         }
-        gate.ready = reason.is_none();
-        gate.reason = reason;
+        check.ready = reason.is_none();
+        check.reason = reason;
     }
 }
 
@@ -122,11 +124,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ready_means_every_gate_is_open() {
+    fn ready_means_that_every_check_passes() {
         let health = Health::new();
         assert!(health.readiness().ready);
-        let kafka = health.gate("ingest.kafka");
-        let store = health.gate("query_api.mysql");
+        let kafka = health.check("ingest.kafka");
+        let store = health.check("query_api.mysql");
         kafka.ready();
         assert!(!health.readiness().ready);
         store.ready();
@@ -134,16 +136,16 @@ mod tests {
         kafka.clone().not_ready("no broker answers");
         let now = health.readiness();
         assert!(!now.ready);
-        assert_eq!(now.gates[0].reason.as_deref(), Some("no broker answers"));
-        assert!(now.gates[1].ready);
+        assert_eq!(now.checks[0].reason.as_deref(), Some("no broker answers"));
+        assert!(now.checks[1].ready);
     }
 
     #[test]
-    fn a_new_gate_is_starting() {
+    fn a_new_check_is_starting() {
         let health = Health::new();
-        let _gate = health.gate("a");
+        let _check = health.check("a");
         let now = health.readiness();
-        assert_eq!(now.gates[0].reason.as_deref(), Some("starting"));
+        assert_eq!(now.checks[0].reason.as_deref(), Some("starting"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn middleware(router: Router) -> Router {
             .layer(
                 TraceLayer::new_for_http()
                     .make_span_with(request_span)
-                    // Whoever answers with a 5xx logs the cause; a full queue or a closed gate is no error.
+                    // The handler that responds with a 5xx logs the cause; a full queue or a failing readiness check is no error.
                     .on_failure(()),
             )
             .layer(PropagateRequestIdLayer::new(REQUEST_ID))

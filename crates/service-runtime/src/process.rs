@@ -9,18 +9,18 @@ use serde::Serialize;
 use tracing::info;
 
 use crate::{
-    BindError, ConfigError, ConfigSource, Door, Gate, Health, HttpConfig, MetricsHandle,
-    RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener, health_router,
-    metrics_router, middleware, serve, telemetry,
+    BindError, ConfigError, ConfigSource, Health, HttpConfig, ListenerPolicy, MetricsHandle,
+    ReadinessCheck, RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener,
+    health_router, metrics_router, middleware, serve, telemetry,
 };
 
 const EXIT_FAILURE: u8 = 1;
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Between two upkeeps every sample of every histogram stays in memory.
+/// How often histograms are compacted; until then every sample stays in memory.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// What the services of a process are wired with.
+/// What a process gives to its services: configuration, supervisor, readiness checks, metrics.
 #[derive(Debug)]
 pub struct Process {
     source: ConfigSource,
@@ -44,23 +44,22 @@ impl Process {
         Ok(config)
     }
 
-    /// Where the configuration comes from.
+    /// The configuration source, for services that read their sections themselves.
     pub fn source(&self) -> &ConfigSource {
         &self.source
     }
 
-    /// Runs the workers.
+    /// The supervisor of the workers.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
 
-    /// Holds the gates of `/readyz`.
+    /// The readiness checks of `/readyz`.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// All that a service without calls of its own takes: configures it, starts it, and serves its calls where `listen` says; `setting`
-    /// names that key.
+    /// Configures, starts and serves a service without an API of its own. `listen` gives the address, `setting` its key.
     ///
     /// # Errors
     /// Those of `load` and `start`, and [`BindError`].
@@ -77,8 +76,7 @@ impl Process {
         Ok(())
     }
 
-    /// Serves `api` with the probes, the answers for unknown paths and the [`middleware`] on `addr`, which `setting` names. Returns the
-    /// address in use.
+    /// Serves `api` with the probes, the fallbacks and the [`middleware`] on `addr`, the value of `setting`. Returns the bound address.
     ///
     /// # Errors
     /// As [`bind_listener`].
@@ -88,23 +86,23 @@ impl Process {
         addr: SocketAddr,
         api: Router,
     ) -> Result<SocketAddr, BindError> {
-        self.listen_behind(&self.http, setting, addr, api).await
+        self.listen_with(&self.http, setting, addr, api).await
     }
 
-    /// As [`Process::listen`], behind `door`. What guards `api` itself is in there already.
+    /// As [`Process::listen`], with a policy of its own. `api` brings its own authentication.
     ///
     /// # Errors
     /// As [`bind_listener`].
-    pub async fn listen_behind(
+    pub async fn listen_with(
         &self,
-        door: &impl Door,
+        policy: &impl ListenerPolicy,
         setting: &str,
         addr: SocketAddr,
         api: Router,
     ) -> Result<SocketAddr, BindError> {
-        let listener = bind_listener(setting, addr, door, &self.http).await?;
+        let listener = bind_listener(setting, addr, policy, &self.http).await?;
         let addr = listener.local_addr().unwrap_or(addr);
-        let metrics = door.guard_metrics(metrics_router(self.metrics.clone()));
+        let metrics = policy.guard_metrics(metrics_router(self.metrics.clone()));
         let router = assemble(api, health_router(self.health.clone()).merge(metrics));
         let (http, shutdown) = (self.http.clone(), self.supervisor.shutdown());
         info!(%addr, tls = http.tls.is_some(), "listening");
@@ -138,7 +136,7 @@ pub async fn run_service(
     telemetry::init(&source.section("telemetry")?)?;
     telemetry::start_report(name, version);
     let process = boot(name, source)?;
-    let wired = process.health.gate("process");
+    let wired = process.health.check("process");
     let outcome = tokio::select! {
         outcome = wire(&process) => outcome.map(|()| wired.ready()),
         () = signals.recv() => {
@@ -175,8 +173,12 @@ fn boot(name: &str, source: ConfigSource) -> Result<Process, ConfigError> {
     })
 }
 
-/// Keeps the metrics small, and takes the process out of rotation as soon as it stops.
-async fn upkeep(metrics: MetricsHandle, wired: Gate, shutdown: Shutdown) -> anyhow::Result<()> {
+/// Compacts the metrics, and makes the process not ready once it is stopping.
+async fn upkeep(
+    metrics: MetricsHandle,
+    wired: ReadinessCheck,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(METRICS_UPKEEP);
     loop {
         tokio::select! {

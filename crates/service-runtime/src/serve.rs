@@ -24,12 +24,12 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::tls::ServerTls;
-use crate::{HttpConfig, Listener, Shutdown, refusal};
+use crate::{HttpConfig, Listener, Shutdown, too_many_connections};
 
-/// After an error of `accept` that is not one connection's own, most often too many open files.
+/// How long to wait after an error of `accept` that is not about one connection; most often there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// How many that are one too many are told so at a time; the others are only hung up on.
+/// How many connections above the limit get a response at a time; the others are closed without one.
 const REFUSALS: usize = 64;
 
 /// Serves `router` until the soft stage; then takes no new connections, finishes the requests in progress, and drops what is left at the
@@ -48,13 +48,13 @@ pub async fn serve(
         builder: connection_builder(http),
         router: router.layer(from_fn_with_state(HeaderLimits::of(http), limit_headers)),
         shutdown: shutdown.clone(),
-        too_many: refusal::too_many_connections(http.max_connections).await,
+        too_many: too_many_connections::response(http.max_connections).await,
         tls: tls.clone(),
     });
     let connections = TaskTracker::new();
     tokio::select! {
         () = server.accept_all(&tcp, http.max_connections, &connections) => {}
-        () = follow_files(tls.as_ref()) => {}
+        () = reload_files(tls.as_ref()) => {}
         () = shutdown.soft().cancelled() => {}
     }
     drop(tcp);
@@ -64,20 +64,20 @@ pub async fn serve(
     Ok(())
 }
 
-async fn follow_files(tls: Option<&ServerTls>) {
+async fn reload_files(tls: Option<&ServerTls>) {
     match tls {
-        Some(tls) => tls.follow_files().await,
+        Some(tls) => tls.reload_files().await,
         None => std::future::pending().await,
     }
 }
 
-/// What every connection of one listener is served with.
+/// What all connections of one listener share.
 struct Server {
     builder: http1::Builder,
     router: Router,
     shutdown: Shutdown,
     tls: Option<ServerTls>,
-    /// The answer to a connection that is one too many.
+    /// The response to connections above the limit.
     too_many: Vec<u8>,
 }
 
@@ -98,46 +98,50 @@ impl Server {
                     server.serve(stream).await;
                     drop(slot);
                 });
-            } else if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+            } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
                 connections.spawn(async move {
-                    server.turn_away(stream).await;
-                    drop(turn);
+                    server.refuse(stream).await;
+                    drop(permit);
                 });
             }
         }
     }
 
-    /// One connection from its handshake to its end.
+    /// Serves one connection, after the TLS handshake where there is one.
     async fn serve(&self, stream: TcpStream) {
         let Some(tls) = &self.tls else {
-            return self.converse(stream).await;
+            return self.serve_http(stream).await;
         };
         let shaken = tokio::select! {
             shaken = timeout(tls.handshake_timeout, tls.acceptor.accept(stream)) => shaken,
             () = self.shutdown.soft().cancelled() => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.converse(stream).await,
-            Ok(Err(error)) => debug!(%error, "no handshake"),
-            Err(_elapsed) => debug!("no handshake in time"),
+            Ok(Ok(stream)) => self.serve_http(stream).await,
+            Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+            Err(_elapsed) => debug!("TLS handshake timed out"),
         }
     }
 
-    async fn turn_away(&self, stream: TcpStream) {
-        debug!("a connection too many");
+    async fn refuse(&self, stream: TcpStream) {
+        debug!("refused a connection: too many are open");
         match &self.tls {
-            None => refusal::turn_away(stream, &self.too_many).await,
+            None => too_many_connections::refuse(stream, &self.too_many).await,
             Some(tls) => {
-                let shaken = timeout(refusal::PATIENCE, tls.acceptor.accept(stream)).await;
+                let shaken = timeout(
+                    too_many_connections::REFUSAL_TIMEOUT,
+                    tls.acceptor.accept(stream),
+                )
+                .await;
                 if let Ok(Ok(stream)) = shaken {
-                    refusal::turn_away(stream, &self.too_many).await;
+                    too_many_connections::refuse(stream, &self.too_many).await;
                 }
             }
         }
     }
 
-    /// One connection from its first request to its end.
-    async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
+    /// Serves the requests of one connection.
+    async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
         let service = TowerToHyperService::new(self.router.clone());
         let connection = self
             .builder
@@ -160,12 +164,11 @@ impl Server {
     }
 }
 
-/// The next connection.
 async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => {
-                // Answers are small; waiting to fill a packet would only delay them.
+                // Responses are small; waiting to fill a packet would only delay them.
                 let _ = stream.set_nodelay(true);
                 return stream;
             }
@@ -191,17 +194,17 @@ fn connection_builder(http: &HttpConfig) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // Who sends no more may still wait for the answer.
+        // A client that has closed its sending side may still wait for the response.
         .half_close(true)
         .header_read_timeout(Duration::from_millis(http.header_read_timeout_ms))
-        // Beyond this hyper stops reading, and answers without a word. It reads bodies in pieces of this size, too.
+        // Above this hyper responds without a body and closes. It is also the size of the pieces in which bodies are read.
         .max_buf_size(2 * http.max_header_bytes)
-        // As above: more than these hyper turns down without a word.
+        // As above.
         .max_headers(PARSED_HEADERS);
     builder
 }
 
-/// How many headers are parsed; each takes a few dozen bytes before it is known whether it is one too many.
+/// How many headers hyper parses. Above `max_headers` the response is a problem, up to this number.
 const PARSED_HEADERS: usize = 1_000;
 
 #[derive(Clone, Copy)]
@@ -219,7 +222,8 @@ impl HeaderLimits {
     }
 }
 
-/// hyper's own limit is on what it holds in one piece: headers that come quickly are let through at several times that.
+/// Enforces the configured limits on headers. hyper's own limit is on its read buffer: headers that arrive in few reads may be several
+/// times larger.
 async fn limit_headers(
     State(limits): State<HeaderLimits>,
     request: Request,

@@ -1,4 +1,4 @@
-//! How a process is told to stop: softly first, hard at the deadline.
+//! Graceful shutdown in two stages: soft at the signal, hard at the deadline.
 
 use std::io;
 

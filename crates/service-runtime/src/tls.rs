@@ -18,8 +18,8 @@ use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
-/// How often the files are looked at: a certificate is renewed days before it ends.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often the files are read again. A certificate is renewed days before it expires, so seconds are soon enough.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Table `http.tls`: every listener of the process speaks TLS, and nothing else.
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
@@ -81,7 +81,7 @@ pub enum TlsError {
 pub fn install_crypto_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Somebody else's choice, such as a test's, stays.
+        // A provider that is installed already stays.
         let _ = aws_lc_rs::default_provider().install_default();
     });
 }
@@ -120,18 +120,18 @@ impl ServerTls {
 
     /// Shows new connections what is in the files whenever that changes. What cannot be used is reported, and the last good
     /// certificate stays.
-    pub(crate) async fn follow_files(&self) {
-        let mut complained = String::new();
+    pub(crate) async fn reload_files(&self) {
+        let mut last_error = String::new();
         loop {
-            sleep(LOOK_EVERY).await;
+            sleep(RELOAD_INTERVAL).await;
             match self.certificate.reload() {
                 Ok(true) => info!("the certificate of http.tls.cert_file was read again"),
-                Ok(false) => complained.clear(),
+                Ok(false) => last_error.clear(),
                 Err(error) => {
-                    let words = error.to_string();
-                    if words != complained {
+                    let message = error.to_string();
+                    if message != last_error {
                         warn!(%error, "the certificate is not renewed");
-                        complained = words;
+                        last_error = message;
                     }
                 }
             }
@@ -151,7 +151,6 @@ struct Files {
     key: PathBuf,
 }
 
-/// What was read, and what became of it.
 #[derive(Debug)]
 struct Shown {
     content: Content,

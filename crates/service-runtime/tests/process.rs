@@ -70,7 +70,7 @@ async fn wait_until_ready(addr: SocketAddr) {
     loop {
         let readiness: Readiness = reqwest::get(&url).await.unwrap().json().await.unwrap();
         if readiness.ready {
-            assert_eq!(readiness.gates[0].name, "process");
+            assert_eq!(readiness.checks[0].name, "process");
             return;
         }
     }

@@ -3,42 +3,47 @@ use std::sync::Arc;
 use event_log::{Delivery, OnDelivery, placed};
 use tokio::time::Instant;
 
-use super::results::Results;
-use crate::{posted::EventKind, room::Taken};
+use super::queue::ResultQueue;
+use crate::{byte_budget::BytePermit, post::EventKind};
 
-/// Takes the delivery report of one line, and gives the record's room back.
+/// The delivery handle of one line: gives the record's bytes back and completes its entry in the result queue.
 pub(crate) struct LineDelivery {
-    results: Arc<Results>,
+    queue: Arc<ResultQueue>,
     index: u32,
     kind: EventKind,
-    room: Taken,
-    /// When it was appended, where its latency is recorded.
+    permit: BytePermit,
+    /// When it was appended, if its latency is recorded.
     sampled_at: Option<Instant>,
 }
 
-/// The latency of every so many lines is recorded: a histogram keeps each sample for some seconds.
-const SAMPLED: u32 = 64;
+/// The latency of one line in so many is recorded: a histogram keeps each sample for some seconds.
+const SAMPLE_EVERY: u32 = 64;
 
 impl LineDelivery {
-    pub(crate) fn new(results: &Arc<Results>, index: u32, kind: EventKind, room: Taken) -> Self {
+    pub(crate) fn new(
+        queue: &Arc<ResultQueue>,
+        index: u32,
+        kind: EventKind,
+        permit: BytePermit,
+    ) -> Self {
         Self {
-            results: Arc::clone(results),
+            queue: Arc::clone(queue),
             index,
             kind,
-            room,
-            sampled_at: index.is_multiple_of(SAMPLED).then(Instant::now),
+            permit,
+            sampled_at: index.is_multiple_of(SAMPLE_EVERY).then(Instant::now),
         }
     }
 }
 
 impl OnDelivery for LineDelivery {
     fn delivered(self, outcome: Delivery) {
-        drop(self.room);
+        drop(self.permit);
         let outcome = placed(outcome);
         if let (Some(at), Ok(_)) = (self.sampled_at, &outcome) {
-            self.results.metrics.line_delivered(at.elapsed());
+            self.queue.metrics.line_delivered(at.elapsed());
         }
-        self.results.complete(self.index, self.kind, outcome);
+        self.queue.complete(self.index, self.kind, outcome);
     }
 }
 
@@ -47,29 +52,25 @@ mod tests {
     use super::*;
     use crate::{
         batch::{
-            slots::Failure,
-            state::{LineResult, held_bytes},
+            entries::Entry,
+            queue::{LineResult, held_bytes},
         },
+        byte_budget::ByteBudget,
         metrics::IngestMetrics,
-        room::Room,
     };
 
     #[tokio::test]
-    async fn an_offset_that_is_not_known_is_an_unknown_outcome_and_no_position() {
-        let room = Room::new(1000);
-        let results = Results::new(&room, Arc::new(IngestMetrics::new()));
-        let held = room.try_take(held_bytes(None)).unwrap();
-        let index = results.expect(1, 17.try_into().unwrap(), None, held);
-        let record = room.try_take(100).unwrap();
-        LineDelivery::new(&results, index, EventKind::Message, record).delivered(Ok(None));
-        let taken = results.take().await;
+    async fn without_an_offset_in_the_report_the_outcome_is_unknown() {
+        let budget = ByteBudget::new(1000);
+        let queue = ResultQueue::new(&budget, Arc::new(IngestMetrics::new()));
+        let held = budget.try_acquire(held_bytes(None)).unwrap();
+        let index = queue.add_pending(1, 17.try_into().unwrap(), None, held);
+        let record = budget.try_acquire(100).unwrap();
+        LineDelivery::new(&queue, index, EventKind::Message, record).delivered(Ok(None));
+        let taken = queue.take().await;
         assert!(matches!(
             taken[..],
-            [LineResult::Failed {
-                line: 1,
-                failure: Failure::Unknown,
-                ..
-            }]
+            [LineResult::Appended(Entry::Unknown { line: 1, .. }, None)]
         ));
     }
 }

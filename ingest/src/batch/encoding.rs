@@ -1,4 +1,4 @@
-//! The two encodings of a batch: how its parts are cut and read, and how results are written.
+//! The two encodings of a batch: parses its lines or items and writes their results.
 
 use std::io::Write as _;
 
@@ -13,18 +13,18 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    framer::{Framer, Unframed},
+    entries::Entry,
+    framer::{FrameError, Framer},
     items::ItemFramer,
     lines::LineFramer,
-    slots::Failure,
-    state::{LineResult, Tally},
+    queue::{LineResult, Summary},
 };
 use crate::{
-    accepted::{not_appended, unknown_outcome},
     json,
     media::BatchEncoding,
-    posted::{EventKind, Posted},
+    post::Post,
     protobuf,
+    responses::{not_appended, unknown_outcome},
 };
 
 /// One line of the answer: an accepted line, a refused one, or the summary at the end.
@@ -76,35 +76,34 @@ impl BatchEncoding {
         }
     }
 
-    /// Reads a part, if it is one.
-    pub(super) fn read(
+    /// Parses the content of a frame.
+    pub(super) fn parse(
         self,
-        part: Result<&[u8], Unframed>,
+        content: Result<&[u8], FrameError>,
         max_bytes: usize,
         max_msg_bytes: usize,
-    ) -> Result<Posted, Problem> {
-        let part = part.map_err(|why| self.unframed(why, max_bytes))?;
+    ) -> Result<Post, Problem> {
+        let content = content.map_err(|error| self.frame_problem(error, max_bytes))?;
         match self {
-            Self::Ndjson => json::event(part, max_msg_bytes),
-            Self::Protobuf => protobuf::event(part, max_msg_bytes),
+            Self::Ndjson => json::event(content, max_msg_bytes),
+            Self::Protobuf => protobuf::event(content, max_msg_bytes),
         }
     }
 
-    /// The problem of a part without content.
-    fn unframed(self, why: Unframed, max_bytes: usize) -> Problem {
-        match why {
-            Unframed::TooLong => Problem::payload_too_large(max_bytes as u64),
-            Unframed::Truncated => {
+    fn frame_problem(self, error: FrameError, max_bytes: usize) -> Problem {
+        match error {
+            FrameError::TooLong => Problem::payload_too_large(max_bytes as u64),
+            FrameError::Truncated => {
                 Problem::invalid_protobuf("IngestEvent", "the body ends within it")
             }
-            Unframed::NoLength => Problem::invalid_protobuf(
+            FrameError::NoLength => Problem::invalid_protobuf(
                 "IngestEvent",
                 "the length in front of it is no varint, so the rest of the body cannot be read",
             ),
         }
     }
 
-    /// A refused line's result.
+    /// The encoded result of a refused line.
     pub(super) fn refusal(self, line: u32, problem: &Problem) -> Box<[u8]> {
         let mut out = Vec::new();
         self.write_refusal(&mut out, line, problem);
@@ -114,20 +113,32 @@ impl BatchEncoding {
     /// Appends a result to `out`.
     pub(super) fn write(self, out: &mut Vec<u8>, result: LineResult) {
         match result {
-            LineResult::Accepted { line, at, made_up } => {
-                self.write_accepted(out, line, at, made_up);
+            LineResult::Appended(entry, generated_id) => {
+                self.write_appended(out, entry, generated_id);
             }
-            LineResult::Failed {
+            LineResult::Encoded(encoded) => out.extend_from_slice(&encoded),
+            LineResult::Summary(summary) => self.write_summary(out, summary),
+        }
+    }
+
+    fn write_appended(self, out: &mut Vec<u8>, entry: Entry, generated_id: Option<Uuid>) {
+        match entry {
+            Entry::Accepted {
                 line,
-                kind,
-                failure,
-                made_up,
+                partition,
+                offset,
             } => {
-                let made_up = made_up.map(|id| id.to_string());
-                self.write_refusal(out, line, &failed(kind, failure, made_up));
+                let at = InboundPosition { partition, offset };
+                self.write_accepted(out, line, at, generated_id);
             }
-            LineResult::Written(written) => out.extend_from_slice(&written),
-            LineResult::Summary(tally) => self.write_summary(out, tally),
+            Entry::NotAppended { line } => self.write_refusal(out, line, &not_appended()),
+            Entry::Unknown { line, kind } => {
+                let generated_id = generated_id.map(|id| id.to_string());
+                self.write_refusal(out, line, &unknown_outcome(kind, generated_id));
+            }
+            Entry::Pending { .. } | Entry::Refused { .. } => {
+                unreachable!("only complete entries are taken, and a refused one is encoded")
+            }
         }
     }
 
@@ -136,7 +147,7 @@ impl BatchEncoding {
         out: &mut Vec<u8>,
         line: u32,
         at: InboundPosition,
-        made_up: Option<Uuid>,
+        generated_id: Option<Uuid>,
     ) {
         let (partition, offset) = (at.partition, at.offset);
         match self {
@@ -148,7 +159,7 @@ impl BatchEncoding {
                     ),
                 );
                 // Nothing in a UUID needs escaping.
-                if let Some(id) = made_up {
+                if let Some(id) = generated_id {
                     write_text(out, format_args!(r#","client_msg_id":"{id}""#));
                 }
                 out.extend_from_slice(b"}\n");
@@ -157,7 +168,7 @@ impl BatchEncoding {
                 let accepted = proto::Accepted {
                     partition: partition.get().into(),
                     offset,
-                    client_msg_id: made_up.map(|id| id.to_string()).unwrap_or_default(),
+                    client_msg_id: generated_id.map(|id| id.to_string()).unwrap_or_default(),
                 };
                 write_item(out, line, event_result::Result::Accepted(accepted));
             }
@@ -181,8 +192,8 @@ impl BatchEncoding {
         }
     }
 
-    fn write_summary(self, out: &mut Vec<u8>, tally: Tally) {
-        let Tally { accepted, rejected } = tally;
+    fn write_summary(self, out: &mut Vec<u8>, summary: Summary) {
+        let Summary { accepted, rejected } = summary;
         match self {
             Self::Ndjson => write_text(
                 out,
@@ -196,13 +207,6 @@ impl BatchEncoding {
                 write_item(out, 0, event_result::Result::Summary(summary));
             }
         }
-    }
-}
-
-fn failed(kind: EventKind, failure: Failure, made_up: Option<String>) -> Problem {
-    match failure {
-        Failure::NotAppended => not_appended(),
-        Failure::Unknown => unknown_outcome(kind, made_up),
     }
 }
 

@@ -1,18 +1,18 @@
-//! Cuts a body that comes in pieces of any size into its parts, without copying what lies in one piece.
+//! Splits a body, which arrives in chunks of any size, into its lines or items. What is within one chunk is not copied.
 
 use super::{items::ItemFramer, lines::LineFramer};
 
-/// One part of the body.
+/// One line or item of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
     /// Its number, from 1; of a line its physical one.
     pub(crate) number: u32,
-    pub(crate) content: Result<&'a [u8], Unframed>,
+    pub(crate) content: Result<&'a [u8], FrameError>,
 }
 
-/// Why a part has no content.
+/// Why a frame has no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unframed {
+pub(crate) enum FrameError {
     /// It is longer than the limit, and was skipped.
     TooLong,
     /// The body ended in the middle of it.
@@ -21,14 +21,13 @@ pub(crate) enum Unframed {
     NoLength,
 }
 
-/// A framer for each encoding.
 pub(crate) enum Framer {
     Lines(LineFramer),
     Items(ItemFramer),
 }
 
 impl Framer {
-    /// The next part that ends in `chunk`, which is moved past it; `None` once the chunk is used up.
+    /// The next frame that ends in `chunk`, which is advanced behind it; `None` at the end of the chunk.
     pub(crate) fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<Frame<'a>> {
         match self {
             Self::Lines(lines) => lines.next(chunk),
@@ -36,7 +35,7 @@ impl Framer {
         }
     }
 
-    /// What the body's end leaves.
+    /// The last frame, if the body does not end with a complete one.
     pub(crate) fn finish(&mut self) -> Option<Frame<'_>> {
         match self {
             Self::Lines(lines) => lines.finish(),
@@ -44,7 +43,7 @@ impl Framer {
         }
     }
 
-    /// The number of the part that is not whole yet, or has not begun.
+    /// The number of the frame that is not complete yet.
     pub(crate) fn unfinished(&self) -> u32 {
         match self {
             Self::Lines(lines) => lines.unfinished(),
@@ -57,9 +56,9 @@ impl Framer {
 pub(super) mod tests {
     use super::*;
 
-    pub(crate) type Owned = (u32, Result<Vec<u8>, Unframed>);
+    pub(crate) type Owned = (u32, Result<Vec<u8>, FrameError>);
 
-    /// Everything that `framer` makes of `body` when it comes in pieces that end at `cuts`.
+    /// The frames of `body` when it arrives in chunks that end at `cuts`.
     pub(crate) fn frames(mut framer: Framer, body: &[u8], cuts: &[usize]) -> Vec<Owned> {
         let own = |frame: Frame<'_>| (frame.number, frame.content.map(<[u8]>::to_vec));
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();

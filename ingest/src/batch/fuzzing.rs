@@ -3,7 +3,7 @@
 use schemas::command::Command;
 
 use super::framer::{Frame, Framer};
-use crate::{inbound::InboundRecord, media::BatchEncoding, posted::Posted};
+use crate::{inbound::InboundRecord, media::BatchEncoding, post::Post};
 
 /// Small, so that short inputs reach it.
 const MAX_PART_BYTES: usize = 512;
@@ -50,22 +50,22 @@ fn outcomes<'a>(encoding: BatchEncoding, chunks: impl Iterator<Item = &'a [u8]>)
 }
 
 fn outcome(encoding: BatchEncoding, frame: Frame<'_>) -> Outcome {
-    let posted = encoding.read(frame.content, MAX_PART_BYTES, MAX_MSG_BYTES);
+    let post = encoding.parse(frame.content, MAX_PART_BYTES, MAX_MSG_BYTES);
     (
         frame.number,
-        posted.map(on_the_log).map_err(|problem| problem.detail),
+        post.map(on_the_log).map_err(|problem| problem.detail),
     )
 }
 
-/// What the sequencer reads where ingest appends this. An id that was made up is another one each time.
-fn on_the_log(posted: Posted) -> Command {
-    let made_up = posted.made_up().is_some();
-    let command = Command::from(posted.clone());
-    let record = InboundRecord::from(posted);
+/// The command that the sequencer reads where ingest appends this. A generated id is another one each time, so it is replaced.
+fn on_the_log(post: Post) -> Command {
+    let is_generated = post.generated_id.is_some();
+    let command = post.command.clone();
+    let record = InboundRecord::from(post);
     let mut read = Command::parse(record.value()).expect("what ingest accepts is well formed");
     assert_eq!(read, command);
-    if let (true, Command::Send(send)) = (made_up, &mut read) {
-        send.client_msg_id = "made-up".to_owned().try_into().expect("an id");
+    if let (true, Command::Send(send)) = (is_generated, &mut read) {
+        send.client_msg_id = "generated".to_owned().try_into().expect("an id");
     }
     read
 }

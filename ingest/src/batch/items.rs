@@ -1,6 +1,6 @@
 //! Length-delimited protobuf messages.
 
-use super::framer::{Frame, Unframed};
+use super::framer::{Frame, FrameError};
 
 /// The longest varint, bytes.
 const MAX_VARINT_BYTES: u32 = 10;
@@ -45,8 +45,8 @@ impl ItemFramer {
                 State::Length { value, bytes } => {
                     let byte = chunk[0];
                     *chunk = &chunk[1..];
-                    if let Some(unframed) = self.take_length_byte(value, bytes, byte) {
-                        return Some(self.frame(Err(unframed)));
+                    if let Some(error) = self.take_length_byte(value, bytes, byte) {
+                        return Some(self.frame(Err(error)));
                     }
                     if matches!(self.state, State::Item { bytes: 0 }) {
                         self.state = BETWEEN;
@@ -89,7 +89,7 @@ impl ItemFramer {
             State::Length { .. } => self.begun += 1,
             State::Item { .. } => {}
         }
-        Some(self.frame(Err(Unframed::Truncated)))
+        Some(self.frame(Err(FrameError::Truncated)))
     }
 
     pub(crate) fn unfinished(&self) -> u32 {
@@ -100,7 +100,7 @@ impl ItemFramer {
     }
 
     /// Adds a byte to the length; answers why there is no item, if that is now clear.
-    fn take_length_byte(&mut self, value: u64, bytes: u32, byte: u8) -> Option<Unframed> {
+    fn take_length_byte(&mut self, value: u64, bytes: u32, byte: u8) -> Option<FrameError> {
         let value = value | u64::from(byte & 0x7f) << (7 * bytes);
         let bytes = bytes + 1;
         let more = byte & 0x80 != 0;
@@ -111,11 +111,11 @@ impl ItemFramer {
         self.begun += 1;
         if more {
             self.state = State::Lost;
-            return Some(Unframed::NoLength);
+            return Some(FrameError::NoLength);
         }
         if value > self.max_item_bytes as u64 {
             self.state = State::Skip { left: value };
-            return Some(Unframed::TooLong);
+            return Some(FrameError::TooLong);
         }
         self.carry.clear();
         self.state = State::Item {
@@ -124,7 +124,7 @@ impl ItemFramer {
         None
     }
 
-    fn frame<'a>(&self, content: Result<&'a [u8], Unframed>) -> Frame<'a> {
+    fn frame<'a>(&self, content: Result<&'a [u8], FrameError>) -> Frame<'a> {
         Frame {
             number: self.begun,
             content,
@@ -163,7 +163,7 @@ mod tests {
         let body = delimited(&[vec![7; MAX], vec![8; MAX + 1], vec![], vec![9]]);
         let expected = [
             (1, Ok(vec![7; MAX])),
-            (2, Err(Unframed::TooLong)),
+            (2, Err(FrameError::TooLong)),
             (3, Ok(vec![])),
             (4, Ok(vec![9])),
         ];
@@ -177,7 +177,11 @@ mod tests {
         let body = delimited(&[vec![1], vec![2; 150]]);
         for end in 3..body.len() {
             let found = items(&body[..end], &[]);
-            assert_eq!(found[1..], [(2, Err(Unframed::Truncated))], "ends at {end}");
+            assert_eq!(
+                found[1..],
+                [(2, Err(FrameError::Truncated))],
+                "ends at {end}"
+            );
         }
         assert_eq!(items(&body[..2], &[]).len(), 1);
     }
@@ -186,7 +190,7 @@ mod tests {
     fn a_length_that_never_ends_loses_the_rest() {
         let body = [[0xff; 10].as_slice(), &[1, 2, 3]].concat();
         for cut in 0..body.len() {
-            assert_eq!(items(&body, &[cut]), [(1, Err(Unframed::NoLength))]);
+            assert_eq!(items(&body, &[cut]), [(1, Err(FrameError::NoLength))]);
         }
     }
 
@@ -199,7 +203,7 @@ mod tests {
             let expected: Vec<Owned> = (1..)
                 .zip(&contents)
                 .map(|(number, item)| match item.len() > MAX {
-                    true => (number, Err(Unframed::TooLong)),
+                    true => (number, Err(FrameError::TooLong)),
                     false => (number, Ok(item.clone())),
                 })
                 .collect();

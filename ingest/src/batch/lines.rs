@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::framer::{Frame, Unframed};
+use super::framer::{Frame, FrameError};
 
 /// Cuts at LF and drops a CR before it. Blank lines are counted and skipped. The last line needs no line ending.
 pub(crate) struct LineFramer {
@@ -76,9 +76,9 @@ impl LineFramer {
     }
 
     /// The line that has just ended, where parts of it were kept or skipped.
-    fn carried(&self) -> Option<Result<&[u8], Unframed>> {
+    fn carried(&self) -> Option<Result<&[u8], FrameError>> {
         if self.skipping {
-            return Some(Err(Unframed::TooLong));
+            return Some(Err(FrameError::TooLong));
         }
         content(&self.carry, self.max_line_bytes)
     }
@@ -94,7 +94,7 @@ impl LineFramer {
         }
     }
 
-    fn frame<'a>(&self, content: Result<&'a [u8], Unframed>) -> Frame<'a> {
+    fn frame<'a>(&self, content: Result<&'a [u8], FrameError>) -> Frame<'a> {
         Frame {
             number: self.ended,
             content,
@@ -103,10 +103,10 @@ impl LineFramer {
 }
 
 /// A line without its CR; `None` for a blank one.
-fn content(line: &[u8], max_line_bytes: usize) -> Option<Result<&[u8], Unframed>> {
+fn content(line: &[u8], max_line_bytes: usize) -> Option<Result<&[u8], FrameError>> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() > max_line_bytes {
-        return Some(Err(Unframed::TooLong));
+        return Some(Err(FrameError::TooLong));
     }
     (!line.trim_ascii().is_empty()).then_some(Ok(line))
 }
@@ -134,7 +134,7 @@ mod tests {
             .map(|(number, line)| (number, line.strip_suffix(b"\r").unwrap_or(line)))
             .filter(|(_, line)| line.len() > MAX || !line.trim_ascii().is_empty())
             .map(|(number, line)| match line.len() > MAX {
-                true => (number, Err(Unframed::TooLong)),
+                true => (number, Err(FrameError::TooLong)),
                 false => (number, Ok(line.to_vec())),
             })
             .collect()
@@ -160,7 +160,7 @@ mod tests {
                 );
                 assert_eq!(
                     lines(above.as_bytes(), &[cut]),
-                    [(1, Err(Unframed::TooLong))]
+                    [(1, Err(FrameError::TooLong))]
                 );
             }
         }
@@ -173,7 +173,7 @@ mod tests {
             let found = lines(body, &[cut]);
             assert_eq!(
                 found,
-                [(1, Err(Unframed::TooLong)), (2, Ok(b"ok".to_vec()))]
+                [(1, Err(FrameError::TooLong)), (2, Ok(b"ok".to_vec()))]
             );
         }
     }

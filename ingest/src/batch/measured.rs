@@ -22,8 +22,8 @@ fn records(encoding: BatchEncoding, mut body: &[u8]) -> usize {
     let mut framer = encoding.framer(max_bytes);
     let mut count = 0;
     while let Some(frame) = framer.next(&mut body) {
-        if let Ok(posted) = encoding.read(frame.content, max_bytes, max_msg_bytes) {
-            black_box(InboundRecord::from(posted));
+        if let Ok(post) = encoding.parse(frame.content, max_bytes, max_msg_bytes) {
+            black_box(InboundRecord::from(post));
             count += 1;
         }
     }

@@ -1,20 +1,20 @@
 //! `POST /v1/events`: a body of many events, answered line by line while it is read.
 //!
-//! A task reads the body, appends its lines and notes each as awaited; delivery reports fill in what became of them; the answer takes the
-//! results from the front. The three share one [`results::Results`], and none waits for another unless room runs out.
+//! The [`reader`] task reads the body, appends its lines and adds a pending entry for each to the [`queue`] of results. Delivery reports
+//! complete the entries. The [`response`] takes complete results from the front. None of the three waits for another unless the byte
+//! budget is used up.
 
-mod answer;
 mod delivery;
 mod encoding;
+mod entries;
 mod framer;
 pub mod fuzzing;
-mod intake;
 mod items;
 mod lines;
 pub mod measured;
-mod results;
-mod slots;
-mod state;
+mod queue;
+mod reader;
+mod response;
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use problem::Problem;
 pub(crate) use delivery::LineDelivery;
 pub(crate) use encoding::ResultLine;
 
-use self::{intake::Intake, results::Results};
-use crate::{accepted::no_room, body, media::BatchEncoding, service::Ingest};
+use self::{queue::ResultQueue, reader::BatchReader};
+use crate::{body, media::BatchEncoding, responses::over_capacity, service::Ingest};
 
-/// Starts the reading of a batch and answers with the stream of its results.
-pub(crate) fn answer(
+/// Starts the reading of a batch and responds with the stream of its results.
+pub(crate) fn post(
     ingest: &Arc<Ingest>,
     caller: Caller,
     request: Request,
@@ -37,14 +37,14 @@ pub(crate) fn answer(
     let (parts, body) = request.into_parts();
     let declared_bytes = body::declared_bytes(&body);
     let body = body.into_data_stream();
-    let intake = BatchEncoding::of(&parts.headers)
-        .and_then(|encoding| take_on(ingest, caller, encoding, declared_bytes));
-    match intake {
-        Ok(intake) => {
-            let (encoding, results) = (intake.encoding(), intake.results());
-            tokio::spawn(intake.run(body));
+    let reader = BatchEncoding::of(&parts.headers)
+        .and_then(|encoding| new_reader(ingest, caller, encoding, declared_bytes));
+    match reader {
+        Ok(reader) => {
+            let (encoding, queue) = (reader.encoding, Arc::clone(&reader.queue));
+            tokio::spawn(reader.run(body));
             let content_type = [(header::CONTENT_TYPE, encoding.media_type())];
-            Ok((content_type, answer::stream(results, encoding)).into_response())
+            Ok((content_type, response::stream(queue, encoding)).into_response())
         }
         Err(problem) => {
             ingest.metrics.rejected(problem.kind);
@@ -54,23 +54,22 @@ pub(crate) fn answer(
     }
 }
 
-fn take_on(
+fn new_reader(
     ingest: &Arc<Ingest>,
     caller: Caller,
     encoding: BatchEncoding,
     declared_bytes: Option<u64>,
-) -> Result<Intake, Problem> {
+) -> Result<BatchReader, Problem> {
     let limit = u64::from(ingest.config.max_batch_bytes);
     if declared_bytes.is_some_and(|declared| declared > limit) {
         return Err(Problem::payload_too_large(limit));
     }
-    let place = ingest.places.take(&caller, 1).ok_or_else(no_room)?;
-    let results = Results::new(&ingest.batches, Arc::clone(&ingest.metrics));
-    Ok(Intake::new(
-        Arc::clone(ingest),
+    let permit = ingest.batch_quota.try_acquire(&caller, 1);
+    Ok(BatchReader {
+        ingest: Arc::clone(ingest),
         caller,
         encoding,
-        results,
-        place,
-    ))
+        queue: ResultQueue::new(&ingest.batches, Arc::clone(&ingest.metrics)),
+        _permit: permit.ok_or_else(over_capacity)?,
+    })
 }

@@ -39,5 +39,5 @@ pub(crate) async fn post_events(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    batch::answer(&ingest, caller, request)
+    batch::post(&ingest, caller, request)
 }

@@ -8,12 +8,12 @@ use axum::{
 use problem::Problem;
 
 use crate::{
-    accepted::AcceptedBody,
     json,
     json::MessageBody,
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
     protobuf,
+    responses::AcceptedBody,
     service::Ingest,
     single,
 };
@@ -46,7 +46,7 @@ pub(crate) async fn post_message(
     request: Request,
 ) -> Result<Response, Problem> {
     let max_msg_bytes = ingest.config.max_msg_bytes;
-    single::answer(&ingest, &caller, request, |encoding, body| match encoding {
+    single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::message(body, max_msg_bytes),
         SingleEncoding::Protobuf => protobuf::message(body, max_msg_bytes),
     })

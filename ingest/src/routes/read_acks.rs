@@ -8,12 +8,12 @@ use axum::{
 use problem::Problem;
 
 use crate::{
-    accepted::AcceptedBody,
     json,
     json::ReadAckBody,
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
     protobuf,
+    responses::AcceptedBody,
     service::Ingest,
     single,
 };
@@ -45,7 +45,7 @@ pub(crate) async fn post_read_ack(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    single::answer(&ingest, &caller, request, |encoding, body| match encoding {
+    single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::read_ack(body),
         SingleEncoding::Protobuf => protobuf::read_ack(body),
     })

@@ -62,7 +62,7 @@ async fn send_many(env: &mut TestEnv, first: i64) -> (i64, Mid) {
 async fn until_contacts_gate_names_the_second(service: &crate::test_env::Service) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let named = || {
-        let gates = service.health.readiness().gates;
+        let gates = service.health.readiness().checks;
         let gate = gates
             .into_iter()
             .find(|gate| gate.name == "projector-mysql.contacts");

@@ -241,7 +241,7 @@ impl Service {
 
     /// Whether a gate is open.
     pub fn is_open(&self, gate: &str) -> bool {
-        let gates = self.health.readiness().gates;
+        let gates = self.health.readiness().checks;
         gates.iter().find(|g| g.name == gate).unwrap().ready
     }
 

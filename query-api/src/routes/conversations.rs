@@ -4,9 +4,9 @@ use std::{
 };
 
 use access::Caller;
-use axum::extract::State;
+use axum::{Json, extract::State};
 use message_store::{ContactCursor, ContactRow, MessageRow, ReadUpTo, Shard, Sink};
-use problem::{Json, Path, Problem, Query};
+use problem::{Path, Problem, Query};
 use schemas::{DirectConversation, Mid, Partition, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use access::Caller;
-use axum::extract::State;
-use problem::{Json, Path, Problem, Query};
+use axum::{Json, extract::State};
+use problem::{Path, Problem, Query};
 use schemas::InboundPosition;
 use serde::Deserialize;
 use utoipa::IntoParams;

@@ -1,9 +1,9 @@
 use std::{sync::Arc, time::SystemTime};
 
 use access::Caller;
-use axum::extract::State;
+use axum::{Json, extract::State};
 use message_store::{MessageRow, ReadTx, Sink, UNREAD_LIMIT};
-use problem::{Json, Path, Problem, Query};
+use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, DirectConversation, Mid, PerDevice, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -1,9 +1,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use access::Caller;
-use axum::extract::State;
+use axum::{Json, extract::State};
 use message_store::Sink;
-use problem::{Json, Path, Problem, Query};
+use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;

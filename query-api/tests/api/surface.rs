@@ -145,7 +145,7 @@ async fn it_is_ready_once_mysql_and_kafka_answer_with_or_without_redis() {
     let service = Service::start(&config).await;
     let closed = async {
         loop {
-            let gates = service.health.readiness().gates;
+            let gates = service.health.readiness().checks;
             let mysql = gates.iter().find(|g| g.name == "query_api.mysql").unwrap();
             if mysql.reason.as_deref() != Some("starting") {
                 return mysql.ready;

@@ -10,7 +10,7 @@ use axum::{
     response::Response,
 };
 use problem::{Problem, ProblemKind};
-use service_runtime::{BindError, Door as _, Supervisor, described};
+use service_runtime::{BindError, ListenerPolicy as _, Supervisor, described};
 use tower::ServiceExt as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 

@@ -126,10 +126,10 @@ async fn a_file_of_keys_is_read_again_and_a_bad_one_is_not_taken() {
     let path = files.0.path().join("jwks.json");
     let (of_old, of_new) = (old.token(&claims(1)), new.token(&claims(2)));
     fs::write(&path, "{").unwrap();
-    verifier.refresh_files();
+    verifier.reload_files();
     assert_eq!(verified(&verifier, &of_old).await, Ok(user(1)));
     fs::write(&path, jwks(&[&new]).to_string()).unwrap();
-    verifier.refresh_files();
+    verifier.reload_files();
     assert_eq!(verified(&verifier, &of_new).await, Ok(user(2)));
     assert_eq!(verified(&verifier, &of_old).await, Err(Refusal::UnknownKey));
 }

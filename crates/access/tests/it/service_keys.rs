@@ -31,16 +31,16 @@ async fn keys_come_and_go_with_their_file() {
     };
     assert!(holds(&first).await && !holds(&second).await);
     fs::write(&path, entry(&first) + &entry(&second)).unwrap();
-    verifier.refresh_files();
+    verifier.reload_files();
     assert!(holds(&first).await && holds(&second).await);
     // A bad file revokes nobody, and lets nobody in.
     fs::write(&path, "[[keys]]\nid = 5").unwrap();
-    verifier.refresh_files();
+    verifier.reload_files();
     assert!(holds(&first).await && holds(&second).await);
     fs::write(&path, entry(&second)).unwrap();
-    verifier.refresh_files();
+    verifier.reload_files();
     assert!(!holds(&first).await && holds(&second).await);
     fs::write(&path, "").unwrap();
-    verifier.refresh_files();
+    verifier.reload_files();
     assert!(!holds(&second).await);
 }

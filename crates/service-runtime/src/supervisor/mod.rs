@@ -104,7 +104,7 @@ impl Supervisor {
         }
     }
 
-    /// What the workers watch to know when to stop.
+    /// The shutdown signal that the workers watch.
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
     }
@@ -122,7 +122,7 @@ impl Supervisor {
         let ended = self.ended.clone();
         tokio::spawn(async move {
             let outcome = Outcome::of_task(task.await);
-            // Nobody listens any more once `run` has returned.
+            // The receiver is gone once `run` has returned.
             let _ = ended.send((id, outcome));
         });
     }
@@ -264,7 +264,7 @@ impl Outcome {
             Ok(Ok(())) => Self::Finished,
             Ok(Err(error)) => Self::Failed(error),
             Err(error) => match error.try_into_panic() {
-                Ok(panic) => Self::Panicked(words_of(&*panic)),
+                Ok(panic) => Self::Panicked(panic_message(&*panic)),
                 Err(_cancelled) => Self::Aborted,
             },
         }
@@ -274,7 +274,7 @@ impl Outcome {
         match ended {
             Ok(Ok(())) => Self::Finished,
             Ok(Err(error)) => Self::Failed(error),
-            Err(panic) => Self::Panicked(words_of(&*panic)),
+            Err(panic) => Self::Panicked(panic_message(&*panic)),
         }
     }
 
@@ -295,11 +295,11 @@ impl Outcome {
     }
 }
 
-fn words_of(panic: &(dyn Any + Send)) -> String {
-    if let Some(words) = panic.downcast_ref::<&str>() {
-        (*words).to_owned()
-    } else if let Some(words) = panic.downcast_ref::<String>() {
-        words.clone()
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    if let Some(message) = panic.downcast_ref::<&str>() {
+        (*message).to_owned()
+    } else if let Some(message) = panic.downcast_ref::<String>() {
+        message.clone()
     } else {
         "no message".to_owned()
     }

@@ -35,7 +35,7 @@ fn held() -> (Router, mpsc::Receiver<oneshot::Sender<()>>) {
 #[tokio::test]
 async fn the_probes_say_how_the_process_is() {
     let health = Health::new();
-    let gate = health.gate("test.kafka");
+    let check = health.check("test.kafka");
     let router = health_router(health.clone());
     let server = Server::start(middleware(router), HttpConfig::default()).await;
 
@@ -49,7 +49,7 @@ async fn the_probes_say_how_the_process_is() {
             "gates": [{"name": "test.kafka", "ready": false, "reason": "starting"}],
         })
     );
-    gate.ready();
+    check.ready();
     assert_eq!(server.get("/readyz").await.status(), StatusCode::OK);
     health.fail("cannot go on");
     assert_eq!(

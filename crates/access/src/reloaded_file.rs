@@ -7,14 +7,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::source_state::SourceState;
+use crate::source_status::SourceStatus;
 
-/// More than this many bytes is no file of keys.
+/// The largest file of keys.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What a file of keys says; of a bad file, what it said before.
+/// The parsed content of a file; where the file is not valid, its last valid content.
 #[derive(Debug)]
-pub(crate) struct Watched<T> {
+pub(crate) struct ReloadedFile<T> {
     path: PathBuf,
     parse: fn(&str) -> Result<T, String>,
     current: Mutex<Current<T>>,
@@ -23,16 +23,16 @@ pub(crate) struct Watched<T> {
 #[derive(Debug)]
 struct Current<T> {
     value: Arc<T>,
-    /// What was read last. The content decides, not the time of the file: files are mounted, linked and copied with any.
+    /// The text read last. A change is noticed by the content, not by the modification time, which mounts, links and copies do not keep.
     text: String,
-    state: SourceState,
+    status: SourceStatus,
 }
 
-impl<T> Watched<T> {
-    /// Reads the file for the first time; `name` is the source's in log and metrics.
+impl<T> ReloadedFile<T> {
+    /// Reads the file for the first time; `name` is its name in log and metrics.
     ///
     /// # Errors
-    /// A file that cannot be read or parsed, in words that go on behind its path.
+    /// A file that cannot be read or parsed; the text completes a sentence that begins with its path.
     pub(crate) fn open(
         path: &Path,
         name: &str,
@@ -40,12 +40,16 @@ impl<T> Watched<T> {
     ) -> Result<Self, String> {
         let text = read(path)?;
         let value = Arc::new(parse(&text)?);
-        let mut state = SourceState::new(name);
-        state.good();
+        let mut status = SourceStatus::new(name);
+        status.succeeded();
         Ok(Self {
             path: path.to_owned(),
             parse,
-            current: Mutex::new(Current { value, text, state }),
+            current: Mutex::new(Current {
+                value,
+                text,
+                status,
+            }),
         })
     }
 
@@ -53,24 +57,24 @@ impl<T> Watched<T> {
         Arc::clone(&self.lock().value)
     }
 
-    /// Reads the file again, and keeps what it said before if that fails.
+    /// Reads the file again, and keeps the last content if that fails.
     pub(crate) fn refresh(&self) {
         let read = read(&self.path);
         let mut current = self.lock();
         let text = match read {
             Ok(text) => text,
-            Err(problem) => return current.state.bad(&problem),
+            Err(problem) => return current.status.failed(&problem),
         };
-        if text == current.text && current.state.is_good() {
+        if text == current.text && current.status.is_current() {
             return;
         }
         match (self.parse)(&text) {
             Ok(value) => {
                 current.value = Arc::new(value);
-                current.state.good();
-                tracing::info!(source = current.state.name(), "the keys were read again");
+                current.status.succeeded();
+                tracing::info!(source = current.status.name(), "the keys were read again");
             }
-            Err(problem) => current.state.bad(&problem),
+            Err(problem) => current.status.failed(&problem),
         }
         current.text = text;
     }
@@ -108,19 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_counts_and_a_bad_one_does_not() {
+    fn a_new_file_is_taken_and_a_bad_one_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("number");
         fs::write(&path, "1").unwrap();
-        let watched = Watched::open(&path, "test", number).unwrap();
+        let reloaded = ReloadedFile::open(&path, "test", number).unwrap();
         let after = |content: Option<&str>| {
             match content {
                 Some(content) => fs::write(&path, content).unwrap(),
                 None => fs::remove_file(&path).unwrap(),
             }
-            watched.refresh();
-            let is_good = watched.lock().state.is_good();
-            (*watched.get(), is_good)
+            reloaded.refresh();
+            let is_good = reloaded.lock().status.is_current();
+            (*reloaded.get(), is_good)
         };
         assert_eq!(after(Some("2")), (2, true));
         assert_eq!(after(Some("two")), (2, false));
@@ -131,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_at_the_start_is_refused() {
+    fn a_missing_or_oversized_file_is_refused_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("number");
-        let opened = Watched::open(&path, "test", number);
+        let opened = ReloadedFile::open(&path, "test", number);
         assert!(opened.unwrap_err().starts_with("cannot be read"));
         fs::write(&path, vec![b'1'; MAX_BYTES as usize + 1]).unwrap();
-        assert!(Watched::open(&path, "test", number).is_err());
+        assert!(ReloadedFile::open(&path, "test", number).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What stands before a listener.
+//! Which addresses a process may listen on.
 
 use std::net::SocketAddr;
 
@@ -6,20 +6,20 @@ use axum::Router;
 
 use crate::{BindError, HttpConfig};
 
-/// Decides where a listener may be, and who may see the metrics of its process.
-pub trait Door {
-    /// Whether a listener may be at `addr`, which `setting` names.
+/// Decides which addresses a listener may bind, and who may read `/metrics`.
+pub trait ListenerPolicy {
+    /// Whether a listener may bind `addr`, the value of `setting`.
     ///
     /// # Errors
     /// [`BindError::NotLoopback`].
     fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError>;
 
-    /// Puts whatever asks who calls around `/metrics`.
+    /// Adds authentication to `/metrics`, where there is any.
     fn guard_metrics(&self, metrics: Router) -> Router;
 }
 
-/// That of listeners without calls of their own: probes and metrics for whoever can reach them.
-impl Door for HttpConfig {
+/// The policy of services without an API: loopback only, unless `http.allow_non_loopback` is set; probes and metrics need no token.
+impl ListenerPolicy for HttpConfig {
     fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError> {
         if addr.ip().is_loopback() || self.allow_non_loopback {
             return Ok(());

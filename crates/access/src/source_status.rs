@@ -1,20 +1,19 @@
-//! Whether a source of keys is as it should be, for the operator: in the log when that changes, in the metrics always.
+//! Reports to the operator whether a source of keys can be read: a log line when that changes, and a metric.
 
 use metrics::Gauge;
 
-/// 1 where the keys in use are what their source said last, 0 where it cannot be read or says nonsense.
+/// 1 where the keys in use are those of their source, 0 where the source cannot be read or parsed.
 pub(crate) const KEYS_CURRENT: &str = "tidemark_auth_keys_current";
 
-/// The state of one source.
 #[derive(Debug)]
-pub(crate) struct SourceState {
+pub(crate) struct SourceStatus {
     name: String,
     gauge: Gauge,
-    /// What is wrong at present.
+    /// Why the last read failed.
     problem: Option<String>,
 }
 
-impl SourceState {
+impl SourceStatus {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -27,19 +26,19 @@ impl SourceState {
         &self.name
     }
 
-    pub(crate) fn is_good(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.problem.is_none()
     }
 
-    pub(crate) fn good(&mut self) {
+    pub(crate) fn succeeded(&mut self) {
         self.gauge.set(1.0);
         if self.problem.take().is_some() {
-            tracing::info!(source = self.name, "the source of keys is back");
+            tracing::info!(source = self.name, "keys can be read again");
         }
     }
 
-    /// Says once what is wrong, until something else is.
-    pub(crate) fn bad(&mut self, problem: &str) {
+    /// Logs a problem once, not every repetition of it.
+    pub(crate) fn failed(&mut self, problem: &str) {
         self.gauge.set(0.0);
         if self.problem.as_deref() != Some(problem) {
             tracing::warn!(

@@ -1,10 +1,10 @@
-//! The answers about an append: 202, or why it is not one.
+//! The responses to an append: 202 or a problem.
 
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use problem::{Problem, ProblemKind};
+use problem::Problem;
 use prost::Message as _;
 use schemas::{ClientMsgId, InboundPosition, proto};
 use serde::Serialize;
@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 
 use crate::{
     media::{PROTOBUF, SingleEncoding},
-    posted::EventKind,
+    post::EventKind,
 };
 
-/// Seconds after which an append that failed may be tried again.
+/// Seconds after which a failed append may be retried.
 const RETRY_AFTER_S: u64 = 1;
 
 /// Where an accepted event is on `chat.inbound`; `after=<partition>:<offset>` of a query waits for it.
@@ -61,16 +61,13 @@ pub(crate) fn accepted(
     }
 }
 
-/// 503: it may be on the log or not. A read-ack has no id and may be repeated as it is.
+/// 503: it may be on the log or not. A read-ack has no id and can be repeated as it is.
 pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) -> Problem {
-    let words = match kind {
-        EventKind::Message => "unknown: retry with the same client_msg_id",
-        EventKind::ReadAck => "unknown: retry with the same body",
+    let identity = match kind {
+        EventKind::Message => "client_msg_id",
+        EventKind::ReadAck => "body",
     };
-    let problem = Problem::new(ProblemKind::UnknownOutcome, words);
-    let mut problem = problem.with_retry_after_s(RETRY_AFTER_S);
-    problem.client_msg_id = client_msg_id;
-    problem
+    Problem::unknown_outcome(identity, client_msg_id, RETRY_AFTER_S)
 }
 
 /// 503: it is certainly not on the log.
@@ -89,7 +86,7 @@ pub(crate) fn stopping() -> Problem {
     )
 }
 
-/// 429: there is no room for it.
-pub(crate) fn no_room() -> Problem {
+/// 429: the byte budget, or the number of batches, is used up.
+pub(crate) fn over_capacity() -> Problem {
     Problem::too_many_requests(RETRY_AFTER_S)
 }

@@ -1,0 +1,248 @@
+//! Reads the body of a batch: parses its lines, appends them, and bounds how long anything may take.
+
+use std::sync::Arc;
+
+use access::{Caller, QuotaPermit};
+use axum::body::{BodyDataStream, Bytes};
+use event_log::{DeliveryFailure, OnDelivery as _, QueueFull};
+use futures::StreamExt as _;
+use problem::{Problem, ProblemKind};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::{
+    delivery::LineDelivery,
+    framer::{Frame, FrameError, Framer},
+    queue::{Detail, Progress, ResultQueue, held_bytes},
+};
+use crate::{
+    body,
+    byte_budget::BytePermit,
+    inbound::InboundRecord,
+    media::BatchEncoding,
+    post::Post,
+    responses::{over_capacity, stopping},
+    service::Ingest,
+};
+
+pub(super) struct BatchReader {
+    pub(super) ingest: Arc<Ingest>,
+    pub(super) caller: Caller,
+    pub(super) encoding: BatchEncoding,
+    pub(super) queue: Arc<ResultQueue>,
+    /// One of the batches that may be read at a time.
+    pub(super) _permit: QuotaPermit,
+}
+
+/// Why the reader stopped before the end of the body.
+enum Stop {
+    ClientGone,
+    /// The line is answered with the problem, and no line after it is read. Without a number it is the line that was not complete yet.
+    Problem {
+        line: Option<u32>,
+        problem: Problem,
+        /// Whether nothing was taken for the time of a stall.
+        is_stall: bool,
+    },
+}
+
+impl Stop {
+    fn at(line: Option<u32>, problem: Problem) -> Self {
+        Self::Problem {
+            line,
+            problem,
+            is_stall: false,
+        }
+    }
+}
+
+impl BatchReader {
+    /// Reads the whole body, then waits until the client has taken the results.
+    pub(super) async fn run(self, mut body: BodyDataStream) {
+        let mut framer = self.encoding.framer(self.ingest.config.max_line_bytes);
+        let started = Instant::now();
+        match self.read(&mut framer, &mut body).await {
+            Ok(()) => {
+                self.queue.finish(None);
+                self.await_client(Instant::now()).await;
+            }
+            Err(Stop::ClientGone) => {}
+            Err(Stop::Problem {
+                line,
+                problem,
+                is_stall,
+            }) => {
+                self.ingest.metrics.rejected(problem.kind);
+                let line = line.unwrap_or_else(|| framer.unfinished());
+                self.queue
+                    .finish(Some(self.encoding.refusal(line, &problem)));
+                // A client that took nothing during a stall is not given the time of another.
+                let since = if is_stall { started } else { Instant::now() };
+                // A client that writes everything before it reads must get that far.
+                tokio::join!(body::drain(body), self.await_client(since));
+            }
+        }
+    }
+
+    async fn read(&self, framer: &mut Framer, body: &mut BodyDataStream) -> Result<(), Stop> {
+        let limit = self.ingest.config.max_batch_bytes;
+        let mut left = limit as usize;
+        let mut last_line = Instant::now();
+        while let Some(chunk) = self.next_chunk(body, last_line).await? {
+            let within = &chunk[..left.min(chunk.len())];
+            if self.post_chunk(framer, within).await? {
+                last_line = Instant::now();
+            }
+            left -= within.len();
+            if within.len() < chunk.len() {
+                return Err(Stop::at(None, Problem::payload_too_large(limit.into())));
+            }
+        }
+        match framer.finish() {
+            Some(frame) => self.post(frame).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for at most a stall after the last complete line: bytes that trickle in do not extend the time, nor do blank lines.
+    async fn next_chunk(
+        &self,
+        body: &mut BodyDataStream,
+        last_line: Instant,
+    ) -> Result<Option<Bytes>, Stop> {
+        let stall = self.ingest.config.stall();
+        let chunk = tokio::select! {
+            biased;
+            () = self.queue.client_gone().cancelled() => return Err(Stop::ClientGone),
+            () = self.ingest.shutdown.soft().cancelled() => return Err(Stop::at(None, stopping())),
+            chunk = timeout_at(last_line + stall, body.next()) => chunk,
+        };
+        match chunk {
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
+            Ok(Some(Err(_error))) => Err(Stop::at(None, body::incomplete())),
+            Err(_elapsed) => {
+                let problem = Problem::request_timeout(stall.as_secs());
+                Err(Stop::at(None, problem))
+            }
+        }
+    }
+
+    /// Returns whether a line ended in the chunk; blank ones do not count.
+    async fn post_chunk(&self, framer: &mut Framer, mut chunk: &[u8]) -> Result<bool, Stop> {
+        let mut any = false;
+        while let Some(frame) = framer.next(&mut chunk) {
+            self.post(frame).await?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Appends one line or refuses it. A line above its caller's rate ends the batch: the client posts the rest later, in the same order.
+    async fn post(&self, frame: Frame<'_>) -> Result<(), Stop> {
+        let charged = self.ingest.access.charge_event(&self.caller);
+        charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
+        match self.parse(frame.content) {
+            Ok(post) => self.append(frame.number, post).await,
+            Err(problem) => self.refuse(frame.number, &problem).await,
+        }
+    }
+
+    fn parse(&self, content: Result<&[u8], FrameError>) -> Result<Post, Problem> {
+        let config = &self.ingest.config;
+        let post = self
+            .encoding
+            .parse(content, config.max_line_bytes, config.max_msg_bytes)?;
+        post.check_author(&self.caller)
+            .map_err(|problem| problem.within(post.kind().member()))?;
+        Ok(post)
+    }
+
+    async fn append(&self, line: u32, post: Post) -> Result<(), Stop> {
+        let generated_id = post.generated_id;
+        let record = InboundRecord::from(post);
+        let held = held_bytes(generated_id.map(Detail::GeneratedId).as_ref());
+        let mut permit = self.acquire(line, record.cost_bytes() + held).await?;
+        let held = permit.split(held as usize);
+        let held = held.expect("the permit is for both");
+        let index = self
+            .queue
+            .add_pending(line, record.partition, generated_id, held);
+        let delivery = LineDelivery::new(&self.queue, index, record.kind, permit);
+        if let Err(QueueFull(delivery)) = self.ingest.inbound.append_line(&record, delivery) {
+            let full = "the producer's queue is full".to_owned();
+            delivery.delivered(Err(DeliveryFailure::Refused(full)));
+        }
+        Ok(())
+    }
+
+    async fn refuse(&self, line: u32, problem: &Problem) -> Result<(), Stop> {
+        self.ingest.metrics.rejected(problem.kind);
+        let refusal = Detail::Refusal(self.encoding.refusal(line, problem));
+        let permit = self.acquire(line, held_bytes(Some(&refusal))).await?;
+        self.queue.add_refused(line, refusal, permit);
+        Ok(())
+    }
+
+    /// Acquires bytes for a line; waits for them no longer than a stall.
+    async fn acquire(&self, line: u32, bytes: u32) -> Result<BytePermit, Stop> {
+        let budget = &self.ingest.batches;
+        if let Some(permit) = budget.try_acquire(bytes) {
+            return Ok(permit);
+        }
+        tokio::select! {
+            permit = timeout(self.ingest.config.stall(), budget.acquire(bytes)) => {
+                permit.map_err(|_elapsed| Stop::Problem {
+                    line: Some(line),
+                    problem: over_capacity(),
+                    is_stall: true,
+                })
+            }
+            () = self.queue.client_gone().cancelled() => Err(Stop::ClientGone),
+            () = self.ingest.shutdown.soft().cancelled() => Err(Stop::at(Some(line), stopping())),
+        }
+    }
+
+    /// Waits until the client has taken everything. Results that it does not take for a stall, counted from `since` at the earliest, are
+    /// dropped. Bytes in the buffers of a closed connection count as taken.
+    async fn await_client(&self, since: Instant) {
+        let stall = self.ingest.config.stall();
+        let mut since = since;
+        loop {
+            tokio::select! {
+                () = self.queue.client_gone().cancelled() => return,
+                () = sleep_until(since + stall) => {}
+            }
+            match self.queue.progress() {
+                Progress::Done => return,
+                Progress::Ready { last_taken } if last_taken <= since => {
+                    return self.drop_results();
+                }
+                Progress::Ready { last_taken } => since = last_taken,
+                // Every report comes within the producer's timeout.
+                Progress::AwaitsReports => since = Instant::now(),
+            }
+        }
+    }
+
+    fn drop_results(&self) {
+        let stall = self.ingest.config.stall().as_secs();
+        tracing::info!("a client does not read its results: they were dropped");
+        self.queue.replace_untaken(|line| {
+            let words = format!(
+                "this result and those behind it were dropped: they were not read for {stall} s"
+            );
+            let problem = Problem::new(ProblemKind::RequestTimeout, words);
+            self.encoding.refusal(line, &problem)
+        });
+    }
+}
+
+impl Drop for BatchReader {
+    /// After a panic the client must not wait for ever.
+    fn drop(&mut self) {
+        if !self.queue.is_finished() {
+            let final_result = self.encoding.refusal(0, &Problem::internal());
+            self.queue.finish(Some(final_result));
+        }
+    }
+}
