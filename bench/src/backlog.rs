@@ -20,13 +20,13 @@ const SEQUENCER: &str = "sequencer";
 /// holds to write it later. The absolute figure counts what became no event, too, and nothing grows by that.
 pub(crate) type Backlog = BTreeMap<String, f64>;
 
-/// Looks at the consumers of a environment, each of which was started once.
-pub(crate) struct Looks<'a> {
+/// Reads the backlog of the consumers of a test environment, each of which was started once.
+pub(crate) struct BacklogReader<'a> {
     env: &'a TestEnv,
     log: Arc<LogReader>,
 }
 
-impl<'a> Looks<'a> {
+impl<'a> BacklogReader<'a> {
     /// Connects.
     ///
     /// # Errors
@@ -61,7 +61,10 @@ impl<'a> Looks<'a> {
             }
         }
         for group in GROUPS {
-            ensure!(taken.contains_key(group), "no events of {group} are told");
+            ensure!(
+                taken.contains_key(group),
+                "the events of {group} are missing"
+            );
         }
         Ok(taken)
     }

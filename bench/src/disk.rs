@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_directories_is_counted() {
+    fn the_bytes_in_directories_are_counted() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let main = below(&here, "main.").unwrap();
         assert_eq!(main, below(&here.join("main.rs"), "").unwrap());

@@ -2,6 +2,7 @@
 
 mod backlog;
 mod curve;
+mod deadline;
 mod disk;
 mod load;
 mod machine;
@@ -9,7 +10,6 @@ mod markdown;
 mod meter;
 mod output;
 mod pair;
-mod patience;
 mod picture;
 mod progress;
 mod raw;

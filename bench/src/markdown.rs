@@ -75,10 +75,10 @@ impl fmt::Display for Curve {
             writeln!(
                 f,
                 "| {offered} | {accepted} | {} | {} | {} | {} |",
-                told(*p50),
-                told(*p90),
-                told(*p99),
-                told(*p999)
+                number(*p50),
+                number(*p90),
+                number(*p99),
+                number(*p999)
             )?;
         }
         Ok(())
@@ -124,7 +124,7 @@ impl fmt::Display for Row {
 }
 
 /// With one digit, if there is such a value.
-fn told(value: f64) -> String {
+fn number(value: f64) -> String {
     if value.is_nan() {
         return "–".to_owned();
     }

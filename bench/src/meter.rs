@@ -112,7 +112,7 @@ fn cpu_s_of_children() -> Result<f64> {
     seconds_in("/proc/self/stat", CHILDREN)
 }
 
-/// What each of Java's compilers has used so far in a environment's broker, seconds by thread. Those that have nothing to do end.
+/// What each of Java's compilers has used so far in an environment's broker, seconds by thread. Those that have nothing to do end.
 ///
 /// # Errors
 /// The broker does not run.

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_where_nothing_can_be_written_is_named() {
+    fn a_path_that_cannot_be_written_is_named() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let refused = Output::prepare(file.path(), "today".to_owned())
             .err()

@@ -1,4 +1,4 @@
-//! How far the stores of a environment have come with `chat.events`.
+//! How far the stores of an environment have come with `chat.events`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use schemas::{Partition, topics::Topic};
 use system_tests::TestEnv;
 use unread_store::{Node, RedisConfig};
 
-use crate::patience::wait_until;
+use crate::deadline::wait_until;
 
 /// Who takes events into a store.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Connects to those of a environment.
+    /// Connects to those of an environment.
     ///
     /// # Errors
     /// One does not answer.
@@ -152,11 +152,11 @@ impl Progress {
     }
 }
 
-/// Waits until everything that was posted to a environment has passed the sequencer and is in all of its stores.
+/// Waits until everything that was posted to an environment has passed the sequencer and is in all of its stores.
 ///
 /// # Errors
 /// It is not in time, or a message does not come through.
 pub(crate) async fn everywhere(env: &TestEnv) -> Result<()> {
-    env.all_partitions_pass().await?;
+    env.check_all_partitions().await?;
     Progress::of(env).await?.all_written().await
 }

@@ -12,7 +12,7 @@ const AT_MOST: Duration = Duration::from_secs(120);
 /// A compiler that is done uses less than this of a core.
 const COMPILED_SHARE: f64 = 0.05;
 
-/// Does what is to be measured, again and again, until a environment's broker is warm.
+/// Does what is to be measured, again and again, until an environment's broker is warm.
 ///
 /// # Errors
 /// It fails, or the broker does not run.

@@ -11,7 +11,7 @@ use crate::warm;
 
 const WARM_UP_STEP: Duration = Duration::from_secs(10);
 
-/// Posts until a environment's broker is warm.
+/// Posts until an environment's broker is warm.
 ///
 /// # Errors
 /// Something is not accepted.

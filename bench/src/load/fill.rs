@@ -7,14 +7,14 @@ use system_tests::TestEnv;
 use super::traffic::Traffic;
 use crate::raw::producer::{LINGER_MS, PlainProducer};
 
-/// Appends so many messages that never were to `chat.inbound`.
+/// Appends so many generated messages to `chat.inbound`.
 ///
 /// # Errors
 /// One is not delivered.
 pub(crate) fn fill(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
     let producer = PlainProducer::new(env.events.config(), Topic::Inbound, LINGER_MS)?;
     for _ in 0..count {
-        producer.send_record(&traffic.make().record()?)?;
+        producer.send_record(&traffic.next_message().record()?)?;
     }
     producer.delivered()?;
     Ok(())

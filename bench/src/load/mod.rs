@@ -1,4 +1,4 @@
-//! Load: messages that never were, and clients that post them.
+//! Load: generated messages, and clients that post them.
 
 pub(crate) mod closed;
 pub(crate) mod connection;

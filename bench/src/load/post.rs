@@ -51,11 +51,11 @@ impl Post {
     fn body(self, traffic: &Traffic) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.count() as usize * 256);
         for _ in 0..self.count() {
-            let made = traffic.make();
+            let message = traffic.next_message();
             match self {
-                Self::Single => made.write_json(&mut body),
-                Self::Ndjson(_) => made.write_line(&mut body),
-                Self::Protobuf(_) => made.write_item(&mut body),
+                Self::Single => message.write_json(&mut body),
+                Self::Ndjson(_) => message.write_line(&mut body),
+                Self::Protobuf(_) => message.write_item(&mut body),
             }
         }
         body

@@ -10,7 +10,7 @@ const DATA: &[u8] = include_bytes!("../../../tests/data/college-msg.txt.gz");
 /// Sender and receiver of each message, in the order of their times; uids from 1.
 ///
 /// # Errors
-/// The data are not what they were.
+/// The data file is damaged.
 pub(crate) fn pairs() -> Result<Vec<(u64, u64)>> {
     let mut text = String::new();
     GzDecoder::new(DATA).read_to_string(&mut text)?;

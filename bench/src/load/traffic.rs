@@ -1,4 +1,4 @@
-//! Messages that never were: every run has ids of its own.
+//! Generated messages: every run has ids of its own.
 
 use std::{
     fmt,
@@ -54,16 +54,16 @@ enum Pairs {
     Given(Arc<[(u64, u64)]>),
 }
 
-/// One of them.
+/// A message.
 #[derive(Clone, Copy)]
-pub(crate) struct Made<'a> {
+pub(crate) struct NewMessage<'a> {
     pub(crate) srcid: i64,
     pub(crate) destid: i64,
     id: ClientMsgId,
     text: &'a str,
 }
 
-/// Of which run, and the how many-th message of it.
+/// The run and the number of the message in it.
 #[derive(Clone, Copy)]
 struct ClientMsgId {
     run: u64,
@@ -84,28 +84,28 @@ impl Traffic {
 
     /// For the partitions from 0 up to below `partitions`.
     pub(crate) fn of_partitions(partitions: u64) -> Self {
-        Self::between(Pairs::Many { partitions })
+        Self::of_pairs(Pairs::Many { partitions })
     }
 
     /// From each of the first so many users to each of so many others, in turn.
     pub(crate) fn each_to_each(senders: u64, receivers: u64) -> Self {
-        Self::between(Pairs::Each { senders, receivers })
+        Self::of_pairs(Pairs::Each { senders, receivers })
     }
 
     /// The first of a conversation each, all in partition 0.
-    pub(crate) fn first_words() -> Self {
-        Self::between(Pairs::New)
+    pub(crate) fn first_messages() -> Self {
+        Self::of_pairs(Pairs::New)
     }
 
     /// Between users who write to each other in a real network, over and over.
     ///
     /// # Errors
-    /// The data are not what they were.
+    /// The data file is damaged.
     pub(crate) fn real() -> Result<Self> {
-        Ok(Self::between(Pairs::Given(real::pairs()?.into())))
+        Ok(Self::of_pairs(Pairs::Given(real::pairs()?.into())))
     }
 
-    fn between(pairs: Pairs) -> Self {
+    fn of_pairs(pairs: Pairs) -> Self {
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         Self {
             run: since.as_millis() as u64,
@@ -116,15 +116,15 @@ impl Traffic {
     }
 
     /// The next one.
-    pub(crate) fn make(&self) -> Made<'_> {
+    pub(crate) fn next_message(&self) -> NewMessage<'_> {
         self.nth(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// That with a number.
-    pub(crate) fn nth(&self, number: u64) -> Made<'_> {
+    /// The one with this number.
+    pub(crate) fn nth(&self, number: u64) -> NewMessage<'_> {
         let (from, to) = self.pairs.of(number);
         let at = (number.wrapping_mul(31) as usize) % (WORDS_BYTES - TEXT_BYTES);
-        Made {
+        NewMessage {
             srcid: FIRST_UID + from.cast_signed(),
             destid: FIRST_UID + to.cast_signed(),
             id: ClientMsgId {
@@ -161,7 +161,7 @@ impl Pairs {
     }
 }
 
-impl Made<'_> {
+impl NewMessage<'_> {
     /// As a line of an NDJSON batch.
     pub(crate) fn write_line(&self, line: &mut Vec<u8>) {
         line.extend_from_slice(b"{\"message\":");
@@ -200,7 +200,7 @@ impl Made<'_> {
     /// As a row of `chat_msg_<table>`, tab-separated.
     ///
     /// # Errors
-    /// There is no room.
+    /// The writer fails.
     pub(crate) fn write_row(
         &self,
         row: &mut impl Write,
@@ -283,10 +283,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_lie_in_the_partitions_that_they_are_for() {
+    fn messages_are_in_the_partitions_that_they_are_for() {
         let traffic = Traffic::of_partitions(16);
         let found: BTreeSet<u8> = (0..1_000)
-            .map(|_| traffic.make().record().unwrap().partition.get())
+            .map(|_| traffic.next_message().record().unwrap().partition.get())
             .collect();
         assert_eq!(found, (0..16).collect());
     }
@@ -310,9 +310,9 @@ mod tests {
     }
 
     #[test]
-    fn first_words_begin_conversations_in_one_partition() {
-        let traffic = Traffic::first_words();
-        let records = (0..200).map(|_| traffic.make().record().unwrap());
+    fn first_messages_are_in_one_partition() {
+        let traffic = Traffic::first_messages();
+        let records = (0..200).map(|_| traffic.next_message().record().unwrap());
         let keys = records.map(|record| (record.partition.get(), record.key));
         let found: BTreeSet<(u8, String)> = keys.collect();
         assert_eq!(found.len(), 200);
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_record_has_about_200_bytes() {
-        let record = Traffic::new().make().record().unwrap();
+        let record = Traffic::new().next_message().record().unwrap();
         let bytes = record.key.len() + record.value.len();
         assert!((180..220).contains(&bytes), "{bytes}");
     }

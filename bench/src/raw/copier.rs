@@ -1,4 +1,4 @@
-//! Consume → produce of the same bytes, without a look at them.
+//! Consume → produce of the same bytes, without decoding them.
 
 use std::{collections::BTreeMap, time::Duration};
 

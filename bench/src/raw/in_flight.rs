@@ -79,7 +79,7 @@ impl InFlight {
     }
 
     async fn append(&self, traffic: &Traffic) -> Result<()> {
-        let record = traffic.make().record()?;
+        let record = traffic.next_message().record()?;
         let (asker, answer) = oneshot::channel();
         let queued = BaseRecord::with_opaque_to(&self.topic, Box::new(asker))
             .partition(record.partition.get().into())

@@ -41,7 +41,7 @@ impl Files {
     /// Writes files of so many rows for `tables` tables, which go on from the numbers.
     ///
     /// # Errors
-    /// There is no room.
+    /// The writer fails.
     pub(crate) fn write(
         env: &TestEnv,
         traffic: &Traffic,
@@ -64,19 +64,22 @@ impl Files {
         let mut open: Vec<Option<BufWriter<File>>> = (0..tables).map(|_| None).collect();
         let mut ids = vec![0; tables];
         while written.rows < (per_table * tables) as u64 {
-            let made = traffic.make();
-            let table = made.partition()?.index();
+            let message = traffic.next_message();
+            let table = message.partition()?.index();
             if ids[table] == per_table {
                 continue;
             }
             if ids[table].is_multiple_of(ROWS_OF_FILE) {
                 open[table] = Some(written.next_file(table, ids[table])?);
             }
-            let pair = (made.srcid.min(made.destid), made.srcid.max(made.destid));
+            let pair = (
+                message.srcid.min(message.destid),
+                message.srcid.max(message.destid),
+            );
             let mid = numbers.mids.entry(pair).or_default();
             *mid += 1;
             let file = open[table].as_mut().context("a table without a file")?;
-            made.write_row(file, numbers.rows + ids[table], *mid, &now, table)?;
+            message.write_row(file, numbers.rows + ids[table], *mid, &now, table)?;
             ids[table] += 1;
             written.rows += 1;
         }

@@ -20,7 +20,7 @@ use schemas::topics::Topic;
 
 use crate::load::traffic::Record;
 
-/// Librdkafka has no room: wait a little, as anybody would.
+/// The queue of librdkafka is full: wait a little and retry.
 const FULL: Duration = Duration::from_millis(1);
 /// As ingest's own for batches.
 pub(crate) const LINGER_MS: u32 = 5;
@@ -84,7 +84,7 @@ impl PlainProducer {
         })
     }
 
-    /// Queues a record; waits while there is no room.
+    /// Queues a record; waits while the queue is full.
     ///
     /// # Errors
     /// librdkafka does not take it.

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use system_tests::TestEnv;
 
-use crate::{meter::Meter, patience::wait_until, sample::Sample};
+use crate::{deadline::wait_until, meter::Meter, sample::Sample};
 
 /// Starts a service, measures it from its first records until it has `done` everything up to `end`, and ends it. What it
 /// does before them is not counted.

@@ -20,8 +20,8 @@ use crate::{
 
 const MILLION: u64 = 1_000_000;
 const STEP: u64 = 2 * MILLION;
-/// After so many million rows the tables are looked at.
-const LOOKS: [u64; 3] = [2, 8, 20];
+/// After so many million rows the tables are measured.
+const MEASURE_AT: [u64; 3] = [2, 8, 20];
 const TABLES: usize = 16;
 const LIKE: &str = "im_0";
 const RAW: &str = "raw";
@@ -66,9 +66,9 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
         engine.make_tables(&env).await?;
         let traffic = Traffic::of_partitions(TABLES as u64);
         let (mut there, mut numbers) = (0, Numbers::default());
-        for look in LOOKS {
+        for millions in MEASURE_AT {
             let mut rate = 0.0;
-            while there < look * MILLION {
+            while there < millions * MILLION {
                 let files = Files::write(&env, &traffic, STEP, TABLES, &mut numbers)?;
                 let began = Instant::now();
                 files.load(&env, RAW).await?;
@@ -78,7 +78,7 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
             let bytes = disk::bytes(&env, "mariadb", engine.files, "")? as f64 / there as f64;
             let reads = read_pages(&env).await?;
             let mut row = |what: &str, unit, value| {
-                let what = format!("{}, at {look} million rows: {what}", engine.name);
+                let what = format!("{}, at {millions} million rows: {what}", engine.name);
                 rows.push(Row::of_one(what, unit, value, None));
             };
             row("the last two million by LOAD DATA", "rows/s", rate);
@@ -114,15 +114,15 @@ async fn read_pages(env: &TestEnv) -> Result<Percentiles> {
     let mut rng = StdRng::seed_from_u64(17);
     let mut took_ms = Vec::new();
     for _ in 0..PAGES {
-        let made = traffic.nth(rng.random_range(0..STEP));
-        let table = made.partition()?;
+        let message = traffic.nth(rng.random_range(0..STEP));
+        let table = message.partition()?;
         let sql = format!(
             "SELECT id, mid, msg, ts FROM {RAW}.chat_msg_{table} \
              WHERE srcid = ? AND destid = ? ORDER BY mid DESC LIMIT 50"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(sql));
         let began = Instant::now();
-        let query = query.bind(made.srcid).bind(made.destid);
+        let query = query.bind(message.srcid).bind(message.destid);
         query.fetch_all(&mut database).await?;
         took_ms.push(began.elapsed().as_secs_f64() * 1e3);
     }

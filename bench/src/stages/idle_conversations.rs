@@ -21,7 +21,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// With one message each, which the sequencer remembers for recognising repeats.
 pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(SERVERS).await?;
-    let traffic = Traffic::first_words();
+    let traffic = Traffic::first_messages();
     let mut rows = Vec::new();
     let (mut there, mut empty) = (0, 0.0);
     for conversations in CONVERSATIONS {

@@ -179,7 +179,7 @@ impl Ingest {
     }
 
     fn plain(&self) -> Result<Sample> {
-        let records = (0..RECORDS).map(|_| self.traffic.make().record());
+        let records = (0..RECORDS).map(|_| self.traffic.next_message().record());
         let records = records.collect::<Result<Vec<_>>>()?;
         let producer = PlainProducer::new(self.env.events.config(), Topic::Inbound, LINGER_MS)?;
         // ingest is connected, too, when its time begins.

@@ -48,7 +48,7 @@ async fn share_out(instances: usize) -> Result<Sample> {
             env.start_another(service).await?;
         }
     }
-    env.all_partitions_pass().await?;
+    env.check_all_partitions().await?;
     let traffic = Traffic::real()?;
     let meter = Meter::start(&env)?;
     sequenced(&env, &traffic, RECORDS).await?;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_of_a_service_are_told_by_their_names() {
+    fn instances_of_a_service_are_recognised_by_name() {
         let mut sample = Sample::default();
         for name in SERVICES {
             sample.cpu_s.insert(name.to_owned(), 1.0);

@@ -11,8 +11,8 @@ use unread_store::KeyNames;
 
 use super::{EVERYTHING, Plan};
 use crate::{
+    deadline::poll_until,
     load::{closed, connection::Connection, post::Post, traffic::Traffic},
-    patience::ask_until,
     progress::everywhere,
     results::{Bound, Row},
     sample::Spread,
@@ -28,7 +28,7 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(EVERYTHING).await?;
     closed::warm_up(&env, &Traffic::real()?).await?;
-    env.all_partitions_pass().await?;
+    env.check_all_partitions().await?;
     let args = [
         "--json",
         "measure",
@@ -102,7 +102,7 @@ async fn first_events_of_absent_users(env: &TestEnv) -> Result<Vec<f64>> {
             let counts = env.redis.hgetall(&view).await?;
             Ok(shown.iter().all(|peer| counts.contains_key(peer)))
         };
-        ask_until(&format!("{view} is back"), ASK_EVERY, is_back).await?;
+        poll_until(&format!("{view} is back"), ASK_EVERY, is_back).await?;
         waited_ms.push(posted.elapsed().as_secs_f64() * 1e3);
     }
     Ok(waited_ms)

@@ -49,7 +49,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Curve>> {
     let env = TestEnv::start(EVERYTHING).await?;
     let traffic = Traffic::real()?;
     closed::warm_up(&env, &traffic).await?;
-    env.all_partitions_pass().await?;
+    env.check_all_partitions().await?;
     let mut curves = Vec::new();
     for load in &LOADS {
         let mut points = Vec::new();
@@ -88,7 +88,7 @@ async fn point(
     let answered = clients.run(traffic, plan.length).await?;
     let accepted = answered.accepted as f64 / began.elapsed().as_secs_f64();
     // What is still under way is not to weigh on the next.
-    env.all_partitions_pass().await?;
+    env.check_all_partitions().await?;
     Ok(Point {
         offered: rate,
         accepted,

@@ -8,10 +8,10 @@ use system_tests::{Settings, TestEnv};
 
 use super::{Plan, SERVERS, drain::drained, sequenced};
 use crate::{
+    deadline::wait_until,
     load::traffic::Traffic,
     meter::Meter,
     pair::Pair,
-    patience::wait_until,
     progress::{Progress, Projection},
     raw::load_data::{self, Files, Numbers},
     results::{Bound, Row},

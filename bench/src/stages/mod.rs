@@ -22,8 +22,8 @@ use clap::ValueEnum;
 use system_tests::{Settings, TestEnv};
 
 use crate::{
+    deadline::wait_until,
     load::{fill::fill, traffic::Traffic},
-    patience::wait_until,
     progress::Progress,
     results::Found,
 };

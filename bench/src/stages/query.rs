@@ -98,9 +98,11 @@ async fn fill(env: &TestEnv) -> Result<Vec<(i64, i64)>> {
     posts
         .count(&traffic, conversations * MESSAGES_OF_CONVERSATION)
         .await?;
-    env.all_partitions_pass().await?;
-    let made = (0..conversations).map(|_| traffic.make());
-    let pairs: Vec<(i64, i64)> = made.map(|made| (made.srcid, made.destid)).collect();
+    env.check_all_partitions().await?;
+    let messages = (0..conversations).map(|_| traffic.next_message());
+    let pairs: Vec<(i64, i64)> = messages
+        .map(|message| (message.srcid, message.destid))
+        .collect();
     // Redis has whoever has asked once.
     let mut connection = Connection::open(env.port("query-api")?).await?;
     for (_, receiver) in pairs.iter().step_by(SENDERS as usize) {

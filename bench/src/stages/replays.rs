@@ -57,7 +57,7 @@ pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
     )])
 }
 
-/// A table made anew beside the live one, compared and switched.
+/// A shadow table, built beside the live one, compared and swapped in.
 pub(super) async fn rebuild(plan: &Plan) -> Result<Vec<Row>> {
     let traffic = Traffic::of_partitions(1);
     let env = filled(&traffic, ROWS).await?;

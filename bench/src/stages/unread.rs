@@ -23,7 +23,7 @@ const EVENTS: u64 = 1_000_000;
 const ONCE: u64 = 59_835;
 const PROJECTOR: &str = "projector-unread";
 const RATE: f64 = 20_000.0;
-/// Plain counters are told so often at that rate.
+/// Plain counters are updated so often at that rate.
 const TICK: Duration = Duration::from_millis(5);
 
 /// In one environment: events as they come, then backlogs.
@@ -43,9 +43,9 @@ async fn backlog(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
         plan.rounds,
         async || drain(env, traffic).await,
         async || {
-            let made = pairs(traffic, EVENTS);
+            let messages = pairs(traffic, EVENTS);
             let meter = Meter::start(env)?;
-            tokio::task::spawn_blocking(move || hincrby::Counter::connect(port)?.count(&made))
+            tokio::task::spawn_blocking(move || hincrby::Counter::connect(port)?.count(&messages))
                 .await??;
             meter.stop(EVENTS)
         },
@@ -73,10 +73,10 @@ async fn live(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
         let answered = clients.run(traffic, plan.length).await?;
         caught_up(env).await?;
         let sample = meter.stop(answered.accepted)?;
-        let made = pairs(traffic, (RATE * plan.length.as_secs_f64()) as u64);
+        let messages = pairs(traffic, (RATE * plan.length.as_secs_f64()) as u64);
         let meter = Meter::start(env)?;
-        plain_at_rate(env, &made).await?;
-        let plain = meter.stop(made.len() as u64)?;
+        plain_at_rate(env, &messages).await?;
+        let plain = meter.stop(messages.len() as u64)?;
         ratios.push(cost(&plain, CLIENT) / cost(&sample, PROJECTOR));
         ours.push(sample);
         raw.push(plain);
@@ -110,7 +110,7 @@ async fn loaded() -> Result<(TestEnv, Traffic)> {
         post: Post::Ndjson(500),
     };
     posts.count(&traffic, ONCE).await?;
-    env.all_partitions_pass().await?;
+    env.check_all_partitions().await?;
     caught_up(&env).await?;
     Ok((env, traffic))
 }
@@ -131,16 +131,18 @@ async fn caught_up(env: &TestEnv) -> Result<()> {
 
 /// Sender and receiver of the next so many messages.
 fn pairs(traffic: &Traffic, count: u64) -> Vec<(i64, i64)> {
-    let made = (0..count).map(|_| traffic.make());
-    made.map(|made| (made.srcid, made.destid)).collect()
+    let messages = (0..count).map(|_| traffic.next_message());
+    messages
+        .map(|message| (message.srcid, message.destid))
+        .collect()
 }
 
 /// Counts them at the rate.
-async fn plain_at_rate(env: &TestEnv, made: &[(i64, i64)]) -> Result<()> {
+async fn plain_at_rate(env: &TestEnv, messages: &[(i64, i64)]) -> Result<()> {
     let mut counter = hincrby::Counter::connect(env.redis.port())?;
     let each = (RATE * TICK.as_secs_f64()) as usize;
     let began = Instant::now();
-    for (tick, messages) in (0..).zip(made.chunks(each)) {
+    for (tick, messages) in (0..).zip(messages.chunks(each)) {
         sleep_until(began + TICK * tick).await;
         counter.count(messages)?;
     }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{EVERYTHING, Plan};
 use crate::{
-    backlog::{Backlog, Looks},
+    backlog::{Backlog, BacklogReader},
     disk,
     load::{paced::PacedLoop, post::Post, traffic::Traffic},
     meter::{Meter, SharedPages, services_mib},
@@ -27,7 +27,7 @@ const TRIALS: usize = 3;
 const FIRST_SHARE: f64 = 0.25;
 /// So long it takes to see what is used while nothing comes.
 const IDLE: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Single posts are few, and fill nothing.
 const SINGLES: Duration = Duration::from_secs(60);
 
@@ -104,7 +104,7 @@ impl Load {
         let waited = sample.seconds - took;
         let sample = sample.without(&idle, waited);
         let disk = Disk::of(&env)?.since(&disk_before, answered.accepted);
-        ensure!(seen.len() > 1, "there was no time to look at backlogs");
+        ensure!(seen.len() > 1, "there was no time to read backlogs");
         Ok(self.rows(rate, &sample, &seen, &disk))
     }
 
@@ -181,7 +181,7 @@ async fn what_is_carried(
         rate = clients.rate.min((OFFERED_SHARE * cores - busy) / of_one);
         ensure!(
             rate > 0.0,
-            "{busy:.2} of {cores} cores are busy while nothing is posted: no room is left for a load"
+            "{busy:.2} of {cores} cores are busy while nothing is posted: no capacity is left for a load"
         );
     }
     Ok(PacedLoop { rate, ..clients })
@@ -202,21 +202,21 @@ async fn used_by_nothing(env: &TestEnv) -> Result<Sample> {
     meter.stop(1)
 }
 
-/// What a look at a loaded environment found.
+/// One reading of an environment under load.
 struct Seen {
     backlog: Backlog,
     services_mib: f64,
 }
 
-/// Looks from time to time.
+/// Reads memory and backlog at intervals.
 async fn watch(env: &TestEnv, length: Duration) -> Result<Vec<Seen>> {
     let end = Instant::now() + length;
-    let looks = Looks::at(env)?;
+    let reader = BacklogReader::at(env)?;
     let mut seen = Vec::new();
-    while Instant::now() + LOOK_EVERY < end {
-        sleep(LOOK_EVERY).await;
+    while Instant::now() + POLL_INTERVAL < end {
+        sleep(POLL_INTERVAL).await;
         seen.push(Seen {
-            backlog: looks.backlog().await?,
+            backlog: reader.backlog().await?,
             services_mib: services_mib(env, SharedPages::Proportional)?,
         });
     }

@@ -120,14 +120,14 @@ mod tests {
             clocks.set("date", -86_400).unwrap();
             let mut date = Command::new("date");
             clocks.apply(kind, "date", &mut date).unwrap();
-            let told = date.arg("+%s").output().unwrap();
-            let told: u64 = String::from_utf8(told.stdout)
+            let printed = date.arg("+%s").output().unwrap();
+            let printed: u64 = String::from_utf8(printed.stdout)
                 .unwrap()
                 .trim()
                 .parse()
                 .unwrap();
             let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-            assert!((now - 86_460..now - 86_340).contains(&told), "{kind:?}");
+            assert!((now - 86_460..now - 86_340).contains(&printed), "{kind:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Servers that let in only whom they know, over TLS, as those of a deployment should.
+//! Servers with TLS, authentication and access control, as in a deployment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ const KAFKA: &str = include_str!("../../../compose/native/kafka-closed.propertie
 const REDIS: &str = include_str!("../../../compose/native/redis-closed.conf.template");
 const MARIADB: &str = include_str!("../../../compose/native/mariadb-closed.cnf.template");
 
-/// Of this stack's own user in Redis, who asks whether it is ready.
+/// The Redis user of readiness probes.
 const PROBE: &str = "probe";
 
-/// Certificates and users of servers that are closed to everybody else. One broker only.
+/// Certificates and users of servers with access control. One broker only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedServers {
     /// PEM file with the authority that has signed the certificate.
@@ -32,7 +32,7 @@ pub struct ClosedServers {
     ports: InternalPorts,
 }
 
-/// Plain listeners on loopback, for readiness and administration only. Clients are not told of them.
+/// Plain listeners on loopback, for readiness and administration only. They are not advertised to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct InternalPorts {
     kafka: u16,
@@ -40,7 +40,7 @@ struct InternalPorts {
 }
 
 impl ClosedServers {
-    /// Servers that nobody but their administrators may use yet.
+    /// Servers without users; only administrators have access.
     #[must_use]
     pub fn new(ca: PathBuf, cert: PathBuf, key: PathBuf) -> Self {
         let free = port::find_free(2);
@@ -75,7 +75,7 @@ impl ClosedServers {
         run_dir.write_config("kafka-keystore.pem", &both)
     }
 
-    /// What a broker's properties have in place of its plain listener.
+    /// The listener settings of a broker.
     pub(crate) fn kafka_properties(
         &self,
         run_dir: &RunDir,
@@ -130,7 +130,7 @@ impl ClosedServers {
         ))
     }
 
-    /// How [`PROBE`] says who it is.
+    /// The login of [`PROBE`].
     pub(crate) fn redis_login() -> String {
         format!("AUTH {PROBE} -\r\n")
     }

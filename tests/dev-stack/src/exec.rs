@@ -44,7 +44,7 @@ fn start_servers(config: &StackConfig) -> Result<ThrowAwayServers, StackError> {
     ThrowAwayServers::start(|| installed.and_then(|()| FreshServers::start_with(config)))
 }
 
-/// Lets the command be told to stop when this process is killed; without its servers it could only fail.
+/// Sends SIGTERM to the command when this process is killed: without its servers it could only fail.
 fn end_with_us(command: &mut Command) {
     let before_exec = || {
         Ok(rustix::process::set_parent_process_death_signal(Some(

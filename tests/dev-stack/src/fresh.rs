@@ -4,26 +4,26 @@ use crate::clocks::Clocks;
 use crate::disposal::DisposableDir;
 use crate::kafka_jars::KafkaJars;
 use crate::process::Lifetime;
-use crate::stack::Interposed;
+use crate::stack::FaultHooks;
 use crate::{
     Endpoints, Memory, Ports, ProxiedListener, Stack, StackConfig, StackError, port, tools,
 };
 
-/// Between finding a free port and listening on it another process can take it; then it is tried again.
+/// Another process may take a free port before a server listens on it; then the start is repeated.
 const ATTEMPTS: usize = 3;
 
-/// How throw-away servers differ from usual ones.
+/// Options of servers for tests.
 #[derive(Debug, Clone, Default)]
-pub struct Between {
-    /// How much memory the servers may take; little, if not said.
+pub struct ServerOptions {
+    /// How much memory the servers may take; [`Memory::for_tests`] by default.
     pub memory: Option<Memory>,
-    /// The ports of proxies, one before each broker; none if empty. Clients that come through one are told to stay with them.
+    /// The ports of proxies, one for each broker; none if empty. A broker advertises the proxy to clients that connect through it.
     pub kafka_proxies: Vec<u16>,
     /// Whether wall clocks can be set ([`Stack::set_clock`]).
     pub clocks: bool,
 }
 
-impl Between {
+impl ServerOptions {
     /// Whether clocks can be set on this machine: libfaketime is installed.
     #[must_use]
     pub fn has_clocks() -> bool {
@@ -47,11 +47,14 @@ impl FreshServers {
 
     /// Starts servers with the given settings; run directory, ports and memory are chosen here.
     pub fn start_with(config: &StackConfig) -> Result<Self, StackError> {
-        Self::start_between(config, &Between::default())
+        Self::start_with_options(config, &ServerOptions::default())
     }
 
-    /// As [`FreshServers::start_with`], with something between the processes and the environment.
-    pub fn start_between(config: &StackConfig, between: &Between) -> Result<Self, StackError> {
+    /// As [`FreshServers::start_with`], with these options.
+    pub fn start_with_options(
+        config: &StackConfig,
+        options: &ServerOptions,
+    ) -> Result<Self, StackError> {
         let missing = tools::find_missing();
         if !missing.is_empty() {
             return Err(tools::missing(&missing));
@@ -59,7 +62,7 @@ impl FreshServers {
         KafkaJars::new(config)?.ensure()?;
         let mut attempt = 1;
         loop {
-            match Self::try_start(config, between) {
+            match Self::try_start(config, options) {
                 Err(StackError::PortTaken { .. } | StackError::Exited { .. })
                     if attempt < ATTEMPTS =>
                 {
@@ -70,11 +73,11 @@ impl FreshServers {
         }
     }
 
-    fn try_start(config: &StackConfig, between: &Between) -> Result<Self, StackError> {
+    fn try_start(config: &StackConfig, options: &ServerOptions) -> Result<Self, StackError> {
         let dir = DisposableDir::new()?;
-        let proxies = between.kafka_proxies.iter();
-        let interposed = Interposed {
-            kafka: port::find_free(between.kafka_proxies.len())
+        let proxies = options.kafka_proxies.iter();
+        let hooks = FaultHooks {
+            kafka: port::find_free(options.kafka_proxies.len())
                 .into_iter()
                 .zip(proxies)
                 .map(|(port, advertised)| ProxiedListener {
@@ -82,15 +85,15 @@ impl FreshServers {
                     advertised: *advertised,
                 })
                 .collect(),
-            clocks: between.clocks,
+            clocks: options.clocks,
         };
         let config = StackConfig {
             run_dir: dir.path().to_owned(),
             ports: free_ports(config),
-            memory: between.memory.clone().unwrap_or_else(Memory::for_tests),
+            memory: options.memory.clone().unwrap_or_else(Memory::for_tests),
             ..config.clone()
         };
-        let stack = Stack::between(config, interposed, Lifetime::WithThisProcess)?;
+        let stack = Stack::with_hooks(config, hooks, Lifetime::WithThisProcess)?;
         let fresh = Self { stack, _dir: dir };
         fresh.stack.start_servers()?;
         Ok(fresh)

@@ -20,12 +20,12 @@ pub(crate) const CONFIG: &str = include_str!("../../../compose/native/kafka.prop
 const LOGGING: &str = include_str!("../../../compose/native/kafka-log4j2.properties");
 const LOGGING_FILE: &str = "kafka-log4j2.properties";
 
-/// A listener whose clients are told to come back through a proxy.
+/// A listener that advertises a proxy to its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxiedListener {
     /// Where the broker listens.
     pub port: u16,
-    /// Where clients are told that it does: the proxy's port.
+    /// The advertised port: the proxy's.
     pub advertised: u16,
 }
 

@@ -36,7 +36,7 @@ pub use closed::ClosedServers;
 pub use config::{Memory, Ports, StackConfig};
 pub use error::{StackError, Unready};
 pub use exec::exec_with_fresh_servers;
-pub use fresh::{Between, FreshServers};
+pub use fresh::{FreshServers, ServerOptions};
 pub use install::install;
 pub use kafka::{KafkaNode, KafkaSpec, ProxiedListener};
 pub use mariadb::MariaDbSpec;

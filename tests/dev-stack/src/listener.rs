@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_are_told_from_connections() {
+    fn listeners_are_distinguished_from_connections() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
              0: 0100007F:1C85 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1\n\
              1: 0100007F:1C85 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 4243 1\n\

@@ -1,4 +1,4 @@
-//! Processes of this stack whose pid file is lost: known by their output, which is the log that they were started with.
+//! Processes of this stack whose pid file is lost. Their stdout, which is the log file of the stack, identifies them.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use rustix::process::{Pid, getsid};
 
 use crate::StackError;
 use crate::listener::pids;
-use crate::pid_file::{self, Noted};
+use crate::pid_file::{self, PidFile};
 use crate::process::Identity;
 use crate::run_dir::RunDir;
 
-/// All that run, with their names.
+/// Those that run, by name.
 pub(crate) fn find(run_dir: &RunDir) -> Vec<(String, Identity)> {
     let Some(logs) = run_dir.logs_as_the_kernel_names_them() else {
         return Vec::new();
@@ -27,16 +27,16 @@ pub(crate) fn find(run_dir: &RunDir) -> Vec<(String, Identity)> {
                 return None;
             }
             let identity = Identity::of(pid)?;
-            let known = pid_file::read(run_dir, &name) == Noted::Running(identity.clone());
+            let known = pid_file::read(run_dir, &name) == PidFile::Running(identity.clone());
             (!known && identity.is_alive()).then_some((name, identity))
         })
         .collect()
 }
 
-/// Writes the pid files again of those of which no other process runs.
+/// Restores the pid file of each, unless another process of that name runs.
 pub(crate) fn adopt(run_dir: &RunDir) -> Result<(), StackError> {
     for (name, identity) in find(run_dir) {
-        if !matches!(pid_file::read(run_dir, &name), Noted::Running(_)) {
+        if !matches!(pid_file::read(run_dir, &name), PidFile::Running(_)) {
             pid_file::write(run_dir, &name, &identity)?;
         }
     }

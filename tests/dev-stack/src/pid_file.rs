@@ -1,4 +1,4 @@
-//! Pid files: written after a start, and believed only if the process is the one that was started.
+//! Pid files: written after a start, and trusted only if the process is the one that was started.
 
 use std::fs;
 use std::path::Path;
@@ -7,34 +7,34 @@ use crate::StackError;
 use crate::process::Identity;
 use crate::run_dir::{RunDir, write_with_parents};
 
-/// What a pid file says, once verified.
+/// A verified pid file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Noted {
-    /// There is no pid file.
-    Nothing,
-    /// The process of the pid file has ended, or the pid is somebody else's by now.
-    Gone,
+pub(crate) enum PidFile {
+    /// There is none.
+    Missing,
+    /// The process of the pid file has ended, or its pid belongs to another one by now.
+    Stale,
     /// The process that we started runs.
     Running(Identity),
 }
 
 /// Reads and verifies the pid file of a process.
-pub(crate) fn read(run_dir: &RunDir, name: &str) -> Noted {
+pub(crate) fn read(run_dir: &RunDir, name: &str) -> PidFile {
     let Ok(pid) = fs::read_to_string(run_dir.pid_file(name)) else {
-        return Noted::Nothing;
+        return PidFile::Missing;
     };
     let identity = fs::read_to_string(run_dir.identity_file(name))
         .ok()
         .and_then(|line| Identity::from_line(&line));
     match identity {
         Some(identity) if pid.trim() == identity.pid.to_string() && identity.is_alive() => {
-            Noted::Running(identity)
+            PidFile::Running(identity)
         }
-        _ => Noted::Gone,
+        _ => PidFile::Stale,
     }
 }
 
-/// Notes a process that was just started. The pid file itself holds the bare pid, for `kill $(cat …)`.
+/// Records a process that was just started. The pid file itself holds the bare pid, for `kill $(cat …)`.
 pub(crate) fn write(run_dir: &RunDir, name: &str, identity: &Identity) -> Result<(), StackError> {
     write_with_parents(&run_dir.identity_file(name), &identity.to_line())?;
     let path = run_dir.pid_file(name);
@@ -63,12 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pid_file_without_our_note_is_not_believed() {
+    fn a_pid_file_without_a_start_time_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
         let run_dir = RunDir::new(dir.path()).unwrap();
-        assert_eq!(read(&run_dir, "redis"), Noted::Nothing);
+        assert_eq!(read(&run_dir, "redis"), PidFile::Missing);
         fs::write(run_dir.pid_file("redis"), std::process::id().to_string()).unwrap();
-        assert_eq!(read(&run_dir, "redis"), Noted::Gone);
+        assert_eq!(read(&run_dir, "redis"), PidFile::Stale);
     }
 
     #[test]
@@ -77,8 +77,8 @@ mod tests {
         let run_dir = RunDir::new(dir.path()).unwrap();
         let own = Identity::of(std::process::id()).unwrap();
         write(&run_dir, "redis", &own).unwrap();
-        assert_eq!(read(&run_dir, "redis"), Noted::Running(own));
+        assert_eq!(read(&run_dir, "redis"), PidFile::Running(own));
         remove(&run_dir, "redis").unwrap();
-        assert_eq!(read(&run_dir, "redis"), Noted::Nothing);
+        assert_eq!(read(&run_dir, "redis"), PidFile::Missing);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum Lifetime {
     WithThisProcess,
 }
 
-/// Which process a pid stands for: pids are reused, start times within one boot are not.
+/// The identity of a process: pids are reused, start times within one boot are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) pid: u32,
@@ -158,7 +158,7 @@ fn isolate(command: &mut Command, parent: Option<Pid>) {
     }
 }
 
-/// Watermarks every descriptor above stderr close-on-exec: one inherited from a shell or from make would otherwise stay open
+/// Marks every descriptor above stderr close-on-exec: one inherited from a shell or from make would otherwise stay open
 /// in the server, and whoever waits for its end would wait as long as the server lives.
 fn close_inherited_on_exec() {
     let flags = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_pid_with_another_start_time_is_a_stranger() {
+    fn the_same_pid_with_another_start_time_is_another_process() {
         let mut identity = Identity::of(std::process::id()).unwrap();
         identity.start_ticks += 1;
         assert!(!identity.is_alive());

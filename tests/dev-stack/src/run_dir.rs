@@ -41,7 +41,7 @@ impl RunDir {
     }
 
     /// The names of all processes that have a pid file, in no order.
-    pub(crate) fn noted(&self) -> Result<Vec<String>, StackError> {
+    pub(crate) fn recorded_names(&self) -> Result<Vec<String>, StackError> {
         let read = || -> std::io::Result<Vec<String>> {
             let mut names = Vec::new();
             for entry in fs::read_dir(&self.root)? {
@@ -151,8 +151,8 @@ impl RunDir {
             return Ok(());
         }
         let parts = PARTS.iter().map(|part| self.root.join(part));
-        let noted = self.noted()?;
-        let pid_files = noted.iter().map(|name| self.pid_file(name));
+        let recorded = self.recorded_names()?;
+        let pid_files = recorded.iter().map(|name| self.pid_file(name));
         match parts.chain(pid_files).find(|path| path.exists()) {
             Some(found) => Err(StackError::RunDirOfOthers {
                 run_dir: self.root.clone(),

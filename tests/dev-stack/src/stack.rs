@@ -8,7 +8,7 @@ use crate::clocks::Clocks;
 use crate::kafka_jars::KafkaJars;
 use crate::managed::Managed;
 use crate::orphan;
-use crate::pid_file::{self, Noted};
+use crate::pid_file::{self, PidFile};
 use crate::process::{Identity, Lifetime};
 use crate::run_dir::RunDir;
 use crate::service::ServiceProcess;
@@ -31,8 +31,8 @@ pub const SERVICE_NAMES: [&str; 5] = [
     "query-api",
 ];
 
-/// Services wait for each other, so that all of them are looked at once more when each was found ready.
-const STEADY_LOOKS: u32 = 2;
+/// Services wait for each other, so all are checked again once each of them was ready.
+const STEADY_CHECKS: u32 = 2;
 
 /// One set of servers and services. The value holds no process: what runs is read from the run directory each time,
 /// so any number of commands may work on the same stack, one after another.
@@ -47,10 +47,10 @@ pub struct Stack {
     lifetime: Lifetime,
 }
 
-/// What stands between the processes of a throw-away stack and the environment, for tests that have it fail.
+/// What lets tests make the network or the clocks of a stack fail.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interposed {
-    /// Of each broker, a listener more, behind a proxy.
+pub(crate) struct FaultHooks {
+    /// For each broker, one more listener behind a proxy.
     pub kafka: Vec<ProxiedListener>,
     /// Whether [`Stack::set_clock`] is possible: every process preloads libfaketime.
     pub clocks: bool,
@@ -99,12 +99,12 @@ pub enum ProcessState {
 impl Stack {
     /// A stack whose processes go on after this program ends.
     pub fn new(config: StackConfig) -> Result<Self, StackError> {
-        Self::between(config, Interposed::default(), Lifetime::Detached)
+        Self::with_hooks(config, FaultHooks::default(), Lifetime::Detached)
     }
 
-    pub(crate) fn between(
+    pub(crate) fn with_hooks(
         config: StackConfig,
-        interposed: Interposed,
+        hooks: FaultHooks,
         lifetime: Lifetime,
     ) -> Result<Self, StackError> {
         let run_dir = RunDir::new(&config.run_dir)?;
@@ -115,7 +115,7 @@ impl Stack {
             controller_port: config.ports.kafka_controller,
             node_count: config.kafka_nodes.max(1),
             memory: config.memory.clone(),
-            proxied: interposed.kafka,
+            proxied: hooks.kafka,
             closed: config.closed.clone(),
         };
         let redis = RedisSpec {
@@ -131,7 +131,7 @@ impl Stack {
             closed: config.closed.clone(),
             memory: config.memory.clone(),
         };
-        let clocks = interposed.clocks.then(|| Clocks::new(&run_dir));
+        let clocks = hooks.clocks.then(|| Clocks::new(&run_dir));
         Ok(Self {
             config,
             run_dir,
@@ -192,7 +192,7 @@ impl Stack {
             })
             .collect();
         let wanted: Vec<&dyn Managed> = processes.iter().map(|one| one as &dyn Managed).collect();
-        self.starter(STEADY_LOOKS).start(&wanted)
+        self.starter(STEADY_CHECKS).start(&wanted)
     }
 
     /// Stops everything, services before servers. Gives the names of what was running.
@@ -265,8 +265,8 @@ impl Stack {
     /// The pid of a process, if it runs.
     pub fn pid(&self, name: &str) -> Option<u32> {
         match pid_file::read(&self.run_dir, name) {
-            Noted::Running(identity) => Some(identity.pid),
-            Noted::Nothing | Noted::Gone => None,
+            PidFile::Running(identity) => Some(identity.pid),
+            PidFile::Missing | PidFile::Stale => None,
         }
     }
 
@@ -310,19 +310,19 @@ impl Stack {
         lost: &[(String, Identity)],
         check_ready: impl Fn() -> Result<(), String>,
     ) -> ProcessStatus {
-        let noted = pid_file::read(&self.run_dir, &name);
+        let recorded = pid_file::read(&self.run_dir, &name);
         let lost = lost.iter().find(|(one, _)| *one == name).cloned();
-        let (pid, state, reason) = match (noted, lost) {
-            (Noted::Running(identity), _) | (_, Some((_, identity))) => match check_ready() {
+        let (pid, state, reason) = match (recorded, lost) {
+            (PidFile::Running(identity), _) | (_, Some((_, identity))) => match check_ready() {
                 Ok(()) => (Some(identity.pid), ProcessState::Ready, None),
                 Err(reason) => (Some(identity.pid), ProcessState::NotReady, Some(reason)),
             },
             // Somebody else may have started it: in containers, say.
-            (Noted::Nothing | Noted::Gone, None) if check_ready().is_ok() => {
+            (PidFile::Missing | PidFile::Stale, None) if check_ready().is_ok() => {
                 (None, ProcessState::Ready, None)
             }
-            (Noted::Nothing, None) => (None, ProcessState::Stopped, None),
-            (Noted::Gone, None) => (None, ProcessState::Died, None),
+            (PidFile::Missing, None) => (None, ProcessState::Stopped, None),
+            (PidFile::Stale, None) => (None, ProcessState::Died, None),
         };
         ProcessStatus {
             name,
@@ -340,17 +340,17 @@ impl Stack {
 
     fn stop_all(&self, force: Force) -> Result<Vec<String>, StackError> {
         // Whatever was started here, also by a configuration that had more of it.
-        let mut noted = self.run_dir.noted()?;
-        noted.extend(
+        let mut recorded = self.run_dir.recorded_names()?;
+        recorded.extend(
             orphan::find(&self.run_dir)
                 .into_iter()
                 .map(|(name, _)| name),
         );
-        noted.sort();
-        noted.dedup();
-        noted.sort_by_key(|name| (rank(name), name.clone()));
+        recorded.sort();
+        recorded.dedup();
+        recorded.sort_by_key(|name| (rank(name), name.clone()));
         let (servers, services): (Vec<String>, Vec<String>) =
-            noted.into_iter().partition(|name| is_server(name));
+            recorded.into_iter().partition(|name| is_server(name));
         let mut stopped = stop::stop(&self.run_dir, &services, force)?;
         stopped.extend(stop::stop(&self.run_dir, &servers, force)?);
         Ok(stopped)
@@ -414,9 +414,9 @@ impl Stack {
         }
     }
 
-    fn starter(&self, looks: u32) -> Starter<'_> {
+    fn starter(&self, checks: u32) -> Starter<'_> {
         Starter {
-            looks,
+            checks,
             clocks: self.clocks.as_ref(),
             run_dir: &self.run_dir,
             lifetime: self.lifetime,

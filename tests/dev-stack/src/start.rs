@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use crate::clocks::Clocks;
 use crate::log_file::LogFile;
 use crate::managed::Managed;
-use crate::pid_file::{self, Noted};
+use crate::pid_file::{self, PidFile};
 use crate::process::{self, Identity, Lifetime};
 use crate::run_dir::RunDir;
 use crate::{StackError, Unready, listener, orphan, port};
 
 const POLL: Duration = Duration::from_millis(50);
-/// Between two looks at processes that are all ready: a service that was ready may find out only now that another one
-/// was started anew.
+/// Between two checks of processes that are all ready: a ready service may notice late that another one
+/// was restarted.
 const STEADY: Duration = Duration::from_millis(300);
 
 /// What a start found or did for one process.
@@ -47,21 +47,21 @@ pub(crate) struct Starter<'a> {
     /// Where processes get clocks that can be set.
     pub(crate) clocks: Option<&'a Clocks>,
     /// How often in a row all must be found ready.
-    pub(crate) looks: u32,
+    pub(crate) checks: u32,
 }
 
 impl Starter<'_> {
     /// Starts those that are not running, and returns when all are ready. Nothing is started if a port is taken.
     pub(crate) fn start(&self, wanted: &[&dyn Managed]) -> Result<Vec<Started>, StackError> {
         orphan::adopt(self.run_dir)?;
-        let noted: Vec<Noted> = wanted
+        let recorded: Vec<PidFile> = wanted
             .iter()
             .map(|managed| pid_file::read(self.run_dir, &managed.name()))
             .collect();
         let to_start: Vec<&dyn Managed> = wanted
             .iter()
-            .zip(&noted)
-            .filter(|(_, noted)| !matches!(noted, Noted::Running(_)))
+            .zip(&recorded)
+            .filter(|(_, recorded)| !matches!(recorded, PidFile::Running(_)))
             .map(|(managed, _)| *managed)
             .collect();
         check_ports(to_start.iter().map(|one| (one.name(), one.ports())))?;
@@ -70,8 +70,8 @@ impl Starter<'_> {
         let begun = Instant::now();
         let pending = wanted
             .iter()
-            .zip(noted)
-            .map(|(managed, noted)| self.ensure_running(*managed, noted))
+            .zip(recorded)
+            .map(|(managed, recorded)| self.ensure_running(*managed, recorded))
             .collect::<Result<Vec<_>, _>>()?;
         self.wait_until_steady(&pending, begun)
     }
@@ -79,16 +79,16 @@ impl Starter<'_> {
     fn ensure_running<'a>(
         &self,
         managed: &'a dyn Managed,
-        noted: Noted,
+        recorded: PidFile,
     ) -> Result<Pending<'a>, StackError> {
-        match noted {
-            Noted::Running(identity) => Ok(Pending {
+        match recorded {
+            PidFile::Running(identity) => Ok(Pending {
                 managed,
                 identity,
                 log: LogFile::existing(&self.run_dir.log(&managed.name())),
                 was_running: true,
             }),
-            Noted::Nothing | Noted::Gone => self.launch(managed),
+            PidFile::Missing | PidFile::Stale => self.launch(managed),
         }
     }
 
@@ -114,7 +114,7 @@ impl Starter<'_> {
         })
     }
 
-    /// Waits for one after the other, and then looks at all of them again.
+    /// Waits for one after the other, and then checks all of them again.
     fn wait_until_steady(
         &self,
         pending: &[Pending],
@@ -122,16 +122,16 @@ impl Starter<'_> {
     ) -> Result<Vec<Started>, StackError> {
         let mut started: Vec<Started> = Vec::new();
         for one in pending {
-            while self.look(one)?.is_some() {
+            while self.check(one)?.is_some() {
                 self.pause(pending, begun, POLL)?;
             }
             started.push(one.started(begun.elapsed()));
         }
-        let mut looks = 1;
-        while looks < self.looks {
+        let mut checks = 1;
+        while checks < self.checks {
             self.pause(pending, begun, STEADY)?;
-            looks = if self.unready(pending)?.is_empty() {
-                looks + 1
+            checks = if self.unready(pending)?.is_empty() {
+                checks + 1
             } else {
                 0
             };
@@ -140,7 +140,7 @@ impl Starter<'_> {
     }
 
     /// Why it is not ready, if so. Fails if it has ended.
-    fn look(&self, pending: &Pending) -> Result<Option<Unready>, StackError> {
+    fn check(&self, pending: &Pending) -> Result<Option<Unready>, StackError> {
         let name = pending.managed.name();
         // Alive is asked first: a stranger on the port must not count as the server's own answer.
         let alive = pending.identity.is_alive();
@@ -157,11 +157,11 @@ impl Starter<'_> {
     }
 
     fn unready(&self, pending: &[Pending]) -> Result<Vec<Unready>, StackError> {
-        let looks = pending.iter().map(|one| self.look(one));
-        looks.filter_map(Result::transpose).collect()
+        let checks = pending.iter().map(|one| self.check(one));
+        checks.filter_map(Result::transpose).collect()
     }
 
-    /// Waits before the next look; at the deadline it says what is not ready.
+    /// Waits before the next check; at the deadline it says what is not ready.
     fn pause(
         &self,
         pending: &[Pending],

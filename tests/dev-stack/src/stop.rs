@@ -1,4 +1,4 @@
-//! Stopping processes by their noted and verified pids.
+//! Stopping processes by their recorded and verified pids.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::StackError;
 use crate::orphan;
-use crate::pid_file::{self, Noted};
+use crate::pid_file::{self, PidFile};
 use crate::process::Identity;
 use crate::run_dir::RunDir;
 
@@ -33,8 +33,8 @@ pub(crate) fn stop(
     let mut running: Vec<(String, Identity)> = names
         .iter()
         .filter_map(|name| match pid_file::read(run_dir, name) {
-            Noted::Running(identity) => Some((name.clone(), identity)),
-            Noted::Nothing | Noted::Gone => None,
+            PidFile::Running(identity) => Some((name.clone(), identity)),
+            PidFile::Missing | PidFile::Stale => None,
         })
         .collect();
     let mut lost = orphan::find(run_dir);

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::Value;
 
-use crate::{Device, Difference, TestEnv};
+use crate::{DeviceClass, Difference, TestEnv};
 
 /// How many users are read at a time.
 const AT_A_TIME: usize = 16;
@@ -35,7 +35,7 @@ impl TestEnv {
     pub async fn audit(&self, users: impl IntoIterator<Item = i64>) -> Result<Audited> {
         let users: Vec<i64> = users.into_iter().collect();
         stream::iter(&users)
-            .map(|uid| self.client.unread(*uid, Device::Pc, &[]))
+            .map(|uid| self.client.unread(*uid, DeviceClass::Pc, &[]))
             .buffer_unordered(AT_A_TIME)
             .try_for_each(async |_| Ok(()))
             .await

@@ -1,161 +1,131 @@
-//! A producer and a reader over HTTP.
+//! A producer and a reader over HTTP: the client crate with the retries of a test, and calls that are made once, whatever comes back.
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use schemas::InboundPosition;
-use serde_json::{Value, json};
+use client::{ClientError, Retry};
+use schemas::{
+    DeviceClass, InboundPosition, Mid,
+    command::{ReadAck, SendMessage},
+};
+use serde_json::Value;
 
-use crate::{Device, patience::Wait};
+use crate::deadline::{Deadline, POLL_INTERVAL, TIMEOUT};
 
 /// Longer than any deadline of the services.
-const LONGEST: Duration = Duration::from_secs(40);
+const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Calls ingest and query-api of a environment.
+/// Calls ingest and query-api of a test environment.
 #[derive(Clone, Debug)]
 pub struct Client {
-    http: reqwest::Client,
+    api: client::Client,
     scheme: &'static str,
-    ingest: Arc<Instances>,
-    query: Arc<Instances>,
     unknown: Arc<AtomicU64>,
 }
 
-/// The instances of a service, called in turn.
-#[derive(Debug)]
-struct Instances {
-    scheme: &'static str,
-    ports: RwLock<Vec<u16>>,
-    calls: AtomicUsize,
-}
-
-impl Instances {
-    fn new(scheme: &'static str, port: u16) -> Self {
-        Self {
-            scheme,
-            ports: RwLock::new(vec![port]),
-            calls: AtomicUsize::default(),
-        }
-    }
-
-    fn add(&self, port: u16) {
-        let mut ports = self.ports.write().unwrap_or_else(PoisonError::into_inner);
-        ports.push(port);
-    }
-
-    fn next(&self) -> String {
-        let ports = self.ports.read().unwrap_or_else(PoisonError::into_inner);
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        format!("{}://127.0.0.1:{}", self.scheme, ports[call % ports.len()])
-    }
-}
-
-/// An answer, whatever its status.
+/// A response, whatever its status.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
-    /// The body; null where it is no JSON.
+    /// Null where the body is no JSON.
     pub body: Value,
 }
 
-/// An answer as it came.
+/// A response as it came.
 #[derive(Clone, Debug)]
 pub struct RawAnswer {
-    /// The HTTP status.
     pub status: u16,
-    /// The header; empty where there is none.
+    /// Empty where there is none.
     pub content_type: String,
-    /// The body; what is no UTF-8 in it is replaced.
+    /// What is no UTF-8 in it is replaced.
     pub text: String,
 }
 
 impl Client {
     pub(crate) fn new(ingest: u16, query: u16) -> Result<Self> {
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(LONGEST)
-            .build()?;
-        Ok(Self::with(http, "http", ingest, query))
+        Self::build("http", ingest, query, |builder| builder)
     }
 
     /// Calls services that speak TLS and show a certificate of that authority (PEM).
     ///
     /// # Errors
-    /// It is no authority.
+    /// The PEM has no certificate.
     pub fn over_tls(ingest: u16, query: u16, authority: &[u8]) -> Result<Self> {
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(LONGEST)
-            .tls_certs_only([reqwest::Certificate::from_pem(authority)?])
-            .build()?;
-        Ok(Self::with(http, "https", ingest, query))
+        Self::build("https", ingest, query, |builder| {
+            builder.authorities(authority)
+        })
     }
 
-    fn with(http: reqwest::Client, scheme: &'static str, ingest: u16, query: u16) -> Self {
-        Self {
-            http,
+    fn build(
+        scheme: &'static str,
+        ingest: u16,
+        query: u16,
+        change: impl FnOnce(client::Builder) -> client::Builder,
+    ) -> Result<Self> {
+        let builder = client::Client::builder(&base(scheme, ingest), &base(scheme, query))
+            .timeout(CALL_TIMEOUT)
+            .retry(Retry {
+                within: TIMEOUT,
+                first_pause: POLL_INTERVAL,
+                longest_pause: POLL_INTERVAL,
+            });
+        Ok(Self {
+            api: change(builder).build()?,
             scheme,
-            ingest: Arc::new(Instances::new(scheme, ingest)),
-            query: Arc::new(Instances::new(scheme, query)),
             unknown: Arc::default(),
-        }
+        })
     }
 
-    /// Where ingest is.
     pub fn ingest_url(&self) -> String {
-        self.ingest.next()
+        self.api.ingest_url("")
     }
 
-    /// Where query-api is.
     pub fn query_url(&self) -> String {
-        self.query.next()
+        self.api.query_url("")
     }
 
     /// Calls another instance of a service from now on, too.
-    pub(crate) fn has_another(&self, service: &str, port: u16) {
+    pub(crate) fn add_instance(&self, service: &str, port: u16) {
+        let base = base(self.scheme, port);
         match service {
-            "ingest" => self.ingest.add(port),
-            "query-api" => self.query.add(port),
+            "ingest" => self.api.add_ingest(&base),
+            "query-api" => self.api.add_query(&base),
             _ => {}
         }
     }
 
     /// How many posts and lines of batches were answered that their outcome is unknown.
     pub fn unknown(&self) -> u64 {
-        self.unknown.load(Ordering::Relaxed)
+        self.unknown.load(Ordering::Relaxed) + self.api.unknown_outcomes()
     }
 
-    fn note(&self, answer: &Value) {
-        let is_unknown = answer["type"] == "/problems/unknown-outcome";
+    fn count_unknown(&self, answer: &Value) {
+        let is_unknown = answer["type"] == client::Problem::UNKNOWN_OUTCOME;
         self.unknown.fetch_add(is_unknown.into(), Ordering::Relaxed);
     }
 
     /// Posts JSON to ingest, once.
     ///
     /// # Errors
-    /// There was no answer.
+    /// There was no response.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
-        let request = self
-            .http
-            .post(format!("{}{path}", self.ingest.next()))
-            .json(body);
-        let answer = answer(request).await?;
-        self.note(&answer.body);
+        let url = self.api.ingest_url(path);
+        let answer = self.call(self.api.http().post(url).json(body)).await?;
+        self.count_unknown(&answer.body);
         Ok(answer)
     }
 
     /// Posts bytes to ingest, once.
     ///
     /// # Errors
-    /// There was no answer.
+    /// There was no response.
     pub async fn post_raw(
         &self,
         path: &str,
@@ -163,26 +133,26 @@ impl Client {
         body: impl Into<Vec<u8>>,
     ) -> Result<Answer> {
         let body = Some((content_type.to_owned(), body.into()));
-        let answer = self
-            .send_to("POST", &format!("{}{path}", self.ingest.next()), body)
-            .await?;
+        let url = self.api.ingest_url(path);
+        let answer = self.send_to("POST", &url, body).await?;
         Ok(Answer {
             status: answer.status,
             body: serde_json::from_str(&answer.text).unwrap_or_default(),
         })
     }
 
-    /// Sends whatever it is, with the media type of its body, once.
+    /// Sends a request with any method, body and media type, once.
     ///
     /// # Errors
-    /// There was no answer.
+    /// There was no response.
     pub async fn send_to(
         &self,
         method: &str,
         url: &str,
         body: Option<(String, Vec<u8>)>,
     ) -> Result<RawAnswer> {
-        let mut request = self.http.request(method.parse()?, url);
+        let http = self.api.http();
+        let mut request = http.request(method.parse()?, url).timeout(CALL_TIMEOUT);
         if let Some((content_type, body)) = body {
             request = request.header("content-type", content_type).body(body);
         }
@@ -197,7 +167,7 @@ impl Client {
         })
     }
 
-    /// Posts a message until it is accepted, always with the same id, as producers are told to.
+    /// Sends a message until it is accepted, always with the same id.
     ///
     /// # Errors
     /// It is refused, or not accepted in time.
@@ -208,13 +178,13 @@ impl Client {
         client_msg_id: &str,
         msg: &str,
     ) -> Result<InboundPosition> {
-        let body = json!({
-            "srcid": srcid.to_string(),
-            "destid": destid.to_string(),
-            "client_msg_id": client_msg_id,
-            "msg": msg,
-        });
-        self.post_until_accepted("/v1/messages", &body).await
+        let message = SendMessage {
+            srcid: srcid.try_into()?,
+            destid: destid.try_into()?,
+            client_msg_id: client_msg_id.to_owned().try_into()?,
+            msg: msg.to_owned(),
+        };
+        Ok(self.api.send(&message).await?.position)
     }
 
     /// Posts a read-ack until it is accepted.
@@ -225,36 +195,28 @@ impl Client {
         &self,
         uid: i64,
         peer: i64,
-        device: Device,
+        device: DeviceClass,
         mid: i64,
     ) -> Result<InboundPosition> {
-        let body = json!({
-            "uid": uid.to_string(),
-            "peer": peer.to_string(),
-            "device": device.to_string(),
-            "mid": mid,
-        });
-        self.post_until_accepted("/v1/read-acks", &body).await
-    }
-
-    async fn post_until_accepted(&self, path: &str, body: &Value) -> Result<InboundPosition> {
-        let wait = Wait::begin(path);
-        loop {
-            match final_or_missing(self.post(path, body).await)? {
-                Ok(accepted) => return position_of(&accepted.body),
-                Err(missing) => wait.again(missing).await?,
-            }
-        }
+        let ack = ReadAck {
+            uid: uid.try_into()?,
+            peer: peer.try_into()?,
+            device,
+            mid: Some(Mid::try_from(mid)?),
+        };
+        Ok(self.api.acknowledge(&ack).await?.position)
     }
 
     /// Posts an NDJSON batch once; one result a line, and the summary.
     ///
     /// # Errors
-    /// There was no whole answer.
+    /// There was no complete response.
     pub async fn post_batch(&self, body: impl Into<reqwest::Body>) -> Result<Vec<Value>> {
         let request = self
-            .http
-            .post(format!("{}/v1/events", self.ingest.next()))
+            .api
+            .http()
+            .post(self.api.ingest_url("/v1/events"))
+            .timeout(CALL_TIMEOUT)
             .header("content-type", "application/x-ndjson")
             .body(body);
         let response = request.send().await?;
@@ -265,48 +227,50 @@ impl Client {
             result.with_context(|| format!("no JSON: {line}"))
         });
         let results: Vec<Value> = results.collect::<Result<_>>()?;
-        results.iter().for_each(|result| self.note(result));
+        results.iter().for_each(|result| self.count_unknown(result));
         Ok(results)
     }
 
     /// Asks query-api once.
     ///
     /// # Errors
-    /// There was no answer.
+    /// There was no response.
     pub async fn get(&self, path: &str) -> Result<Answer> {
-        answer(self.http.get(format!("{}{path}", self.query.next()))).await
+        self.call(self.api.http().get(self.api.query_url(path)))
+            .await
     }
 
     /// Asks the service on a port once.
     ///
     /// # Errors
-    /// There was no answer.
+    /// There was no response.
     pub async fn get_at(&self, port: u16, path: &str) -> Result<Answer> {
-        let url = format!("{}://127.0.0.1:{port}{path}", self.scheme);
-        answer(self.http.get(url)).await
-    }
-
-    pub(crate) async fn get_json(&self, port: u16, path: &str) -> Result<Value> {
-        Ok(self.get_at(port, path).await?.body)
+        let url = base(self.scheme, port) + path;
+        self.call(self.api.http().get(url)).await
     }
 
     pub(crate) async fn get_text(&self, port: u16, path: &str) -> Result<String> {
-        let url = format!("{}://127.0.0.1:{port}{path}", self.scheme);
-        Ok(self.http.get(url).send().await?.text().await?)
+        let url = base(self.scheme, port) + path;
+        Ok(self.send_to("GET", &url, None).await?.text)
+    }
+
+    async fn call(&self, request: reqwest::RequestBuilder) -> Result<Answer> {
+        let response = request.timeout(CALL_TIMEOUT).send().await?;
+        let status = response.status().as_u16();
+        let text = response.text().await?;
+        Ok(Answer {
+            status,
+            body: serde_json::from_str(&text).unwrap_or_default(),
+        })
     }
 
     /// Asks query-api until it answers 200.
     ///
     /// # Errors
-    /// The question is refused, or not answered in time.
+    /// The query is refused, or not answered in time.
     pub async fn ask(&self, path: &str) -> Result<Value> {
-        let wait = Wait::begin(path);
-        loop {
-            match final_or_missing(self.get(path).await)? {
-                Ok(answer) => return Ok(answer.body),
-                Err(missing) => wait.again(missing).await?,
-            }
-        }
+        let answer: Result<Value, ClientError> = self.api.get(path).await;
+        answer.with_context(|| path.to_owned())
     }
 
     /// A user's unread messages by sender, no earlier than `after`.
@@ -316,7 +280,7 @@ impl Client {
     pub async fn unread(
         &self,
         uid: i64,
-        device: Device,
+        device: DeviceClass,
         after: &[InboundPosition],
     ) -> Result<BTreeMap<i64, i64>> {
         let path = format!("/v1/users/{uid}/unread?device={device}{}", suffix(after));
@@ -344,46 +308,40 @@ impl Client {
     ) -> Result<Vec<Value>> {
         let path = format!("/v1/users/{uid}/conversations/{peer}/messages?limit=200");
         let mut items = Vec::new();
-        let mut place = Some("after_mid=0".to_owned());
-        while let Some(at) = place {
-            let page = self.ask(&format!("{path}&{at}{}", suffix(after))).await?;
+        let mut next = Some("after_mid=0".to_owned());
+        while let Some(start) = next {
+            let page = self
+                .ask(&format!("{path}&{start}{}", suffix(after)))
+                .await?;
             let found = page["items"].as_array().context("no items")?;
             items.extend(found.iter().cloned());
-            place = page["next"].as_str().map(str::to_owned);
+            next = page["next"].as_str().map(str::to_owned);
         }
         Ok(items)
     }
 
-    /// What became of a post, once the sequencer has come to it.
+    /// What became of a post, once the sequencer has handled it.
     ///
     /// # Errors
     /// As [`Client::ask`].
-    pub async fn fate(&self, position: InboundPosition) -> Result<Value> {
+    pub async fn outcome(&self, position: InboundPosition) -> Result<Value> {
         let path = format!("/v1/inbound/{}/{}", position.partition, position.offset);
-        let wait = Wait::begin(&path);
+        let deadline = Deadline::start(&path);
         loop {
-            let fate = self.ask(&path).await?;
-            if fate["state"] != "pending" {
-                return Ok(fate);
+            let outcome = self.ask(&path).await?;
+            if outcome["state"] != "pending" {
+                return Ok(outcome);
             }
-            wait.again(fate).await?;
+            deadline.pause(outcome).await?;
         }
     }
 }
 
-/// Success is final and so is a refusal, which is the error; what the services ask to repeat is missing still.
-fn final_or_missing(answer: Result<Answer>) -> Result<Result<Answer, String>> {
-    match answer {
-        Ok(answer) => match answer.status {
-            200..300 => Ok(Ok(answer)),
-            429 | 503 | 504 => Ok(Err(answer.body.to_string())),
-            status => bail!("{status}: {}", answer.body),
-        },
-        Err(unreachable) => Ok(Err(format!("{unreachable:#}"))),
-    }
+fn base(scheme: &str, port: u16) -> String {
+    format!("{scheme}://127.0.0.1:{port}")
 }
 
-/// `partition` and `offset` of an answer or of a batch's line.
+/// `partition` and `offset` of an accepted line.
 pub(crate) fn position_of(accepted: &Value) -> Result<InboundPosition> {
     let (Some(partition), Some(offset)) =
         (accepted["partition"].as_i64(), accepted["offset"].as_i64())
@@ -402,14 +360,4 @@ fn suffix(after: &[InboundPosition]) -> String {
         suffix.push_str("&timeout_ms=30000");
     }
     suffix
-}
-
-async fn answer(request: reqwest::RequestBuilder) -> Result<Answer> {
-    let response = request.send().await?;
-    let status = response.status().as_u16();
-    let text = response.text().await?;
-    Ok(Answer {
-        status,
-        body: serde_json::from_str(&text).unwrap_or_default(),
-    })
 }

@@ -1,4 +1,4 @@
-//! The log of a environment, as anyone could read it.
+//! The log of an environment, as anyone could read it.
 
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
@@ -17,7 +17,7 @@ pub type Ends = BTreeMap<Partition, i64>;
 /// The largest record that is written: more than any service writes, a piece of a snapshot being the largest.
 const LARGEST_RECORD: usize = 1_000_000;
 
-/// The log of a environment.
+/// The log of an environment.
 pub struct EventLog {
     config: KafkaConfig,
     reader: Arc<LogReader>,

@@ -11,55 +11,55 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{TestEnv, circle::Circle, until};
+use crate::{TestEnv, until, user_group::UserGroup};
 
-/// How far all circles are.
+/// What all groups have done.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Accepted posts.
     pub(crate) accepted: AtomicU64,
-    /// Circles that have followed a call to check.
+    /// How many checks the groups have made.
     pub(crate) checked: AtomicU64,
 }
 
-/// What circles are told.
+/// Commands to all groups.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Orders {
-    /// To end after the present step.
+pub(crate) struct Control {
+    /// Stop after the present step.
     pub(crate) stop: bool,
-    /// How often they were told to check what their users see.
+    /// How many checks of what their users see were requested.
     pub(crate) checks: u64,
 }
 
 /// Running traffic.
 pub struct Load {
-    orders: watch::Sender<Orders>,
+    control: watch::Sender<Control>,
     counters: Arc<Counters>,
-    circles: JoinSet<Result<Circle>>,
+    groups: JoinSet<Result<UserGroup>>,
     count: u64,
 }
 
 impl Load {
-    /// Starts `circles` groups of users that write and read at the same time, always the same.
-    pub fn start(env: &TestEnv, circles: u64) -> Self {
-        Self::seeded(env, circles, 0)
+    /// Starts `groups` groups of users that write and read at the same time, always the same.
+    pub fn start(env: &TestEnv, groups: u64) -> Self {
+        Self::seeded(env, groups, 0)
     }
 
-    /// The same with whatever follows from a seed.
-    pub fn seeded(env: &TestEnv, circles: u64, seed: u64) -> Self {
-        let (orders, told) = watch::channel(Orders::default());
+    /// The same, with a seed that decides what they do.
+    pub fn seeded(env: &TestEnv, groups: u64, seed: u64) -> Self {
+        let (control, commands) = watch::channel(Control::default());
         let counters = Arc::new(Counters::default());
         let mut running = JoinSet::new();
-        for circle in 0..circles {
-            let seed = seed.wrapping_add(circle);
-            let circle = Circle::new(seed, env.client.clone(), Arc::clone(&counters));
-            running.spawn(circle.run(told.clone()));
+        for group in 0..groups {
+            let seed = seed.wrapping_add(group);
+            let group = UserGroup::new(seed, env.client.clone(), Arc::clone(&counters));
+            running.spawn(group.run(commands.clone()));
         }
         Self {
-            orders,
+            control,
             counters,
-            circles: running,
-            count: circles,
+            groups: running,
+            count: groups,
         }
     }
 
@@ -72,7 +72,7 @@ impl Load {
     /// Waits until so many posts more are accepted.
     ///
     /// # Errors
-    /// A circle has failed, or nothing is accepted.
+    /// A group has failed, or nothing is accepted.
     pub async fn grows_by(&mut self, posts: u64) -> Result<()> {
         let accepted = self.accepted();
         self.reaches("accepted posts", accepted + posts, |counters| {
@@ -81,14 +81,14 @@ impl Load {
         .await
     }
 
-    /// Lets every circle, before its next step, compare what each of its users sees with its model.
+    /// Lets every group, before its next step, compare what each of its users sees with its model.
     ///
     /// # Errors
-    /// A circle has failed: a user sees something else, say.
+    /// A group has failed: a user sees something else, say.
     pub async fn check(&mut self) -> Result<()> {
         let goal = self.counters.checked.load(Ordering::Relaxed) + self.count;
-        self.orders.send_modify(|orders| orders.checks += 1);
-        self.reaches("circles that checked", goal, |counters| &counters.checked)
+        self.control.send_modify(|control| control.checks += 1);
+        self.reaches("groups that checked", goal, |counters| &counters.checked)
             .await
     }
 
@@ -98,9 +98,9 @@ impl Load {
         goal: u64,
         counter: impl Fn(&Counters) -> &AtomicU64,
     ) -> Result<()> {
-        let (counters, circles) = (&self.counters, &mut self.circles);
+        let (counters, groups) = (&self.counters, &mut self.groups);
         let reached = until(what, async || {
-            if let Some(ended) = circles.try_join_next() {
+            if let Some(ended) = groups.try_join_next() {
                 return Ok(Err(failure(ended)));
             }
             match counter(counters).load(Ordering::Relaxed) {
@@ -114,41 +114,41 @@ impl Load {
     /// Ends the traffic.
     ///
     /// # Errors
-    /// A circle has failed.
-    pub async fn settle(mut self) -> Result<Settled> {
-        self.orders.send_modify(|orders| orders.stop = true);
-        let mut circles = Vec::new();
-        while let Some(ended) = self.circles.join_next().await {
-            circles.push(ended??);
+    /// A group has failed.
+    pub async fn finish(mut self) -> Result<FinishedLoad> {
+        self.control.send_modify(|control| control.stop = true);
+        let mut groups = Vec::new();
+        while let Some(ended) = self.groups.join_next().await {
+            groups.push(ended??);
         }
-        Ok(Settled { circles })
+        Ok(FinishedLoad { groups })
     }
 }
 
-/// Circles end only when told to.
-fn failure(ended: Result<Result<Circle>, tokio::task::JoinError>) -> anyhow::Error {
+/// Groups end only on request.
+fn failure(ended: Result<Result<UserGroup>, tokio::task::JoinError>) -> anyhow::Error {
     match ended {
         Ok(Err(error)) => error.context("in the load"),
-        Ok(Ok(_)) => anyhow::anyhow!("a circle ended by itself"),
+        Ok(Ok(_)) => anyhow::anyhow!("a group ended by itself"),
         Err(error) => error.into(),
     }
 }
 
 /// Traffic that has ended, and what everybody must see of it.
-pub struct Settled {
-    circles: Vec<Circle>,
+pub struct FinishedLoad {
+    groups: Vec<UserGroup>,
 }
 
-impl Settled {
+impl FinishedLoad {
     /// Everybody who took part.
     pub fn users(&self) -> BTreeSet<i64> {
-        self.circles.iter().flat_map(Circle::users).collect()
+        self.groups.iter().flat_map(UserGroup::users).collect()
     }
 
     /// How many messages were accepted.
     #[must_use]
     pub fn message_count(&self) -> usize {
-        self.circles.iter().map(Circle::message_count).sum()
+        self.groups.iter().map(UserGroup::message_count).sum()
     }
 
     /// Compares what every user sees with the models: the counts on both classes, and every message of every
@@ -157,9 +157,9 @@ impl Settled {
     /// # Errors
     /// The first difference.
     pub async fn verify(&self) -> Result<()> {
-        for circle in &self.circles {
-            circle.verify_unread().await.context("after the load")?;
-            circle.verify_history().await.context("after the load")?;
+        for group in &self.groups {
+            group.verify_unread().await.context("after the load")?;
+            group.verify_history().await.context("after the load")?;
         }
         Ok(())
     }

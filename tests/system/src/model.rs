@@ -1,32 +1,8 @@
 //! What users must see: what was sent and read, counted by whoever sent and read it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A class of devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Device {
-    /// `pc`
-    Pc,
-    /// `mobile`
-    Mobile,
-}
-
-impl Device {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Pc, Self::Mobile];
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pc => "pc",
-            Self::Mobile => "mobile",
-        })
-    }
-}
+use schemas::{DeviceClass, PerDevice};
 
 /// An accepted message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,17 +22,17 @@ type Pair = (i64, i64);
 struct Conversation {
     /// The message with mid `m` is at `m − 1`.
     messages: Vec<Sent>,
-    read: BTreeMap<(i64, Device), i64>,
+    read: BTreeMap<i64, PerDevice<i64>>,
 }
 
-/// Conversations in which nobody writes or reads but who tells the model.
+/// Conversations in which every write and read is recorded here.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     conversations: BTreeMap<Pair, Conversation>,
 }
 
 impl Model {
-    /// A message was accepted, behind those before it. Gives its mid.
+    /// A message was accepted, after all earlier ones. Returns its mid.
     pub fn sent(&mut self, destid: i64, message: Sent) -> i64 {
         let conversation = self
             .conversations
@@ -67,16 +43,16 @@ impl Model {
     }
 
     /// A read-ack was accepted: `uid` has read what `peer` wrote, up to `mid`, but no further than there is anything.
-    pub fn read(&mut self, uid: i64, peer: i64, device: Device, mid: i64) {
+    pub fn read(&mut self, uid: i64, peer: i64, device: DeviceClass, mid: i64) {
         if let Some(conversation) = self.conversations.get_mut(&pair(uid, peer)) {
             let mid = mid.min(conversation.messages.len() as i64);
-            let read = conversation.read.entry((uid, device)).or_default();
+            let read = &mut conversation.read.entry(uid).or_default()[device];
             *read = mid.max(*read);
         }
     }
 
     /// How many messages of each sender `uid` has not read; nobody is at zero.
-    pub fn unread(&self, uid: i64, device: Device) -> BTreeMap<i64, i64> {
+    pub fn unread(&self, uid: i64, device: DeviceClass) -> BTreeMap<i64, i64> {
         let mut unread = BTreeMap::new();
         for ((lo, hi), conversation) in &self.conversations {
             let peer = match uid {
@@ -85,7 +61,7 @@ impl Model {
                 _ if uid == *hi => *lo,
                 _ => continue,
             };
-            let read = conversation.read.get(&(uid, device)).copied().unwrap_or(0);
+            let read = conversation.read.get(&uid).map_or(0, |read| read[device]);
             let count = (1..)
                 .zip(&conversation.messages)
                 .filter(|(mid, message)| message.srcid == peer && *mid > read)
@@ -136,28 +112,31 @@ mod tests {
         let mut model = Model::default();
         let mids = [(1, 2), (2, 1), (1, 2)].map(|(from, to)| send(&mut model, from, to));
         assert_eq!(mids, [1, 2, 3]);
-        model.read(2, 1, Device::Mobile, 2);
-        assert_eq!(model.unread(2, Device::Mobile), BTreeMap::from([(1, 1)]));
-        assert_eq!(model.unread(2, Device::Pc), BTreeMap::from([(1, 2)]));
-        assert_eq!(model.unread(1, Device::Pc), BTreeMap::from([(2, 1)]));
+        model.read(2, 1, DeviceClass::Mobile, 2);
+        assert_eq!(
+            model.unread(2, DeviceClass::Mobile),
+            BTreeMap::from([(1, 1)])
+        );
+        assert_eq!(model.unread(2, DeviceClass::Pc), BTreeMap::from([(1, 2)]));
+        assert_eq!(model.unread(1, DeviceClass::Pc), BTreeMap::from([(2, 1)]));
     }
 
     #[test]
     fn reading_never_goes_back_nor_ahead_of_the_messages() {
         let mut model = Model::default();
         send(&mut model, 1, 2);
-        model.read(2, 1, Device::Pc, 9);
-        model.read(2, 1, Device::Pc, 0);
-        assert!(model.unread(2, Device::Pc).is_empty());
+        model.read(2, 1, DeviceClass::Pc, 9);
+        model.read(2, 1, DeviceClass::Pc, 0);
+        assert!(model.unread(2, DeviceClass::Pc).is_empty());
         send(&mut model, 1, 2);
-        assert_eq!(model.unread(2, Device::Pc), BTreeMap::from([(1, 1)]));
+        assert_eq!(model.unread(2, DeviceClass::Pc), BTreeMap::from([(1, 1)]));
     }
 
     #[test]
     fn a_note_to_oneself_is_never_unread() {
         let mut model = Model::default();
         send(&mut model, 1, 1);
-        assert!(model.unread(1, Device::Pc).is_empty());
+        assert!(model.unread(1, DeviceClass::Pc).is_empty());
         assert_eq!(model.messages(1, 1).len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The way from the services to the servers: direct, or through proxies that can stop forwarding.
 
 use anyhow::Result;
-use dev_stack::{Between, FreshServers};
+use dev_stack::{FreshServers, ServerOptions};
 
 use crate::proxy::{Proxy, Reserved};
 
@@ -54,8 +54,8 @@ impl Planned {
     }
 
     /// Brokers have to know their proxies from the start.
-    pub(crate) fn tell(&self, between: &mut Between) {
-        between.kafka_proxies = self.kafka.iter().map(Reserved::port).collect();
+    pub(crate) fn add_to(&self, options: &mut ServerOptions) {
+        options.kafka_proxies = self.kafka.iter().map(Reserved::port).collect();
     }
 
     pub(crate) fn connect(self, servers: &FreshServers) -> Result<(Network, Addresses)> {

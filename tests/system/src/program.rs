@@ -27,7 +27,7 @@ pub fn path() -> Result<PathBuf> {
 
 /// What a command said, and how it ended.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct CommandOutput {
     /// The command line.
     pub command: String,
     /// The exit code; `None` after a signal.
@@ -38,7 +38,7 @@ pub struct Outcome {
     pub stderr: String,
 }
 
-impl Outcome {
+impl CommandOutput {
     /// Itself, where it ended with that code.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Outcome {
 }
 
 /// Runs the program to its end.
-pub(crate) async fn run(args: &[impl AsRef<OsStr>]) -> Result<Outcome> {
+pub(crate) async fn run(args: &[impl AsRef<OsStr>]) -> Result<CommandOutput> {
     run_as(args, Vec::new()).await
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn run(args: &[impl AsRef<OsStr>]) -> Result<Outcome> {
 pub async fn run_as(
     args: &[impl AsRef<OsStr>],
     environment: Vec<(String, String)>,
-) -> Result<Outcome> {
+) -> Result<CommandOutput> {
     let shown: Vec<_> = args
         .iter()
         .map(|arg| arg.as_ref().to_string_lossy())
@@ -108,7 +108,7 @@ pub async fn run_as(
     let output = timeout(LONGEST, process.output())
         .await
         .with_context(|| format!("`{command}` does not end"))??;
-    Ok(Outcome {
+    Ok(CommandOutput {
         command,
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

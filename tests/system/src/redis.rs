@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The Redis of a environment.
+/// The Redis of an environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Redis {
     pub(crate) port: u16,

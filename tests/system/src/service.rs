@@ -1,4 +1,4 @@
-//! The services of a environment, as processes that may be started.
+//! The services of an environment, as processes that may be started.
 
 use std::net::TcpListener;
 
@@ -72,7 +72,7 @@ impl Service {
     }
 }
 
-/// Between the ports of throw-away servers and those that Linux hands out for outgoing connections.
+/// ServerOptions the ports of throw-away servers and those that Linux hands out for outgoing connections.
 fn free_port() -> Option<u16> {
     (31_000..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
 }

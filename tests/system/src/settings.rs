@@ -1,4 +1,4 @@
-//! What a environment is configured with, beyond what follows from its ports.
+//! What an environment is configured with, beyond what follows from its ports.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use dev_stack::{Ports, StackConfig};
 
 use crate::network::Addresses;
 
-/// How a environment differs from the usual one.
+/// How an environment differs from the usual one.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// `section.key=value`, over the configuration file, for services and commands.
@@ -54,7 +54,7 @@ impl Settings {
     };
 }
 
-/// Writes the configuration file that the services and commands of a environment share, and gives their arguments.
+/// Writes the configuration file that the services and commands of an environment share, and gives their arguments.
 pub(crate) fn write(
     settings: &Settings,
     stack: &StackConfig,

@@ -10,16 +10,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use dev_stack::{Between, FreshServers, Memory, SERVER_NAMES, ServiceSpec, StackConfig};
+use dev_stack::{FreshServers, Memory, SERVER_NAMES, ServerOptions, ServiceSpec, StackConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use schemas::{Partition, topics::Topic};
 use serde_json::Value;
 
 use crate::{
-    Client, EventLog, Network, Outcome, PATIENCE, PartitionFiles, Redis, SERVICES, Settings,
-    kept_logs,
+    Client, CommandOutput, EventLog, Network, PartitionFiles, Redis, SERVICES, Settings, TIMEOUT,
     network::{Addresses, Planned},
-    program,
+    program, saved_logs,
     service::Service,
     settings, until,
 };
@@ -68,22 +67,22 @@ impl TestEnv {
             kafka_nodes: settings.kafka_nodes,
             redis_nodes: settings.redis_nodes,
             mariadb_nodes: settings.mariadb_nodes,
-            start_timeout_s: PATIENCE.as_secs(),
+            start_timeout_s: TIMEOUT.as_secs(),
             ..StackConfig::default()
         };
-        let mut between = Between {
+        let mut options = ServerOptions {
             clocks: settings.clocks,
             memory: settings.as_shipped.then(Memory::default),
-            ..Between::default()
+            ..ServerOptions::default()
         };
         let planned = settings
             .proxied
             .then(|| Planned::new(settings.kafka_nodes, settings.mariadb_nodes))
             .transpose()?;
         if let Some(planned) = &planned {
-            planned.tell(&mut between);
+            planned.add_to(&mut options);
         }
-        let starting = move || FreshServers::start_between(&config, &between);
+        let starting = move || FreshServers::start_with_options(&config, &options);
         let servers = tokio::task::spawn_blocking(starting).await??;
         let (network, addresses) = match planned {
             Some(planned) => {
@@ -115,7 +114,7 @@ impl TestEnv {
     ///
     /// # Errors
     /// It does not end.
-    pub async fn tidemark(&self, args: &[&str]) -> Result<Outcome> {
+    pub async fn tidemark(&self, args: &[&str]) -> Result<CommandOutput> {
         let config = self.config.iter().map(OsString::from);
         let all: Vec<OsString> = config.chain(args.iter().map(OsString::from)).collect();
         program::run(&all).await
@@ -126,7 +125,7 @@ impl TestEnv {
     /// # Errors
     /// There is no such service, or it does not answer.
     pub async fn get(&self, name: &str, path: &str) -> Result<Value> {
-        self.client.get_json(self.port(name)?, path).await
+        Ok(self.client.get_at(self.port(name)?, path).await?.body)
     }
 
     /// The metrics of a service, in Prometheus' text format.
@@ -187,7 +186,7 @@ impl TestEnv {
         };
         let (name, port) = (another.name().to_owned(), another.port);
         self.start_services(&[&name]).await?;
-        self.client.has_another(service, port);
+        self.client.add_instance(service, port);
         Ok(name)
     }
 
@@ -258,7 +257,9 @@ impl TestEnv {
     /// # Errors
     /// It was made without.
     pub fn network(&self) -> Result<&Network> {
-        self.network.as_ref().context("a env without proxies")
+        self.network
+            .as_ref()
+            .context("a test environment without proxies")
     }
 
     /// Sets the wall clock of a server or service so many seconds off.
@@ -325,8 +326,8 @@ impl TestEnv {
     }
 
     /// Copies the logs to where they stay; says where.
-    pub(crate) fn keep_logs(&self, test: &str) -> String {
-        kept_logs::keep(&self.logs(), test)
+    pub(crate) fn save_logs(&self, test: &str) -> String {
+        saved_logs::save(&self.logs(), test)
     }
 
     fn logs(&self) -> PathBuf {

@@ -44,10 +44,10 @@ async fn measure(args: &Args) -> anyhow::Result<()> {
     for what in all.filter(|what| args.only.is_none_or(|only| only == *what)) {
         let rate = args.rate;
         match what {
-            What::Mariadb => println!("{}", pressure::away("mariadb", length, rate).await?),
-            What::Redis => println!("{}", pressure::away("redis", length, rate).await?),
+            What::Mariadb => println!("{}", pressure::outage("mariadb", length, rate).await?),
+            What::Redis => println!("{}", pressure::outage("redis", length, rate).await?),
             What::FirstMessages => println!("{}", pressure::first_messages(rate).await?),
-            What::Hot => println!("{}", pressure::hot(length / 10, rate).await?),
+            What::Hot => println!("{}", pressure::busy_conversation(length / 10, rate).await?),
         }
     }
     Ok(())

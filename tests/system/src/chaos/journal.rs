@@ -8,30 +8,30 @@ use crate::TestEnv;
 
 const TOPICS: [&str; 3] = ["inbound", "events", "dead-letters"];
 
-/// Whatever is told is also written down.
+/// Prints lines and writes them to a file.
 pub(super) struct Journal<'a, S> {
     env: &'a TestEnv,
-    say: S,
+    print: S,
     begun: Instant,
     file: RefCell<File>,
 }
 
 impl<'a, S: Fn(&str)> Journal<'a, S> {
-    pub(super) fn new(env: &'a TestEnv, say: S) -> Result<Self> {
+    pub(super) fn new(env: &'a TestEnv, print: S) -> Result<Self> {
         let file = File::create(env.log_file("chaos")).context("a journal")?;
         Ok(Self {
             env,
-            say,
+            print,
             begun: Instant::now(),
             file: file.into(),
         })
     }
 
-    pub(super) fn tell(&self, line: &str) {
-        (self.say)(line);
+    pub(super) fn log(&self, line: &str) {
+        (self.print)(line);
         let at = self.begun.elapsed().as_secs_f64();
         if let Err(error) = writeln!(self.file.borrow_mut(), "{at:8.1} {line}") {
-            (self.say)(&format!("the journal has a gap: {error}"));
+            (self.print)(&format!("the journal has a gap: {error}"));
         }
     }
 
@@ -40,12 +40,12 @@ impl<'a, S: Fn(&str)> Journal<'a, S> {
         for topic in TOPICS {
             let args = ["tail", topic, "--from", "earliest", "--no-follow", "--json"];
             let kept = async {
-                let told = self.env.tidemark(&args).await?.expect(0)?;
+                let tail = self.env.tidemark(&args).await?.expect(0)?;
                 let path = self.env.log_file(topic);
-                std::fs::write(path, told.stdout).context("writing it")
+                std::fs::write(path, tail.stdout).context("writing it")
             };
             if let Err(error) = kept.await {
-                self.tell(&format!("{topic} is not kept: {error:#}"));
+                self.log(&format!("{topic} is not kept: {error:#}"));
             }
         }
     }

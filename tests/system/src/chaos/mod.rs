@@ -1,9 +1,9 @@
 //! Faults one after the other, drawn from a seed, while clients write and read; then the judgement.
 
 mod clocks;
-mod deck;
 mod disks;
 mod fault;
+mod fault_schedule;
 mod journal;
 mod kafka;
 mod mariadb;
@@ -22,13 +22,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use dev_stack::Between;
+use dev_stack::ServerOptions;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use self::{
-    deck::Deck,
     disks::Disks,
     fault::Need,
+    fault_schedule::FaultSchedule,
     journal::Journal,
     report::Recovery,
     victim::{Condition, Victim},
@@ -51,7 +51,7 @@ const CLUSTER: Settings = Settings {
 };
 
 /// Groups of users that write and read at the same time.
-const CIRCLES: u64 = 6;
+const GROUPS: u64 = 6;
 /// Accepted posts before a fault: it strikes a system at work.
 const BETWEEN: u64 = 100;
 /// Faults between two judgements: an audit of everything takes a while.
@@ -70,22 +70,22 @@ pub struct Options {
     pub other_program: Option<PathBuf>,
 }
 
-/// Runs a cluster of its own with two processes of every service, strikes it, and judges. `say` hears what goes on.
+/// Runs a cluster of its own with two processes of every service, strikes it, and judges. `print` is called with each line of progress.
 ///
 /// # Errors
 /// A judgement is against it, or something does not recover: the text says what and where the logs are. Or no fault is
 /// left of those that this machine can inflict.
-pub async fn run(options: &Options, say: impl Fn(&str)) -> Result<Report> {
-    let faults = possible(&options.faults, &say);
+pub async fn run(options: &Options, print: impl Fn(&str)) -> Result<Report> {
+    let faults = possible(&options.faults, &print);
     ensure!(!faults.is_empty(), "no fault is left");
     let settings = Settings {
         clocks: needs(&faults, Need::Clocks),
         ..CLUSTER
     };
     let env = TestEnv::start(settings).await?;
-    let journal = Journal::new(&env, &say)?;
-    let tell = |line: &str| journal.tell(line);
-    let mut torment = Torment::new(&env, options, &faults, tell);
+    let journal = Journal::new(&env, &print)?;
+    let log = |line: &str| journal.log(line);
+    let mut torment = Torment::new(&env, options, &faults, log);
     match torment.run(&faults).await {
         Ok(()) => Ok(torment.report),
         Err(error) => {
@@ -94,11 +94,11 @@ pub async fn run(options: &Options, say: impl Fn(&str)) -> Result<Report> {
             } else {
                 error
             };
-            journal.tell(&format!("until then:\n{}", torment.report));
-            journal.tell(&format!("{error:#}"));
+            journal.log(&format!("until then:\n{}", torment.report));
+            journal.log(&format!("{error:#}"));
             // Small file systems are still mounted: what is kept may be on them.
             journal.keep_topics().await;
-            let history = env.keep_logs(&format!("chaos-{}", options.seed));
+            let history = env.save_logs(&format!("chaos-{}", options.seed));
             Err(error.context(format!("seed {}; its history: {history}", options.seed)))
         }
     }
@@ -109,17 +109,17 @@ fn needs(faults: &[Fault], need: Need) -> bool {
 }
 
 /// Those that this machine can inflict.
-fn possible(faults: &[Fault], say: &impl Fn(&str)) -> Vec<Fault> {
+fn possible(faults: &[Fault], print: &impl Fn(&str)) -> Vec<Fault> {
     let lacking = |need, is_there: fn() -> bool, why: &str| {
         let lacks = needs(faults, need) && !is_there();
         if lacks {
-            say(&format!("left out are faults that need {why}"));
+            print(&format!("left out are faults that need {why}"));
         }
         lacks
     };
     let clocks = lacking(
         Need::Clocks,
-        Between::has_clocks,
+        ServerOptions::has_clocks,
         "clocks that can be set (`apt-get install faketime`)",
     );
     let disks = lacking(Need::Disks, disks::can_mount, "the right to mount");
@@ -134,21 +134,21 @@ fn possible(faults: &[Fault], say: &impl Fn(&str)) -> Vec<Fault> {
 struct Torment<'a, S> {
     env: &'a TestEnv,
     options: &'a Options,
-    say: S,
+    print: S,
     rng: StdRng,
-    deck: Deck,
+    schedule: FaultSchedule,
     condition: Condition,
     report: Report,
 }
 
 impl<'a, S: Fn(&str)> Torment<'a, S> {
-    fn new(env: &'a TestEnv, options: &'a Options, faults: &[Fault], say: S) -> Self {
+    fn new(env: &'a TestEnv, options: &'a Options, faults: &[Fault], print: S) -> Self {
         Self {
             env,
             options,
-            say,
+            print,
             rng: StdRng::seed_from_u64(options.seed),
-            deck: Deck::new(faults),
+            schedule: FaultSchedule::new(faults),
             condition: Condition {
                 other_program: options.other_program.clone(),
                 ..Condition::default()
@@ -175,11 +175,11 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
 
     async fn run(&mut self, faults: &[Fault]) -> Result<()> {
         self.set_up(faults).await?;
-        self.env.all_partitions_pass().await?;
-        (self.say)("the cluster is up, with two processes of every service");
+        self.env.check_all_partitions().await?;
+        (self.print)("the cluster is up, with two processes of every service");
         let begun = Instant::now();
         while begun.elapsed() < self.options.length {
-            let mut load = Load::seeded(self.env, CIRCLES, self.rng.random());
+            let mut load = Load::seeded(self.env, GROUPS, self.rng.random());
             load.grows_by(BETWEEN).await?;
             // What a recovery is compared with.
             self.recover(None, 1, &load, load.accepted()).await?;
@@ -189,10 +189,10 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
                 }
             }
             load.grows_by(BETWEEN).await?;
-            let settled = load.settle().await?;
-            settled.judge(self.env).await.context("judging")?;
-            self.report.judged(settled.message_count());
-            (self.say)(&format!(
+            let finished = load.finish().await?;
+            finished.judge(self.env).await.context("judging")?;
+            self.report.judged(finished.message_count());
+            (self.print)(&format!(
                 "judged after {} s: nothing lost, doubled, out of order or miscounted",
                 begun.elapsed().as_secs()
             ));
@@ -201,7 +201,7 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
     }
 
     async fn strike(&mut self, load: &mut Load) -> Result<()> {
-        let fault = self.deck.draw(&mut self.rng);
+        let fault = self.schedule.draw(&mut self.rng);
         load.grows_by(BETWEEN).await?;
         let before = load.accepted();
         let mut victim = Victim {
@@ -225,14 +225,14 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
     ) -> Result<()> {
         let name = fault.map_or("no fault", |fault| fault.name);
         let healed = Instant::now();
-        let passing = self.env.all_partitions_pass().await;
+        let passing = self.env.check_all_partitions().await;
         passing.with_context(|| format!("after {name}"))?;
         let recovery = Recovery {
             injected,
             accepted: load.accepted() - before,
             recovered_in: healed.elapsed(),
         };
-        (self.say)(&format!(
+        (self.print)(&format!(
             "{name}: {} posts accepted meanwhile, all partitions pass {:.1} s after it",
             recovery.accepted,
             recovery.recovered_in.as_secs_f64()

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::disks::Disks;
 use crate::{Load, TestEnv};
 
-/// Accepted posts while something is away.
+/// Accepted posts while something is down.
 const MEANWHILE: u64 = 50;
 /// Longer than sessions of consumer groups (10 s) and of brokers (9 s): others take over.
 const ASLEEP: Duration = Duration::from_secs(12);

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::{SERVICES, TestEnv};
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The largest resident set of each service, KiB.
 pub(super) type Peaks = BTreeMap<&'static str, u64>;
@@ -22,12 +22,12 @@ pub(super) async fn while_watching<T>(
     loop {
         tokio::select! {
             done = &mut doing => return Ok(done),
-            () = sleep(LOOK_EVERY) => look(env, peaks)?,
+            () = sleep(POLL_INTERVAL) => measure(env, peaks)?,
         }
     }
 }
 
-fn look(env: &TestEnv, peaks: &mut Peaks) -> Result<()> {
+fn measure(env: &TestEnv, peaks: &mut Peaks) -> Result<()> {
     for service in SERVICES {
         let pid = env.pid(service);
         let pid = pid.with_context(|| format!("{service} does not run"))?;

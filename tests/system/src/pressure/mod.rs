@@ -54,7 +54,7 @@ impl Percentiles {
 
 /// What happened while a store was away.
 #[derive(Debug)]
-pub struct Away {
+pub struct Outage {
     server: &'static str,
     length: Duration,
     rate: u64,
@@ -73,8 +73,8 @@ pub struct Away {
 ///
 /// # Errors
 /// A message was not accepted, a service took too much memory, the store does not catch up, or the audit finds a difference.
-pub async fn away(server: &'static str, length: Duration, rate: u64) -> Result<Away> {
-    in_a_world(&format!("away-{server}"), async |env| {
+pub async fn outage(server: &'static str, length: Duration, rate: u64) -> Result<Outage> {
+    in_test_env(&format!("away-{server}"), async |env| {
         let shape = Shape {
             rate,
             hot_percent: 0,
@@ -82,15 +82,15 @@ pub async fn away(server: &'static str, length: Duration, rate: u64) -> Result<A
         let traffic = Traffic::start(&env.client, shape);
         let mut peaks_before = Peaks::new();
         while_watching(env, &mut peaks_before, sleep(WARM_UP)).await?;
-        let before = traffic.look();
+        let before = traffic.take_counts();
 
         let mut peaks = Peaks::new();
         env.end(server, Signal::KILL).await?;
         while_watching(env, &mut peaks, sleep(length)).await?;
-        let during = traffic.look();
+        let during = traffic.take_counts();
         env.start_servers().await?;
         let back = Instant::now();
-        while_watching(env, &mut peaks, everything_passes(env)).await??;
+        while_watching(env, &mut peaks, wait_until_readable(env)).await??;
         let caught_up_in = back.elapsed();
         let after = traffic.end().await?;
 
@@ -100,11 +100,11 @@ pub async fn away(server: &'static str, length: Duration, rate: u64) -> Result<A
         );
         let too_much = peaks.iter().find(|(_, peak)| **peak > BOUND_KIB);
         ensure!(too_much.is_none(), "too much memory, KiB: {peaks:?}");
-        everything_passes(env).await?;
+        wait_until_readable(env).await?;
         let audited = env.audit([]).await?.compared("messages");
         let accepted = before.accepted + during.accepted + after.accepted;
         ensure!(audited >= accepted, "{audited} of {accepted} messages");
-        Ok(Away {
+        Ok(Outage {
             server,
             length,
             rate,
@@ -121,24 +121,24 @@ pub async fn away(server: &'static str, length: Duration, rate: u64) -> Result<A
     .await
 }
 
-/// Measures in a environment of its own, whose logs are kept where that fails.
-async fn in_a_world<T>(name: &str, measure: impl AsyncFnOnce(&TestEnv) -> Result<T>) -> Result<T> {
+/// Measures in an environment of its own, whose logs are kept where that fails.
+async fn in_test_env<T>(name: &str, measure: impl AsyncFnOnce(&TestEnv) -> Result<T>) -> Result<T> {
     let env = TestEnv::start(Settings::USUAL).await?;
     let outcome = measure(&env).await;
-    outcome.with_context(|| format!("the logs: {}", env.keep_logs(name)))
+    outcome.with_context(|| format!("the logs: {}", env.save_logs(name)))
 }
 
-async fn everything_passes(env: &TestEnv) -> Result<()> {
+async fn wait_until_readable(env: &TestEnv) -> Result<()> {
     let begun = Instant::now();
     loop {
-        match env.all_partitions_pass().await {
+        match env.check_all_partitions().await {
             Err(_) if begun.elapsed() < CATCH_UP => {}
             outcome => return outcome,
         }
     }
 }
 
-impl fmt::Display for Away {
+impl fmt::Display for Outage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             server,
@@ -174,7 +174,7 @@ impl fmt::Display for Away {
 }
 
 /// What one busy conversation does to the others.
-pub struct Hot {
+pub struct BusyConversation {
     rate: u64,
     even: Readable,
     hot: Readable,
@@ -185,8 +185,8 @@ pub struct Hot {
 ///
 /// # Errors
 /// A message is refused, lost or doubled, or the audit finds a difference.
-pub async fn hot(length: Duration, rate: u64) -> Result<Hot> {
-    in_a_world("hot", async |env| {
+pub async fn busy_conversation(length: Duration, rate: u64) -> Result<BusyConversation> {
+    in_test_env("hot", async |env| {
         let even = readable(env, rate, 0, length).await?;
         let hot = readable(env, rate, 80, length).await?;
         env.audit([]).await?;
@@ -197,7 +197,7 @@ pub async fn hot(length: Duration, rate: u64) -> Result<Hot> {
             let bound = even * HOT_FACTOR;
             ensure!(hot <= bound, "{what}: p99 {hot:.1} ms, above {bound:.1} ms");
         }
-        Ok(Hot { rate, even, hot })
+        Ok(BusyConversation { rate, even, hot })
     })
     .await
 }
@@ -214,11 +214,11 @@ async fn readable(
     let readable = probes::run(&env.client, length).await?;
     let ended = traffic.end().await?;
     ensure!(ended.refused == 0, "not all was accepted: {ended:?}");
-    everything_passes(env).await?;
+    wait_until_readable(env).await?;
     Ok(readable)
 }
 
-impl fmt::Display for Hot {
+impl fmt::Display for BusyConversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -250,7 +250,7 @@ impl fmt::Display for Hot {
 /// # Errors
 /// A message is refused, lost or doubled, or the audit finds a difference.
 pub async fn first_messages(rate: u64) -> Result<FirstMessages> {
-    in_a_world("first-messages", async |env| {
+    in_test_env("first-messages", async |env| {
         readable(env, rate, 0, Duration::from_secs(1)).await?;
         let firsts = probes::firsts(&env.client, 1_000, 64).await?;
         env.audit([]).await?;

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::Percentiles;
-use crate::{Client, Device, new_users};
+use crate::{Client, DeviceClass, new_users};
 
 /// Messages a second of which each is asked for.
 const PROBES: u64 = 20;
@@ -75,7 +75,7 @@ async fn probe(
         Ok(milliseconds(due))
     };
     let counted = async {
-        let unread = client.unread(to, Device::Pc, &after).await?;
+        let unread = client.unread(to, DeviceClass::Pc, &after).await?;
         ensure!(unread.get(&from) >= Some(&number), "{unread:?}");
         Ok(milliseconds(due))
     };
@@ -93,12 +93,12 @@ pub(super) struct Firsts {
 
 /// Sends the first messages of `count` conversations, `at_once` at a time.
 pub(super) async fn firsts(client: &Client, count: usize, at_once: usize) -> Result<Firsts> {
-    let doors = Arc::new(Semaphore::new(at_once));
+    let permits = Arc::new(Semaphore::new(at_once));
     let begun = Instant::now();
     let mut sending = JoinSet::new();
     for number in 0..count {
         let is_read = number % READ_BACK == 0;
-        sending.spawn(first(client.clone(), Arc::clone(&doors), begun, is_read));
+        sending.spawn(first(client.clone(), Arc::clone(&permits), begun, is_read));
     }
     let (mut accepted, mut readable, mut took) = (Vec::new(), Vec::new(), Duration::ZERO);
     while let Some(ended) = sending.join_next().await {
@@ -118,15 +118,15 @@ pub(super) async fn firsts(client: &Client, count: usize, at_once: usize) -> Res
 /// How long the answer took, how long after it the message was read back, where it is, and when the answer came.
 async fn first(
     client: Client,
-    doors: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     begun: Instant,
     is_read: bool,
 ) -> Result<(f64, Option<f64>, Duration)> {
-    let door = doors.acquire().await?;
+    let permit = permits.acquire().await?;
     let ([from, to], due) = (new_users(), Instant::now());
     let position = client.send(from, to, "first", "hello").await?;
     let (accepted, at, answered) = (milliseconds(due), begun.elapsed(), Instant::now());
-    drop(door);
+    drop(permit);
     if !is_read {
         return Ok((accepted, None, at));
     }

@@ -52,7 +52,7 @@ struct Counts {
 
 /// What became of traffic since the last look.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Looked {
+pub(super) struct TrafficCounts {
     pub(super) accepted: u64,
     /// Lines that were not accepted, and lines of requests without a whole answer.
     pub(super) refused: u64,
@@ -79,9 +79,9 @@ impl Traffic {
     }
 
     /// What became of it since the last look.
-    pub(super) fn look(&self) -> Looked {
+    pub(super) fn take_counts(&self) -> TrafficCounts {
         let mut answered_ms = self.counts.answered();
-        Looked {
+        TrafficCounts {
             accepted: self.counts.accepted.swap(0, Ordering::Relaxed),
             refused: self.counts.refused.swap(0, Ordering::Relaxed),
             answered: Percentiles::of(std::mem::take(&mut *answered_ms)),
@@ -89,12 +89,12 @@ impl Traffic {
     }
 
     /// Ends it, and waits for the answers that are missing.
-    pub(super) async fn end(mut self) -> Result<Looked> {
+    pub(super) async fn end(mut self) -> Result<TrafficCounts> {
         self.stop.send_replace(true);
         while let Some(ended) = self.batches.join_next().await {
             ended?;
         }
-        Ok(self.look())
+        Ok(self.take_counts())
     }
 }
 

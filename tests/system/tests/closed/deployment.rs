@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use dev_stack::{ClosedServers, FreshServers, Ports, StackConfig};
-use system_tests::{Client, Outcome, SERVICES, command, program, until};
+use system_tests::{Client, CommandOutput, SERVICES, command, program, until};
 use tempfile::TempDir;
 
 use crate::{certificates::Certificates, page};
@@ -150,7 +150,7 @@ tls_ca = "{ca}"
     }
 
     /// Runs a command of the program as that user.
-    pub async fn run(&self, user: &str, args: &[&str]) -> Result<Outcome> {
+    pub async fn run(&self, user: &str, args: &[&str]) -> Result<CommandOutput> {
         let config = self.config();
         let config = ["--config", config.to_str().context("a path is no text")?];
         command(&[&config, args].concat(), self.environment(user)).await

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use deployment::{Deployment, HUSH};
-use system_tests::{Device, SERVICES};
+use system_tests::{DeviceClass, SERVICES};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closed_deployment_works_and_turns_strangers_away() -> Result<()> {
+async fn a_deployment_with_access_control_works_and_refuses_others() -> Result<()> {
     let deployment = Deployment::start().await?;
     let outcome = Box::pin(examine(&deployment)).await;
     if outcome.is_err() {
@@ -44,15 +44,15 @@ async fn a_message_goes_through(deployment: &Deployment) -> Result<()> {
             .send(boss, me, &format!("closed-{n}"), "Call me.")
             .await?;
     }
-    let read = client.ack(me, boss, Device::Mobile, 2).await?;
-    let unread = client.unread(me, Device::Pc, &[read]).await?;
+    let read = client.ack(me, boss, DeviceClass::Mobile, 2).await?;
+    let unread = client.unread(me, DeviceClass::Pc, &[read]).await?;
     ensure!(unread == BTreeMap::from([(boss, 3)]), "{unread:?}");
-    let unread = client.unread(me, Device::Mobile, &[read]).await?;
+    let unread = client.unread(me, DeviceClass::Mobile, &[read]).await?;
     ensure!(unread == BTreeMap::from([(boss, 1)]), "{unread:?}");
     let items = client.history(me, boss, &[read]).await?;
     ensure!(items.len() == 3, "{items:?}");
-    let fate = client.fate(read).await?;
-    ensure!(fate["state"] == "read_position_moved", "{fate}");
+    let outcome = client.outcome(read).await?;
+    ensure!(outcome["state"] == "read_position_moved", "{outcome}");
 
     deployment
         .run("auditor", &["audit", "--wait-s", "60"])

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 use event_log::{AppendRecord, Appender, Fetched, Fetcher, KafkaConfig, ProducerSettings};
 use rustix::process::Signal;
 use schemas::{NextOffset, Partition, topics::Topic};
-use system_tests::{PATIENCE, Servers, Settings, run, until};
+use system_tests::{Servers, Settings, TIMEOUT, run, until};
 use tokio::time::timeout;
 
 #[test]
@@ -105,7 +105,7 @@ async fn append(appender: &Appender, config: &KafkaConfig) -> Result<i64> {
         timestamp: None,
         headers: &[],
     };
-    Ok(timeout(PATIENCE, appender.append(record))
+    Ok(timeout(TIMEOUT, appender.append(record))
         .await
         .context("waiting for an append")??)
 }

@@ -30,7 +30,7 @@ fn sends_are_refused_until_a_second_broker_is_back() {
         let items = env.client.history(from, to, &[accepted]).await?;
         ensure!(items.len() == 1, "posted again and again: {items:?}");
         load.grows_by(300).await?;
-        load.settle().await?.judge(env).await
+        load.finish().await?.judge(env).await
     });
 }
 

@@ -11,11 +11,11 @@ use schemas::{
     topics::Topic,
 };
 use serde_json::json;
-use system_tests::{Device, SERVICES, Servers, Settings, TestEnv, new_users, run, until};
+use system_tests::{DeviceClass, SERVICES, Servers, Settings, TestEnv, new_users, run, until};
 
-use crate::history::told;
+use crate::history::expect_texts;
 
-/// More than the command looks at in one go.
+/// More than the command reads in one batch.
 const MANY: usize = 4_100;
 
 /// A raise that read all of it again would take the old ack for one that reads what came since, and double what is older than the window.
@@ -32,14 +32,14 @@ fn a_raise_after_a_lost_end_doubles_nothing_and_leaves_unread_what_is_unread() {
         let third = send("3").await?;
         is_unread(env, [from, to], third, 2).await?;
         let files = env.partition_files(Topic::Inbound, first.partition);
-        let kept = files.copy()?;
+        let copy = files.copy()?;
         let fourth = send("4").await?;
         is_unread(env, [from, to], fourth, 3).await?;
         env.client.history(from, to, &[fourth]).await?;
 
         // The only broker loses power, and with it the newest record, which is sequenced.
         stop_all(env).await?;
-        files.put_back(&kept)?;
+        files.put_back(&copy)?;
         env.start_servers().await?;
         let halted = env.tidemark(&["sequencer"]).await?.expect(1)?;
         let said = halted.said();
@@ -49,7 +49,7 @@ fn a_raise_after_a_lost_end_doubles_nothing_and_leaves_unread_what_is_unread() {
         env.start_services(&SERVICES).await?;
         let fifth = send("5").await?;
         is_unread(env, [from, to], fifth, 4).await?;
-        told(env, [from, to], fifth, &["1", "2", "3", "4", "5"]).await?;
+        expect_texts(env, [from, to], fifth, &["1", "2", "3", "4", "5"]).await?;
         env.audit([from, to]).await?;
         Ok(())
     });
@@ -87,7 +87,7 @@ fn a_raise_finds_the_events_behind_junk_and_repeats() {
 }
 
 #[test]
-fn another_log_is_sequenced_from_its_beginning_only_where_told_to() {
+fn another_log_is_sequenced_from_its_start_only_on_request() {
     run(Servers::Own(Settings::default()), async |env| {
         let [from, to] = new_users();
         let send = async |id: &str| env.client.send(from, to, id, id).await;
@@ -121,7 +121,7 @@ fn another_log_is_sequenced_from_its_beginning_only_where_told_to() {
             "{raised}"
         );
         env.start_services(&["sequencer"]).await?;
-        told(env, [from, to], third, &["1", "2", "3"]).await?;
+        expect_texts(env, [from, to], third, &["1", "2", "3"]).await?;
         env.audit([from, to]).await?;
         Ok(())
     });
@@ -137,7 +137,7 @@ async fn forget_ids_at_once(env: &TestEnv, partition: Partition) -> Result<()> {
         .events
         .append_inbound(partition, &control.encode(), &[])
         .await?;
-    env.client.fate(at).await?;
+    env.client.outcome(at).await?;
     Ok(())
 }
 
@@ -147,7 +147,7 @@ async fn read_all(env: &TestEnv, [from, to]: [i64; 2]) -> Result<()> {
     let acked = env.client.post("/v1/read-acks", &body).await?;
     ensure!(acked.status == 202, "{acked:?}");
     let is_read = async || {
-        let unread = env.client.unread(to, Device::Pc, &[]).await;
+        let unread = env.client.unread(to, DeviceClass::Pc, &[]).await;
         let unread = unread.map_err(|error| format!("{error:#}"))?;
         match unread.get(&from) {
             None | Some(0) => Ok(()),
@@ -163,7 +163,7 @@ async fn is_unread(
     after: InboundPosition,
     number: i64,
 ) -> Result<()> {
-    let unread = env.client.unread(to, Device::Pc, &[after]).await?;
+    let unread = env.client.unread(to, DeviceClass::Pc, &[after]).await?;
     ensure!(unread.get(&from) == Some(&number), "{unread:?}");
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use schemas::topics::Topic;
 use serde_json::Value;
-use system_tests::{Device, Servers, Settings, TestEnv, new_users, run};
+use system_tests::{DeviceClass, Servers, Settings, TestEnv, new_users, run};
 
 const PROJECTORS: [&str; 2] = ["projector-mysql", "projector-unread"];
 
@@ -15,13 +15,13 @@ fn projections_stand_still_until_somebody_gives_the_records_up() {
         let send = async |id: &str| env.client.send(from, to, id, id).await;
         let before = send("before").await?;
         env.client.history(from, to, &[before]).await?;
-        env.client.unread(to, Device::Pc, &[before]).await?;
+        env.client.unread(to, DeviceClass::Pc, &[before]).await?;
 
         for projector in PROJECTORS {
             env.end(projector, Signal::KILL).await?;
         }
         let lost = send("lost").await?;
-        env.client.fate(lost).await?;
+        env.client.outcome(lost).await?;
         env.events
             .delete_all_of(Topic::Events, lost.partition)
             .await?;
@@ -49,9 +49,9 @@ fn projections_stand_still_until_somebody_gives_the_records_up() {
         env.start_services(&PROJECTORS).await?;
         let after = send("after").await?;
         let items = env.client.history(from, to, &[after]).await?;
-        let told: Vec<&Value> = items.iter().map(|item| &item["msg"]).collect();
-        ensure!(told == ["before", "after"], "{items:?}");
-        let unread = env.client.unread(to, Device::Pc, &[after]).await?;
+        let texts: Vec<&Value> = items.iter().map(|item| &item["msg"]).collect();
+        ensure!(texts == ["before", "after"], "{items:?}");
+        let unread = env.client.unread(to, DeviceClass::Pc, &[after]).await?;
         ensure!(unread.get(&from) == Some(&3), "{unread:?}");
         env.audit([from, to]).await?;
         Ok(())

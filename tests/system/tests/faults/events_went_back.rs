@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 use schemas::{InboundPosition, Partition, topics::Topic};
 use system_tests::{
-    Device, PartitionFiles, SERVICES, Servers, Settings, TestEnv, new_users, run, until,
+    DeviceClass, PartitionFiles, SERVICES, Servers, Settings, TestEnv, new_users, run, until,
 };
 use tempfile::TempDir;
 
-use crate::history::told;
+use crate::history::expect_texts;
 
 const PROJECTORS: [&str; 2] = ["projector-mysql", "projector-unread"];
 const WRITERS: [&str; 2] = ["ingest", "sequencer"];
@@ -134,7 +134,7 @@ impl<'a> Chat<'a> {
         self.env.start_services(&WRITERS).await?;
         while self.log_end().await? <= self.end {
             self.send().await?;
-            self.env.client.fate(self.last).await?;
+            self.env.client.outcome(self.last).await?;
         }
         Ok(self)
     }
@@ -144,8 +144,8 @@ impl<'a> Chat<'a> {
         self.env.start_services(&SERVICES).await?;
         self.send().await?;
         let ([from, to], after) = (self.users, [self.last]);
-        told(self.env, self.users, self.last, &self.sent).await?;
-        let unread = self.env.client.unread(to, Device::Pc, &after).await?;
+        expect_texts(self.env, self.users, self.last, &self.sent).await?;
+        let unread = self.env.client.unread(to, DeviceClass::Pc, &after).await?;
         ensure!(
             unread.get(&from) == Some(&(self.sent.len() as i64)),
             "{unread:?}"

@@ -5,15 +5,15 @@ use schemas::InboundPosition;
 use serde_json::json;
 use system_tests::TestEnv;
 
-/// No earlier than `after`, the two have these texts between them, numbered from 1, and no others.
-pub async fn told(
+/// Checks that the conversation holds exactly these texts, numbered from 1, once it reflects `after`.
+pub async fn expect_texts(
     env: &TestEnv,
     [from, to]: [i64; 2],
     after: InboundPosition,
     expected: &[impl AsRef<str>],
 ) -> Result<()> {
     let items = env.client.history(from, to, &[after]).await?;
-    let told: Vec<_> = items
+    let texts: Vec<_> = items
         .iter()
         .map(|item| json!([item["mid"], item["msg"]]))
         .collect();
@@ -21,6 +21,6 @@ pub async fn told(
         .zip(expected)
         .map(|(mid, msg)| json!([mid, msg.as_ref()]))
         .collect();
-    ensure!(told == expected, "{told:?}, expected {expected:?}");
+    ensure!(texts == expected, "{texts:?}, expected {expected:?}");
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Kafka stands still for a while in the middle of a load.
+//! Kafka is stopped for a while in the middle of a load.
 
 use anyhow::Result;
 use rustix::process::Signal;
 use system_tests::{Load, Servers, Settings, TestEnv, run, until};
 
-/// Short deadlines, so that posts end without a known outcome while Kafka stands still.
+/// Short deadlines, so that posts end without a known outcome while Kafka is stopped.
 const SHORT: Settings = Settings {
     overrides: &[
         "ingest.message_timeout_ms=1000",
@@ -26,7 +26,7 @@ fn posts_of_unknown_outcome_are_repeated_without_doubles_or_losses() {
             left_unknown?;
             load.grows_by(300).await?;
         }
-        load.settle().await?.judge(env).await
+        load.finish().await?.judge(env).await
     });
 }
 

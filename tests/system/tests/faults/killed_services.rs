@@ -25,6 +25,6 @@ fn nothing_is_lost_or_doubled_when_services_die() {
         }
         env.start_services(&SERVICES).await?;
         load.grows_by(200).await?;
-        load.settle().await?.judge(env).await
+        load.finish().await?.judge(env).await
     });
 }

@@ -13,7 +13,7 @@ const OUTAGES: [(Signal, Duration); 2] = [
 ];
 
 #[test]
-fn sends_are_accepted_and_counts_told_while_mariadb_is_away() {
+fn sends_are_accepted_and_counts_returned_while_mariadb_is_down() {
     run(Servers::Own(Settings::default()), async |env| {
         let mut load = Load::start(env, 8);
         for (signal, outage) in OUTAGES {
@@ -28,6 +28,6 @@ fn sends_are_accepted_and_counts_told_while_mariadb_is_away() {
             env.start_servers().await?;
             load.grows_by(500).await?;
         }
-        load.settle().await?.judge(env).await
+        load.finish().await?.judge(env).await
     });
 }

@@ -30,7 +30,7 @@ fn the_shards_of_the_other_go_on() {
         env.start_servers().await?;
         let items = env.client.history(away.0, away.1, &[waiting]).await?;
         ensure!(items.len() == 1, "{items:?}");
-        load.settle().await?.judge(env).await
+        load.finish().await?.judge(env).await
     });
 }
 
@@ -50,7 +50,7 @@ fn pair_on(first: bool) -> Result<(i64, i64)> {
     }
 }
 
-/// A reader of what is away is told to come again, and gets no half of it.
+/// A reader of a database that is down gets a retryable error and no partial answer.
 async fn refused_until_it_is_back(env: &TestEnv, (from, to): (i64, i64)) -> Result<()> {
     let path = format!("/v1/users/{from}/conversations/{to}/messages?after_mid=0");
     until("an answer that says so", async || {

@@ -11,8 +11,8 @@ fn what_was_dropped_is_missed_by_nobody_and_not_rebuilt() {
         let mut sql = Sql::connect(env).await?;
         let mut load = Load::start(env, 4);
         load.grows_by(300).await?;
-        let settled = load.settle().await?;
-        settled.judge(env).await?;
+        let finished = load.finish().await?;
+        finished.judge(env).await?;
 
         let present = sql.month(0, "%Y-%m").await?;
         let list = env.tidemark(&["--json", "partitions", "list"]).await?;

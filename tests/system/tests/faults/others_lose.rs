@@ -4,7 +4,7 @@
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
-use system_tests::{Device, SERVICES, SHARED_OUT, Servers, Settings, TestEnv, new_users, run};
+use system_tests::{DeviceClass, SERVICES, SHARED_OUT, Servers, Settings, TestEnv, new_users, run};
 
 use crate::sql::Sql;
 
@@ -32,7 +32,7 @@ fn what_waited_for_its_consumers_is_there_once_and_stays_so_through_restarts() {
             .collect();
         let sent: Vec<String> = (0..WAITING).map(|number| number.to_string()).collect();
         ensure!(texts == sent, "{texts:?}");
-        let unread = env.client.unread(to, Device::Pc, &after).await?;
+        let unread = env.client.unread(to, DeviceClass::Pc, &after).await?;
         ensure!(unread.get(&from) == Some(&(WAITING as i64)), "{unread:?}");
 
         // Idle and drained: a restart has nothing to do again.

@@ -6,7 +6,7 @@ use schemas::{DirectConversation, Partition, topics::Topic};
 use serde_json::Value;
 use system_tests::{SERVICES, Servers, Settings, TestEnv, new_users, poison, run, until};
 
-use crate::history::told;
+use crate::history::expect_texts;
 
 #[test]
 fn no_poison_stops_its_partition() {
@@ -21,7 +21,7 @@ fn no_poison_stops_its_partition() {
             env.events.append_inbound(partition, value, &[]).await?;
         }
         let behind = env.client.send(from, to, "behind", "behind").await?;
-        told_and_counted(env, [from, to], behind, &["before", "behind"]).await?;
+        expect_texts_and_counts(env, [from, to], behind, &["before", "behind"]).await?;
         let reasons: Vec<&str> = commands.iter().map(|(_, reason)| *reason).collect();
         are_dead_letters(env, "inbound", partition, &reasons).await?;
 
@@ -40,7 +40,7 @@ fn no_poison_stops_its_partition() {
                 .await?;
         }
         let last = env.client.send(from, to, "last", "last").await?;
-        told_and_counted(env, [from, to], last, &["before", "behind", "last"]).await?;
+        expect_texts_and_counts(env, [from, to], last, &["before", "behind", "last"]).await?;
         let reasons: Vec<&str> = events.iter().map(|(_, reason)| *reason).collect();
         are_dead_letters(env, "events", partition, &reasons).await?;
 
@@ -49,23 +49,24 @@ fn no_poison_stops_its_partition() {
         }
         env.start_services(&SERVICES).await?;
         let anew = env.client.send(to, from, "anew", "anew").await?;
-        told_and_counted(env, [from, to], anew, &["before", "behind", "last", "anew"]).await?;
+        expect_texts_and_counts(env, [from, to], anew, &["before", "behind", "last", "anew"])
+            .await?;
         env.audit([from, to]).await?;
         Ok(())
     });
 }
 
-/// The two are told these texts, and what was sent of them is unread.
-async fn told_and_counted(
+/// The conversation holds these texts, and those that were sent are unread.
+async fn expect_texts_and_counts(
     env: &TestEnv,
     [from, to]: [i64; 2],
     after: schemas::InboundPosition,
     texts: &[&str],
 ) -> Result<()> {
-    told(env, [from, to], after, texts).await?;
+    expect_texts(env, [from, to], after, texts).await?;
     let unread = env
         .client
-        .unread(to, system_tests::Device::Pc, &[after])
+        .unread(to, system_tests::DeviceClass::Pc, &[after])
         .await?;
     let sent: i64 = texts.iter().map(|text| i64::from(*text != "anew")).sum();
     ensure!(unread.get(&from).copied() == Some(sent), "{unread:?}");

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use system_tests::{Device, Load, Servers, Settings, TestEnv, new_users, program, run, until};
+use system_tests::{DeviceClass, Load, Servers, Settings, TestEnv, new_users, program, run, until};
 use tokio::{process::Command, task::JoinHandle};
 
 use crate::sql::Sql;
@@ -48,7 +48,7 @@ fn dropped_tables_come_back() {
             load.grows_by(100).await?;
         }
         load.check().await?;
-        load.settle().await?.judge(env).await?;
+        load.finish().await?.judge(env).await?;
         sql.nothing_left().await
     });
 }
@@ -66,7 +66,7 @@ fn a_dropped_database_comes_back() {
         }
         load.grows_by(300).await?;
         load.check().await?;
-        load.settle().await?.judge(env).await?;
+        load.finish().await?.judge(env).await?;
         sql.nothing_left().await
     });
 }
@@ -83,20 +83,20 @@ fn an_emptied_redis_comes_back() {
         load.check().await?;
 
         // One key that is wrong, and that nobody would notice.
-        let settled = load.settle().await?;
-        settled.verify().await?;
+        let finished = load.finish().await?;
+        finished.verify().await?;
         let [from, to] = new_users();
         let sent = env.client.send(from, to, "1", "1").await?;
-        let right = env.client.unread(to, Device::Pc, &[sent]).await?;
+        let right = env.client.unread(to, DeviceClass::Pc, &[sent]).await?;
         let (state, view) = (format!("state-{to}"), format!("pc-{to}"));
         let peer = from.to_string();
         env.redis.number(&["HSET", &state, &peer, "7,0,0"]).await?;
         env.redis.number(&["HSET", &view, &peer, "7"]).await?;
         let n = (to % 64).to_string();
         rebuild(env, &["unread", "--partition", &n]).await?;
-        ensure!(env.client.unread(to, Device::Pc, &[]).await? == right);
+        ensure!(env.client.unread(to, DeviceClass::Pc, &[]).await? == right);
         ensure!(env.redis.hgetall(&view).await?[&peer] == "1");
-        settled.judge(env).await
+        finished.judge(env).await
     });
 }
 
@@ -128,7 +128,7 @@ fn a_killed_rebuild_goes_on_and_readers_see_no_half() {
         ensure!(done["replaced"] == 64, "{done}");
         reader.stop().await?;
         load.check().await?;
-        load.settle().await?.judge(env).await?;
+        load.finish().await?.judge(env).await?;
         sql.nothing_left().await
     });
 }
@@ -182,10 +182,10 @@ impl Reader {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let reading = tokio::spawn(async move {
-            let mut looks = 0;
+            let mut polls = 0;
             while !stopped.load(Ordering::Relaxed) {
-                if looks % 20 == 0 {
-                    let id = format!("more-{looks}");
+                if polls % 20 == 0 {
+                    let id = format!("more-{polls}");
                     client.send(from, to, &id, &id).await?;
                 }
                 let seen = client.history(to, from, &[]).await?.len();
@@ -194,18 +194,18 @@ impl Reader {
                 let path = format!("/v1/users/{to}/conversations");
                 let list = client.ask(&path).await?;
                 ensure!(list["items"][0]["last_mid"].as_u64() > Some(0), "{list}");
-                looks += 1;
+                polls += 1;
             }
-            Ok(looks)
+            Ok(polls)
         });
         Ok(Self { stop, reading })
     }
 
     async fn stop(self) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
-        let looks = tokio::time::timeout(Duration::from_secs(60), self.reading).await???;
-        ensure!(looks > 50, "the reader looked {looks} times only");
-        eprintln!("a reader looked {looks} times");
+        let polls = tokio::time::timeout(Duration::from_secs(60), self.reading).await???;
+        ensure!(polls > 50, "the reader polled {polls} times only");
+        eprintln!("a reader polled {polls} times");
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use schemas::{InboundPosition, Partition, event::SourceOffset};
 use serde_json::json;
 use system_tests::{Servers, Settings, TestEnv, new_users, run};
 
-use crate::history::told;
+use crate::history::expect_texts;
 
 #[test]
 fn the_sequencer_stands_still_until_the_epoch_is_raised() {
@@ -28,7 +28,7 @@ fn the_sequencer_stands_still_until_the_epoch_is_raised() {
         stand_at(env, 1, lost).await?;
         env.start_services(&["sequencer"]).await?;
         let after = send("after").await?;
-        told(env, [from, to], after, &["before", "kept", "after"]).await?;
+        expect_texts(env, [from, to], after, &["before", "kept", "after"]).await?;
 
         // Nobody raises it under a sequencer that runs.
         let refused = env.tidemark(&["epoch", "raise"]).await?.expect(2)?;
@@ -69,7 +69,7 @@ fn a_raise_sequences_nothing_again() {
         ensure!(env.events.ends().await?[&done] == end_before);
 
         env.start_services(&["sequencer"]).await?;
-        told(env, [from, to], third, &["first", "second", "third"]).await?;
+        expect_texts(env, [from, to], third, &["first", "second", "third"]).await?;
         env.audit([from, to]).await?;
         Ok(())
     });

@@ -13,6 +13,6 @@ fn the_first_read_after_a_flush_is_exact() {
         }
         load.grows_by(300).await?;
         env.redis.flush_all().await?;
-        load.settle().await?.judge(env).await
+        load.finish().await?.judge(env).await
     });
 }

@@ -17,17 +17,17 @@ fn owners_that_sleep_or_die_change_nothing() {
 
         signal_all(env, &seconds, Signal::STOP)?;
         // It takes until their sessions end that the others work on all partitions.
-        env.all_partitions_pass().await?;
+        env.check_all_partitions().await?;
         signal_all(env, &seconds, Signal::CONT)?;
         for service in SHARED_OUT {
             env.end(service, Signal::KILL).await?;
         }
         load.grows_by(500).await?;
-        env.all_partitions_pass().await?;
+        env.check_all_partitions().await?;
         env.start_services(&SHARED_OUT).await?;
         both_work(env).await?;
-        env.all_partitions_pass().await?;
-        load.settle().await?.judge(env).await
+        env.check_all_partitions().await?;
+        load.finish().await?.judge(env).await
     });
 }
 

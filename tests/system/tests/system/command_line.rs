@@ -49,10 +49,13 @@ fn where_says_what_became_of_a_post() {
     run(Servers::Shared, async |env| {
         let [from, to] = new_users();
         let posted = env.client.send(from, to, "1", "one").await?;
-        env.client.fate(posted).await?;
+        env.client.outcome(posted).await?;
         let position = posted.to_string();
-        let fate = json_of(env, &["where", &position, "--json"]).await?;
-        ensure!(fate["state"] == "sequenced" && fate["mid"] == 1, "{fate}");
+        let outcome = json_of(env, &["where", &position, "--json"]).await?;
+        ensure!(
+            outcome["state"] == "sequenced" && outcome["mid"] == 1,
+            "{outcome}"
+        );
         let table = env.tidemark(&["where", &position]).await?.expect(0)?;
         ensure!(table.stdout.contains("sequenced"), "{}", table.stdout);
 
@@ -64,28 +67,31 @@ fn where_says_what_became_of_a_post() {
 }
 
 #[test]
-fn tail_shows_from_one_place_to_another() {
+fn tail_shows_records_between_two_offsets() {
     run(Servers::Shared, async |env| {
         let [from, to] = new_users();
         let mut offsets = Vec::new();
         for n in 0..5 {
             let id = n.to_string();
             let posted = env.client.send(from, to, &id, &id).await?;
-            let fate = env.client.fate(posted).await?;
-            let offset = fate["events_offset"].as_i64();
-            offsets.push(offset.with_context(|| fate.to_string())?);
+            let outcome = env.client.outcome(posted).await?;
+            let offset = outcome["events_offset"].as_i64();
+            offsets.push(offset.with_context(|| outcome.to_string())?);
         }
         let partition = ((from + to) % 64).to_string();
         let [first, end] = [offsets[1], offsets[3]].map(|offset| offset.to_string());
         let tail = ["tail", "events", "--json", "--partition", &partition];
         let range = [&tail[..], &["--from", &first, "--to", &end]].concat();
         let shown = env.tidemark(&range).await?.expect(0)?.json_lines()?;
-        let places: Vec<i64> = shown
+        let positions: Vec<i64> = shown
             .iter()
             .filter_map(|line| line["offset"].as_i64())
             .collect();
         let expected: Vec<i64> = (offsets[1]..offsets[3]).collect();
-        ensure!(places == expected, "{places:?}, expected {expected:?}");
+        ensure!(
+            positions == expected,
+            "{positions:?}, expected {expected:?}"
+        );
         ensure!(shown[0]["value"]["message"]["msg"] == "1", "{}", shown[0]);
 
         let time = shown[0]["ts"].as_str().context("a record has a time")?;

@@ -1,9 +1,9 @@
-//! Whatever a message is made of comes back byte for byte.
+//! Every message text comes back byte for byte.
 
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
-use system_tests::{Device, Servers, TestEnv, new_users, run};
+use system_tests::{DeviceClass, Servers, TestEnv, new_users, run};
 
 const LARGEST_TEXT_BYTES: usize = 16 * 1024;
 
@@ -105,7 +105,7 @@ async fn largest(env: &TestEnv, from: i64, to: i64) -> Result<()> {
     let posted = env.client.send(from, to, &id, &text).await?;
     let partition = (i128::from(from) + i128::from(to)) % 64;
     let placed = i128::from(posted.partition.get());
-    ensure!(placed == partition, "{from} to {to} lies in {placed}");
+    ensure!(placed == partition, "{from} to {to} is in {placed}");
 
     let after = [posted];
     let items = env.client.history(to, from, &after).await?;
@@ -116,7 +116,7 @@ async fn largest(env: &TestEnv, from: i64, to: i64) -> Result<()> {
         let uid = uid.to_string();
         ensure!(mine[name] == uid, "{mine}");
     }
-    let unread = env.client.unread(to, Device::Mobile, &after).await?;
+    let unread = env.client.unread(to, DeviceClass::Mobile, &after).await?;
     let expected = (from != to).then_some(&1);
     ensure!(unread.get(&from) == expected, "{id}: {unread:?}");
     Ok(())
@@ -128,7 +128,7 @@ fn a_note_to_oneself_is_never_unread() {
         let [me] = new_users();
         env.client.send(me, me, "1", "milk").await?;
         let posted = env.client.send(me, me, "2", "bread").await?;
-        for device in Device::ALL {
+        for device in DeviceClass::ALL {
             let unread = env.client.unread(me, device, &[posted]).await?;
             ensure!(unread.is_empty(), "{device}: {unread:?}");
             let view = env.redis.hgetall(&format!("{device}-{me}")).await?;

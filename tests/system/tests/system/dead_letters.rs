@@ -8,7 +8,7 @@ use schemas::{
     topics::Topic,
 };
 use serde_json::Value;
-use system_tests::{Device, Servers, Settings, TestEnv, new_users, run, until};
+use system_tests::{Servers, Settings, TestEnv, new_users, run, until};
 
 #[test]
 fn a_redrive_mends_what_it_can_and_doubles_nothing() {
@@ -104,7 +104,7 @@ fn a_redriven_read_position_takes_in_no_message_since() {
         let left = redrive(env, beyond, &[]).await?;
         ensure!(left["redrive"]["fate"] == "left", "{left}");
         let fourth = send("4").await?;
-        let unread = env.client.unread(to, Device::Pc, &[fourth]).await?;
+        let unread = env.client.unread(to, DeviceClass::Pc, &[fourth]).await?;
         ensure!(
             unread.get(&from) == Some(&3),
             "{unread:?}: the last three came later"

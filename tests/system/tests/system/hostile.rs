@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use system_tests::{Device, Servers, TestEnv, new_users, run};
+use system_tests::{DeviceClass, Servers, TestEnv, new_users, run};
 
 /// What is no id of a user, as JSON. Everything else about the event is right.
 fn no_uids() -> Vec<Value> {
@@ -101,7 +101,7 @@ fn what_is_no_uid_is_refused_by_name_and_changes_nothing() {
             let body = json!({ "uid": me.to_string(), "peer": peer.to_string(), "device": device, "mid": 1 });
             refused(env, "/v1/read-acks", &body, "device").await?;
         }
-        let unread = env.client.unread(me, Device::Pc, &[]).await?;
+        let unread = env.client.unread(me, DeviceClass::Pc, &[]).await?;
         ensure!(unread.is_empty(), "{unread:?}");
         Ok(())
     });
@@ -190,7 +190,7 @@ fn ids() -> Vec<String> {
 
 /// Each is an id of its own: none is taken for another, and each comes back as it was.
 #[test]
-fn client_msg_ids_of_every_kind_are_kept_apart() {
+fn client_msg_ids_of_every_kind_are_distinct() {
     run(Servers::Shared, async |env| {
         let [from, to] = new_users();
         let ids = ids();

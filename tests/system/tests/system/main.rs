@@ -1,8 +1,8 @@
 //! One theme a file; nothing that others need is broken here. See the crate's README.
 
 mod alerts;
+mod authentication;
 mod batches;
-mod closed_doors;
 mod command_line;
 mod contents;
 mod dead_letters;

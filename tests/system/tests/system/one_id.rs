@@ -21,13 +21,16 @@ fn a_thousand_posts_of_one_id_are_one_message() {
         let last = positions[POSTS - 1];
         let items = env.client.history(from, to, &[last]).await?;
         ensure!(items.len() == 1 && items[0]["mid"] == 1, "{items:?}");
-        let first = env.client.fate(positions[0]).await?;
+        let first = env.client.outcome(positions[0]).await?;
         ensure!(
             first["state"] == "sequenced" && first["mid"] == 1,
             "{first}"
         );
-        let fate = env.client.fate(last).await?;
-        ensure!(fate["state"] == "repeat" && fate["of_mid"] == 1, "{fate}");
+        let outcome = env.client.outcome(last).await?;
+        ensure!(
+            outcome["state"] == "repeat" && outcome["of_mid"] == 1,
+            "{outcome}"
+        );
         env.audit([from, to]).await?;
         Ok(())
     });
@@ -39,10 +42,10 @@ fn an_id_with_another_text_is_refused_and_takes_no_mid() {
         let [from, to] = new_users();
         env.client.send(from, to, "once", "first").await?;
         let conflict = env.client.send(from, to, "once", "second").await?;
-        let fate = env.client.fate(conflict).await?;
+        let outcome = env.client.outcome(conflict).await?;
         ensure!(
-            fate["state"] == "refused" && fate["reason"] == "conflict",
-            "{fate}"
+            outcome["state"] == "refused" && outcome["reason"] == "conflict",
+            "{outcome}"
         );
         is_dead_letter(env, conflict).await?;
 

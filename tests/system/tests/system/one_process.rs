@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use system_tests::{Device, Servers, Settings, TestEnv, new_users, program, run, until};
+use system_tests::{DeviceClass, Servers, Settings, TestEnv, new_users, program, run, until};
 
 #[test]
-fn all_services_work_in_one_process_that_stops_when_told_to() {
+fn all_services_work_in_one_process_that_stops_on_request() {
     run(Servers::Own(Settings::WITHOUT_SERVICES), async |env| {
         let mut up = Up::start(env)?;
         let path = "/readyz";
@@ -23,10 +23,10 @@ fn all_services_work_in_one_process_that_stops_when_told_to() {
         let [from, to] = new_users();
         env.client.send(from, to, "1", "one").await?;
         let second = env.client.send(from, to, "2", "two").await?;
-        let unread = env.client.unread(to, Device::Pc, &[second]).await?;
+        let unread = env.client.unread(to, DeviceClass::Pc, &[second]).await?;
         ensure!(unread.get(&from) == Some(&2), "{unread:?}");
-        let read = env.client.ack(to, from, Device::Pc, 1).await?;
-        let unread = env.client.unread(to, Device::Pc, &[read]).await?;
+        let read = env.client.ack(to, from, DeviceClass::Pc, 1).await?;
+        let unread = env.client.unread(to, DeviceClass::Pc, &[read]).await?;
         ensure!(unread.get(&from) == Some(&1), "{unread:?}");
         let items = env.client.history(to, from, &[second]).await?;
         ensure!(items.len() == 2, "{items:?}");

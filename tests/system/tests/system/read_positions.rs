@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use serde_json::Value;
-use system_tests::{Device, Servers, new_users, run};
+use system_tests::{DeviceClass, Servers, new_users, run};
 
 #[test]
 fn a_read_position_ends_with_the_messages_and_is_of_one_class() {
@@ -11,11 +11,11 @@ fn a_read_position_ends_with_the_messages_and_is_of_one_class() {
         for id in ["first", "second", "third"] {
             env.client.send(from, to, id, id).await?;
         }
-        let past = env.client.ack(to, from, Device::Pc, 551).await?;
-        let fate = env.client.fate(past).await?;
-        ensure!(fate["mid"] == 3, "{fate}");
+        let past = env.client.ack(to, from, DeviceClass::Pc, 551).await?;
+        let outcome = env.client.outcome(past).await?;
+        ensure!(outcome["mid"] == 3, "{outcome}");
         let fourth = [env.client.send(from, to, "fourth", "fourth").await?];
-        for (device, count) in [(Device::Pc, 1), (Device::Mobile, 4)] {
+        for (device, count) in [(DeviceClass::Pc, 1), (DeviceClass::Mobile, 4)] {
             let unread = env.client.unread(to, device, &fourth).await?;
             ensure!(unread.get(&from) == Some(&count), "{device}: {unread:?}");
             let above = format!("/v1/users/{to}/conversations/{from}/messages?device={device}");

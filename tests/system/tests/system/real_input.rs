@@ -8,7 +8,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use schemas::InboundPosition;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use system_tests::{Device, Model, Sent, Servers, TestEnv, run};
+use system_tests::{DeviceClass, Model, Sent, Servers, TestEnv, run};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/college-msg.txt.gz");
 /// The first so many lines; the whole file is what the demo loads.
@@ -61,11 +61,11 @@ async fn load(env: &TestEnv, posts: u64) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the sequencer has come to every record that lies on the log now; gives the newest of each partition.
+/// Waits until the sequencer has read every record that is on the log now; gives the newest of each partition.
 async fn all_stepped(env: &TestEnv) -> Result<Vec<InboundPosition>> {
     let newest = env.events.newest_inbound().await?;
     for last in &newest {
-        env.client.fate(*last).await?;
+        env.client.outcome(*last).await?;
     }
     Ok(newest)
 }
@@ -93,9 +93,9 @@ fn model_of_file() -> Result<(Model, usize)> {
         };
         let mid = model.sent(to, sent);
         let (device, mid) = match number % 12 {
-            0 | 5 => (Device::Mobile, mid),
-            3 => (Device::Pc, mid),
-            8 => (Device::Mobile, mid - 2),
+            0 | 5 => (DeviceClass::Mobile, mid),
+            3 => (DeviceClass::Pc, mid),
+            8 => (DeviceClass::Mobile, mid - 2),
             _ => continue,
         };
         if mid > 0 {
@@ -120,7 +120,7 @@ async fn check_user(
     uid: i64,
     after: &[InboundPosition],
 ) -> Result<()> {
-    for device in Device::ALL {
+    for device in DeviceClass::ALL {
         let seen = env.client.unread(uid, device, after).await?;
         let expected = model.unread(uid, device);
         ensure!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use system_tests::{Device, Servers, TestEnv, run, until};
+use system_tests::{DeviceClass, Servers, TestEnv, run, until};
 
 const ME: i64 = 1000;
 const BOSS: i64 = 1001;
@@ -20,19 +20,19 @@ fn each_step_shows_in_redis() {
             ensure!(posted.partition.get() == 17, "{posted:?}");
             shown(env, n, n).await?;
         }
-        let read = env.client.ack(ME, BOSS, Device::Mobile, 3).await?;
+        let read = env.client.ack(ME, BOSS, DeviceClass::Mobile, 3).await?;
         shown(env, 3, 0).await?;
         let after = [read];
-        let pc = env.client.unread(ME, Device::Pc, &after).await?;
+        let pc = env.client.unread(ME, DeviceClass::Pc, &after).await?;
         ensure!(pc == BTreeMap::from([(BOSS, 3)]), "{pc:?}");
-        let mobile = env.client.unread(ME, Device::Mobile, &after).await?;
+        let mobile = env.client.unread(ME, DeviceClass::Mobile, &after).await?;
         ensure!(mobile.is_empty(), "{mobile:?}");
         listed(env, "pc", &[3, 2, 1]).await?;
         listed(env, "mobile", &[]).await?;
 
-        env.client.ack(ME, BOSS, Device::Pc, 2).await?;
+        env.client.ack(ME, BOSS, DeviceClass::Pc, 2).await?;
         shown(env, 1, 0).await?;
-        env.client.ack(ME, BOSS, Device::Pc, 3).await?;
+        env.client.ack(ME, BOSS, DeviceClass::Pc, 3).await?;
         shown(env, 0, 0).await?;
         env.audit([ME, BOSS]).await?;
         Ok(())

@@ -4,12 +4,12 @@ use rand::{rngs::StdRng, seq::SliceRandom as _};
 
 use super::Fault;
 
-pub(super) struct Deck {
+pub(super) struct FaultSchedule {
     all: Vec<Fault>,
     left: Vec<Fault>,
 }
 
-impl Deck {
+impl FaultSchedule {
     /// Of one fault or more.
     pub(super) fn new(faults: &[Fault]) -> Self {
         Self {
@@ -36,9 +36,9 @@ mod tests {
     #[test]
     fn a_seed_decides_the_order_and_each_fault_comes_once_a_round() {
         let drawn = |seed| {
-            let (mut deck, mut rng) = (Deck::new(FAULTS), StdRng::seed_from_u64(seed));
+            let (mut schedule, mut rng) = (FaultSchedule::new(FAULTS), StdRng::seed_from_u64(seed));
             (0..2 * FAULTS.len())
-                .map(|_| deck.draw(&mut rng))
+                .map(|_| schedule.draw(&mut rng))
                 .collect::<Vec<_>>()
         };
         assert_eq!(drawn(1), drawn(1));

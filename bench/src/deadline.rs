@@ -5,35 +5,35 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use tokio::time::{Instant, sleep};
 
-/// How often a stage looks whether something is done.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often a stage checks whether something is done.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What takes longer than this is stuck: minutes on a slow machine are usual.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Asks until it is done.
 ///
 /// # Errors
-/// Those of `done`, and that it is not done after [`PATIENCE`].
+/// Those of `done`, and that it is not done after [`TIMEOUT`].
 pub(crate) async fn wait_until(what: &str, done: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    ask_until(what, LOOK_EVERY, done).await
+    poll_until(what, POLL_INTERVAL, done).await
 }
 
-/// The same, for one who asks so often.
+/// The same, with another poll interval.
 ///
 /// # Errors
 /// As [`wait_until`].
-pub(crate) async fn ask_until(
+pub(crate) async fn poll_until(
     what: &str,
     every: Duration,
     mut done: impl AsyncFnMut() -> Result<bool>,
 ) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !done().await? {
         ensure!(
             Instant::now() < deadline,
             "{what}: not within {} s",
-            PATIENCE.as_secs()
+            TIMEOUT.as_secs()
         );
         sleep(every).await;
     }

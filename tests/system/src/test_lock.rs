@@ -25,7 +25,7 @@ pub enum Servers {
 }
 
 /// Held by the test that runs; has the shared environment between tests.
-static TURN: Mutex<Option<TestEnv>> = Mutex::new(None);
+static TEST_LOCK: Mutex<Option<TestEnv>> = Mutex::new(None);
 
 /// The clients of a shared environment are tied to a runtime, so all tests have the same.
 static RUNTIME: LazyLock<Runtime> =
@@ -38,10 +38,10 @@ static RUNTIME: LazyLock<Runtime> =
 #[track_caller]
 pub fn run(servers: Servers, test: impl AsyncFnOnce(&TestEnv) -> Result<()>) {
     let name = name_of(Location::caller());
-    let mut shared = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let env = match world_for(servers, &mut shared) {
+    let mut shared = TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let env = match env_for(servers, &mut shared) {
         Ok(env) => env,
-        Err(error) => panic!("{name}: no env: {error:#}"),
+        Err(error) => panic!("{name}: no test environment: {error:#}"),
     };
     let testing = AssertUnwindSafe(|| {
         RUNTIME.block_on(async { timeout(LONGEST, test(&env)).await.context("no end")? })
@@ -53,8 +53,8 @@ pub fn run(servers: Servers, test: impl AsyncFnOnce(&TestEnv) -> Result<()>) {
         }
         return;
     }
-    // A environment in which a test failed may be in any state: the next test gets another.
-    let logs = env.keep_logs(&name);
+    // An environment in which a test failed may be in any state: the next test gets another.
+    let logs = env.save_logs(&name);
     drop(env);
     match outcome {
         Ok(Err(error)) => panic!("{error:#}\nthe logs: {logs}"),
@@ -66,7 +66,7 @@ pub fn run(servers: Servers, test: impl AsyncFnOnce(&TestEnv) -> Result<()>) {
     }
 }
 
-fn world_for(servers: Servers, shared: &mut Option<TestEnv>) -> Result<TestEnv> {
+fn env_for(servers: Servers, shared: &mut Option<TestEnv>) -> Result<TestEnv> {
     match servers {
         Servers::Shared => match shared.take() {
             Some(env) => Ok(env),

@@ -1,14 +1,13 @@
 //! A few users who write only to each other, driven by one task, which therefore knows what each of them must see.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
-use schemas::{InboundPosition, Partition};
+use schemas::{InboundPosition, PartitionMap};
 use serde_json::{Value, json};
 use tokio::{
     sync::watch,
@@ -16,20 +15,20 @@ use tokio::{
 };
 
 use crate::{
-    Client, Device, Difference, Model, Sent,
+    Client, DeviceClass, Difference, Model, Sent,
     client::position_of,
-    load::{Counters, Orders},
+    deadline::Deadline,
+    load::{Control, Counters},
     new_users,
-    patience::Wait,
 };
 
-/// Who writes to whom, one message at a time, as places among the users; the note to oneself is one of them.
+/// Who writes to whom, one message at a time, as indexes of users; the note to oneself is one of them.
 const SINGLES: [(usize, usize); 6] = [(0, 1), (1, 0), (0, 2), (2, 0), (2, 1), (1, 1)];
 /// Who writes in batches: to nobody who answers, since lines that are posted again may change places.
 const BATCH: (usize, usize) = (3, 0);
 const BATCH_LINES: usize = 20;
 
-/// No circle takes more than one step in this time: a load that uses up the machine makes every fault take longer, and
+/// No group takes more than one step in this time: a load that uses up the machine makes every fault take longer, and
 /// finds nothing more.
 const PACE: Duration = Duration::from_millis(40);
 
@@ -45,23 +44,23 @@ const WORDS: [&str; 8] = [
 ];
 
 /// The users and what they did.
-pub(crate) struct Circle {
+pub(crate) struct UserGroup {
     users: [i64; 4],
     model: Model,
     /// The newest accepted position of each partition.
-    newest: BTreeMap<Partition, i64>,
+    newest: PartitionMap<i64>,
     messages: usize,
     rng: StdRng,
     client: Client,
     counters: Arc<Counters>,
 }
 
-impl Circle {
+impl UserGroup {
     pub(crate) fn new(seed: u64, client: Client, counters: Arc<Counters>) -> Self {
         Self {
             users: new_users(),
             model: Model::default(),
-            newest: BTreeMap::new(),
+            newest: PartitionMap::new(),
             messages: 0,
             rng: StdRng::seed_from_u64(seed),
             client,
@@ -77,17 +76,20 @@ impl Circle {
         self.messages
     }
 
-    pub(crate) async fn run(mut self, orders: watch::Receiver<Orders>) -> Result<Self> {
+    pub(crate) async fn run(mut self, control: watch::Receiver<Control>) -> Result<Self> {
         let mut checks = 0;
         let mut pace = interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             pace.tick().await;
-            let Orders { stop, checks: told } = *orders.borrow();
-            if told > checks {
+            let Control {
+                stop,
+                checks: requested,
+            } = *control.borrow();
+            if requested > checks {
                 self.verify_unread().await.context("during the load")?;
                 self.counters.checked.fetch_add(1, Ordering::Relaxed);
-                checks = told;
+                checks = requested;
             }
             if stop {
                 return Ok(self);
@@ -121,7 +123,9 @@ impl Circle {
             return Ok(());
         }
         let mid = self.rng.random_range(1..=mid);
-        let device = *Device::ALL.choose(&mut self.rng).unwrap_or(&Device::Pc);
+        let device = *DeviceClass::ALL
+            .choose(&mut self.rng)
+            .unwrap_or(&DeviceClass::Pc);
         let accepted = self.client.ack(uid, peer, device, mid).await?;
         self.note(accepted);
         self.model.read(uid, peer, device, mid);
@@ -133,13 +137,14 @@ impl Circle {
         let mut open: Vec<Sent> = (0..BATCH_LINES)
             .map(|_| self.next_message(BATCH.0))
             .collect();
-        let wait = Wait::begin("a batch");
+        let deadline = Deadline::start("a batch");
         loop {
             open = self.post_batch(destid, open).await?;
             if open.is_empty() {
                 return Ok(());
             }
-            wait.again(format!("{} lines are not accepted", open.len()))
+            deadline
+                .pause(format!("{} lines are not accepted", open.len()))
                 .await?;
         }
     }
@@ -176,7 +181,7 @@ impl Circle {
     }
 
     fn note(&mut self, accepted: InboundPosition) {
-        let newest = self.newest.entry(accepted.partition).or_default();
+        let newest = self.newest.get_or_insert_with(accepted.partition, || 0);
         *newest = accepted.offset.max(*newest);
         self.counters.accepted.fetch_add(1, Ordering::Relaxed);
     }
@@ -185,7 +190,7 @@ impl Circle {
         let newest = self.newest.iter();
         newest
             .map(|(partition, offset)| InboundPosition {
-                partition: *partition,
+                partition,
                 offset: *offset,
             })
             .collect()
@@ -195,7 +200,7 @@ impl Circle {
     pub(crate) async fn verify_unread(&self) -> Result<()> {
         let after = self.newest();
         for uid in self.users {
-            for device in Device::ALL {
+            for device in DeviceClass::ALL {
                 let seen = self.client.unread(uid, device, &after).await?;
                 let expected = self.model.unread(uid, device);
                 ensure!(

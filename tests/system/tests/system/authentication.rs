@@ -1,4 +1,4 @@
-//! A service as a process whose doors are closed: commands that bring what it takes, and secrets that are written nowhere.
+//! A service as a process with authentication: commands that bring what it takes, and secrets that are written nowhere.
 
 use std::{
     fs::{self, File},
@@ -78,12 +78,12 @@ fn commands_bring_tokens_and_no_secret_is_written_anywhere() {
         let new = [
             "key", "new", "--name", "mailer", "--scope", "send:any", "--file", &keys,
         ];
-        let made = env.tidemark(&new).await?.expect(0)?;
-        let key = made.stdout.trim().to_owned();
+        let created = env.tidemark(&new).await?.expect(0)?;
+        let key = created.stdout.trim().to_owned();
         ensure!(
-            key.starts_with("tmk_") && !made.stderr.contains(&key),
+            key.starts_with("tmk_") && !created.stderr.contains(&key),
             "{}",
-            made.stderr
+            created.stderr
         );
         let listed = env
             .tidemark(&["key", "list", "--file", &keys])
@@ -101,7 +101,7 @@ fn commands_bring_tokens_and_no_secret_is_written_anywhere() {
             write(&dir, "service", &format!("{key}\n"))?,
             write(&dir, "forger", &forged)?,
         ];
-        let mut said = made.stderr + &listed.stdout;
+        let mut said = created.stderr + &listed.stdout;
         let mut send = async |from: i64, with: Option<&str>| -> Result<Option<i32>> {
             let (from, to) = (from.to_string(), peer.to_string());
             let mut line = vec!["send", &from, &to, "hello", "--set", &ingest.url];
