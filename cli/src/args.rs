@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -11,7 +11,7 @@ use schemas::{
 };
 use service_runtime::ConfigArgs;
 
-use crate::{credentials::Credentials, key_args::KeyCommand, up_to::UpTo};
+use crate::{credentials::Credentials, key_args::KeyCommand};
 
 /// A message backend for instant messaging whose only source of truth is Kafka
 #[derive(Debug, Parser)]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run every service in this process
     Up,
-    /// Run the HTTP door for producers
+    /// Run the HTTP API for producers
     Ingest,
     /// Run the sequencer
     Sequencer,
@@ -61,29 +61,29 @@ pub(crate) enum Command {
     Epoch(EpochCommand),
     /// Send a message
     Send(SendArgs),
-    /// Say that a user has read
+    /// Post a read-ack: a user has read
     Ack(AckArgs),
     /// Show a user's unread counts; with --json a line for each device class
     Unread(UnreadArgs),
     /// Show a conversation
     History(HistoryArgs),
-    /// Say what became of a record of chat.inbound
+    /// Show the outcome of a record of chat.inbound
     Where {
-        /// Its place, as a 202 says it: 17:42
+        /// Its position, as in a 202 response: 17:42
         position: InboundPosition,
     },
     /// Show ports, processes, lag and the last audit
     Status,
     /// Show topics, decoded
     Tail(TailArgs),
-    /// The dead letters: what could not be processed
+    /// The dead letters: records that could not be processed
     #[command(subcommand)]
     Dlq(DlqCommand),
     /// Load messages from a file through ingest
     Load(LoadArgs),
     /// Compare every projection with the log
     Audit(AuditArgs),
-    /// Build what projections keep anew, from the log, beside the live data; then switch
+    /// Rebuild a projection's data from the log in shadow tables, then swap them in
     #[command(subcommand)]
     Rebuild(RebuildCommand),
     /// Measure the running stack: rates per stage and send→readable latencies
@@ -91,7 +91,7 @@ pub(crate) enum Command {
     /// The keys of services
     #[command(subcommand)]
     Key(KeyCommand),
-    /// The configuration in force
+    /// The effective configuration
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print a completion script
@@ -105,15 +105,15 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StackCommand {
-    /// Install what is missing: servers, and Kafka's jars
+    /// Install missing programs: servers, and Kafka's jars
     Install,
-    /// Start what is not running, and wait until it is ready
+    /// Start every process that is not running, and wait until all are ready
     Up,
-    /// Stop everything; data stay
+    /// Stop everything; the data stay
     Down,
     /// Stop everything and drop its data
     Clean,
-    /// Run a command with fresh servers of its own
+    /// Run a command with new, empty servers of its own
     Exec {
         /// The command and its arguments
         #[arg(trailing_var_arg = true, required = true)]
@@ -123,9 +123,9 @@ pub(crate) enum StackCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApplyOrDiff {
-    /// Make them agree with the declaration
+    /// Change them to match the declaration
     Apply,
-    /// Say in what they differ; exit code 1 if they do
+    /// Show how they differ from it; exit code 1 if they do
     Diff,
 }
 
@@ -133,8 +133,8 @@ pub(crate) enum ApplyOrDiff {
 pub(crate) enum DbCommand {
     /// Create or bring up to date databases, tables and months
     Apply,
-    /// Go on without records of chat.events that were deleted before they were stored: for when projector-mysql ends and
-    /// says so. Without --yes it only shows them
+    /// Skip records of chat.events that were deleted before they were stored, after projector-mysql has stopped because of them.
+    /// Without --yes it only shows them
     SkipDeleted {
         /// Do it
         #[arg(long)]
@@ -146,12 +146,12 @@ pub(crate) enum DbCommand {
 pub(crate) enum PartitionsCommand {
     /// List them, over all tables
     List,
-    /// Drop old ones with all their messages, for good: a rebuild does not bring them back
+    /// Drop old ones with all their messages, permanently: a rebuild does not restore them
     Drop {
-        /// The first month that stays, as 2026-11
+        /// The first month to retain, as 2026-11
         #[arg(long)]
         before: Month,
-        /// Do it; without this, only say what would go
+        /// Do it; without this, only show what would be dropped
         #[arg(long)]
         yes: bool,
     },
@@ -159,11 +159,11 @@ pub(crate) enum PartitionsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EpochCommand {
-    /// Go on with chat.inbound as it is now: for when a sequencer halts because it went back or lost records, and
-    /// says so. Every sequencer must be stopped. Nothing that chat.events shows to be sequenced is sequenced again
+    /// Continue with chat.inbound as it is now, after a sequencer has halted because chat.inbound was truncated or lost records.
+    /// Every sequencer must be stopped. What chat.events shows to be sequenced is not sequenced again
     Raise {
-        /// Where no retained record of a partition is known from chat.events, as in a topic created anew, sequence all of them.
-        /// Those that were sequenced longer ago than the dedup window would be doubled
+        /// In partitions where chat.events matches no retained record, as in a topic created again, sequence all of them.
+        /// Those that were sequenced longer ago than the dedup window would be duplicated
         #[arg(long)]
         from_the_beginning: bool,
     },
@@ -171,27 +171,27 @@ pub(crate) enum EpochCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DlqCommand {
-    /// List them, each original once
+    /// List them, once per original record
     List(DlqFilter),
-    /// Show one with everything that is known of it
+    /// Show one with its original record and what a redrive would do
     Show {
-        /// Its place on chat.dead-letters, as the list says it: 17:42
+        /// Its position in chat.dead-letters, as listed: 17:42
         position: InboundPosition,
     },
-    /// Post what can be processed now once more, through ingest. Nothing is sequenced twice
+    /// Post the originals that can be processed now again, through ingest. Nothing is sequenced twice
     Redrive(RedriveArgs),
 }
 
-/// Which dead letters; all that apply must hold.
+/// Selects dead letters that match every given condition.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct DlqFilter {
-    /// Whose original was on this topic
+    /// The original's topic
     #[arg(long, value_enum)]
     pub(crate) topic: Option<TopicArg>,
-    /// Whose original was in this partition
+    /// The original's partition
     #[arg(long, short)]
     pub(crate) partition: Option<i64>,
-    /// Of this reason: malformed, wrong-partition, too-large, conflict, invalid-control; may be repeated
+    /// The reason: malformed, wrong-partition, too-large, conflict, invalid-control; may be repeated
     #[arg(long)]
     pub(crate) reason: Vec<Reason>,
     /// Written at or after this time (RFC 3339)
@@ -206,7 +206,7 @@ pub(crate) struct DlqFilter {
 pub(crate) struct RedriveArgs {
     #[command(flatten)]
     pub(crate) filter: DlqFilter,
-    /// Say what would be done, and do nothing
+    /// Only show what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -217,9 +217,9 @@ pub(crate) fn time(text: &str) -> Result<TimestampMs, String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Read everything and say what is wrong
+    /// Validate every section and file
     Check,
-    /// Print what is in force, secrets redacted
+    /// Print the effective settings, secrets redacted
     Print,
 }
 
@@ -232,10 +232,10 @@ pub(crate) struct SendArgs {
     /// The text
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) msg: String,
-    /// The sender's id of this send; made up if absent
+    /// The sender's id of this message; generated if absent
     #[arg(long)]
     pub(crate) client_msg_id: Option<String>,
-    /// Wait until it is readable
+    /// Wait until it can be read
     #[arg(long)]
     pub(crate) wait: bool,
 }
@@ -250,26 +250,46 @@ pub(crate) struct AckArgs {
     pub(crate) device: DeviceClass,
     /// Up to which message, or `latest`
     #[arg(default_value = "latest")]
-    pub(crate) mid: UpTo,
+    pub(crate) mid: ReadMid,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadMid {
+    Latest,
+    Mid(i64),
+}
+
+impl FromStr for ReadMid {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "latest" => Ok(Self::Latest),
+            _ => text
+                .parse()
+                .map(Self::Mid)
+                .map_err(|_| "must be a mid or `latest`".to_owned()),
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnreadArgs {
-    /// Whose counts
+    /// The user
     pub(crate) uid: UserId,
     /// Only this device class
     #[arg(long)]
     pub(crate) device: Option<DeviceClass>,
-    /// Reflect at least this record of chat.inbound
+    /// Wait until this record of chat.inbound is reflected
     #[arg(long)]
     pub(crate) after: Vec<InboundPosition>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
-    /// Who reads
+    /// The user
     pub(crate) uid: UserId,
-    /// The other side
+    /// The other user of the conversation
     pub(crate) peer: UserId,
     /// Only what is unread on this device class
     #[arg(long, conflicts_with_all = ["before_mid", "after_mid"])]
@@ -283,12 +303,11 @@ pub(crate) struct HistoryArgs {
     /// How many
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub(crate) limit: Option<u16>,
-    /// Reflect at least this record of chat.inbound
+    /// Wait until this record of chat.inbound is reflected
     #[arg(long)]
     pub(crate) after: Vec<InboundPosition>,
 }
 
-/// A topic by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TopicArg {
     Inbound,
@@ -319,13 +338,13 @@ pub(crate) struct TailArgs {
     /// From this offset, `earliest`, `latest`, or this time (RFC 3339)
     #[arg(long, default_value = "latest")]
     pub(crate) from: String,
-    /// Up to, and without, this offset or this time; without it, what is there and then what comes
+    /// Up to and excluding this offset or time; without it, follow the log
     #[arg(long)]
     pub(crate) to: Option<String>,
     /// Stop after this many records
     #[arg(long, short = 'n')]
     pub(crate) max: Option<u64>,
-    /// Stop at what is there now
+    /// Stop at the log's present end
     #[arg(long)]
     pub(crate) no_follow: bool,
 }
@@ -344,7 +363,7 @@ pub(crate) struct LoadArgs {
     /// Added to every uid of a file of `sender receiver unix-time` lines
     #[arg(long, default_value_t = 0)]
     pub(crate) shift_uids: i64,
-    /// Let every receiver read some of it, deterministically
+    /// Add read-acks of the receivers, the same each time
     #[arg(long)]
     pub(crate) acks: bool,
     /// Lines in one request
@@ -412,7 +431,7 @@ pub(crate) struct MeasureArgs {
     /// Messages a second in the latency part
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) rate: u32,
-    /// Leave out the parts that load the stack as far as it goes
+    /// Leave out the parts that measure the highest rate
     #[arg(long)]
     pub(crate) latency_only: bool,
 }
@@ -422,7 +441,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_service_would_take_is_wrong_usage() {
+    fn an_ack_is_up_to_a_mid_or_the_latest_message() {
+        assert_eq!("latest".parse(), Ok(ReadMid::Latest));
+        assert_eq!("42".parse(), Ok(ReadMid::Mid(42)));
+        let mut line = vec!["tidemark", "ack", "1", "2", "pc"];
+        assert!(Args::try_parse_from(&line).is_ok());
+        line.push("latest");
+        assert!(Args::try_parse_from(&line).is_ok());
+    }
+
+    #[test]
+    fn arguments_that_every_service_refuses_are_wrong_usage() {
         for refused in [
             vec!["tidemark", "send", "1", "2", ""],
             vec!["tidemark", "history", "1", "2", "--limit", "0"],

@@ -1,4 +1,4 @@
-//! Where commands find the services that they call.
+//! The addresses of the services that commands call.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -14,18 +14,18 @@ use service_runtime::HttpConfig;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ClientConfig {
-    /// Where ingest is; absent: where `ingest.listen` says, on this machine.
+    /// The URL of ingest; default: `ingest.listen`, on this machine.
     #[garde(inner(custom(is_http)))]
     pub(crate) ingest_url: Option<String>,
-    /// Where query-api is; absent: where `query_api.listen` says, on this machine.
+    /// The URL of query-api; default: `query_api.listen`, on this machine.
     #[garde(inner(custom(is_http)))]
     pub(crate) query_url: Option<String>,
-    /// PEM file with the authorities that may sign their certificates; absent: those of the system.
+    /// PEM file with the certificate authorities of the services; default: those of the system.
     #[garde(custom(has_certificates))]
     pub(crate) tls_ca: Option<PathBuf>,
 }
 
-/// The base of paths: what is configured, or else who listens there on this machine.
+/// The base URL: the configured one, or else the listener's on this machine.
 pub(crate) fn base(url: Option<&str>, listen: SocketAddr, http: &HttpConfig) -> String {
     let scheme = if http.tls.is_some() { "https" } else { "http" };
     match url {
@@ -47,7 +47,7 @@ fn has_certificates(file: &Option<PathBuf>, _context: &()) -> garde::Result {
     )))
 }
 
-/// Nobody can be called at "every address".
+/// An unspecified address cannot be called: the loopback address can.
 fn reachable(mut listen: SocketAddr) -> SocketAddr {
     match listen {
         SocketAddr::V4(at) if at.ip().is_unspecified() => listen.set_ip(Ipv4Addr::LOCALHOST.into()),

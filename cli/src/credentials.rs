@@ -1,4 +1,4 @@
-//! What commands bring to be let in.
+//! The credentials of commands.
 
 use std::{env, fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use service_runtime::{Secret, config::TOKEN_VARIABLE};
 
 use crate::failure::Failure;
 
-/// Where the token is; none where services have no authentication.
+/// Where the token is; none is needed if the services have no authentication.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Credentials {
     /// The file with the token or service key to call services with; without it the variable TIDEMARK_TOKEN
@@ -15,7 +15,6 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// The token or service key, if there is one.
     pub(crate) fn token(&self) -> Result<Option<Secret>, Failure> {
         let (place, text) = match &self.token_file {
             Some(path) => {
@@ -35,7 +34,7 @@ impl Credentials {
     }
 }
 
-/// One word: whatever else is in it would not go into a header.
+/// A token is one word: anything else cannot be a header's value.
 fn parse(text: &str) -> Result<Secret, &'static str> {
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,11 +1,11 @@
-//! Records as people read them: values as protobuf's JSON, headers as text.
+//! Records in readable form: values as protobuf JSON, headers as text.
 
 use event_log::Record;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use schemas::{FILE_DESCRIPTOR_SET, dead_letter, topics::Topic};
 use serde_json::{Value, json};
 
-/// Knows the messages of all topics.
+/// Decodes the values of all topics.
 pub(crate) struct Decoder {
     pool: DescriptorPool,
 }
@@ -17,7 +17,7 @@ impl Decoder {
         })
     }
 
-    /// The value of a record of `topic`; null where it has none, and the bytes as text where they are something else.
+    /// The value of a record of `topic`; null if it has none, and the bytes as text if they cannot be decoded.
     pub(crate) fn record(&self, topic: Topic, record: &Record) -> Value {
         let Some(value) = record.value.as_deref() else {
             return Value::Null;
@@ -39,7 +39,7 @@ impl Decoder {
         }
     }
 
-    /// A piece of the state says nothing to a reader of lines: its size does.
+    /// Shows a chunk's size instead of its bytes.
     fn snapshot_chunk(&self, value: &[u8]) -> Value {
         let mut chunk = self.message("SnapshotChunk", value);
         if let Some(payload) = chunk.get_mut("payload") {
@@ -57,7 +57,6 @@ impl Decoder {
     }
 }
 
-/// The headers of a record as an object of texts.
 pub(crate) fn headers(record: &Record) -> Value {
     let text = |value: &Option<Vec<u8>>| {
         value

@@ -1,5 +1,5 @@
-//! Exit codes: 0 fine, 1 difference or negative answer, 2 usage, 3 configuration, 4 unreachable, 5 timeout,
-//! 130 interrupted, 141 nobody reads the output any more.
+//! Exit codes: 0 success, 1 difference or negative answer, 2 usage, 3 configuration, 4 unreachable, 5 timeout,
+//! 130 interrupted, 141 output closed early.
 
 use std::{
     io::{self, Write as _},
@@ -7,6 +7,7 @@ use std::{
 };
 
 use audit::AuditError;
+use client::ClientError;
 use dev_stack::StackError;
 use event_log::EventLogError;
 use message_store::StoreError;
@@ -16,7 +17,7 @@ use service_runtime::{ConfigError, WorkerFailed, with_causes};
 use unread_rebuild::UnreadRebuildError;
 use unread_store::UnreadError;
 
-/// The command ran, and the answer is no: a difference, a record that is not there.
+/// The command ran and the answer is negative: a difference, or a record that does not exist.
 pub(crate) const NEGATIVE: u8 = 1;
 const USAGE: u8 = 2;
 const CONFIG: u8 = ConfigError::EXIT_CODE;
@@ -26,32 +27,54 @@ const TIMEOUT: u8 = 5;
 /// A failure whose kind decides the exit code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// What was asked for is impossible as asked.
+    /// The arguments are wrong or cannot be carried out.
     #[error("{0}")]
     Usage(String),
-    /// Somebody does not answer.
+    /// A server or service cannot be reached.
     #[error("{0}")]
     Unreachable(String),
-    /// Somebody did not answer in time.
+    /// A server or service did not answer in time.
     #[error("{0}")]
     Timeout(String),
-    /// A service answered with a problem.
+    /// What was asked for does not exist.
     #[error("{0}")]
-    Refused(String),
+    NotFound(String),
 }
 
-/// Says why the command failed, unless the log has said it, and gives the exit code.
+/// Prints why the command failed, unless it is logged already, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if !error.is::<WorkerFailed>() {
-        // Nobody may be there to read it.
-        let _ = writeln!(io::stderr(), "tidemark: {}", with_causes(error));
+        // Standard error may be closed.
+        let _ = writeln!(io::stderr(), "tidemark: {}", text(error));
     }
     ExitCode::from(code(error))
+}
+
+/// The error, its causes, and what may help.
+pub(crate) fn text(error: &anyhow::Error) -> String {
+    let hint = error.downcast_ref().map_or("", hint);
+    format!("{}{hint}", with_causes(error))
+}
+
+fn hint(error: &ClientError) -> &'static str {
+    match error {
+        ClientError::Unreachable { cause, .. } if cause.contains("certificate") => {
+            "; client.tls_ca names who may sign its certificate"
+        }
+        ClientError::Unreachable { .. } => "; `make up` starts the local stack",
+        ClientError::Problem(problem) if problem.status == 401 => {
+            " (commands take it from --token-file or TIDEMARK_TOKEN)"
+        }
+        _ => "",
+    }
 }
 
 fn code(error: &anyhow::Error) -> u8 {
     if let Some(failure) = error.downcast_ref() {
         return of_failure(failure);
+    }
+    if let Some(error) = error.downcast_ref() {
+        return of_client(error);
     }
     if let Some(error) = error.downcast_ref() {
         return of_audit(error);
@@ -79,7 +102,20 @@ fn of_failure(failure: &Failure) -> u8 {
         Failure::Usage(_) => USAGE,
         Failure::Unreachable(_) => UNREACHABLE,
         Failure::Timeout(_) => TIMEOUT,
-        Failure::Refused(_) => NEGATIVE,
+        Failure::NotFound(_) => NEGATIVE,
+    }
+}
+
+fn of_client(error: &ClientError) -> u8 {
+    match error {
+        ClientError::Unreachable { .. } => UNREACHABLE,
+        ClientError::Timeout { .. } => TIMEOUT,
+        ClientError::Problem(problem) => match problem.status {
+            503 => UNREACHABLE,
+            504 => TIMEOUT,
+            _ => NEGATIVE,
+        },
+        _ => NEGATIVE,
     }
 }
 

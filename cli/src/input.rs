@@ -1,4 +1,4 @@
-//! What `tidemark load` reads: NDJSON as it is, or lines `sender receiver unix-time` made into messages.
+//! Reads the files of `tidemark load`: NDJSON as it is, or lines `sender receiver unix-time`, for which messages are generated.
 
 use std::{
     collections::HashMap,
@@ -17,27 +17,32 @@ use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
 
-/// How a file is to be read.
 pub(crate) struct Options {
-    /// Added to every uid of lines without texts of their own.
+    /// Added to every uid, if messages are generated.
     pub(crate) shift_uids: i64,
-    /// Let receivers read.
+    /// Generate read-acks of the receivers.
     pub(crate) acks: bool,
-    /// Only the first lines.
+    /// Read only the first lines.
     pub(crate) limit: Option<usize>,
 }
 
 /// One event as `POST /v1/events` takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Its number among all that are posted, from 1.
+    /// Its number in the order of posting, from 1.
     pub(crate) number: usize,
-    /// The partition of its conversation; none of a line that ingest will refuse.
+    /// The partition of its conversation; `None` for a line that ingest will refuse.
     pub(crate) partition: Option<Partition>,
     pub(crate) text: String,
 }
 
-/// What is to be posted: first `events`, in order; then, when all of them are accepted, `acks`.
+impl AsRef<str> for Line {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The events to post: first `events`, in order; then, once all of them are accepted, `acks`.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     pub(crate) events: Vec<Line>,
@@ -69,13 +74,13 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
             acks: Vec::new(),
         });
     }
-    let mut story = Story::new(&text, options);
+    let mut generator = Generator::new(&text, options);
     for (number, line) in (1..).zip(text.lines()).take(limit) {
-        story
-            .tell(number, line)
+        generator
+            .add(number, line)
             .with_context(|| format!("{} line {number}", path.display()))?;
     }
-    Ok(story.finish())
+    Ok(generator.finish())
 }
 
 /// The two users of an event of a direct conversation.
@@ -104,13 +109,13 @@ fn unpacked(raw: Vec<u8>) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Makes messages of lines that only say who wrote to whom. Everything in them follows from the file, so that a second
-/// load repeats the first to the byte, and adds nothing.
-struct Story<'a> {
+/// Generates messages for lines that only name sender and receiver. Texts and ids follow from the file, so loading it again repeats the same
+/// messages and adds nothing.
+struct Generator<'a> {
     options: &'a Options,
     /// Distinguishes the messages of one file from those of another.
     file_id: String,
-    /// How many messages each conversation has so far: the mid of its newest, where nobody else writes to it.
+    /// The number of messages of each conversation so far: the newest mid, if nobody else writes to it.
     mids: HashMap<DirectConversation, i64>,
     input: Input,
 }
@@ -121,7 +126,7 @@ const WORDS: [&str; 24] = [
     "roommate", "pizza", "garden", "photo", "see you",
 ];
 
-impl<'a> Story<'a> {
+impl<'a> Generator<'a> {
     fn new(text: &str, options: &'a Options) -> Self {
         let digest = Sha256::digest(text.as_bytes());
         let file_id = digest[..4].iter().fold(String::new(), |mut id, byte| {
@@ -136,7 +141,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    fn tell(&mut self, number: u64, line: &str) -> anyhow::Result<()> {
+    fn add(&mut self, number: u64, line: &str) -> anyhow::Result<()> {
         let mut fields = line.split_ascii_whitespace();
         let mut uid = || -> anyhow::Result<UserId> {
             let field = fields.next();
@@ -187,16 +192,16 @@ impl<'a> Story<'a> {
 }
 
 fn text_of(number: u64) -> String {
-    let mut dice = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut words = Vec::new();
     for _ in 0..3 + number % 9 {
-        dice = dice.rotate_left(13).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        words.push(WORDS[(dice % WORDS.len() as u64) as usize]);
+        random = random.rotate_left(13).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        words.push(WORDS[(random % WORDS.len() as u64) as usize]);
     }
     words.join(" ")
 }
 
-/// About every third message is read: on mobile mostly, on pc sometimes, now and then not to the end.
+/// Acks about every third message: mostly on mobile, sometimes on pc, and sometimes two messages late.
 fn ack_of(number: u64, sender: UserId, receiver: UserId, mid: i64) -> Option<String> {
     let (device, lag) = match number % 12 {
         0 | 5 => ("mobile", 0),
@@ -214,17 +219,17 @@ fn ack_of(number: u64, sender: UserId, receiver: UserId, mid: i64) -> Option<Str
 mod tests {
     use super::*;
 
-    fn tell(text: &str, acks: bool) -> Vec<Line> {
+    fn generate(text: &str, acks: bool) -> Vec<Line> {
         let options = Options {
             shift_uids: 1_000_000,
             acks,
             limit: None,
         };
-        let mut story = Story::new(text, &options);
+        let mut generator = Generator::new(text, &options);
         for (number, line) in (1..).zip(text.lines()) {
-            story.tell(number, line).unwrap();
+            generator.add(number, line).unwrap();
         }
-        let Input { mut events, acks } = story.finish();
+        let Input { mut events, acks } = generator.finish();
         events.extend(acks);
         events
     }
@@ -232,8 +237,8 @@ mod tests {
     #[test]
     fn a_file_tells_the_same_story_every_time() {
         let text = "1 2 1082040961\n3 4 1082155839\n2 1 1082155840\n";
-        let lines = tell(text, true);
-        assert_eq!(lines, tell(text, true));
+        let lines = generate(text, true);
+        assert_eq!(lines, generate(text, true));
         assert_eq!(lines.len(), 4);
         let (first, ack) = (&lines[0], &lines[3]);
         assert!(first.text.contains(r#""srcid":"1000001""#), "{first:?}");
@@ -244,7 +249,7 @@ mod tests {
             [1, 2, 3, 4]
         );
         assert_eq!(first.partition, ack.partition);
-        assert_ne!(tell("1 2 3\n", false)[0], tell("1 2 4\n", false)[0]);
+        assert_ne!(generate("1 2 3\n", false)[0], generate("1 2 4\n", false)[0]);
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
             limit: None,
         };
         let line = "9223372036854775807 2 3";
-        let refused = Story::new(line, &options).tell(1, line);
+        let refused = Generator::new(line, &options).add(1, line);
         assert!(refused.unwrap_err().to_string().contains("shifted by 1"));
     }
 
@@ -278,7 +283,7 @@ mod tests {
         };
         for line in ["1", "a b 3", "0 1 2", ""] {
             assert!(
-                Story::new(line, &options).tell(1, line).is_err(),
+                Generator::new(line, &options).add(1, line).is_err(),
                 "{line:?}"
             );
         }

@@ -10,7 +10,7 @@ use crate::args::time;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key and print it, this once
+    /// Generate a key and print it once
     New(NewKeyArgs),
     /// List the keys of a file
     List {
@@ -22,16 +22,16 @@ pub(crate) enum KeyCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewKeyArgs {
-    /// Who holds it, for people
+    /// The holder's name, for readers of the list
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) name: String,
     /// What its holder may do: send:any, read:any, admin; may be repeated
     #[arg(long, required = true)]
     pub(crate) scope: Vec<Scope>,
-    /// From when on it is no longer taken (RFC 3339)
+    /// When it expires (RFC 3339)
     #[arg(long, value_parser = time)]
     pub(crate) expires: Option<TimestampMs>,
-    /// Append the entry to this file, which is made if it is not there, instead of printing it
+    /// Append the entry to this file, which is created if absent, instead of printing it
     #[arg(long)]
     pub(crate) file: Option<PathBuf>,
 }

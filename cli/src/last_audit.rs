@@ -1,4 +1,4 @@
-//! The verdict of the last audit, kept in the run directory of the local stack.
+//! The result of the last audit, stored in the run directory of the local stack.
 
 use std::{
     fs,
@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::times;
 
-/// What the last audit of all stores found.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastAudit {
     /// RFC 3339.
@@ -25,10 +24,10 @@ impl LastAudit {
         Self { at, differences }
     }
 
-    /// Nothing where no audit has ended since the data were made.
+    /// `None` if no audit has finished since the data were created.
     ///
     /// # Errors
-    /// What is there cannot be read.
+    /// The file cannot be read.
     pub(crate) fn read(run_dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = path(run_dir);
         let read = match fs::read_to_string(&path) {
@@ -44,7 +43,7 @@ impl LastAudit {
         .map(Some)
     }
 
-    /// Takes the place of the one before: whoever reads meanwhile finds one of them whole.
+    /// Replaces the previous result atomically.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -56,7 +55,7 @@ impl LastAudit {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Removes what there is of one.
+    /// Removes the file, if there is one.
     ///
     /// # Errors
     /// It cannot be removed.

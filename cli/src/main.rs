@@ -1,25 +1,22 @@
 #![doc = include_str!("../README.md")]
 
-// Its `print!` and `println!` are those of the whole program.
+// Its `print!` and `println!` replace the standard ones in the whole program.
 #[macro_use]
 mod output;
 
 mod args;
-mod client;
 mod client_config;
 mod commands;
+mod context;
 mod credentials;
 mod decoder;
 mod failure;
-mod handles;
 mod input;
 mod key_args;
 mod last_audit;
-mod listeners;
-mod posting;
-mod stages;
+mod listener_check;
+mod stage_watch;
 mod times;
-mod up_to;
 
 use std::process::ExitCode;
 

@@ -1,14 +1,14 @@
-//! What commands print: tables for people, and lines whose reader may leave (`| head`).
+//! The output of commands: tables, and `print!` for a standard output that may be closed early (`| head`).
 
 use std::{
     fmt,
     io::{self, Write as _},
 };
 
-/// As of a program that SIGPIPE ends. The signal itself stays ignored: it would end commands that talk to a service, too.
+/// The exit code of a program that SIGPIPE ends. The signal itself stays ignored: it would also end commands whose peer closes a connection.
 const READER_GONE: i32 = 141;
 
-/// Prints on standard output; where nobody reads it any more, the program ends without a word.
+/// Prints on standard output; once that is closed, the program ends silently.
 macro_rules! print {
     ($($arg:tt)*) => {
         $crate::output::write(format_args!($($arg)*))
@@ -38,7 +38,7 @@ fn give_up(error: &io::Error) -> ! {
     std::process::exit(crate::failure::NEGATIVE.into());
 }
 
-/// Columns that line up; the first row is the heading.
+/// Aligned columns; the first row is the heading.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -89,7 +89,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A whole number in groups of three digits: 59,835.
+/// A whole number with its digits grouped: 59,835.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

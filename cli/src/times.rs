@@ -1,4 +1,4 @@
-//! Times: the wall clock's, and as people read them.
+//! The wall clock, and times as text.
 
 use std::time::SystemTime;
 
@@ -11,12 +11,12 @@ use time::{
 const MILLIS: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
-/// What the wall clock shows. Nothing that reads the log may ask.
+/// The wall clock. Code that derives state from the log must not use it.
 pub(crate) fn now() -> TimestampMs {
     SystemTime::now().into()
 }
 
-/// RFC 3339 in UTC with three decimals; the bare number where the calendar does not reach.
+/// RFC 3339 in UTC with three decimals; the plain number if it is beyond the calendar.
 pub(crate) fn rfc3339(TimestampMs(ms): TimestampMs) -> String {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000)
         .ok()

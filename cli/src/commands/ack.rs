@@ -1,14 +1,21 @@
 use serde_json::{Value, json};
 
-use crate::{args::AckArgs, handles::Handles, up_to::UpTo};
+use crate::{
+    args::{AckArgs, ReadMid},
+    context::CommandContext,
+};
 
-pub(super) async fn run(handles: &Handles, args: &AckArgs, json: bool) -> anyhow::Result<()> {
+pub(super) async fn run(
+    context: &CommandContext,
+    args: &AckArgs,
+    json: bool,
+) -> anyhow::Result<()> {
     let mut body = json!({ "uid": args.uid, "peer": args.peer, "device": args.device });
     body["mid"] = match args.mid {
-        UpTo::Latest => Value::from("latest"),
-        UpTo::Message(mid) => Value::from(mid),
+        ReadMid::Latest => Value::from("latest"),
+        ReadMid::Mid(mid) => Value::from(mid),
     };
-    let accepted = handles.client()?.post("/v1/read-acks", &body).await?;
+    let accepted: Value = context.client()?.post("/v1/read-acks", &body).await?;
     if json {
         println!("{accepted}");
     } else {

@@ -6,10 +6,10 @@ use audit::{Options, Progress, Report, Scope, Sources};
 use dev_stack::StackConfig;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{args::AuditArgs, failure, handles::Handles, last_audit::LastAudit};
+use crate::{args::AuditArgs, context::CommandContext, failure, last_audit::LastAudit};
 
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     args: &AuditArgs,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -20,7 +20,7 @@ pub(super) async fn run(
     };
     let wait = (!args.no_wait).then(|| Duration::from_secs(args.wait_s));
     let report = audit(
-        handles,
+        context,
         Options {
             scope,
             wait,
@@ -36,11 +36,11 @@ pub(super) async fn run(
     Ok(code(&report))
 }
 
-/// Audits everything, waiting for the projections at most so long.
-pub(super) async fn whole(handles: &Handles, wait: Duration) -> anyhow::Result<ExitCode> {
+/// Audits everything, waiting at most `wait` for the projections.
+pub(super) async fn whole(context: &CommandContext, wait: Duration) -> anyhow::Result<ExitCode> {
     println!("\nComparing every projection with the log (read positions are written every 30 s):");
     let report = audit(
-        handles,
+        context,
         Options {
             wait: Some(wait),
             ..Options::default()
@@ -59,29 +59,29 @@ fn code(report: &Report) -> ExitCode {
     })
 }
 
-async fn audit(handles: &Handles, options: Options) -> anyhow::Result<Report> {
+async fn audit(context: &CommandContext, options: Options) -> anyhow::Result<Report> {
     let sources = Sources {
-        kafka: handles.kafka()?,
-        messages: handles.messages()?,
-        unread: handles.unread()?,
+        kafka: context.kafka()?,
+        messages: context.messages()?,
+        unread: context.unread()?,
     };
     let bar =
         ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?);
     bar.enable_steady_tick(Duration::from_millis(200));
     let show = |progress: Progress| bar.set_message(progress.to_string());
-    // Boxed: it is deep, and what the compiler lays out in one piece has a limit.
+    // Boxed, since the compiler limits the size of a nested future.
     let outcome = Box::pin(audit::run(&sources, &options, show)).await;
     bar.finish_and_clear();
     let report = outcome?;
     if options.scope == Scope::All {
-        remember(handles, &report)?;
+        save_result(context, &report)?;
     }
     Ok(report)
 }
 
-/// Where there is a run directory, the local stack's, the verdict is kept in it.
-fn remember(handles: &Handles, report: &Report) -> anyhow::Result<()> {
-    let config: StackConfig = handles.source.section("stack")?;
+/// Stores the result in the local stack's run directory, if there is one.
+fn save_result(context: &CommandContext, report: &Report) -> anyhow::Result<()> {
+    let config: StackConfig = context.source.section("stack")?;
     if config.run_dir.is_dir() {
         LastAudit::now(report.differences()).write(&config.run_dir)?;
     }

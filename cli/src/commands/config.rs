@@ -14,7 +14,7 @@ use service_runtime::{
 };
 use unread_store::{Node, RedisConfig};
 
-use crate::{args::ConfigCommand, client_config::ClientConfig, listeners};
+use crate::{args::ConfigCommand, client_config::ClientConfig, listener_check};
 
 pub(super) fn run(
     source: &ConfigSource,
@@ -23,9 +23,9 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let sections = effective(source)?;
     if matches!(command, ConfigCommand::Check) {
-        listeners::check(source)?;
+        listener_check::check(source)?;
         Verifier::open(&source.section::<AuthConfig>("auth")?)?;
-        try_out(source)?;
+        check_libraries(source)?;
     }
     match command {
         ConfigCommand::Check if json => println!("{}", serde_json::json!({ "fine": true })),
@@ -36,8 +36,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// What only shows when a library takes the settings in and opens the files that they name. Nobody is called.
-fn try_out(source: &ConfigSource) -> anyhow::Result<()> {
+/// Checks settings that only a library can validate, such as the files that they name. Connects to nothing.
+fn check_libraries(source: &ConfigSource) -> anyhow::Result<()> {
     if let Some(tls) = source.section::<HttpConfig>("http")?.tls {
         tls.check().map_err(|error| refused("http.tls", error))?;
     }
@@ -56,12 +56,12 @@ fn refused(key: &str, error: impl Into<anyhow::Error>) -> ConfigError {
     }])
 }
 
-/// Fails where any section has a value that is refused.
+/// Fails if any section has an invalid value.
 pub(super) fn check_sections(source: &ConfigSource) -> Result<(), ConfigError> {
     effective(source).map(drop)
 }
 
-/// Every section as it is in force, secrets redacted.
+/// The effective settings of every section, secrets redacted.
 fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
     let sections = [
         ("auth", source.effective::<AuthConfig>("auth")?),
@@ -100,7 +100,7 @@ fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
         .collect())
 }
 
-/// TOML has no null: a setting that is absent is left out.
+/// TOML has no null: absent settings are left out.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(settings) => settings
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_is_understood_by_all_sections() {
+    fn every_section_accepts_every_profile() {
         for profile in ["latency", "throughput"] {
             let overrides = [("runtime.profile".to_owned(), profile.to_owned())];
             let source = ConfigSource::from_parts(None, [], &overrides).unwrap();

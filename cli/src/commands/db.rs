@@ -1,9 +1,9 @@
 use serde_json::json;
 
-use crate::{handles::Handles, times};
+use crate::{context::CommandContext, times};
 
-pub(super) async fn apply(handles: &Handles, json: bool) -> anyhow::Result<()> {
-    let report = handles.messages()?.apply_schema(times::now()).await?;
+pub(super) async fn apply(context: &CommandContext, json: bool) -> anyhow::Result<()> {
+    let report = context.messages()?.apply_schema(times::now()).await?;
     if json {
         println!(
             "{}",

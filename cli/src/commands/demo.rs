@@ -1,4 +1,4 @@
-//! The main job on real input: a first story, 59,835 real messages, the audit, and what to try next.
+//! Runs the pipeline on real input: a first story, 59,835 real messages, the audit, and commands to try next.
 
 use std::{
     cmp::Reverse,
@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use client::{AcceptedLine, Client};
 use dev_stack::StackConfig;
 use schemas::{DeviceClass, UserId};
 use serde_json::{Value, json};
@@ -15,36 +16,34 @@ use unread_store::RawKey;
 
 use crate::{
     args::DemoArgs,
-    client::Client,
-    handles::Handles,
+    context::CommandContext,
     input,
     output::{Table, grouped},
-    posting::Accepted,
-    stages::Watch,
+    stage_watch::StageWatch,
 };
 
-/// The real uids are small: shifted, they leave the story's users alone.
+/// Keeps the file's small uids apart from the story's users.
 const SHIFT_UIDS: i64 = 1_000_000;
 /// Lines of one request, as a producer would post them.
 const BATCH_LINES: usize = 500;
 const SETTLE: Duration = Duration::from_secs(120);
 const AUDIT_WAIT: Duration = Duration::from_secs(120);
 
-pub(super) async fn run(handles: Handles, args: &DemoArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(context: CommandContext, args: &DemoArgs) -> anyhow::Result<ExitCode> {
     println!("Setting up and starting (a first time takes a few minutes) …");
-    let source = handles.source;
+    let source = context.source;
     let stack = tokio::task::spawn_blocking(move || super::stack::up(&source)).await??;
     let file = super::stack::config_file(stack.config());
-    let handles = Handles {
+    let context = CommandContext {
         source: ConfigSource::load(Some(&file), &[])?,
-        credentials: handles.credentials,
+        credentials: context.credentials,
     };
-    let client = handles.client()?;
-    tell_story(&client).await?;
-    load(&handles, &client, args).await?;
-    show_busiest(&handles).await?;
+    let client = context.client()?;
+    run_first_story(&client).await?;
+    load(&context, &client, args).await?;
+    show_busiest(&context).await?;
     show_newest(&client).await?;
-    let code = super::audit::whole(&handles, AUDIT_WAIT).await?;
+    let code = super::audit::whole(&context, AUDIT_WAIT).await?;
     show_what_next(stack.config());
     Ok(code)
 }
@@ -52,8 +51,8 @@ pub(super) async fn run(handles: Handles, args: &DemoArgs) -> anyhow::Result<Exi
 const BOSS: &str = "1001";
 const ME: &str = "1000";
 
-/// A first story: the boss writes three times while I am away; I read on the telephone; the pc still counts three.
-async fn tell_story(client: &Client) -> anyhow::Result<()> {
+/// The boss writes three times while I am away; I read on the telephone; the pc still counts three.
+async fn run_first_story(client: &Client) -> anyhow::Result<()> {
     println!("\nA first story: 1001 sends three messages to 1000, who then reads on mobile.");
     let mut last = Value::Null;
     for (n, text) in (1..).zip(["Are you there?", "Call me.", "Today, please."]) {
@@ -66,33 +65,33 @@ async fn tell_story(client: &Client) -> anyhow::Result<()> {
         before[0], before[1]
     );
     if before[1] == 0 {
-        println!("  (told before: the same ids add nothing, and what is read stays read)");
+        println!("  (run before: the same ids add nothing, and what is read stays read)");
     }
     let ack = json!({ "uid": ME, "peer": BOSS, "device": "mobile", "mid": 3 });
-    let read = client.post("/v1/read-acks", &ack).await?;
+    let read: Value = client.post("/v1/read-acks", &ack).await?;
     let position = super::position_of(&read);
     let after = unread_of_boss(client, &position).await?;
     println!(
         "  after reading on mobile:  pc {}, mobile {}",
         after[0], after[1]
     );
-    if has_gone_on(client, &position).await? {
-        println!("  (the two have written or read more than the story tells; that counts, too)");
+    if has_changed(client, &position).await? {
+        println!("  (somebody has used this conversation since; that counts, too)");
         return Ok(());
     }
     anyhow::ensure!(after == [3, 0], "the story ends with pc 3, mobile 0");
     Ok(())
 }
 
-/// Whether the conversation stands elsewhere than where the story leaves it, since people try things with it.
-async fn has_gone_on(client: &Client, after: &str) -> anyhow::Result<bool> {
+/// Whether the conversation differs from the story's end, because somebody has used it since.
+async fn has_changed(client: &Client, after: &str) -> anyhow::Result<bool> {
     let query = [
         ("limit", "200".to_owned()),
         ("after", after.to_owned()),
         ("timeout_ms", "30000".to_owned()),
     ];
     let path = format!("/v1/users/{ME}/conversations");
-    let list = client.get(&path, &query).await?;
+    let list: Value = client.get(&super::with_query(&path, &query)).await?;
     let conversations = list["items"].as_array().into_iter().flatten();
     let end = json!({ "pc": 0, "mobile": 3 });
     Ok(!conversations
@@ -100,7 +99,7 @@ async fn has_gone_on(client: &Client, after: &str) -> anyhow::Result<bool> {
         .all(|one| one["last_mid"] == 3 && one["read_mid"] == end))
 }
 
-/// On pc and on mobile, once `after` is reflected.
+/// The counts on pc and on mobile, once `after` is reflected.
 async fn unread_of_boss(client: &Client, after: &str) -> anyhow::Result<[i64; 2]> {
     let mut counts = [0; 2];
     for (count, device) in counts.iter_mut().zip(DeviceClass::ALL) {
@@ -109,15 +108,14 @@ async fn unread_of_boss(client: &Client, after: &str) -> anyhow::Result<[i64; 2]
             ("after", after.to_owned()),
             ("timeout_ms", "30000".to_owned()),
         ];
-        let answer = client
-            .get(&format!("/v1/users/{ME}/unread"), &query)
-            .await?;
+        let path = super::with_query(&format!("/v1/users/{ME}/unread"), &query);
+        let answer: Value = client.get(&path).await?;
         *count = answer["unread"][BOSS].as_i64().unwrap_or(0);
     }
     Ok(counts)
 }
 
-async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Result<()> {
+async fn load(context: &CommandContext, client: &Client, args: &DemoArgs) -> anyhow::Result<()> {
     let options = input::Options {
         shift_uids: SHIFT_UIDS,
         acks: true,
@@ -129,12 +127,12 @@ async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Re
         grouped(input.events.len() as u64),
         grouped(input.acks.len() as u64)
     );
-    let watch = Watch::begin(handles).await?;
-    let began = Instant::now();
+    let watch = StageWatch::begin(context).await?;
+    let started = Instant::now();
     let loaded = super::load::post(client, &input, BATCH_LINES).await?;
     let rejected = loaded.rejected().count();
     anyhow::ensure!(rejected == 0, "{rejected} events were rejected");
-    let accepted: Vec<Accepted> = loaded.accepted().copied().collect();
+    let accepted: Vec<AcceptedLine> = loaded.accepted().copied().collect();
     anyhow::ensure!(
         watch.settled(&accepted, SETTLE).await,
         "the stages do not settle"
@@ -145,13 +143,13 @@ async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Re
     for (what, phase) in [("messages", &loaded.events), ("acks", &loaded.acks)] {
         table.row([
             format!("{what} accepted (chat.inbound)"),
-            grouped(phase.posted.accepted.len() as u64),
+            grouped(phase.batch.accepted.len() as u64),
             rate(phase.per_second()),
             String::new(),
             String::new(),
         ]);
     }
-    for report in watch.reports(&accepted, began) {
+    for report in watch.reports(&accepted, started) {
         table.row([
             report.stage.title().to_owned(),
             grouped(report.records as u64),
@@ -167,10 +165,10 @@ async fn load(handles: &Handles, client: &Client, args: &DemoArgs) -> anyhow::Re
     Ok(())
 }
 
-/// The busiest users' counts, as Redis has them.
-async fn show_busiest(handles: &Handles) -> anyhow::Result<()> {
-    let connection = handles.unread()?.connect().await?;
-    // SCAN may name a user twice.
+/// Shows the busiest users' counts from Redis.
+async fn show_busiest(context: &CommandContext) -> anyhow::Result<()> {
+    let connection = context.unread()?.connect().await?;
+    // SCAN may return a user twice.
     let mut users: BTreeMap<UserId, [BTreeMap<UserId, i64>; 2]> = BTreeMap::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
@@ -207,14 +205,10 @@ fn is_real(uid: UserId) -> bool {
     (SHIFT_UIDS..SHIFT_UIDS + 10_000).contains(&uid.get())
 }
 
-/// The newest conversation of the story's reader, as the query API has it.
+/// Shows the newest conversation of the story's reader from query-api.
 async fn show_newest(client: &Client) -> anyhow::Result<()> {
-    let list = client
-        .get(
-            &format!("/v1/users/{ME}/conversations"),
-            &[("limit", "1".to_owned())],
-        )
-        .await?;
+    let path = format!("/v1/users/{ME}/conversations?limit=1");
+    let list: Value = client.get(&path).await?;
     println!("The newest conversation of {ME}, as the query API has it:");
     println!("{}", serde_json::to_string_pretty(&list["items"][0])?);
     Ok(())

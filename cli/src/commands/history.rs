@@ -1,8 +1,12 @@
 use serde_json::Value;
 
-use crate::{args::HistoryArgs, handles::Handles, output::Table};
+use crate::{args::HistoryArgs, context::CommandContext, output::Table};
 
-pub(super) async fn run(handles: &Handles, args: &HistoryArgs, json: bool) -> anyhow::Result<()> {
+pub(super) async fn run(
+    context: &CommandContext,
+    args: &HistoryArgs,
+    json: bool,
+) -> anyhow::Result<()> {
     let mut query: Vec<(&str, String)> = Vec::new();
     query.extend(args.device.map(|device| ("device", device.to_string())));
     query.extend(args.before_mid.map(|mid| ("before_mid", mid.to_string())));
@@ -17,7 +21,8 @@ pub(super) async fn run(handles: &Handles, args: &HistoryArgs, json: bool) -> an
         "/v1/users/{}/conversations/{}/messages",
         args.uid, args.peer
     );
-    let answer = handles.client()?.get(&path, &query).await?;
+    let path = super::with_query(&path, &query);
+    let answer: Value = context.client()?.get(&path).await?;
     if json {
         println!("{answer}");
     } else {
@@ -34,7 +39,7 @@ fn table(answer: &Value) -> Table {
             item["mid"].to_string(),
             text("ts"),
             text("srcid"),
-            // Control characters of a text must not reach the terminal.
+            // Control characters in a text must not reach the terminal.
             text("msg").escape_debug().to_string(),
         ]);
     }

@@ -30,7 +30,7 @@ pub(super) fn run(source: &ConfigSource, command: KeyCommand, json: bool) -> any
     }
 }
 
-/// The key itself is on standard output only, and nowhere else ever again.
+/// The key itself is printed on standard output and stored nowhere.
 fn new(args: NewKeyArgs, json: bool) -> anyhow::Result<()> {
     let key = ServiceKey::generate()?;
     let expires = args.expires.map(date).transpose()?;
@@ -84,7 +84,7 @@ fn list(file: &Path, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// In one write, so that a service that reads meanwhile sees all of it or nothing.
+/// Appends in one write, so that a service never reads half an entry.
 fn append(file: &Path, entry: &KeyEntry) -> anyhow::Result<()> {
     let before = match fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),

@@ -3,22 +3,26 @@ use std::{
     time::{Duration, Instant},
 };
 
+use client::{AcceptedLine, Batch, Client, ClientError, RejectedLine};
+use futures::future::try_join_all;
 use indicatif::{ProgressBar, ProgressStyle};
+use schemas::Partition;
 use serde_json::json;
 
 use crate::{
     args::LoadArgs,
-    client::Client,
+    context::CommandContext,
     failure,
-    handles::Handles,
-    input::{self, Input},
+    input::{self, Input, Line},
     output::grouped,
-    posting::{self, Accepted, Posted, Rejected},
-    stages::per_second,
+    stage_watch::per_second,
 };
 
+/// How many requests are open at a time.
+const CONNECTIONS: usize = 4;
+
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     args: &LoadArgs,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -28,7 +32,7 @@ pub(super) async fn run(
         limit: args.limit,
     };
     let input = input::read(&args.file, &options)?;
-    let client = handles.client()?;
+    let client = context.client()?;
     let loaded = post(&client, &input, args.batch).await?;
     report(&loaded, as_json);
     let all_accepted = loaded.rejected().next().is_none();
@@ -39,20 +43,20 @@ pub(super) async fn run(
     }))
 }
 
-/// The events of a file, posted: first all that are not acks of the file's readers, then those.
+/// The posted events of a file, in two phases: first the events, then the generated read-acks.
 pub(super) struct Loaded {
     pub(super) events: Phase,
     pub(super) acks: Phase,
 }
 
 pub(super) struct Phase {
-    pub(super) posted: Posted,
+    pub(super) batch: Batch,
     pub(super) took: Duration,
 }
 
 impl Phase {
     pub(super) fn per_second(&self) -> f64 {
-        per_second(self.posted.accepted.len(), self.took)
+        per_second(self.batch.accepted.len(), self.took)
     }
 }
 
@@ -61,35 +65,69 @@ impl Loaded {
         [&self.events, &self.acks]
     }
 
-    pub(super) fn accepted(&self) -> impl Iterator<Item = &Accepted> {
+    pub(super) fn accepted(&self) -> impl Iterator<Item = &AcceptedLine> {
         self.phases()
             .into_iter()
-            .flat_map(|phase| &phase.posted.accepted)
+            .flat_map(|phase| &phase.batch.accepted)
     }
 
-    pub(super) fn rejected(&self) -> impl Iterator<Item = &Rejected> {
+    pub(super) fn rejected(&self) -> impl Iterator<Item = &RejectedLine> {
         self.phases()
             .into_iter()
-            .flat_map(|phase| &phase.posted.rejected)
+            .flat_map(|phase| &phase.batch.rejected)
     }
 }
 
-/// Posts everything in `input`; on a terminal a bar shows how far it is.
+/// Posts `input`, with a progress bar on a terminal.
 pub(super) async fn post(client: &Client, input: &Input, batch: usize) -> anyhow::Result<Loaded> {
     let bar = bar(input.len());
     let post = async |lines| {
-        let began = Instant::now();
+        let started = Instant::now();
         let progress = |lines| bar.inc(lines as u64);
-        let posted = posting::post_parallel(client, lines, batch, &progress).await?;
+        let batch = post_parallel(client, lines, batch, &progress).await?;
         anyhow::Ok(Phase {
-            posted,
-            took: began.elapsed(),
+            batch,
+            took: started.elapsed(),
         })
     };
     let events = post(&input.events).await?;
     let acks = post(&input.acks).await?;
     bar.finish_and_clear();
     Ok(Loaded { events, acks })
+}
+
+/// Posts `lines` over several connections at once. A conversation's lines keep their order: they share a connection.
+/// `progress` is called with the number of lines that are accepted or rejected.
+async fn post_parallel(
+    client: &Client,
+    lines: &[Line],
+    per_request: usize,
+    progress: &impl Fn(usize),
+) -> Result<Batch, ClientError> {
+    let mut by_connection = vec![Vec::new(); CONNECTIONS];
+    for line in lines {
+        let connection = line.partition.map_or(0, Partition::index) % CONNECTIONS;
+        by_connection[connection].push(line);
+    }
+    let posts = by_connection
+        .iter()
+        .map(|lines| client.post_batch(lines, per_request, progress));
+    let mut all = Batch::default();
+    for (batch, lines) in try_join_all(posts).await?.into_iter().zip(&by_connection) {
+        let number = |index: usize| lines[index - 1].number;
+        let accepted = batch.accepted.into_iter().map(|one| AcceptedLine {
+            line: number(one.line),
+            ..one
+        });
+        all.accepted.extend(accepted);
+        let rejected = batch.rejected.into_iter().map(|one| RejectedLine {
+            line: number(one.line),
+            ..one
+        });
+        all.rejected.extend(rejected);
+    }
+    all.rejected.sort_by_key(|one| one.line);
+    Ok(all)
 }
 
 fn report(loaded: &Loaded, as_json: bool) {
@@ -115,7 +153,7 @@ fn report(loaded: &Loaded, as_json: bool) {
         grouped(loaded.rejected().count() as u64),
         grouped(rate as u64)
     );
-    if !loaded.acks.posted.accepted.is_empty() {
+    if !loaded.acks.batch.accepted.is_empty() {
         println!(
             "{} messages a second, then {} acks a second",
             grouped(loaded.events.per_second() as u64),

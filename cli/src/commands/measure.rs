@@ -8,30 +8,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-use schemas::UserId;
+use client::{AcceptedLine, Client, ClientError, Event};
+use schemas::{ClientMsgId, UserId, command::SendMessage};
 use serde::Serialize;
-use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
     args::MeasureArgs,
-    client::Client,
-    handles::Handles,
+    context::CommandContext,
     output::{Table, grouped},
-    posting::{self, Accepted},
-    stages::{StageReport, Watch, millis, per_second, percentile},
+    stage_watch::{StageReport, StageWatch, millis, per_second, percentile},
     times,
 };
 
-/// Uids of measured messages begin here: nobody else's.
+/// The first uid of measured messages; nothing else uses them.
 const FIRST_UID: i64 = 8_000_000_000;
 const USERS: u64 = 2_000;
 const CONNECTIONS: usize = 64;
 const BATCH_LINES: usize = 500;
 const BATCH_CONNECTIONS: usize = 4;
+const TEXT: &str = "a text of about as many bytes as people write to each other, which is not that many; say a hundred";
 const SETTLE: Duration = Duration::from_secs(120);
 
-/// What was measured.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -42,7 +40,7 @@ struct Report {
     latency_stages: Vec<StageReport>,
 }
 
-/// What it can do where each client waits for its answers.
+/// The rates if each client waits for its responses.
 #[derive(Serialize)]
 struct Rates {
     single_per_second: f64,
@@ -51,21 +49,21 @@ struct Rates {
 }
 
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     args: &MeasureArgs,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let client = Arc::new(handles.client()?);
+    let client = context.client()?;
     let messages = Arc::new(Messages::default());
     let period = Duration::from_secs(args.seconds);
-    // Users who are not there yet are rebuilt first: the figures are those of users who are.
-    warm_up(handles, &client, &messages).await?;
+    // Redis rebuilds absent users first: the figures are to be those of present users.
+    warm_up(context, &client, &messages).await?;
     let rates = if args.latency_only {
         None
     } else {
-        Some(rates(handles, &client, &messages, period).await?)
+        Some(rates(context, &client, &messages, period).await?)
     };
-    let latencies = open_loop(handles, &client, &messages, period, args.rate).await?;
+    let latencies = open_loop(context, &client, &messages, period, args.rate).await?;
     let report = Report {
         rates,
         latency_rate: latencies.rate,
@@ -81,7 +79,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Makes messages that never were: every run has ids of its own.
+/// Generates new messages: every run has its own ids.
 struct Messages {
     run: String,
     next: AtomicU64,
@@ -98,25 +96,46 @@ impl Default for Messages {
 }
 
 impl Messages {
-    fn next(&self) -> Value {
+    fn next(&self) -> SendMessage {
         let n = self.next.fetch_add(1, Ordering::Relaxed);
-        let user = |n: u64| UserId::try_from(FIRST_UID + (n % USERS).cast_signed());
-        let (from, to) = (n.wrapping_mul(7919), n.wrapping_mul(104_729) + 1);
-        json!({
-            "srcid": user(from).expect("FIRST_UID and what follows are positive"),
-            "destid": user(to).expect("FIRST_UID and what follows are positive"),
-            "client_msg_id": format!("{}-{n}", self.run),
-            "msg": "a text of about as many bytes as people write to each other, which is not that many; say a hundred",
-        })
+        let user = |n: u64| {
+            UserId::try_from(FIRST_UID + (n % USERS).cast_signed())
+                .expect("FIRST_UID and the following numbers are positive")
+        };
+        SendMessage {
+            srcid: user(n.wrapping_mul(7919)),
+            destid: user(n.wrapping_mul(104_729) + 1),
+            client_msg_id: ClientMsgId::try_from(format!("{}-{n}", self.run))
+                .expect("it has fewer than 64 bytes"),
+            msg: TEXT.to_owned(),
+        }
+    }
+
+    fn lines(&self, count: usize) -> Vec<String> {
+        (0..count)
+            .map(|_| Event::Message(self.next()).to_line())
+            .collect()
     }
 }
 
-async fn warm_up(handles: &Handles, client: &Client, messages: &Messages) -> anyhow::Result<()> {
-    let watch = Watch::begin(handles).await?;
-    let lines: Vec<String> = (0..2 * USERS)
-        .map(|_| json!({ "message": messages.next() }).to_string())
-        .collect();
-    let posted = posting::post(client, &lines, BATCH_LINES).await?;
+/// Posts one message; records when it was accepted.
+async fn post_one(client: &Client, message: &SendMessage) -> Result<AcceptedLine, ClientError> {
+    let position = client.send(message).await?.position;
+    Ok(AcceptedLine {
+        line: 1,
+        position,
+        at: Instant::now(),
+    })
+}
+
+async fn warm_up(
+    context: &CommandContext,
+    client: &Client,
+    messages: &Messages,
+) -> anyhow::Result<()> {
+    let watch = StageWatch::begin(context).await?;
+    let lines = messages.lines(2 * USERS as usize);
+    let posted = client.post_batch(&lines, BATCH_LINES, |_| ()).await?;
     anyhow::ensure!(
         watch.settled(&posted.accepted, SETTLE).await,
         "the stack does not settle"
@@ -125,13 +144,13 @@ async fn warm_up(handles: &Handles, client: &Client, messages: &Messages) -> any
 }
 
 async fn rates(
-    handles: &Handles,
-    client: &Arc<Client>,
+    context: &CommandContext,
+    client: &Client,
     messages: &Arc<Messages>,
     period: Duration,
 ) -> anyhow::Result<Rates> {
     let single_per_second = closed_loop(client, messages, period).await?;
-    let (batch_per_second, batch_stages) = batches(handles, client, messages, period).await?;
+    let (batch_per_second, batch_stages) = batches(context, client, messages, period).await?;
     Ok(Rates {
         single_per_second,
         batch_per_second,
@@ -139,20 +158,20 @@ async fn rates(
     })
 }
 
-/// 64 connections, each posting one message after the other.
+/// Each of 64 connections posts one message after the other.
 async fn closed_loop(
-    client: &Arc<Client>,
+    client: &Client,
     messages: &Arc<Messages>,
     period: Duration,
 ) -> anyhow::Result<f64> {
-    let began = Instant::now();
+    let started = Instant::now();
     let mut workers = JoinSet::new();
     for _ in 0..CONNECTIONS {
-        let (client, messages) = (Arc::clone(client), Arc::clone(messages));
+        let (client, messages) = (client.clone(), Arc::clone(messages));
         workers.spawn(async move {
             let mut accepted = 0;
-            while began.elapsed() < period {
-                posting::post_single(Arc::clone(&client), messages.next()).await?;
+            while started.elapsed() < period {
+                post_one(&client, &messages.next()).await?;
                 accepted += 1;
             }
             anyhow::Ok(accepted)
@@ -162,27 +181,26 @@ async fn closed_loop(
     while let Some(worker) = workers.join_next().await {
         accepted += worker??;
     }
-    Ok(per_second(accepted, began.elapsed()))
+    Ok(per_second(accepted, started.elapsed()))
 }
 
 async fn batches(
-    handles: &Handles,
-    client: &Arc<Client>,
+    context: &CommandContext,
+    client: &Client,
     messages: &Arc<Messages>,
     period: Duration,
 ) -> anyhow::Result<(f64, Vec<StageReport>)> {
-    let watch = Watch::begin(handles).await?;
-    let began = Instant::now();
+    let watch = StageWatch::begin(context).await?;
+    let started = Instant::now();
     let mut workers = JoinSet::new();
     for _ in 0..BATCH_CONNECTIONS {
-        let (client, messages) = (Arc::clone(client), Arc::clone(messages));
+        let (client, messages) = (client.clone(), Arc::clone(messages));
         workers.spawn(async move {
             let mut accepted = Vec::new();
-            while began.elapsed() < period {
-                let lines: Vec<String> = (0..BATCH_LINES)
-                    .map(|_| json!({ "message": messages.next() }).to_string())
-                    .collect();
-                accepted.extend(posting::post(&client, &lines, BATCH_LINES).await?.accepted);
+            while started.elapsed() < period {
+                let lines = messages.lines(BATCH_LINES);
+                let batch = client.post_batch(&lines, BATCH_LINES, |_| ()).await?;
+                accepted.extend(batch.accepted);
             }
             anyhow::Ok(accepted)
         });
@@ -191,12 +209,12 @@ async fn batches(
     while let Some(worker) = workers.join_next().await {
         accepted.extend(worker??);
     }
-    let rate = per_second(accepted.len(), began.elapsed());
+    let rate = per_second(accepted.len(), started.elapsed());
     anyhow::ensure!(
         watch.settled(&accepted, SETTLE).await,
         "the stack does not settle"
     );
-    Ok((rate, watch.reports(&accepted, began)))
+    Ok((rate, watch.reports(&accepted, started)))
 }
 
 struct Latencies {
@@ -205,42 +223,45 @@ struct Latencies {
     stages: Vec<StageReport>,
 }
 
-/// Posts at scheduled times, whether or not earlier posts are answered: what waits is measured from its schedule.
+/// Posts at scheduled times, whether or not earlier posts are answered. Latencies are measured from the scheduled time.
 async fn open_loop(
-    handles: &Handles,
-    client: &Arc<Client>,
+    context: &CommandContext,
+    client: &Client,
     messages: &Arc<Messages>,
     period: Duration,
     rate: u32,
 ) -> anyhow::Result<Latencies> {
-    let watch = Watch::begin(handles).await?;
-    let began = tokio::time::Instant::now();
+    let watch = StageWatch::begin(context).await?;
+    let started = tokio::time::Instant::now();
     let mut posts = JoinSet::new();
     let count = u64::from(rate) * period.as_secs();
     for i in 0..count {
-        let scheduled = began + period.mul_f64(i as f64 / count as f64);
+        let scheduled = started + period.mul_f64(i as f64 / count as f64);
         tokio::time::sleep_until(scheduled).await;
-        let post = posting::post_single(Arc::clone(client), messages.next());
-        posts.spawn(async move { anyhow::Ok((scheduled.into_std(), post.await?)) });
+        let (client, message) = (client.clone(), messages.next());
+        posts.spawn(async move {
+            let accepted = post_one(&client, &message).await?;
+            anyhow::Ok((scheduled.into_std(), accepted))
+        });
     }
     let mut accepted_ms = Vec::new();
     let mut scheduled = Vec::new();
     while let Some(post) = posts.join_next().await {
         let (due, accepted) = post??;
         accepted_ms.push(millis(accepted.at.saturating_duration_since(due)));
-        // From the schedule on, so that send→readable includes the way in.
-        scheduled.push(Accepted {
+        // Measured from the scheduled time, so that send→readable includes ingest.
+        scheduled.push(AcceptedLine {
             at: due,
             ..accepted
         });
     }
-    let rate = per_second(accepted_ms.len(), began.elapsed());
+    let rate = per_second(accepted_ms.len(), started.elapsed());
     accepted_ms.sort_by(f64::total_cmp);
     anyhow::ensure!(
         watch.settled(&scheduled, SETTLE).await,
         "the stack does not settle"
     );
-    let stages = watch.reports(&scheduled, began.into_std());
+    let stages = watch.reports(&scheduled, started.into_std());
     Ok(Latencies {
         rate,
         accepted_ms,

@@ -1,4 +1,4 @@
-//! One command a file.
+//! The commands, one per file.
 
 mod ack;
 mod audit;
@@ -21,7 +21,7 @@ mod tail;
 mod topics;
 mod unread;
 mod up;
-mod whereabouts;
+mod r#where;
 
 use std::process::ExitCode;
 
@@ -30,12 +30,11 @@ use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 
 use crate::{
     args::{Args, Command, DbCommand, EpochCommand},
-    handles::Handles,
+    context::CommandContext,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Runs the command of `args`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Completions { shell } => {
@@ -68,34 +67,38 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         tokio::runtime::Runtime::new()?
     };
-    let handles = Handles {
+    let context = CommandContext {
         source,
         credentials: args.credentials,
     };
-    let ended = runtime.block_on(dispatch(args.command, args.json, handles));
-    // What still blocks a thread of a service that has stopped must not hold the process.
+    let result = runtime.block_on(dispatch(args.command, args.json, context));
+    // A blocked thread of a stopped service must not keep the process running.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    ended
+    result
 }
 
-async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Result<ExitCode> {
+async fn dispatch(
+    command: Command,
+    json: bool,
+    context: CommandContext,
+) -> anyhow::Result<ExitCode> {
     if !command.is_service() {
         quiet_logs();
     }
     if command.needs_kafka() {
-        handles.reach_kafka().await?;
+        context.reach_kafka().await?;
     }
     if command.needs_mysql() {
-        handles.reach_mysql().await?;
+        context.reach_mysql().await?;
     }
     match command {
-        Command::Up => serve("tidemark", handles.source, up::serve).await?,
-        Command::Ingest => serve("tidemark-ingest", handles.source, ingest::serve).await?,
-        Command::Sequencer => serve("tidemark-sequencer", handles.source, sequencer::serve).await?,
+        Command::Up => serve("tidemark", context.source, up::serve).await?,
+        Command::Ingest => serve("tidemark-ingest", context.source, ingest::serve).await?,
+        Command::Sequencer => serve("tidemark-sequencer", context.source, sequencer::serve).await?,
         Command::ProjectorUnread => {
             serve(
                 "tidemark-projector-unread",
-                handles.source,
+                context.source,
                 projector_unread::serve,
             )
             .await?;
@@ -103,35 +106,35 @@ async fn dispatch(command: Command, json: bool, handles: Handles) -> anyhow::Res
         Command::ProjectorMysql => {
             serve(
                 "tidemark-projector-mysql",
-                handles.source,
+                context.source,
                 projector_mysql::serve,
             )
             .await?;
         }
-        Command::QueryApi => serve("tidemark-query-api", handles.source, query_api::serve).await?,
-        Command::Demo(args) => return demo::run(handles, &args).await,
-        Command::Topics(command) => return topics::run(&handles, &command, json).await,
-        Command::Db(DbCommand::Apply) => db::apply(&handles, json).await?,
+        Command::QueryApi => serve("tidemark-query-api", context.source, query_api::serve).await?,
+        Command::Demo(args) => return demo::run(context, &args).await,
+        Command::Topics(command) => return topics::run(&context, &command, json).await,
+        Command::Db(DbCommand::Apply) => db::apply(&context, json).await?,
         Command::Db(DbCommand::SkipDeleted { yes }) => {
-            skip_deleted::run(&handles, yes, json).await?;
+            skip_deleted::run(&context, yes, json).await?;
         }
-        Command::Partitions(command) => partitions::run(&handles, &command, json).await?,
+        Command::Partitions(command) => partitions::run(&context, &command, json).await?,
         Command::Epoch(EpochCommand::Raise { from_the_beginning }) => {
-            epoch::raise(&handles, from_the_beginning, json).await?;
+            epoch::raise(&context, from_the_beginning, json).await?;
         }
-        Command::Send(args) => send::run(&handles, args, json).await?,
-        Command::Ack(args) => ack::run(&handles, &args, json).await?,
-        Command::Unread(args) => unread::run(&handles, &args, json).await?,
-        Command::History(args) => history::run(&handles, &args, json).await?,
-        Command::Where { position } => return whereabouts::run(&handles, position, json).await,
-        Command::Status => return status::run(&handles, json).await,
-        Command::Tail(args) => tail::run(&handles, args, json).await?,
-        Command::Dlq(command) => return dlq::run(&handles, command, json).await,
-        Command::Load(args) => return load::run(&handles, &args, json).await,
-        Command::Audit(args) => return audit::run(&handles, &args, json).await,
-        Command::Rebuild(command) => rebuild::run(&handles, &command, json).await?,
-        Command::Measure(args) => measure::run(&handles, &args, json).await?,
-        Command::Config(command) => config::run(&handles.source, &command, json)?,
+        Command::Send(args) => send::run(&context, args, json).await?,
+        Command::Ack(args) => ack::run(&context, &args, json).await?,
+        Command::Unread(args) => unread::run(&context, &args, json).await?,
+        Command::History(args) => history::run(&context, &args, json).await?,
+        Command::Where { position } => return r#where::run(&context, position, json).await,
+        Command::Status => return status::run(&context, json).await,
+        Command::Tail(args) => tail::run(&context, args, json).await?,
+        Command::Dlq(command) => return dlq::run(&context, command, json).await,
+        Command::Load(args) => return load::run(&context, &args, json).await,
+        Command::Audit(args) => return audit::run(&context, &args, json).await,
+        Command::Rebuild(command) => rebuild::run(&context, &command, json).await?,
+        Command::Measure(args) => measure::run(&context, &args, json).await?,
+        Command::Config(command) => config::run(&context.source, &command, json)?,
         Command::Stack(_) | Command::Key(_) | Command::Completions { .. } | Command::Version => {}
     }
     Ok(ExitCode::SUCCESS)
@@ -146,7 +149,7 @@ async fn serve(
 }
 
 impl Command {
-    /// Whether it can do nothing without Kafka itself.
+    /// Whether the command needs Kafka itself.
     fn needs_kafka(&self) -> bool {
         let reads_log = matches!(
             self,
@@ -180,7 +183,7 @@ impl Command {
     }
 }
 
-/// Commands speak for themselves: of the libraries only what went wrong is shown, unless RUST_LOG asks for more.
+/// Commands print their own results: of the libraries only errors are logged, unless RUST_LOG asks for more.
 fn quiet_logs() {
     use service_runtime::telemetry::{self, TelemetryConfig};
     let quiet = TelemetryConfig {
@@ -192,7 +195,16 @@ fn quiet_logs() {
     }
 }
 
-/// `<partition>:<offset>` of a 202.
+/// `<partition>:<offset>` of a 202 response.
 fn position_of(accepted: &serde_json::Value) -> String {
     format!("{}:{}", accepted["partition"], accepted["offset"])
+}
+
+/// A path of query-api with its query string.
+fn with_query(path: &str, query: &[(&str, String)]) -> String {
+    let query: Vec<String> = query
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    format!("{path}?{}", query.join("&"))
 }

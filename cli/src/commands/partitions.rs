@@ -1,4 +1,4 @@
-//! The months of messages.
+//! The monthly partitions of messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::{
     args::PartitionsCommand,
-    handles::Handles,
+    context::CommandContext,
     output::{Table, grouped},
     times,
 };
 
-/// One month over all tables that have it.
+/// One month, summed over all tables.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     tables: u64,
@@ -21,11 +21,11 @@ struct Sum {
 }
 
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     command: &PartitionsCommand,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let store = handles.messages()?;
+    let store = context.messages()?;
     let months = sums(&store).await?;
     match command {
         PartitionsCommand::List => list(&store, &months, as_json).await,

@@ -1,4 +1,4 @@
-//! Builds anew what projections keep.
+//! Rebuilds projections.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,32 @@ use serde_json::json;
 
 use crate::{
     args::{RebuildArgs, RebuildCommand},
-    handles::Handles,
+    context::CommandContext,
     output::grouped,
-    stages::per_second,
+    stage_watch::per_second,
 };
 
-/// A rebuild holds locks on connections of their own.
+/// A rebuild holds locks on separate connections.
 const FEWEST_CONNECTIONS: u32 = 24;
 
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     command: &RebuildCommand,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let mut mysql: MySqlConfig = handles.source.section("mysql")?;
+    let mut mysql: MySqlConfig = context.source.section("mysql")?;
     mysql.connections_per_server = mysql.connections_per_server.max(FEWEST_CONNECTIONS);
     let store = MessageStore::connect(&mysql);
-    let context = Context::new(&handles.kafka()?, store, handles.unread()?)?;
-    let began = Instant::now();
+    let rebuild = Context::new(&context.kafka()?, store, context.unread()?)?;
+    let started = Instant::now();
     let bar = bar()?;
     let show = |progress| show(&bar, progress);
     let tables = |sink, args: &RebuildArgs| {
-        rebuild::tables(&context, sink, args.partition.map(Into::into), &show)
+        rebuild::tables(&rebuild, sink, args.partition.map(Into::into), &show)
     };
     let rebuilt = match command {
         RebuildCommand::Unread(args) => {
-            rebuild::unread(&context, args.partition.map(Into::into), &show).await
+            rebuild::unread(&rebuild, args.partition.map(Into::into), &show).await
         }
         RebuildCommand::Reads(args) => tables(Sink::Reads, args).await,
         RebuildCommand::Messages(args) => tables(Sink::Messages, args).await,
@@ -42,7 +42,7 @@ pub(super) async fn run(
     };
     let read = bar.position();
     bar.finish_and_clear();
-    report(&rebuilt?, read, began.elapsed(), as_json);
+    report(&rebuilt?, read, started.elapsed(), as_json);
     Ok(())
 }
 
@@ -64,8 +64,8 @@ fn show(bar: &ProgressBar, progress: Progress) {
         } => {
             bar.set_length(steps);
             if left_over.is_some() {
-                let said = format!("going on with a rebuild that broke off: {wanted} are left");
-                bar.suspend(|| eprintln!("{said}"));
+                let text = format!("continuing an interrupted rebuild: {wanted} are left");
+                bar.suspend(|| eprintln!("{text}"));
             }
         }
         Progress::Advanced(steps) => {

@@ -1,4 +1,4 @@
-//! Records of chat.events that are gone before a database has what is in them.
+//! Skips records of chat.events that were deleted before a database had them.
 
 use event_log::LogReader;
 use message_store::{MessageStore, OffsetUpdate, Shard, Sink};
@@ -7,19 +7,19 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    handles::Handles,
+    context::CommandContext,
     output::{Table, grouped},
 };
 
-/// The offsets of one sink in one database that lie before the log.
+/// The resume offsets of one sink in one database that are below the log's start.
 struct Behind {
     shard: Shard,
     sink: Sink,
     updates: Vec<OffsetUpdate>,
 }
 
-pub(super) async fn run(handles: &Handles, yes: bool, as_json: bool) -> anyhow::Result<()> {
-    let kafka = handles.kafka()?;
+pub(super) async fn run(context: &CommandContext, yes: bool, as_json: bool) -> anyhow::Result<()> {
+    let kafka = context.kafka()?;
     let topic = kafka.topic(Topic::Events);
     let starts = spawn_blocking(move || {
         let partitions: Vec<Partition> = Partition::all().collect();
@@ -30,7 +30,7 @@ pub(super) async fn run(handles: &Handles, yes: bool, as_json: bool) -> anyhow::
         .into_iter()
         .map(|(partition, bounds)| (partition, bounds.start))
         .collect();
-    let store = handles.messages()?;
+    let store = context.messages()?;
     let behind = all_behind(&store, &topic, &starts).await?;
     if yes {
         for Behind {
@@ -44,7 +44,7 @@ pub(super) async fn run(handles: &Handles, yes: bool, as_json: bool) -> anyhow::
                 .await?;
         }
     }
-    tell(&behind, yes, as_json);
+    report(&behind, yes, as_json);
     Ok(())
 }
 
@@ -63,7 +63,9 @@ async fn all_behind(
                 .await?;
             let updates: Vec<OffsetUpdate> = starts
                 .iter()
-                .filter_map(|(partition, start)| step(*partition, *found.get(*partition)?, *start))
+                .filter_map(|(partition, start)| {
+                    update(*partition, *found.get(*partition)?, *start)
+                })
                 .collect();
             if !updates.is_empty() {
                 all.push(Behind {
@@ -77,7 +79,7 @@ async fn all_behind(
     Ok(all)
 }
 
-fn step(partition: Partition, from: LogPosition, start: i64) -> Option<OffsetUpdate> {
+fn update(partition: Partition, from: LogPosition, start: i64) -> Option<OffsetUpdate> {
     let to = LogPosition {
         next: NextOffset::new(start),
         ..from
@@ -89,7 +91,7 @@ fn step(partition: Partition, from: LogPosition, start: i64) -> Option<OffsetUpd
     })
 }
 
-fn tell(behind: &[Behind], done: bool, as_json: bool) {
+fn report(behind: &[Behind], done: bool, as_json: bool) {
     if as_json {
         for Behind {
             shard,
@@ -97,13 +99,13 @@ fn tell(behind: &[Behind], done: bool, as_json: bool) {
             updates,
         } in behind
         {
-            for step in updates {
+            for update in updates {
                 let line = json!({
                     "database": shard.get(),
                     "sink": sink,
-                    "partition": step.partition,
-                    "from": step.from.next.get(),
-                    "to": step.to.next.get(),
+                    "partition": update.partition,
+                    "from": update.from.next.get(),
+                    "to": update.to.next.get(),
                     "skipped": done,
                 });
                 println!("{line}");
@@ -112,7 +114,7 @@ fn tell(behind: &[Behind], done: bool, as_json: bool) {
         return;
     }
     if behind.is_empty() {
-        println!("every database stands within the log: there is nothing to skip");
+        println!("no resume offset is below the log's start: there is nothing to skip");
         return;
     }
     let mut table =
@@ -143,7 +145,7 @@ fn tell(behind: &[Behind], done: bool, as_json: bool) {
         if done {
             "skipped: projector-mysql can be started again"
         } else {
-            "nothing was changed; --yes skips them for good"
+            "nothing was changed; --yes skips them permanently"
         }
     );
 }

@@ -90,7 +90,7 @@ async fn prepare(source: &ConfigSource) -> anyhow::Result<()> {
 
 fn services(config: &StackConfig, file: &Path) -> anyhow::Result<Vec<ServiceSpec>> {
     let ports = &config.ports;
-    // Those that others wait for come first.
+    // In the order in which they depend on each other.
     let services = [
         ("sequencer", ports.sequencer),
         ("projector-mysql", ports.projector_mysql),
@@ -116,12 +116,11 @@ fn services(config: &StackConfig, file: &Path) -> anyhow::Result<Vec<ServiceSpec
         .collect()
 }
 
-/// Writes down where everything is, over what was said of it and beside all else that was said, so that services and commands
-/// find it.
+/// Writes the configuration file of services and commands: the given settings, with the stack's addresses.
 fn write_config(source: &ConfigSource, stack: &Stack) -> anyhow::Result<PathBuf> {
     let config = stack.config();
     let mut file = source.said()?;
-    for (name, settings) in whereabouts(stack)? {
+    for (name, settings) in addresses(stack)? {
         let section = file.entry(name).or_insert_with(|| Table::new().into());
         if let Value::Table(section) = section {
             section.extend(settings);
@@ -137,7 +136,7 @@ fn write_config(source: &ConfigSource, stack: &Stack) -> anyhow::Result<PathBuf>
     Ok(fs::canonicalize(&path)?)
 }
 
-/// There may be passwords in it.
+/// Only the owner may read it: it can have passwords.
 fn write_for_the_owner(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)
@@ -149,8 +148,8 @@ fn write_for_the_owner(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Where servers and services are, by section.
-fn whereabouts(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
+/// The addresses of servers and services, by section.
+fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
     let (config, endpoints) = (stack.config(), stack.endpoints());
     let server: ServerConfig = endpoints.mysql_url.parse().map_err(anyhow::Error::msg)?;
     let mut mysql = table([

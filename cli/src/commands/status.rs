@@ -1,4 +1,4 @@
-//! Ports, processes, how far each stage is behind, and the last audit.
+//! Shows ports, processes, the lag of each stage, and the last audit.
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
@@ -9,21 +9,21 @@ use schemas::{Partition, topics::Topic};
 use serde_json::json;
 
 use crate::{
+    context::CommandContext,
     failure,
-    handles::Handles,
     last_audit::LastAudit,
     output::{Table, grouped},
 };
 
-/// How many of a partition's newest events are looked at for how far it is sequenced.
-const LOOK_BACK: i64 = 100;
+/// How many of a partition's newest events are read to find its watermark.
+const NEWEST_EVENTS: i64 = 100;
 
-pub(super) async fn run(handles: &Handles, as_json: bool) -> anyhow::Result<ExitCode> {
-    let config: StackConfig = handles.source.section("stack")?;
+pub(super) async fn run(context: &CommandContext, as_json: bool) -> anyhow::Result<ExitCode> {
+    let config: StackConfig = context.source.section("stack")?;
     let audit = LastAudit::read(&config.run_dir);
     let processes =
         tokio::task::spawn_blocking(move || Stack::new(config).map(|s| s.status())).await??;
-    let lags = lags(handles).await;
+    let lags = lags(context).await;
     if as_json {
         let lags: BTreeMap<_, _> = lags
             .iter()
@@ -73,9 +73,9 @@ pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
 
 type Lags = Vec<(&'static str, anyhow::Result<i64>)>;
 
-/// How many records each stage has yet to take in: the sequencer of `chat.inbound`, the others of `chat.events`.
-async fn lags(handles: &Handles) -> Lags {
-    let ends = events_ends(handles).await;
+/// How many records each stage is behind: the sequencer in `chat.inbound`, the others in `chat.events`.
+async fn lags(context: &CommandContext) -> Lags {
+    let ends = events_ends(context).await;
     let behind = |done: anyhow::Result<BTreeMap<Partition, i64>>| -> anyhow::Result<i64> {
         let (ends, done) = (ends.as_ref().map_err(|e| anyhow::anyhow!("{e:#}"))?, done?);
         Ok(ends
@@ -84,64 +84,67 @@ async fn lags(handles: &Handles) -> Lags {
             .sum())
     };
     vec![
-        ("sequenced (chat.events)", backlog(handles).await),
+        ("sequenced (chat.events)", backlog(context).await),
         (
             "unread counts (Redis)",
-            behind(redis_offsets(handles).await),
+            behind(redis_offsets(context).await),
         ),
         (
             "messages (MySQL)",
-            behind(mysql_offsets(handles, Sink::Messages).await),
+            behind(mysql_offsets(context, Sink::Messages).await),
         ),
         (
             "read positions (MySQL)",
-            behind(mysql_offsets(handles, Sink::Reads).await),
+            behind(mysql_offsets(context, Sink::Reads).await),
         ),
         (
             "conversation lists (MySQL)",
-            behind(mysql_offsets(handles, Sink::Contacts).await),
+            behind(mysql_offsets(context, Sink::Contacts).await),
         ),
     ]
 }
 
-/// How much of `chat.inbound` no event answers for.
-async fn backlog(handles: &Handles) -> anyhow::Result<i64> {
-    let reader = LogReader::new(&handles.kafka()?)?;
+/// How many records of `chat.inbound` are not sequenced.
+async fn backlog(context: &CommandContext) -> anyhow::Result<i64> {
+    let reader = LogReader::new(&context.kafka()?)?;
     let read = move || {
-        // First the events, so that what is sequenced meanwhile does not look as if it were ahead.
-        let newest = reader.newest_events(&Partition::all().collect::<Vec<_>>(), LOOK_BACK)?;
+        // Events are read first, so that the sequencer never looks ahead of `chat.inbound`.
+        let newest = reader.newest_events(&Partition::all().collect::<Vec<_>>(), NEWEST_EVENTS)?;
         let all: Vec<Partition> = Partition::all().collect();
         let inbound = reader.bounds(Topic::Inbound, &all)?;
         Ok(inbound
             .into_iter()
-            .map(|(partition, bounds)| unanswered(newest.get(&partition), bounds))
+            .map(|(partition, bounds)| not_sequenced(newest.get(&partition), bounds))
             .sum())
     };
     tokio::task::spawn_blocking(read).await?
 }
 
-fn unanswered(newest: Option<&Newest>, inbound: Bounds) -> i64 {
+fn not_sequenced(newest: Option<&Newest>, inbound: Bounds) -> i64 {
     let next = newest.map_or(0, |newest| newest.last.offset.offset + 1);
     (inbound.end - next.max(inbound.start)).max(0)
 }
 
-async fn events_ends(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
-    Ok(Arc::new(LogReader::new(&handles.kafka()?)?)
+async fn events_ends(context: &CommandContext) -> anyhow::Result<BTreeMap<Partition, i64>> {
+    Ok(Arc::new(LogReader::new(&context.kafka()?)?)
         .ends(Topic::Events)
         .await?)
 }
 
-async fn redis_offsets(handles: &Handles) -> anyhow::Result<BTreeMap<Partition, i64>> {
-    let positions = handles.unread()?.connect().await?.read_positions().await?;
+async fn redis_offsets(context: &CommandContext) -> anyhow::Result<BTreeMap<Partition, i64>> {
+    let positions = context.unread()?.connect().await?.read_positions().await?;
     Ok(positions
         .iter()
         .map(|(partition, stored)| (partition, stored.position.next.get()))
         .collect())
 }
 
-/// The lowest of the databases that keep a row of it.
-async fn mysql_offsets(handles: &Handles, sink: Sink) -> anyhow::Result<BTreeMap<Partition, i64>> {
-    let (store, topic) = (handles.messages()?, handles.kafka()?.topic(Topic::Events));
+/// The lowest resume offset of each partition over the databases.
+async fn mysql_offsets(
+    context: &CommandContext,
+    sink: Sink,
+) -> anyhow::Result<BTreeMap<Partition, i64>> {
+    let (store, topic) = (context.messages()?, context.kafka()?.topic(Topic::Events));
     let mut lowest: BTreeMap<Partition, i64> = BTreeMap::new();
     for shard in store.layout().shards() {
         let own: Vec<Partition> = store.layout().source_partitions(sink, shard).collect();
@@ -190,11 +193,11 @@ mod tests {
             },
             clock: TimestampMs(0),
         });
-        unanswered(newest.as_ref(), Bounds { start, end })
+        not_sequenced(newest.as_ref(), Bounds { start, end })
     }
 
     #[test]
-    fn what_no_event_answers_for_is_behind() {
+    fn records_above_the_highest_source_are_behind() {
         assert_eq!(behind(None, 0, 5), 5);
         assert_eq!(behind(Some(-1), 0, 5), 5);
         assert_eq!(behind(Some(3), 0, 5), 1);

@@ -1,4 +1,4 @@
-//! Topics, decoded, as they are and as they grow.
+//! Prints topics, decoded, and follows them.
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
@@ -8,25 +8,29 @@ use serde_json::{Value, json};
 
 use crate::{
     args::TailArgs,
+    context::CommandContext,
     decoder::{self, Decoder},
     failure::Failure,
-    handles::Handles,
     times,
 };
 
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A place on a log, as people name it.
+/// A point in a log, as given on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LogPoint {
     Earliest,
     Latest,
     Offset(i64),
     Time(TimestampMs),
 }
 
-pub(super) async fn run(handles: &Handles, args: TailArgs, json: bool) -> anyhow::Result<()> {
-    let reader = LogReader::new(&handles.kafka()?)?;
+pub(super) async fn run(
+    context: &CommandContext,
+    args: TailArgs,
+    json: bool,
+) -> anyhow::Result<()> {
+    let reader = LogReader::new(&context.kafka()?)?;
     let tail = Tail::new(reader, &args, json)?;
     let follow = !args.no_follow && args.to.is_none();
     tokio::task::spawn_blocking(move || tail.run(follow)).await?
@@ -37,8 +41,8 @@ struct Tail {
     decoder: Decoder,
     topics: Vec<Topic>,
     partitions: Vec<Partition>,
-    from: Place,
-    to: Place,
+    from: LogPoint,
+    to: LogPoint,
     left: u64,
     json: bool,
 }
@@ -65,11 +69,11 @@ impl Tail {
                 topics
             },
             partitions,
-            from: place("--from", &args.from)?,
+            from: parse_point("--from", &args.from)?,
             to: args
                 .to
                 .as_deref()
-                .map_or(Ok(Place::Latest), |to| place("--to", to))?,
+                .map_or(Ok(LogPoint::Latest), |to| parse_point("--to", to))?,
             left: args.max.unwrap_or(u64::MAX),
             json,
         })
@@ -78,7 +82,7 @@ impl Tail {
     fn run(mut self, follow: bool) -> anyhow::Result<()> {
         let mut next: BTreeMap<(usize, Partition), i64> = BTreeMap::new();
         for (i, topic) in self.topics.clone().into_iter().enumerate() {
-            let starts = self.places(topic, self.from)?;
+            let starts = self.offsets(topic, self.from)?;
             next.extend(
                 starts
                     .into_iter()
@@ -87,12 +91,12 @@ impl Tail {
         }
         loop {
             for (i, topic) in self.topics.clone().into_iter().enumerate() {
-                let ends = self.places(topic, self.to)?;
+                let ends = self.offsets(topic, self.to)?;
                 let ranges: Vec<_> = ends
                     .iter()
                     .filter_map(|(p, end)| Some((*p, *next.get(&(i, *p))?..*end)))
                     .collect();
-                self.show(topic, &ranges)?;
+                self.print_ranges(topic, &ranges)?;
                 for (partition, range) in ranges {
                     next.insert((i, partition), range.end.max(range.start));
                 }
@@ -100,24 +104,24 @@ impl Tail {
             if !follow || self.left == 0 {
                 return Ok(());
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    fn places(
+    fn offsets(
         &self,
         topic: Topic,
-        place: Place,
+        point: LogPoint,
     ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
         let bounds = self.reader.bounds(topic, &self.partitions)?;
-        if let Place::Time(ts) = place {
+        if let LogPoint::Time(ts) = point {
             let found = self.reader.offsets_at(topic, &self.partitions, ts)?;
             return Ok(found);
         }
-        let pick = |Bounds { start, end }| match place {
-            Place::Earliest => start,
-            Place::Offset(offset) => offset.clamp(start, end),
-            Place::Latest | Place::Time(_) => end,
+        let pick = |Bounds { start, end }| match point {
+            LogPoint::Earliest => start,
+            LogPoint::Offset(offset) => offset.clamp(start, end),
+            LogPoint::Latest | LogPoint::Time(_) => end,
         };
         Ok(bounds
             .into_iter()
@@ -125,7 +129,7 @@ impl Tail {
             .collect())
     }
 
-    fn show(
+    fn print_ranges(
         &mut self,
         topic: Topic,
         ranges: &[(Partition, std::ops::Range<i64>)],
@@ -162,21 +166,21 @@ impl Tail {
     }
 }
 
-fn place(flag: &str, text: &str) -> Result<Place, Failure> {
+fn parse_point(flag: &str, text: &str) -> Result<LogPoint, Failure> {
     match text {
-        "earliest" => return Ok(Place::Earliest),
-        "latest" => return Ok(Place::Latest),
+        "earliest" => return Ok(LogPoint::Earliest),
+        "latest" => return Ok(LogPoint::Latest),
         _ => {}
     }
     if let Ok(offset) = text.parse() {
-        return Ok(Place::Offset(offset));
+        return Ok(LogPoint::Offset(offset));
     }
     let time = times::parse(text).ok_or_else(|| {
         Failure::Usage(format!(
             "{flag} {text:?}: an offset, earliest, latest or a time like 2026-11-21T08:00:00Z is right"
         ))
     })?;
-    Ok(Place::Time(time))
+    Ok(LogPoint::Time(time))
 }
 
 fn print(topic: Topic, record: &Record, decoded: Value, json: bool) {
@@ -212,13 +216,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read_or_refused() {
-        assert_eq!(place("--from", "earliest").unwrap(), Place::Earliest);
-        assert_eq!(place("--from", "42").unwrap(), Place::Offset(42));
+    fn offsets_and_times_are_parsed() {
         assert_eq!(
-            place("--from", "1970-01-01T00:00:01.5Z").unwrap(),
-            Place::Time(TimestampMs(1500))
+            parse_point("--from", "earliest").unwrap(),
+            LogPoint::Earliest
         );
-        assert!(place("--from", "yesterday").is_err());
+        assert_eq!(parse_point("--from", "42").unwrap(), LogPoint::Offset(42));
+        assert_eq!(
+            parse_point("--from", "1970-01-01T00:00:01.5Z").unwrap(),
+            LogPoint::Time(TimestampMs(1500))
+        );
+        assert!(parse_point("--from", "yesterday").is_err());
     }
 }

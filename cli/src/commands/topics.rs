@@ -2,15 +2,15 @@ use std::process::ExitCode;
 
 use event_log::{Admin, TopicDifference};
 
-use crate::{args::ApplyOrDiff, failure, handles::Handles};
+use crate::{args::ApplyOrDiff, context::CommandContext, failure};
 
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     command: &ApplyOrDiff,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let admin = Admin::new(&handles.kafka()?)?;
-    // What was applied is not asked for again: another broker may not have heard of it yet.
+    let admin = Admin::new(&context.kafka()?)?;
+    // The topics are not read again after a change: another broker may not have it yet.
     let (changed, left): (Vec<_>, Vec<_>) = match command {
         ApplyOrDiff::Apply => {
             let differences = admin.apply().await?.into_iter();

@@ -1,10 +1,14 @@
 use schemas::DeviceClass;
 use serde_json::Value;
 
-use crate::{args::UnreadArgs, handles::Handles, output::Table};
+use crate::{args::UnreadArgs, context::CommandContext, output::Table};
 
-pub(super) async fn run(handles: &Handles, args: &UnreadArgs, json: bool) -> anyhow::Result<()> {
-    let client = handles.client()?;
+pub(super) async fn run(
+    context: &CommandContext,
+    args: &UnreadArgs,
+    json: bool,
+) -> anyhow::Result<()> {
+    let client = context.client()?;
     let devices = args
         .device
         .map_or(DeviceClass::ALL.to_vec(), |device| vec![device]);
@@ -16,9 +20,8 @@ pub(super) async fn run(handles: &Handles, args: &UnreadArgs, json: bool) -> any
                 .iter()
                 .map(|position| ("after", position.to_string())),
         );
-        let answer = client
-            .get(&format!("/v1/users/{}/unread", args.uid), &query)
-            .await?;
+        let path = format!("/v1/users/{}/unread", args.uid);
+        let answer: Value = client.get(&super::with_query(&path, &query)).await?;
         if json {
             println!("{answer}");
         }

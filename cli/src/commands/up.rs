@@ -1,4 +1,4 @@
-//! Every service in one process, for a laptop: the query API on its own port, all the rest on ingest's.
+//! Every service in one process, for a laptop: query-api on its own port, all others on ingest's.
 
 use access::Access;
 use axum::Router;

@@ -1,4 +1,4 @@
-//! How far the log is looked at.
+//! Up to where the logs are compared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,42 +6,44 @@ use std::{
     sync::Arc,
 };
 
-use event_log::{Bounds, EventLogError, KafkaConfig, LogReader, Record};
+use event_log::{Bounds, EventLogError, LogReader, Record};
 use schemas::{Partition, dead_letter, topics::Topic};
 
 use crate::Progress;
 
-/// What `chat.inbound` and `chat.events` hold, as it was when the audit began.
+/// The bounds of `chat.inbound` and `chat.events` when the audit began.
 pub(crate) struct Ends {
     pub(crate) inbound: BTreeMap<Partition, Bounds>,
     pub(crate) events: BTreeMap<Partition, Bounds>,
 }
 
 impl Ends {
-    /// Inbound first: what it holds then may have its event already, and what comes later is not asked for.
-    pub(crate) fn fix(reader: &LogReader, partitions: &[Partition]) -> Result<Self, EventLogError> {
+    /// Reads inbound's bounds first: then every record within them can have its event within those of `chat.events`.
+    pub(crate) fn read(
+        reader: &LogReader,
+        partitions: &[Partition],
+    ) -> Result<Self, EventLogError> {
         Ok(Self {
             inbound: reader.bounds(Topic::Inbound, partitions)?,
             events: reader.bounds(Topic::Events, partitions)?,
         })
     }
 
-    pub(crate) fn fixed(&self) -> Progress {
+    pub(crate) fn progress(&self) -> Progress {
         let bounds = self.events.values();
         Progress::Fixed {
             events: bounds.map(|bounds| bounds.end - bounds.start).sum(),
         }
     }
 
-    pub(crate) fn of_events(&self) -> BTreeMap<Partition, i64> {
+    pub(crate) fn event_ends(&self) -> BTreeMap<Partition, i64> {
         self.events
             .iter()
             .map(|(partition, bounds)| (*partition, bounds.end))
             .collect()
     }
 
-    /// Looks no further than this.
-    pub(crate) fn cut(&mut self, positions: &BTreeMap<Partition, i64>) {
+    pub(crate) fn limit_to(&mut self, positions: &BTreeMap<Partition, i64>) {
         for (partition, bounds) in &mut self.events {
             let position = positions.get(partition).copied().unwrap_or(0);
             bounds.end = bounds.end.min(position.max(bounds.start));
@@ -49,12 +51,12 @@ impl Ends {
     }
 }
 
-/// Offsets that are in the dead letters, by the topic and partition that they came from.
+/// Offsets of dead-lettered records, by the topic and partition that they came from.
 #[derive(Default)]
 pub(crate) struct DeadLetters(BTreeMap<(String, Partition), BTreeSet<i64>>);
 
 impl DeadLetters {
-    /// To be read after the ends were fixed: a dead letter is there before any event with a higher source (PROTOCOL S7).
+    /// Call this after [`Ends::read`]: a dead letter is appended before any event with a higher source (PROTOCOL S7).
     pub(crate) fn read(
         reader: &LogReader,
         partitions: &[Partition],
@@ -97,7 +99,7 @@ impl DeadLetters {
     }
 }
 
-/// A reader's blocking call, off the async threads.
+/// Runs a blocking call of the reader on a thread for blocking work.
 pub(crate) async fn blocking<T: Send + 'static>(
     reader: &Arc<LogReader>,
     call: impl FnOnce(&LogReader) -> Result<T, EventLogError> + Send + 'static,
@@ -106,9 +108,4 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(move || call(&reader))
         .await
         .expect("reading the log does not panic")
-}
-
-/// Kafka's name of a topic in this deployment.
-pub(crate) fn name(kafka: &KafkaConfig, topic: Topic) -> String {
-    kafka.topic(topic)
 }

@@ -16,12 +16,7 @@ pub enum AuditError {
     /// Redis could not be read.
     #[error("Redis: {0}")]
     Redis(#[from] UnreadError),
-    /// The sequencer or a projection has not passed the log's end in time; is it running?
+    /// The sequencer or a projection did not pass the log's end in time.
     #[error("not caught up after {} s: {what}", waited.as_secs())]
-    Behind {
-        /// How long it was waited for.
-        waited: Duration,
-        /// Who is behind, and where.
-        what: String,
-    },
+    Behind { waited: Duration, what: String },
 }

@@ -5,14 +5,14 @@ mod ends;
 mod error;
 mod fold;
 mod options;
-mod proof;
 mod report;
 mod run;
+mod shadow;
 mod stream;
 mod wait;
 
 pub use error::AuditError;
 pub use options::{Options, Progress, Scope, Sources};
-pub use proof::Proof;
 pub use report::{Area, Check, Finding, InboundAccount, Kind, Report};
 pub use run::run;
+pub use shadow::ShadowAudit;

@@ -6,7 +6,7 @@ use schemas::{DirectConversation, Partition, UserId};
 use serde::Serialize;
 use unread_store::Node;
 
-/// What is looked at.
+/// The log and the stores that are compared with it.
 pub struct Sources {
     /// The log.
     pub kafka: KafkaConfig,
@@ -16,16 +16,16 @@ pub struct Sources {
     pub unread: Node,
 }
 
-/// How it is looked at.
+/// How an audit compares.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much of it.
+    /// How much it compares.
     pub scope: Scope,
-    /// How long to wait for the sequencer, and then for the projections; `None` looks only as far as they have come.
+    /// How long to wait for the sequencer, and then for the projections; `None` compares only up to the slowest projection.
     pub wait: Option<Duration>,
     /// How many examples of differences each area names.
     pub examples: usize,
-    /// How long values that look wrong are left alone before the second look.
+    /// How long to wait before values that look wrong are read a second time.
     pub pause: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Options {
     }
 }
 
-/// How much is compared. The log of a partition is always read and checked whole, since its rules are about all of it.
+/// How much is compared. The log of a partition is always checked as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Everything.
@@ -66,12 +66,12 @@ impl Scope {
         match self {
             Self::All => true,
             Self::Conversation(one) => one == conversation,
-            Self::User(uid) => conversation.lo() == uid || conversation.hi() == uid,
+            Self::User(uid) => conversation.has(uid),
         }
     }
 
     /// Whether what `uid` sees of `peer` is compared.
-    pub(crate) fn has_side(self, uid: UserId, peer: UserId) -> bool {
+    pub(crate) fn has_contact(self, uid: UserId, peer: UserId) -> bool {
         match self {
             Self::All => true,
             Self::Conversation(one) => one == DirectConversation::new(uid, peer),
@@ -79,12 +79,11 @@ impl Scope {
         }
     }
 
-    /// The only users that are looked at; `None` for all.
+    /// The only users that are compared; `None` for all.
     pub(crate) fn users(self) -> Option<Vec<UserId>> {
         match self {
             Self::All => None,
-            Self::Conversation(one) if one.is_to_self() => Some(vec![one.lo()]),
-            Self::Conversation(one) => Some(vec![one.lo(), one.hi()]),
+            Self::Conversation(one) => Some(one.users().collect()),
             Self::User(uid) => Some(vec![uid]),
         }
     }
@@ -109,33 +108,19 @@ impl Serialize for Scope {
 /// What an audit is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The ends of the log are fixed; so many events lie before them.
+    /// The ends of the log are read: this is how much is compared.
     Fixed {
         /// Events, repeats and progress records included.
         events: i64,
     },
     /// A projection has yet to pass them.
-    Waiting {
-        /// Which, and where.
-        what: String,
-    },
+    Waiting { what: String },
     /// A partition is folded, and its messages are compared.
-    Partition {
-        /// How many are done.
-        done: usize,
-        /// Of how many.
-        of: usize,
-    },
+    Partition { done: usize, of: usize },
     /// Something is compared.
-    Comparing {
-        /// What.
-        what: &'static str,
-    },
-    /// Values that looked wrong are looked at again.
-    SecondLook {
-        /// How many.
-        values: usize,
-    },
+    Comparing { what: &'static str },
+    /// Values that looked wrong are read a second time.
+    SecondLook { values: usize },
 }
 
 impl fmt::Display for Progress {

@@ -8,7 +8,7 @@ use crate::Scope;
 /// What an audit found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was looked at.
+    /// What was compared.
     pub scope: Scope,
     /// Differences over all areas; 0 is what a sound system has.
     pub differences: u64,
@@ -16,7 +16,7 @@ pub struct Report {
     pub checks: Vec<Check>,
     /// What became of the records of `chat.inbound`.
     pub inbound: InboundAccount,
-    /// Records of `chat.events` that a former owner repeated, and readers pass over.
+    /// Records of `chat.events` that a former owner appended again, and readers skip.
     pub repeated_events: u64,
     /// What could not be checked, and why.
     pub unchecked: Vec<String>,
@@ -29,7 +29,7 @@ impl Report {
         self.differences
     }
 
-    /// One area.
+    /// The check of `area`.
     #[must_use]
     pub fn check(&self, area: Area) -> Option<&Check> {
         self.checks.iter().find(|check| check.area == area)
@@ -70,15 +70,15 @@ impl Area {
     }
 }
 
-/// In what way something is not as the log says.
+/// In what way a store differs from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The log has it.
+    /// The log has it, the store does not.
     Missing,
-    /// The log does not have it.
+    /// The store has it, the log does not.
     Extra,
-    /// The log says otherwise.
+    /// The log has another value.
     Different,
 }
 
@@ -95,15 +95,13 @@ impl Kind {
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// In what way.
     pub kind: Kind,
-    /// Where, and in what; never a text of a message.
+    /// The place and the column; never a message's text.
     pub what: String,
-    /// The record that it is about, as `<topic> <partition>:<offset>`'s three parts.
+    /// The topic of the record that it is about.
     pub topic: Option<String>,
-    /// Its partition.
     pub partition: Option<Partition>,
-    /// Its offset: for a value, that of the newest event which speaks of it.
+    /// The offset of the record: for a value, that of the newest event of its conversation.
     pub offset: Option<i64>,
 }
 
@@ -140,20 +138,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// One area.
+/// The comparison of one area.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// Which.
     pub area: Area,
     /// How many records, rows or users were compared.
     pub compared: u64,
-    /// How many are not there.
     pub missing: u64,
-    /// How many are there and should not be.
     pub extra: u64,
-    /// How many are otherwise than the log says.
     pub different: u64,
-    /// Some of them.
+    /// Some of the differences.
     pub examples: Vec<Finding>,
     #[serde(skip)]
     limit: usize,
@@ -178,16 +172,16 @@ impl Check {
         self.missing + self.extra + self.different
     }
 
-    /// Nothing compared yet, with room for as many examples as are wanted still.
-    pub(crate) fn anew(&self) -> Self {
+    /// An empty check of the same area, for as many examples as are still needed.
+    pub(crate) fn empty(&self) -> Self {
         Self::new(self.area, self.limit - self.examples.len().min(self.limit))
     }
 
-    pub(crate) fn wants_examples(&self) -> bool {
+    pub(crate) fn needs_examples(&self) -> bool {
         self.examples.len() < self.limit
     }
 
-    pub(crate) fn note(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: Finding) {
         self.count(finding.kind);
         self.show(finding);
     }
@@ -201,9 +195,9 @@ impl Check {
         } += 1;
     }
 
-    /// Takes one that is counted as an example, where more are wanted.
+    /// Keeps a difference as an example, if more are needed.
     pub(crate) fn show(&mut self, finding: Finding) {
-        if self.wants_examples() {
+        if self.needs_examples() {
             self.examples.push(finding);
         }
     }
@@ -214,8 +208,9 @@ impl Check {
         self.missing += other.missing;
         self.extra += other.extra;
         self.different += other.different;
-        let room = self.limit - self.examples.len().min(self.limit);
-        self.examples.extend(other.examples.into_iter().take(room));
+        let needed = self.limit - self.examples.len().min(self.limit);
+        self.examples
+            .extend(other.examples.into_iter().take(needed));
     }
 }
 
@@ -230,9 +225,9 @@ pub struct InboundAccount {
     pub without_effect: u64,
     /// They are in the dead letters.
     pub dead_letters: u64,
-    /// They lie above the last source in `chat.events`.
+    /// They are above the last source in `chat.events`.
     pub pending: u64,
-    /// What would answer for them may lie before the start of `chat.events`.
+    /// Their event may have been deleted from the start of `chat.events`.
     pub unverifiable: u64,
 }
 
@@ -261,7 +256,6 @@ impl fmt::Display for InboundAccount {
     }
 }
 
-/// A table for people, with examples under it.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [compared, missing, extra, different] = ["compared", "missing", "extra", "different"];
@@ -304,10 +298,10 @@ mod tests {
     fn examples_are_limited_and_counts_are_not() {
         let mut check = Check::new(Area::Contacts, 2);
         for i in 0..3 {
-            check.note(Finding::new(Kind::Missing, i.to_string()));
+            check.add(Finding::new(Kind::Missing, i.to_string()));
         }
         let mut other = Check::new(Area::Contacts, 2);
-        other.note(Finding::new(Kind::Extra, "x"));
+        other.add(Finding::new(Kind::Extra, "x"));
         check.merge(other);
         assert_eq!((check.missing, check.extra, check.differences()), (3, 1, 4));
         assert_eq!(check.examples.len(), 2);

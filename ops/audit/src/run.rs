@@ -8,9 +8,9 @@ use schemas::{Partition, topics::Topic};
 
 use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
-    compare::{MessageTable, Values, compare_messages, compare_values, look_again},
-    ends::{DeadLetters, Ends, blocking, name},
-    fold::{FoldedPartition, Known, PartitionFold, PartitionInput},
+    compare::{MessageTable, Values, compare_messages, compare_values, read_again},
+    ends::{DeadLetters, Ends, blocking},
+    fold::{FoldedPartition, LogState, PartitionFold, PartitionInput},
     stream, wait,
 };
 
@@ -24,7 +24,7 @@ pub async fn run(
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, AuditError> {
     let mut audit = Audit::begin(sources, options).await?;
-    audit.fix_ends(&progress).await?;
+    audit.decide_ends(&progress).await?;
     audit.fold_and_compare_messages(&progress).await?;
     audit.compare_values(&progress).await?;
     Ok(audit.report())
@@ -34,11 +34,11 @@ struct Audit<'a> {
     sources: &'a Sources,
     options: &'a Options,
     partitions: Vec<Partition>,
-    /// Two, since events and inbound are read side by side.
+    /// Two readers, since events and inbound are read at the same time.
     events_reader: Arc<LogReader>,
     inbound_reader: Arc<LogReader>,
     ends: Ends,
-    known: Known,
+    log: LogState,
     events: Check,
     inbound: Check,
     messages: Check,
@@ -52,8 +52,11 @@ impl<'a> Audit<'a> {
     async fn begin(sources: &'a Sources, options: &'a Options) -> Result<Self, AuditError> {
         let events_reader = Arc::new(LogReader::new(&sources.kafka)?);
         let partitions = options.scope.partitions();
-        let asked = partitions.clone();
-        let ends = blocking(&events_reader, move |reader| Ends::fix(reader, &asked)).await?;
+        let read = {
+            let partitions = partitions.clone();
+            move |reader: &LogReader| Ends::read(reader, &partitions)
+        };
+        let ends = blocking(&events_reader, read).await?;
         let check = |area| Check::new(area, options.examples);
         Ok(Self {
             sources,
@@ -62,35 +65,38 @@ impl<'a> Audit<'a> {
             events_reader,
             inbound_reader: Arc::new(LogReader::new(&sources.kafka)?),
             ends,
-            known: Known::new(options.scope),
+            log: LogState::new(options.scope),
             events: check(Area::Events),
             inbound: check(Area::Inbound),
             messages: check(Area::Messages),
             account: InboundAccount::default(),
             repeated: 0,
-            values: Values::new(name(&sources.kafka, Topic::Events), options.examples),
+            values: Values::new(sources.kafka.topic(Topic::Events), options.examples),
             unchecked: Vec::new(),
         })
     }
 
-    /// Sees to it that the sequencer has answered for all of inbound and every projection has passed the ends: by waiting, or by looking
-    /// no further than they have come.
-    async fn fix_ends(&mut self, progress: &(impl Fn(Progress) + Sync)) -> Result<(), AuditError> {
-        if let Some(patience) = self.options.wait {
+    /// Decides up to where the logs are compared. With `wait`, up to their present ends, once the sequencer and every projection have passed
+    /// them; otherwise up to the slowest projection.
+    async fn decide_ends(
+        &mut self,
+        progress: &(impl Fn(Progress) + Sync),
+    ) -> Result<(), AuditError> {
+        if let Some(timeout) = self.options.wait {
             let reader = &self.events_reader;
-            wait::until_sequenced(reader, &self.ends.inbound, patience, progress).await?;
+            wait::until_sequenced(reader, &self.ends.inbound, timeout, progress).await?;
             let partitions = self.partitions.clone();
             let bounds = move |reader: &LogReader| reader.bounds(Topic::Events, &partitions);
             self.ends.events = blocking(reader, bounds).await?;
-            progress(self.ends.fixed());
-            let ends = self.ends.of_events();
-            return wait::until_passed(self.sources, &ends, patience, progress).await;
+            progress(self.ends.progress());
+            let ends = self.ends.event_ends();
+            return wait::until_passed(self.sources, &ends, timeout, progress).await;
         }
-        progress(self.ends.fixed());
+        progress(self.ends.progress());
         let positions = wait::lowest(self.sources, &self.partitions).await?;
-        let before: i64 = self.ends.of_events().values().sum();
-        self.ends.cut(&positions);
-        let left: i64 = before - self.ends.of_events().values().sum::<i64>();
+        let before: i64 = self.ends.event_ends().values().sum();
+        self.ends.limit_to(&positions);
+        let left: i64 = before - self.ends.event_ends().values().sum::<i64>();
         if left > 0 {
             let why = format!("the last {left} events: not every projection has passed them");
             self.unchecked.push(why);
@@ -102,8 +108,8 @@ impl<'a> Audit<'a> {
         &mut self,
         progress: &(impl Fn(Progress) + Sync),
     ) -> Result<(), AuditError> {
-        let asked = self.partitions.clone();
-        let read = move |reader: &LogReader| DeadLetters::read(reader, &asked);
+        let partitions = self.partitions.clone();
+        let read = move |reader: &LogReader| DeadLetters::read(reader, &partitions);
         let dead_letters = blocking(&self.inbound_reader, read).await?;
         let of = self.partitions.len();
         for (done, partition) in self.partitions.clone().into_iter().enumerate() {
@@ -113,27 +119,27 @@ impl<'a> Audit<'a> {
             if bounds.start > 0 {
                 let start = bounds.start;
                 let why = format!(
-                    "what hangs on partition {partition} of chat.events before {start}, where it begins"
+                    "what depends on partition {partition} of chat.events before {start}, where it begins"
                 );
                 self.unchecked.push(why);
             }
             let folded = self.fold(input, bounds.start..bounds.end).await?;
-            self.take_partition(partition, bounds, folded).await?;
+            self.add_partition(partition, bounds, folded).await?;
         }
         Ok(())
     }
 
     fn input(&self, partition: Partition, dead_letters: &DeadLetters) -> PartitionInput {
-        let events_topic = name(&self.sources.kafka, Topic::Events);
-        let inbound_topic = name(&self.sources.kafka, Topic::Inbound);
+        let events_topic = self.sources.kafka.topic(Topic::Events);
+        let inbound_topic = self.sources.kafka.topic(Topic::Inbound);
         let inbound = self.ends.inbound[&partition];
         PartitionInput {
             partition,
             scope: self.options.scope,
             events_start: self.ends.events[&partition].start,
             inbound: inbound.start..inbound.end,
-            refused: dead_letters.of(&inbound_topic, partition),
-            buried: dead_letters.of(&events_topic, partition),
+            dead_lettered_inbound: dead_letters.of(&inbound_topic, partition),
+            dead_lettered_events: dead_letters.of(&events_topic, partition),
             events_topic,
             inbound_topic,
             examples: self.options.examples,
@@ -160,7 +166,7 @@ impl<'a> Audit<'a> {
         Ok(folded.expect("folding does not panic")?)
     }
 
-    async fn take_partition(
+    async fn add_partition(
         &mut self,
         partition: Partition,
         bounds: Bounds,
@@ -195,7 +201,7 @@ impl<'a> Audit<'a> {
                 format!("messages before {floor} of partition {partition}, which were dropped");
             self.unchecked.push(why);
         }
-        self.known.add(partition, bounds, watermarks, conversations);
+        self.log.add(partition, bounds, watermarks, conversations);
         Ok(())
     }
 
@@ -204,41 +210,41 @@ impl<'a> Audit<'a> {
         progress: &(impl Fn(Progress) + Sync),
     ) -> Result<(), AuditError> {
         let scope = self.options.scope;
-        compare_values(self.sources, scope, &self.known, &mut self.values, progress).await?;
-        if self.values.suspects.is_empty() {
+        compare_values(self.sources, scope, &self.log, &mut self.values, progress).await?;
+        if self.values.possible_mismatches.is_empty() {
             return Ok(());
         }
-        self.fold_on().await?;
-        self.values.acquit(&self.known);
-        let suspects = std::mem::take(&mut self.values.suspects);
-        if suspects.is_empty() {
+        self.fold_new_events().await?;
+        self.values.clear(&self.log);
+        let possible_mismatches = std::mem::take(&mut self.values.possible_mismatches);
+        if possible_mismatches.is_empty() {
             return Ok(());
         }
         progress(Progress::SecondLook {
-            values: suspects.len(),
+            values: possible_mismatches.len(),
         });
         tokio::time::sleep(self.options.pause).await;
-        if let Some(patience) = self.options.wait {
-            let ends = self.known.next_offsets();
-            wait::until_passed(self.sources, &ends, patience, progress).await?;
+        if let Some(timeout) = self.options.wait {
+            let ends = self.log.next_offsets();
+            wait::until_passed(self.sources, &ends, timeout, progress).await?;
         }
-        let again = look_again(
+        let again = read_again(
             self.sources,
-            &self.known,
-            suspects,
+            &self.log,
+            possible_mismatches,
             self.options.wait.is_some(),
         )
         .await?;
-        self.fold_on().await?;
-        self.values.convict(&self.known, again);
+        self.fold_new_events().await?;
+        self.values.confirm(&self.log, again);
         Ok(())
     }
 
-    /// Folds what has come since.
-    async fn fold_on(&mut self) -> Result<(), AuditError> {
-        let mut known = std::mem::replace(&mut self.known, Known::new(self.options.scope));
+    /// Folds the events that were appended since.
+    async fn fold_new_events(&mut self) -> Result<(), AuditError> {
+        let mut log = std::mem::replace(&mut self.log, LogState::new(self.options.scope));
         let read = move |reader: &LogReader| {
-            let next = known.next_offsets();
+            let next = log.next_offsets();
             let partitions: Vec<Partition> = next.keys().copied().collect();
             let bounds = reader.bounds(Topic::Events, &partitions)?;
             let ranges: Vec<_> = next
@@ -248,12 +254,12 @@ impl<'a> Audit<'a> {
                 })
                 .collect();
             reader.scan(Topic::Events, &ranges, |record| {
-                known.extend(&record);
+                log.extend(&record);
                 ControlFlow::Continue(())
             })?;
-            Ok(known)
+            Ok(log)
         };
-        self.known = blocking(&self.events_reader, read).await?;
+        self.log = blocking(&self.events_reader, read).await?;
         Ok(())
     }
 

@@ -10,11 +10,11 @@ use schemas::{Partition, topics::Topic};
 
 use crate::fold::Records;
 
-/// How many records may wait to be folded.
-const AHEAD: usize = 1_000;
+/// How many records the reading thread may be ahead.
+const READ_AHEAD: usize = 1_000;
 
-/// The records of a range, read by a thread of their own, so that two topics can be read side by side. A reader reads one range
-/// at a time.
+/// The records of a range. A thread of its own reads them, so that two topics can be read at the same time; a [`LogReader`] reads one
+/// range at a time.
 pub(crate) fn records(
     reader: &Arc<LogReader>,
     topic: Topic,
@@ -24,7 +24,7 @@ pub(crate) fn records(
     if range.is_empty() {
         return Box::new(iter::empty());
     }
-    let (sender, receiver) = mpsc::sync_channel(AHEAD);
+    let (sender, receiver) = mpsc::sync_channel(READ_AHEAD);
     let reader = Arc::clone(reader);
     thread::spawn(move || {
         let read = reader.scan(topic, &[(partition, range)], |record| {
@@ -34,7 +34,7 @@ pub(crate) fn records(
             }
         });
         if let Err(fault) = read {
-            // Whoever stopped listening does not want to know.
+            // The receiver may be gone.
             let _ = sender.send(Err(fault));
         }
     });

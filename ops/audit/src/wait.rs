@@ -1,4 +1,4 @@
-//! How far the sequencer and the projections have come.
+//! Waits for the sequencer and the projections.
 
 use std::{
     collections::BTreeMap,
@@ -12,17 +12,17 @@ use schemas::{Partition, topics::Topic};
 
 use crate::{AuditError, Progress, Sources, ends::blocking};
 
-const ASK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How far one projection has come in one store.
+/// The position of one projection in one partition.
 struct StorePosition {
-    who: String,
+    projection: String,
     partition: Partition,
     /// The next offset of `chat.events`.
     next: i64,
 }
 
-/// Where every projection stands with every partition that concerns it.
+/// The positions of all projections.
 async fn positions(
     sources: &Sources,
     partitions: &[Partition],
@@ -36,7 +36,7 @@ async fn positions(
     let in_redis = sources.unread.connect().await?.read_positions().await?;
     positions.extend(partitions.iter().map(|partition| {
         StorePosition {
-            who: "Redis".to_owned(),
+            projection: "Redis".to_owned(),
             partition: *partition,
             next: in_redis
                 .get(*partition)
@@ -53,40 +53,40 @@ async fn in_database(
     partitions: &[Partition],
 ) -> Result<Vec<StorePosition>, AuditError> {
     let layout = sources.messages.layout();
-    // Contacts are spread by user: every partition speaks of rows in every database.
-    let concerned = |p: &&Partition| sink == Sink::Contacts || layout.shard_of(**p) == shard;
-    let partitions: Vec<Partition> = partitions.iter().filter(concerned).copied().collect();
+    // Contacts are sharded by user: every partition has events for every database.
+    let has_rows = |p: &&Partition| sink == Sink::Contacts || layout.shard_of(**p) == shard;
+    let partitions: Vec<Partition> = partitions.iter().filter(has_rows).copied().collect();
     let topic = sources.kafka.topic(Topic::Events);
     let resume = sources
         .messages
         .read_resume_offsets(shard, sink, &topic, &partitions)
         .await?;
-    let who = format!("{} in database {}", sink.name(), shard.get());
+    let projection = format!("{} in database {}", sink.name(), shard.get());
     Ok(resume
         .into_iter()
         .map(|(partition, at)| StorePosition {
-            who: who.clone(),
+            projection: projection.clone(),
             partition,
             next: at.next.get(),
         })
         .collect())
 }
 
-/// How many of a partition's newest events are looked at for how far it is sequenced.
-const LOOK_BACK: i64 = 1_000;
+/// How many of a partition's newest events are read to find its watermark.
+const NEWEST_EVENTS: i64 = 1_000;
 
-/// Waits until every record of `chat.inbound` below its end is answered for (PROTOCOL S8).
+/// Waits until every record of `chat.inbound` below its end is accounted for (PROTOCOL S8).
 pub(crate) async fn until_sequenced(
     reader: &Arc<LogReader>,
     inbound: &BTreeMap<Partition, Bounds>,
-    patience: Duration,
+    timeout: Duration,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
     let partitions: Vec<Partition> = inbound.keys().copied().collect();
-    until(patience, progress, async || {
-        let asked = partitions.clone();
+    until(timeout, progress, async || {
+        let partitions = partitions.clone();
         let newest = blocking(reader, move |reader| {
-            reader.newest_events(&asked, LOOK_BACK)
+            reader.newest_events(&partitions, NEWEST_EVENTS)
         });
         Ok(unsequenced(inbound, &newest.await?))
     })
@@ -98,10 +98,10 @@ fn unsequenced(
     newest: &BTreeMap<Partition, Newest>,
 ) -> Option<String> {
     let left = |(partition, bounds): (&Partition, &Bounds)| {
-        let answered = newest
+        let next = newest
             .get(partition)
             .map_or(0, |newest| newest.last.offset.offset + 1);
-        let left = bounds.end - answered.max(bounds.start);
+        let left = bounds.end - next.max(bounds.start);
         (left > 0).then_some((*partition, left))
     };
     let left: Vec<(Partition, i64)> = inbound.iter().filter_map(left).collect();
@@ -117,40 +117,40 @@ fn unsequenced(
 pub(crate) async fn until_passed(
     sources: &Sources,
     ends: &BTreeMap<Partition, i64>,
-    patience: Duration,
+    timeout: Duration,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
     let partitions: Vec<Partition> = ends.keys().copied().collect();
-    until(patience, progress, async || {
+    until(timeout, progress, async || {
         Ok(lagging(&positions(sources, &partitions).await?, ends))
     })
     .await
 }
 
-/// Asks until nothing is left to wait for.
+/// Polls until nothing is left to wait for. `missing` names what is.
 async fn until(
-    patience: Duration,
+    timeout: Duration,
     progress: &(impl Fn(Progress) + Sync),
-    ask: impl AsyncFn() -> Result<Option<String>, AuditError>,
+    missing: impl AsyncFn() -> Result<Option<String>, AuditError>,
 ) -> Result<(), AuditError> {
-    let begun = Instant::now();
-    let mut said = String::new();
+    let started = Instant::now();
+    let mut reported = String::new();
     loop {
-        let what = match ask().await {
+        let what = match missing().await {
             Ok(None) => return Ok(()),
             Ok(Some(what)) => what,
-            Err(error) if begun.elapsed() >= patience => return Err(error),
+            Err(error) if started.elapsed() >= timeout => return Err(error),
             Err(error) => error.to_string(),
         };
-        if begun.elapsed() >= patience {
-            let waited = begun.elapsed();
+        if started.elapsed() >= timeout {
+            let waited = started.elapsed();
             return Err(AuditError::Behind { waited, what });
         }
-        if what != said {
+        if what != reported {
             progress(Progress::Waiting { what: what.clone() });
-            said = what;
+            reported = what;
         }
-        tokio::time::sleep(ASK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -158,16 +158,17 @@ fn lagging(positions: &[StorePosition], ends: &BTreeMap<Partition, i64>) -> Opti
     let end = |position: &StorePosition| ends.get(&position.partition).copied().unwrap_or(0);
     let late = |position: &&StorePosition| position.next < end(position);
     let first = positions.iter().find(late)?;
-    let behind = |position: &&StorePosition| position.who == first.who && late(position);
+    let behind =
+        |position: &&StorePosition| position.projection == first.projection && late(position);
     let events: i64 = positions
         .iter()
         .filter(behind)
         .map(|position| end(position) - position.next)
         .sum();
-    Some(format!("{} is {events} events behind", first.who))
+    Some(format!("{} is {events} events behind", first.projection))
 }
 
-/// How far all of them have come.
+/// The lowest position of all projections in each partition.
 pub(crate) async fn lowest(
     sources: &Sources,
     partitions: &[Partition],

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use audit::{Check, Proof};
+use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
 use message_store::{Fence, Leftover, RebuildLock, Shadows, Sink as Kind};
 use projection::{Replay, Sink};
@@ -46,7 +46,7 @@ pub(crate) struct Build<'a, S, P> {
     shadows: &'a Shadows,
     progress: &'a P,
     replay: Replay<S>,
-    proof: Proof,
+    proof: ShadowAudit,
     compared: u64,
 }
 
@@ -64,7 +64,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             shadows,
             progress,
             replay: Replay::begin(sink, reader, &shadows.partitions, at_once).await?,
-            proof: Proof::new(context.shadow_sources(shadows.sink), &shadows.partitions)?,
+            proof: ShadowAudit::new(context.shadow_sources(shadows.sink), &shadows.partitions)?,
             compared: 0,
         })
     }

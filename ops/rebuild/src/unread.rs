@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use audit::Proof;
+use audit::ShadowAudit;
 use message_store::{RebuildLock, Shard};
 use schemas::{Partition, TableNumber, UserId};
 use unread_rebuild::{RebuildConfig, Rebuilder, UnreadRebuildError};
@@ -52,7 +52,7 @@ pub async fn unread(
         context,
         redis: unread.connect().await?,
         rebuilder: Rebuilder::new(store, reader, unread, topic, &config),
-        proof: Proof::new(context.live_sources(), &all)?,
+        proof: ShadowAudit::new(context.live_sources(), &all)?,
         rebuilt: Rebuilt::default(),
     };
     let tables: Vec<TableNumber> = match only {
@@ -84,7 +84,7 @@ struct Users<'a> {
     context: &'a Context,
     redis: Connection,
     rebuilder: Rebuilder,
-    proof: Proof,
+    proof: ShadowAudit,
     rebuilt: Rebuilt,
 }
 

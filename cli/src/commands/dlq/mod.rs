@@ -1,8 +1,8 @@
-//! The dead letters: listed, shown, and what can be mended posted once more.
+//! Lists and shows dead letters, and posts their originals again.
 
-mod history;
-mod letters;
-mod prospect;
+mod candidate;
+mod dead_letters;
+mod event_lookup;
 mod redrive;
 
 use std::{convert::identity, process::ExitCode, sync::Arc};
@@ -12,28 +12,28 @@ use schemas::{InboundPosition, topics::Topic};
 use serde_json::{Value, json};
 
 use self::{
-    letters::{DeadLetter, Filter},
-    redrive::Fate,
+    dead_letters::{DeadLetter, Filter},
+    redrive::RedriveOutcome,
 };
 use crate::{
     args::{DlqCommand, DlqFilter, RedriveArgs},
+    context::CommandContext,
     decoder::{self, Decoder},
     failure::{self, Failure},
-    handles::Handles,
     output::Table,
     times,
 };
 
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     command: DlqCommand,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let queue = Queue::open(handles)?;
+    let queue = Queue::open(context)?;
     match command {
         DlqCommand::List(filter) => queue.list(&filter, json).await,
         DlqCommand::Show { position } => queue.show(position, json).await,
-        DlqCommand::Redrive(args) => queue.redrive(handles, &args, json).await,
+        DlqCommand::Redrive(args) => queue.redrive(context, &args, json).await,
     }
 }
 
@@ -43,14 +43,14 @@ struct Queue {
 }
 
 impl Queue {
-    fn open(handles: &Handles) -> anyhow::Result<Self> {
-        let kafka = handles.kafka()?;
+    fn open(context: &CommandContext) -> anyhow::Result<Self> {
+        let kafka = context.kafka()?;
         let reader = Arc::new(LogReader::new(&kafka)?);
         Ok(Self { kafka, reader })
     }
 
-    /// A reader's blocking call, off the async threads.
-    async fn ask<T: Send + 'static>(
+    /// Runs a blocking call of the reader on a thread for blocking work.
+    async fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&LogReader) -> Result<T, EventLogError> + Send + 'static,
     ) -> anyhow::Result<T> {
@@ -58,68 +58,72 @@ impl Queue {
         Ok(tokio::task::spawn_blocking(move || call(&reader)).await??)
     }
 
-    async fn letters(
+    async fn dead_letters(
         &self,
         filter: &DlqFilter,
         keep: fn(DeadLetter) -> DeadLetter,
     ) -> anyhow::Result<Vec<DeadLetter>> {
         let filter = Filter::new(filter, |topic| self.kafka.topic(topic))?;
-        self.ask(move |reader| letters::read(reader, &filter, keep))
+        self.blocking(move |reader| dead_letters::read(reader, &filter, keep))
             .await
     }
 
     async fn list(&self, filter: &DlqFilter, json: bool) -> anyhow::Result<ExitCode> {
-        let letters = self.letters(filter, DeadLetter::without_original).await?;
+        let dead_letters = self
+            .dead_letters(filter, DeadLetter::without_original)
+            .await?;
         if json {
-            for letter in &letters {
-                println!("{}", told(letter));
+            for dead_letter in &dead_letters {
+                println!("{}", json_of(dead_letter));
             }
             return Ok(ExitCode::SUCCESS);
         }
-        if letters.is_empty() {
+        if dead_letters.is_empty() {
             println!("no dead letters");
             return Ok(ExitCode::SUCCESS);
         }
         let mut table = Table::new(["letter", "time", "original", "stage", "reason", "what"]);
-        for letter in &letters {
+        for dead_letter in &dead_letters {
             table.row([
-                letter.place(),
-                times::rfc3339(letter.record.timestamp),
-                letter.original(),
-                letter.told.stage.clone(),
-                letter.told.reason.to_string(),
-                letter.told.message.clone(),
+                dead_letter.position(),
+                times::rfc3339(dead_letter.record.timestamp),
+                dead_letter.original(),
+                dead_letter.headers.stage.clone(),
+                dead_letter.headers.reason.to_string(),
+                dead_letter.headers.message.clone(),
             ]);
         }
         print!("{table}");
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn show(&self, place: InboundPosition, json: bool) -> anyhow::Result<ExitCode> {
-        let found = self.ask(move |reader| letters::one(reader, place)).await?;
-        let letter =
-            found.ok_or_else(|| Failure::Refused(format!("there is no dead letter at {place}")))?;
-        let (letter, fate) = self
-            .ask({
+    async fn show(&self, position: InboundPosition, json: bool) -> anyhow::Result<ExitCode> {
+        let found = self
+            .blocking(move |reader| dead_letters::one(reader, position))
+            .await?;
+        let dead_letter = found
+            .ok_or_else(|| Failure::NotFound(format!("there is no dead letter at {position}")))?;
+        let (dead_letter, outcome_of) = self
+            .blocking({
                 let inbound = self.kafka.topic(Topic::Inbound);
                 move |reader| {
-                    let letters = [letter];
-                    let fate = redrive::plan(reader, &inbound, &letters)?.pop();
-                    let [letter] = letters;
-                    Ok((letter, fate))
+                    let dead_letters = [dead_letter];
+                    let outcome_of = redrive::plan(reader, &inbound, &dead_letters)?.pop();
+                    let [dead_letter] = dead_letters;
+                    Ok((dead_letter, outcome_of))
                 }
             })
             .await?;
-        let mut all = told(&letter);
-        all["key"] = letter
+        let mut all = json_of(&dead_letter);
+        all["key"] = dead_letter
             .record
             .key
             .as_deref()
             .map(String::from_utf8_lossy)
             .into();
-        all["value"] = Decoder::new()?.record(Topic::DeadLetters, &letter.record);
-        all["headers"] = decoder::headers(&letter.record);
-        all["redrive"] = fate.map_or(Value::Null, |fate| fate.json());
+        all["value"] = Decoder::new()?.record(Topic::DeadLetters, &dead_letter.record);
+        all["headers"] = decoder::headers(&dead_letter.record);
+        all["redrive"] = outcome_of.map_or(Value::Null, |outcome_of| outcome_of.json());
         if json {
             println!("{all}");
         } else {
@@ -130,63 +134,63 @@ impl Queue {
 
     async fn redrive(
         &self,
-        handles: &Handles,
+        context: &CommandContext,
         args: &RedriveArgs,
         json: bool,
     ) -> anyhow::Result<ExitCode> {
-        let letters = self.letters(&args.filter, identity).await?;
+        let dead_letters = self.dead_letters(&args.filter, identity).await?;
         let inbound = self.kafka.topic(Topic::Inbound);
-        let (letters, mut fates) = self
-            .ask(move |reader| {
-                let plan = redrive::plan(reader, &inbound, &letters)?;
-                Ok((letters, plan))
+        let (dead_letters, mut outcomes) = self
+            .blocking(move |reader| {
+                let plan = redrive::plan(reader, &inbound, &dead_letters)?;
+                Ok((dead_letters, plan))
             })
             .await?;
         if !args.dry_run {
-            fates = redrive::carry_out(&handles.client()?, fates).await?;
+            outcomes = redrive::execute(&context.client()?, outcomes).await?;
         }
-        report(&letters, &fates, json);
-        let failed = fates.iter().any(Fate::has_failed);
+        report(&dead_letters, &outcomes, json);
+        let failed = outcomes.iter().any(RedriveOutcome::has_failed);
         Ok(ExitCode::from(if failed { failure::NEGATIVE } else { 0 }))
     }
 }
 
-fn report(letters: &[DeadLetter], fates: &[Fate], json: bool) {
+fn report(dead_letters: &[DeadLetter], outcomes: &[RedriveOutcome], json: bool) {
     if json {
-        for (letter, fate) in letters.iter().zip(fates) {
-            let mut line = told(letter);
-            line["redrive"] = fate.json();
+        for (dead_letter, outcome_of) in dead_letters.iter().zip(outcomes) {
+            let mut line = json_of(dead_letter);
+            line["redrive"] = outcome_of.json();
             println!("{line}");
         }
         return;
     }
-    if letters.is_empty() {
+    if dead_letters.is_empty() {
         println!("no dead letters");
         return;
     }
     let mut table = Table::new(["letter", "original", "reason", "redrive"]);
-    for (letter, fate) in letters.iter().zip(fates) {
+    for (dead_letter, outcome_of) in dead_letters.iter().zip(outcomes) {
         table.row([
-            letter.place(),
-            letter.original(),
-            letter.told.reason.to_string(),
-            fate.words(),
+            dead_letter.position(),
+            dead_letter.original(),
+            dead_letter.headers.reason.to_string(),
+            outcome_of.text(),
         ]);
     }
     print!("{table}");
 }
 
-/// What a letter says of itself, for programs.
-fn told(letter: &DeadLetter) -> Value {
-    let DeadLetter { record, told } = letter;
+/// A dead letter as JSON, without its original.
+fn json_of(dead_letter: &DeadLetter) -> Value {
+    let DeadLetter { record, headers } = dead_letter;
     json!({
         "partition": record.partition,
         "offset": record.offset,
         "ts": times::rfc3339(record.timestamp),
-        "original": { "topic": told.topic, "partition": told.partition, "offset": told.offset },
-        "stage": told.stage,
-        "reason": told.reason.as_str(),
-        "message": told.message,
-        "cut_from": told.original_value_bytes,
+        "original": { "topic": headers.topic, "partition": headers.partition, "offset": headers.offset },
+        "stage": headers.stage,
+        "reason": headers.reason.as_str(),
+        "message": headers.message,
+        "cut_from": headers.original_value_bytes,
     })
 }

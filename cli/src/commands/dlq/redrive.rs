@@ -1,43 +1,43 @@
-//! Posts originals once more, through the door that all producers use.
+//! Posts the originals of dead letters again, through ingest's HTTP API.
 
 use std::time::Duration;
 
+use client::{Client, Problem};
 use event_log::{EventLogError, LogReader};
 use schemas::{InboundPosition, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
-use service_runtime::with_causes;
 use tokio::time::Instant;
 
 use super::{
-    history::History,
-    letters::DeadLetter,
-    prospect::{ABOVE_THE_LAST, ID_TAKEN, Prospect},
+    candidate::{ABOVE_NEWEST, Candidate, ID_TAKEN},
+    dead_letters::DeadLetter,
+    event_lookup::EventLookup,
 };
-use crate::{client::Client, posting};
+use crate::failure;
 
-/// How many originals are posted in one request.
+/// How many originals go into one request.
 const BATCH: usize = 500;
-/// How long the sequencer may take to say what became of the records.
-const PATIENCE: Duration = Duration::from_secs(30);
-const ASK_EVERY: Duration = Duration::from_millis(100);
+/// How long to wait for the outcomes of the posted records.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What was, or would be, done for a letter.
+/// The outcome of a redrive for one dead letter.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fate {
-    /// Nothing: it is of no use.
+pub(super) enum RedriveOutcome {
+    /// Not posted, for this reason.
     Left(&'static str),
-    /// Nothing: it is sequenced, at this offset of its conversation's partition of `chat.events`.
+    /// Not posted: it is sequenced at this position of `chat.events`.
     AlreadySequenced(InboundPosition),
     /// A dry run would post this line.
     WouldPost(Value),
-    /// It is on `chat.inbound` again, and this became of it.
+    /// Posted to this position of `chat.inbound`, with this outcome.
     Posted(InboundPosition, Value),
-    /// Ingest did not take it.
-    Rejected(Value),
+    /// Rejected by ingest with this problem.
+    Rejected(Problem),
 }
 
-impl Fate {
-    /// Whether somebody has to look at it.
+impl RedriveOutcome {
+    /// Whether an operator has to look at it.
     pub(super) fn has_failed(&self) -> bool {
         match self {
             Self::Rejected(_) => true,
@@ -48,12 +48,12 @@ impl Fate {
         }
     }
 
-    pub(super) fn words(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Self::Left(why) => format!("left: {why}"),
             Self::AlreadySequenced(at) => format!("left: already sequenced, chat.events {at}"),
             Self::WouldPost(_) => "would be posted".to_owned(),
-            Self::Rejected(problem) => format!("rejected by ingest: {}", problem["detail"]),
+            Self::Rejected(problem) => format!("rejected by ingest: {}", problem.detail),
             Self::Posted(at, outcome) => {
                 let word = |name: &str| outcome[name].as_str().unwrap_or_default().to_owned();
                 match outcome["state"].as_str() {
@@ -80,81 +80,90 @@ impl Fate {
     }
 }
 
-const BEHEADED: &str = "its message may be sequenced already: the beginning of its partition of chat.events is gone, where that \
+const START_DELETED: &str = "its message may be sequenced already: the beginning of its partition of chat.events is gone, where that \
                         would be said";
 
-/// What a redrive would do, letter by letter. The log says which messages are sequenced: beyond the dedup window nothing else would keep
-/// one from being sequenced twice, so that none is posted that the log cannot speak of. It says as well how far a conversation had
-/// come when a read position came.
+/// Decides for each dead letter what a redrive does. `chat.events` says which messages are sequenced already: outside the dedup window nothing
+/// else prevents duplicates, so a message is not posted if that part of the log was deleted. The log also has the newest message at the
+/// time of a read-ack.
 pub(super) fn plan(
     reader: &LogReader,
     inbound: &str,
-    letters: &[DeadLetter],
-) -> Result<Vec<Fate>, EventLogError> {
-    let prospects: Vec<Prospect> = letters
+    dead_letters: &[DeadLetter],
+) -> Result<Vec<RedriveOutcome>, EventLogError> {
+    let candidates: Vec<Candidate> = dead_letters
         .iter()
-        .map(|letter| Prospect::of(letter, inbound, || came(reader, letter)))
+        .map(|dead_letter| Candidate::of(dead_letter, inbound, || appended_at(reader, dead_letter)))
         .collect::<Result<_, _>>()?;
-    let history = History::read(reader, &prospects)?;
-    let fate = |prospect| match prospect {
-        Prospect::Hopeless(why) => Fate::Left(why),
-        Prospect::ReadAck { moment, mid, .. } if mid > history.last_mid(moment) => {
-            Fate::Left(ABOVE_THE_LAST)
+    let lookup = EventLookup::read(reader, &candidates)?;
+    let outcome_of = |candidate| match candidate {
+        Candidate::NotPostable(why) => RedriveOutcome::Left(why),
+        Candidate::ReadAck { ack_time, mid, .. } if mid > lookup.last_mid(ack_time) => {
+            RedriveOutcome::Left(ABOVE_NEWEST)
         }
-        Prospect::ReadAck { line, .. } => Fate::WouldPost(line),
-        Prospect::Message { key, msg, line } => match history.sequenced(&key) {
-            Some(sequenced) if sequenced.msg != msg => Fate::Left(ID_TAKEN),
-            Some(sequenced) => Fate::AlreadySequenced(sequenced.at),
-            None if history.is_beheaded(&key) => Fate::Left(BEHEADED),
-            None => Fate::WouldPost(line),
+        Candidate::ReadAck { line, .. } => RedriveOutcome::WouldPost(line),
+        Candidate::Message { key, msg, line } => match lookup.sequenced(&key) {
+            Some(sequenced) if sequenced.msg != msg => RedriveOutcome::Left(ID_TAKEN),
+            Some(sequenced) => RedriveOutcome::AlreadySequenced(sequenced.at),
+            None if lookup.lacks_start(&key) => RedriveOutcome::Left(START_DELETED),
+            None => RedriveOutcome::WouldPost(line),
         },
     };
-    Ok(prospects.into_iter().map(fate).collect())
+    Ok(candidates.into_iter().map(outcome_of).collect())
 }
 
-/// When a letter's original came to `chat.inbound`, if that still has it. The letter itself may be much younger: the sequencer may have
-/// been away.
-fn came(reader: &LogReader, letter: &DeadLetter) -> Result<Option<TimestampMs>, EventLogError> {
-    let original = reader.record(Topic::Inbound, letter.told.partition, letter.told.offset)?;
-    // Where the topic was made anew, something else lies there, or the same again.
-    let original = original.filter(|original| original.value == letter.record.value);
-    Ok(original.map(|original| original.timestamp.min(letter.record.timestamp)))
+/// When a dead letter's original was appended to `chat.inbound`, if it is still retained. The dead letter may be much younger: the sequencer
+/// may have been down.
+fn appended_at(
+    reader: &LogReader,
+    dead_letter: &DeadLetter,
+) -> Result<Option<TimestampMs>, EventLogError> {
+    let original = reader.record(
+        Topic::Inbound,
+        dead_letter.headers.partition,
+        dead_letter.headers.offset,
+    )?;
+    // If the topic was created again, another record may have this offset, or a later copy of the same.
+    let original = original.filter(|original| original.value == dead_letter.record.value);
+    Ok(original.map(|original| original.timestamp.min(dead_letter.record.timestamp)))
 }
 
-/// Posts what the plan says, and waits for what becomes of it.
-pub(super) async fn carry_out(client: &Client, plan: Vec<Fate>) -> anyhow::Result<Vec<Fate>> {
-    let (mut fates, mut lines, mut of_line) = (plan, Vec::new(), Vec::new());
-    for (index, fate) in fates.iter().enumerate() {
-        if let Fate::WouldPost(line) = fate {
+/// Posts the planned originals and waits for their outcomes.
+pub(super) async fn execute(
+    client: &Client,
+    plan: Vec<RedriveOutcome>,
+) -> anyhow::Result<Vec<RedriveOutcome>> {
+    let (mut outcomes, mut lines, mut of_line) = (plan, Vec::new(), Vec::new());
+    for (index, outcome_of) in outcomes.iter().enumerate() {
+        if let RedriveOutcome::WouldPost(line) = outcome_of {
             lines.push(line.to_string());
             of_line.push(index);
         }
     }
-    let posted = posting::post(client, &lines, BATCH).await?;
+    let posted = client.post_batch(&lines, BATCH, |_| ()).await?;
     for one in posted.rejected {
-        fates[of_line[one.line - 1]] = Fate::Rejected(one.problem);
+        outcomes[of_line[one.line - 1]] = RedriveOutcome::Rejected(one.problem);
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for one in posted.accepted {
         let outcome = outcome(client, one.position, deadline).await;
-        fates[of_line[one.line - 1]] = Fate::Posted(one.position, outcome);
+        outcomes[of_line[one.line - 1]] = RedriveOutcome::Posted(one.position, outcome);
     }
-    Ok(fates)
+    Ok(outcomes)
 }
 
-/// What became of a record of `chat.inbound`; pending if the sequencer takes too long, and unknown if nobody says: it was posted all
-/// the same.
+/// The outcome of a record of `chat.inbound`: pending if the sequencer takes too long, unknown if query-api does not answer.
 async fn outcome(client: &Client, at: InboundPosition, deadline: Instant) -> Value {
     let path = format!("/v1/inbound/{}/{}", at.partition, at.offset);
     loop {
-        match client.get(&path, &[]).await {
+        match client.get::<Value>(&path).await {
             Ok(outcome) if outcome["state"] != "pending" || Instant::now() >= deadline => {
                 return outcome;
             }
             Err(error) if Instant::now() >= deadline => {
-                return json!({ "state": "unknown", "detail": with_causes(&error) });
+                return json!({ "state": "unknown", "detail": failure::text(&error.into()) });
             }
-            Ok(_) | Err(_) => tokio::time::sleep(ASK_EVERY).await,
+            Ok(_) | Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
         }
     }
 }

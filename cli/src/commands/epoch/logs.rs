@@ -1,43 +1,43 @@
-//! The two logs of a partition, as far as a raise looks into them.
+//! Read access to the two logs of a partition.
 
 use std::ops::{ControlFlow, Range};
 
 use event_log::{Bounds, EventLogError, LogReader, Record};
 use schemas::{Partition, TimestampMs, command::Command, event::Event, topics::Topic};
 
-/// A record of `chat.inbound` that is retained.
+/// A retained record of `chat.inbound`.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct InboundRecord {
     pub(super) offset: i64,
     pub(super) leader_epoch: i32,
     pub(super) appended: TimestampMs,
-    /// `None` where it is no command.
+    /// `None` if it is no valid command.
     pub(super) command: Option<Command>,
 }
 
-/// Looks into one partition of `chat.inbound` and of `chat.events`.
+/// Reads one partition of `chat.inbound` and of `chat.events`.
 pub(super) trait Logs {
-    /// Visits what is retained of `range` of `chat.inbound`, in order, until `visit` breaks.
+    /// Visits the retained records within `range` of `chat.inbound`, in order, until `visit` breaks.
     fn scan_inbound(
         &self,
         range: Range<i64>,
-        visit: &mut dyn FnMut(Kept) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(InboundRecord) -> ControlFlow<()>,
     ) -> Result<(), EventLogError>;
 
-    /// What `chat.events` holds.
-    fn events_held(&self) -> Result<Range<i64>, EventLogError>;
+    /// The offsets of `chat.events`.
+    fn events_range(&self) -> Result<Range<i64>, EventLogError>;
 
-    /// The offset of the first record of `chat.events` that is at or after `ts`; its end where there is none.
+    /// The offset of the first record of `chat.events` at or after `ts`; the end if there is none.
     fn events_since(&self, ts: TimestampMs) -> Result<i64, EventLogError>;
 
-    /// The events in `range` of `chat.events`; what is none is left out.
+    /// The events within `range` of `chat.events`; undecodable records are skipped.
     fn events(&self, range: Range<i64>) -> Result<Vec<Event>, EventLogError>;
 
-    /// The first record of `range` of `chat.inbound`: offsets may be missing within the log.
-    fn first_inbound(&self, range: Range<i64>) -> Result<Option<Kept>, EventLogError> {
+    /// The first record within `range` of `chat.inbound`: offsets can have gaps.
+    fn first_inbound(&self, range: Range<i64>) -> Result<Option<InboundRecord>, EventLogError> {
         let mut first = None;
-        self.scan_inbound(range, &mut |kept| {
-            first = Some(kept);
+        self.scan_inbound(range, &mut |record| {
+            first = Some(record);
             ControlFlow::Break(())
         })?;
         Ok(first)
@@ -54,15 +54,15 @@ impl Logs for KafkaLogs<'_> {
     fn scan_inbound(
         &self,
         range: Range<i64>,
-        visit: &mut dyn FnMut(Kept) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(InboundRecord) -> ControlFlow<()>,
     ) -> Result<(), EventLogError> {
         self.reader
             .scan(Topic::Inbound, &[(self.partition, range)], |record| {
-                visit(kept(&record))
+                visit(InboundRecord::from(&record))
             })
     }
 
-    fn events_held(&self) -> Result<Range<i64>, EventLogError> {
+    fn events_range(&self) -> Result<Range<i64>, EventLogError> {
         let bounds = self.reader.bounds(Topic::Events, &[self.partition])?;
         let Bounds { start, end } = bounds[&self.partition];
         Ok(start..end)
@@ -85,11 +85,13 @@ impl Logs for KafkaLogs<'_> {
     }
 }
 
-fn kept(record: &Record) -> Kept {
-    Kept {
-        offset: record.offset,
-        leader_epoch: record.leader_epoch,
-        appended: record.timestamp,
-        command: Command::parse(record.bytes()).ok(),
+impl From<&Record> for InboundRecord {
+    fn from(record: &Record) -> Self {
+        Self {
+            offset: record.offset,
+            leader_epoch: record.leader_epoch,
+            appended: record.timestamp,
+            command: Command::parse(record.bytes()).ok(),
+        }
     }
 }

@@ -1,8 +1,7 @@
-//! Raises the source epoch (PROTOCOL S13, `docs/adr/0005`): appends (epoch + 1, offset) to every partition of
-//! `chat.events`, where offset is the one before the record of `chat.inbound` that is to be sequenced next as that topic
-//! is now. The sequencer goes on from there, and readers take what comes as new.
+//! Raises the source epoch (PROTOCOL S13, `docs/adr/0005`): appends the source (epoch + 1, offset) to every partition of `chat.events`,
+//! where offset is the one before the record of `chat.inbound` that is sequenced next. The sequencer continues from there.
 
-mod evidence;
+mod comparison;
 mod logs;
 mod plan;
 mod resume;
@@ -18,20 +17,20 @@ use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings
 use schemas::{Partition, event::Event, topics::Topic};
 
 use self::plan::Raise;
-use crate::{failure::Failure, handles::Handles};
+use crate::{context::CommandContext, failure::Failure};
 
 /// How long an append may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// A sequencer that died is a member of its group until its session ends, 10 s later.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(15);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A killed sequencer is a member of its group until its session times out after 10 s.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) async fn raise(
-    handles: &Handles,
+    context: &CommandContext,
     from_the_beginning: bool,
     json: bool,
 ) -> anyhow::Result<()> {
-    let kafka = handles.kafka()?;
+    let kafka = context.kafka()?;
     let reader = Arc::new(LogReader::new(&kafka)?);
     let raise = tokio::task::spawn_blocking(move || {
         wait_until_stopped(&reader)?;
@@ -53,15 +52,15 @@ pub(super) async fn raise(
         println!("{raised}");
     } else {
         println!(
-            "the source epoch is {epoch} now, in {partitions} partitions anew; the sequencers may be started"
+            "the source epoch is {epoch} now, raised in {partitions} partitions; the sequencers may be started"
         );
     }
     Ok(())
 }
 
 fn wait_until_stopped(reader: &LogReader) -> anyhow::Result<()> {
-    let deadline = Instant::now() + LEAVE_PATIENCE;
-    let mut told = false;
+    let deadline = Instant::now() + LEAVE_TIMEOUT;
+    let mut is_announced = false;
     loop {
         let members = reader.group_members(sequencer::GROUP)?;
         if members == 0 {
@@ -71,15 +70,15 @@ fn wait_until_stopped(reader: &LogReader) -> anyhow::Result<()> {
             let why = format!("sequencers still running: {members}; stop every one first");
             return Err(Failure::Usage(why).into());
         }
-        if !told {
-            let wait = LEAVE_PATIENCE.as_secs();
+        if !is_announced {
+            let wait = LEAVE_TIMEOUT.as_secs();
             eprintln!(
-                "sequencers in their group: {members}; waiting up to {wait} s, since one that died is a member \
+                "sequencers in their group: {members}; waiting up to {wait} s, since one that was killed is a member \
                  until its session ends"
             );
-            told = true;
+            is_announced = true;
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -108,14 +107,14 @@ async fn append(
         timestamp,
         headers: &[],
     };
-    let again = "run the command again: it goes on where it stopped";
-    tokio::time::timeout(PATIENCE, appender.append(record))
+    let retry = "run the command again: it continues where it stopped";
+    tokio::time::timeout(TIMEOUT, appender.append(record))
         .await
         .map_err(|_| {
             Failure::Timeout(format!(
-                "{topic} partition {partition} takes no record; {again}"
+                "{topic} partition {partition} accepts no record; {retry}"
             ))
         })?
-        .with_context(|| format!("appending to {topic} partition {partition}; {again}"))?;
+        .with_context(|| format!("appending to {topic} partition {partition}; {retry}"))?;
     Ok(())
 }

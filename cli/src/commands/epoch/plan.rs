@@ -1,4 +1,4 @@
-//! What a raise appends.
+//! Decides what a raise appends.
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
@@ -17,20 +17,18 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// What is to be appended.
 pub(super) struct Raise {
     pub(super) epoch: u32,
-    /// The event that begins the epoch in each partition that is not there yet.
+    /// The event that starts the epoch, for each partition that does not have it yet.
     pub(super) starts: Vec<(Partition, Event)>,
-    /// The partitions among them of which all that is retained is sequenced, since nothing tells what of it was.
+    /// The partitions that are sequenced from their start, since the logs do not show what was sequenced.
     pub(super) from_the_beginning: Vec<Partition>,
 }
 
 impl Raise {
-    /// Refuses where nothing tells how far a partition of `chat.inbound` was sequenced, unless it may be sequenced
-    /// `from_the_beginning`.
+    /// Refuses if the logs do not show how far a partition of `chat.inbound` was sequenced, unless `from_the_beginning` is set.
     pub(super) fn plan(reader: &LogReader, from_the_beginning: bool) -> anyhow::Result<Self> {
-        // The events' ends come first: an inbound record that an event names is on the log by then.
+        // Events are read first: then every source that they name is within the bounds of `chat.inbound`.
         let sequenced = all_sequenced(reader)?;
         let all: Vec<Partition> = sequenced.keys().copied().collect();
         let inbound = reader.bounds(Topic::Inbound, &all)?;
@@ -62,14 +60,14 @@ impl Raise {
     }
 }
 
-/// One partition after another: what an owner holds of all of them may be more than this machine has to spare.
+/// Reads one partition after the other: the state of all of them may not fit into memory.
 fn all_sequenced(reader: &LogReader) -> anyhow::Result<BTreeMap<Partition, Sequenced>> {
     Partition::all()
         .map(|partition| match sequencer::sequenced(reader, partition) {
             Ok(sequenced) => Ok((partition, sequenced)),
             Err(LoadFault::Kafka(fault)) => Err(fault.into()),
             Err(LoadFault::Refused(why)) => {
-                Err(anyhow::Error::new(why).context("how far it is sequenced cannot be told"))
+                Err(anyhow::Error::new(why).context("how far it is sequenced is unknown"))
             }
         })
         .collect()
@@ -78,16 +76,16 @@ fn all_sequenced(reader: &LogReader) -> anyhow::Result<BTreeMap<Partition, Seque
 fn refusal(unknown: &[Partition]) -> Failure {
     let names: Vec<String> = unknown.iter().map(Partition::to_string).collect();
     Failure::Usage(format!(
-        "no record that chat.inbound retains is known from chat.events, in partitions: {}. Nothing was raised. If the topic was \
-         created anew or restored from elsewhere, and holds only what is yet to be sequenced, add --from-the-beginning: all that \
-         those partitions retain is sequenced then. A message that was sequenced before is sequenced a second time if that was \
-         longer ago than the dedup window, and read-acks without mid count again",
+        "chat.events matches no retained record of chat.inbound in partitions: {}. Nothing was raised. If the topic was created \
+         again or restored from elsewhere, and has only records that are not sequenced yet, add --from-the-beginning: then all \
+         retained records of those partitions are sequenced. A message that was sequenced before is sequenced a second time if \
+         that was longer ago than the dedup window, and read-acks without mid count again",
         names.join(", ")
     ))
 }
 
-/// The epoch to which every partition is to be raised. Partitions that differ were left behind by a raise that broke
-/// off: then it is that raise's, so that another run finishes it and raises no partition twice.
+/// The epoch to which every partition is raised. If partitions differ, an earlier raise was interrupted: then it is that raise's epoch, so
+/// that this run finishes it and raises no partition twice.
 fn target(epochs: impl Iterator<Item = u32>) -> u32 {
     let epochs: Vec<u32> = epochs.collect();
     let highest = epochs.iter().copied().max().unwrap_or(0);
@@ -95,7 +93,7 @@ fn target(epochs: impl Iterator<Item = u32>) -> u32 {
     highest + u32::from(is_whole)
 }
 
-/// The event behind which `next` is sequenced.
+/// The event after which `next` is sequenced.
 fn start(
     logs: &impl Logs,
     sequenced: Sequenced,
@@ -107,8 +105,8 @@ fn start(
     let offset = first.map_or(inbound.end.max(next), |first| first.offset) - 1;
     let mut leader_epoch = -1;
     if (inbound.start..inbound.end).contains(&offset) {
-        logs.scan_inbound(offset..offset + 1, &mut |kept| {
-            leader_epoch = kept.leader_epoch;
+        logs.scan_inbound(offset..offset + 1, &mut |record| {
+            leader_epoch = record.leader_epoch;
             ControlFlow::Break(())
         })?;
     }
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_raise_that_broke_off_is_finished_and_a_whole_one_is_followed_by_the_next() {
+    fn an_interrupted_raise_is_finished_and_a_complete_one_is_followed_by_the_next() {
         assert_eq!(target([0, 0, 0].into_iter()), 1);
         assert_eq!(target([1, 1, 0].into_iter()), 1);
         assert_eq!(target([3, 3, 3].into_iter()), 4);

@@ -1,4 +1,4 @@
-//! From where on a partition of `chat.inbound` is yet to be sequenced.
+//! Finds the first record of a partition of `chat.inbound` that is not sequenced.
 
 use std::ops::{ControlFlow, Range};
 
@@ -6,14 +6,14 @@ use event_log::{Bounds, EventLogError};
 use schemas::event::Source;
 
 use super::{
-    evidence::{Agreed, Evidence, was_led_otherwise},
+    comparison::{LogComparison, MatchedRecord, has_other_leader},
     logs::Logs,
 };
 
-/// The offset to be sequenced next, `last` being the highest source so far; `None` where nothing tells what of the log was sequenced.
+/// The offset to sequence next, where `last` is the highest source so far; `None` if the logs do not show what was sequenced.
 ///
-/// It is behind the last that was sequenced where that is still there. Where the log lost its end, it is the first record that came
-/// after the loss: nothing is sequenced twice, and what was written since is not left out.
+/// If the last sequenced record is still there, it is the next offset. If the log lost its end, it is the first record appended after the
+/// loss: then nothing is sequenced twice, and nothing appended since is left out.
 pub(super) fn resume(
     last: Source,
     inbound: Bounds,
@@ -22,42 +22,45 @@ pub(super) fn resume(
     let next = last.offset.offset + 1;
     let Bounds { start, end } = inbound;
     if next <= start || start == end {
-        // Nothing that is retained was sequenced.
+        // No retained record was sequenced.
         return Ok(Some(start));
     }
-    let Evidence { agreed, differs_at } = Evidence::gather(last, inbound, logs)?;
+    let LogComparison {
+        newest_match,
+        lowest_mismatch,
+    } = LogComparison::read(last, inbound, logs)?;
     let goes_on = next <= end && !is_replaced(last, logs)?;
-    if goes_on && differs_at.is_none() {
+    if goes_on && lowest_mismatch.is_none() {
         return Ok(Some(next));
     }
-    let Some(agreed) = agreed else {
+    let Some(newest_match) = newest_match else {
         return Ok(None);
     };
-    let limit = next.min(end).min(differs_at.unwrap_or(i64::MAX));
-    first_of_later_leader(last, agreed, limit, logs).map(Some)
+    let limit = next.min(end).min(lowest_mismatch.unwrap_or(i64::MAX));
+    first_of_later_leader(last, newest_match, limit, logs).map(Some)
 }
 
-/// Whether another leader's record lies where the last was sequenced.
+/// Whether a record of another leader is at the last sequenced offset.
 fn is_replaced(last: Source, logs: &impl Logs) -> Result<bool, EventLogError> {
     let offset = last.offset.offset;
     let at_last = logs.first_inbound(offset..offset + 1)?;
-    Ok(at_last.is_some_and(|kept| was_led_otherwise(last, &kept)))
+    Ok(at_last.is_some_and(|record| has_other_leader(last, &record)))
 }
 
-/// The first record behind the agreed one that a later leader took than any that was sequenced; `limit` where there is none. What
-/// lies before it was sequenced without an event of its own: a log that loses its end gets a new leader.
+/// The first record after the match whose leader is later than every sequenced record's; `limit` if there is none. The records before it
+/// were sequenced as no-ops: a log that loses its end gets a new leader.
 fn first_of_later_leader(
     last: Source,
-    agreed: Agreed,
+    newest_match: MatchedRecord,
     limit: i64,
     logs: &impl Logs,
 ) -> Result<i64, EventLogError> {
-    let newest_leader = last.leader_epoch.max(agreed.leader_epoch);
-    let behind: Range<i64> = agreed.offset + 1..limit;
+    let newest_leader = last.leader_epoch.max(newest_match.leader_epoch);
+    let behind: Range<i64> = newest_match.offset + 1..limit;
     let mut first = behind.end.max(behind.start);
-    logs.scan_inbound(behind, &mut |kept| {
-        if kept.leader_epoch > newest_leader {
-            first = kept.offset;
+    logs.scan_inbound(behind, &mut |record| {
+        if record.leader_epoch > newest_leader {
+            first = record.offset;
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -73,28 +76,28 @@ mod tests {
         event::{Body, Event, Message, ReadPosition, SourceOffset},
     };
 
-    use super::{super::logs::Kept, *};
+    use super::{super::logs::InboundRecord, *};
 
-    /// Both logs of a partition. The first element of `inbound` is at offset `start`.
+    /// Both logs of a partition in memory. The first element of `inbound` is at offset `start`.
     #[derive(Clone, Default)]
-    struct Held {
+    struct FakeLogs {
         start: i64,
-        inbound: Vec<Kept>,
+        inbound: Vec<InboundRecord>,
         events: Vec<Event>,
     }
 
-    impl Logs for Held {
+    impl Logs for FakeLogs {
         fn scan_inbound(
             &self,
             range: Range<i64>,
-            visit: &mut dyn FnMut(Kept) -> ControlFlow<()>,
+            visit: &mut dyn FnMut(InboundRecord) -> ControlFlow<()>,
         ) -> Result<(), EventLogError> {
             let within = self.inbound.iter().filter(|k| range.contains(&k.offset));
             let _ = within.cloned().try_for_each(visit);
             Ok(())
         }
 
-        fn events_held(&self) -> Result<Range<i64>, EventLogError> {
+        fn events_range(&self) -> Result<Range<i64>, EventLogError> {
             Ok(0..self.events.len() as i64)
         }
 
@@ -147,8 +150,8 @@ mod tests {
         }
     }
 
-    impl Held {
-        /// Appends to `chat.inbound` under a leader; the time is 10 times the record's number.
+    impl FakeLogs {
+        /// Appends to `chat.inbound` under a leader; the time is 10 times the record's offset.
         fn accept(&mut self, leader_epoch: i32, command: &Command) -> i64 {
             let offset = self.start + self.inbound.len() as i64;
             self.accept_at(leader_epoch, offset * 10, command)
@@ -156,7 +159,7 @@ mod tests {
 
         fn accept_at(&mut self, leader_epoch: i32, appended: i64, command: &Command) -> i64 {
             let offset = self.start + self.inbound.len() as i64;
-            self.inbound.push(Kept {
+            self.inbound.push(InboundRecord {
                 offset,
                 leader_epoch,
                 appended: TimestampMs(appended),
@@ -165,18 +168,25 @@ mod tests {
             offset
         }
 
-        /// Sequences the record at an offset, with an event of its own or without.
-        fn sequence(&mut self, epoch: u32, offset: i64, is_silent: bool) {
-            let kept = self.inbound[(offset - self.start) as usize].clone();
-            let body = match &kept.command {
-                Some(command) if !is_silent => body(command),
+        /// Sequences the record at an offset, as an event or as a no-op.
+        fn sequence(&mut self, epoch: u32, offset: i64, is_no_op: bool) {
+            let record = self.inbound[(offset - self.start) as usize].clone();
+            let body = match &record.command {
+                Some(command) if !is_no_op => body(command),
                 _ => Body::Progress,
             };
-            let leader_epoch = kept.leader_epoch;
-            self.tell(epoch, offset, leader_epoch, kept.appended, body);
+            let leader_epoch = record.leader_epoch;
+            self.append_event(epoch, offset, leader_epoch, record.appended, body);
         }
 
-        fn tell(&mut self, epoch: u32, offset: i64, leader: i32, ts: TimestampMs, body: Body) {
+        fn append_event(
+            &mut self,
+            epoch: u32,
+            offset: i64,
+            leader: i32,
+            ts: TimestampMs,
+            body: Body,
+        ) {
             let watermark = SourceOffset { epoch, offset };
             let leader_epoch = leader;
             let src = Source {
@@ -186,12 +196,12 @@ mod tests {
             self.events.push(Event { src, ts, body });
         }
 
-        /// The newest records are gone.
+        /// Removes the newest records.
         fn lose_from(&mut self, offset: i64) {
             self.inbound.truncate((offset - self.start) as usize);
         }
 
-        /// The oldest are.
+        /// Removes the oldest records.
         fn retain_from(&mut self, offset: i64) {
             self.inbound.drain(..(offset - self.start) as usize);
             self.start = offset;
@@ -212,107 +222,107 @@ mod tests {
     }
 
     /// Six sends by the leader of epoch 7, all sequenced.
-    fn six() -> Held {
-        let mut held = Held::default();
+    fn six() -> FakeLogs {
+        let mut logs = FakeLogs::default();
         for id in ["0", "1", "2", "3", "4", "5"] {
-            let offset = held.accept(7, &send(id));
-            held.sequence(0, offset, false);
+            let offset = logs.accept(7, &send(id));
+            logs.sequence(0, offset, false);
         }
-        held
+        logs
     }
 
     #[test]
-    fn a_log_that_went_on_is_sequenced_behind_what_was() {
-        let mut held = six();
-        assert_eq!(held.resumed(), Some(6));
-        held.accept(8, &send("6"));
-        assert_eq!(held.resumed(), Some(6));
-        // A raise says the same again, and may know no leader.
-        held.tell(1, 5, -1, TimestampMs(50), Body::Progress);
-        assert_eq!(held.resumed(), Some(6));
+    fn a_log_that_grew_is_sequenced_after_the_last_sequenced_record() {
+        let mut logs = six();
+        assert_eq!(logs.resumed(), Some(6));
+        logs.accept(8, &send("6"));
+        assert_eq!(logs.resumed(), Some(6));
+        // A raise repeats the source, perhaps without the leader epoch.
+        logs.append_event(1, 5, -1, TimestampMs(50), Body::Progress);
+        assert_eq!(logs.resumed(), Some(6));
     }
 
     #[test]
     fn a_log_that_lost_its_end_is_not_sequenced_again() {
-        let mut held = six();
-        held.lose_from(4);
-        assert_eq!(held.resumed(), Some(4));
-        // What comes instead is new, be it less or more than what was lost.
-        held.accept(8, &send("new"));
-        assert_eq!(held.resumed(), Some(4));
+        let mut logs = six();
+        logs.lose_from(4);
+        assert_eq!(logs.resumed(), Some(4));
+        // Records appended instead are new, fewer or more than were lost.
+        logs.accept(8, &send("new"));
+        assert_eq!(logs.resumed(), Some(4));
         for id in ["newer", "and newer", "newest"] {
-            held.accept(8, &send(id));
+            logs.accept(8, &send(id));
         }
-        assert_eq!(held.resumed(), Some(4));
+        assert_eq!(logs.resumed(), Some(4));
     }
 
     #[test]
-    fn what_was_sequenced_without_an_event_is_not_sequenced_again() {
-        let mut held = six();
-        let silent = held.accept(7, &ack());
-        held.sequence(0, silent, true);
-        let lost = held.accept(7, &send("lost"));
-        held.sequence(0, lost, false);
-        held.lose_from(lost);
-        assert_eq!(held.resumed(), Some(lost));
-        held.accept(8, &ack());
-        assert_eq!(held.resumed(), Some(lost));
+    fn no_ops_are_not_sequenced_again() {
+        let mut logs = six();
+        let no_op = logs.accept(7, &ack());
+        logs.sequence(0, no_op, true);
+        let lost = logs.accept(7, &send("lost"));
+        logs.sequence(0, lost, false);
+        logs.lose_from(lost);
+        assert_eq!(logs.resumed(), Some(lost));
+        logs.accept(8, &ack());
+        assert_eq!(logs.resumed(), Some(lost));
     }
 
     #[test]
-    fn what_came_instead_of_silent_records_is_sequenced() {
-        let mut held = six();
+    fn records_that_replaced_no_ops_are_sequenced() {
+        let mut logs = six();
         for _ in 0..2 {
-            let silent = held.accept(7, &ack());
-            held.sequence(0, silent, true);
+            let no_op = logs.accept(7, &ack());
+            logs.sequence(0, no_op, true);
         }
-        held.lose_from(7);
+        logs.lose_from(7);
         for _ in 0..3 {
-            held.accept(8, &ack());
+            logs.accept(8, &ack());
         }
-        assert_eq!(held.resumed(), Some(7));
+        assert_eq!(logs.resumed(), Some(7));
     }
 
     #[test]
-    fn a_second_loss_is_told_by_the_events_of_the_epoch_before() {
-        let mut held = six();
-        held.lose_from(4);
-        held.tell(1, 3, 7, TimestampMs(50), Body::Progress);
-        held.lose_from(3);
-        assert_eq!(held.resumed(), Some(3));
-        held.accept(8, &send("new"));
-        held.sequence(1, 3, false);
-        assert_eq!(held.resumed(), Some(4));
+    fn a_second_loss_is_recognised_by_events_of_the_previous_epoch() {
+        let mut logs = six();
+        logs.lose_from(4);
+        logs.append_event(1, 3, 7, TimestampMs(50), Body::Progress);
+        logs.lose_from(3);
+        assert_eq!(logs.resumed(), Some(3));
+        logs.accept(8, &send("new"));
+        logs.sequence(1, 3, false);
+        assert_eq!(logs.resumed(), Some(4));
     }
 
     #[test]
-    fn repeats_of_a_former_owner_tell_nothing_new() {
-        let mut held = six();
-        let repeats = held.events[1..4].to_vec();
-        held.events.extend(repeats);
-        assert_eq!(held.resumed(), Some(6));
-        held.lose_from(5);
-        assert_eq!(held.resumed(), Some(5));
+    fn repeats_of_a_former_owner_change_nothing() {
+        let mut logs = six();
+        let repeats = logs.events[1..4].to_vec();
+        logs.events.extend(repeats);
+        assert_eq!(logs.resumed(), Some(6));
+        logs.lose_from(5);
+        assert_eq!(logs.resumed(), Some(5));
     }
 
     #[test]
-    fn many_events_without_a_record_are_looked_past() {
-        let mut held = six();
+    fn events_without_a_retained_record_are_skipped() {
+        let mut logs = six();
         for offset in 6..10_000 {
-            held.tell(0, offset, 7, TimestampMs(60), body(&send("lost")));
+            logs.append_event(0, offset, 7, TimestampMs(60), body(&send("lost")));
         }
-        assert_eq!(held.resumed(), Some(6));
+        assert_eq!(logs.resumed(), Some(6));
     }
 
     #[test]
-    fn another_log_is_not_taken_for_the_one_that_was_sequenced() {
+    fn another_log_is_not_mistaken_for_the_sequenced_one() {
         let mut sequenced = six();
         sequenced.inbound.clear();
         assert_eq!(sequenced.resumed(), Some(0), "there is nothing to repeat");
         let shorter = {
-            let mut held = sequenced.clone();
-            held.accept_at(0, 100, &send("other"));
-            held
+            let mut logs = sequenced.clone();
+            logs.accept_at(0, 100, &send("other"));
+            logs
         };
         assert_eq!(shorter.resumed(), None);
         let mut same_leader = sequenced.clone();
@@ -320,7 +330,7 @@ mod tests {
             same_leader.accept_at(7, 100, &send(id));
         }
         assert_eq!(same_leader.resumed(), None);
-        // Producers sent the same once more.
+        // Producers sent the same again.
         let mut sent_again = sequenced.clone();
         for id in ["0", "1", "2"] {
             sent_again.accept_at(7, 100, &send(id));
@@ -329,36 +339,36 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_unread_is_left_out() {
-        let mut held = six();
+    fn records_deleted_before_they_were_read_are_skipped() {
+        let mut logs = six();
         for id in ["6", "7", "8"] {
-            held.accept(7, &send(id));
+            logs.accept(7, &send(id));
         }
-        held.retain_from(7);
-        assert_eq!(held.resumed(), Some(7));
-        held.retain_from(9);
-        assert_eq!(held.resumed(), Some(9));
+        logs.retain_from(7);
+        assert_eq!(logs.resumed(), Some(7));
+        logs.retain_from(9);
+        assert_eq!(logs.resumed(), Some(9));
     }
 
     #[test]
-    fn a_partition_without_events_is_sequenced_from_its_beginning() {
-        let mut held = Held::default();
-        held.accept(7, &send("0"));
-        held.accept(7, &send("1"));
-        assert_eq!(held.resumed(), Some(0));
-        held.retain_from(1);
-        assert_eq!(held.resumed(), Some(1));
+    fn a_partition_without_events_is_sequenced_from_its_start() {
+        let mut logs = FakeLogs::default();
+        logs.accept(7, &send("0"));
+        logs.accept(7, &send("1"));
+        assert_eq!(logs.resumed(), Some(0));
+        logs.retain_from(1);
+        assert_eq!(logs.resumed(), Some(1));
     }
 
-    /// The sequencer would not halt either.
+    /// The sequencer would not halt in this case either.
     #[test]
-    fn without_an_event_that_could_speak_the_leader_decides() {
-        let mut held = Held::default();
-        let silent = held.accept(7, &ack());
-        held.sequence(0, silent, true);
-        held.accept(7, &send("next"));
-        assert_eq!(held.resumed(), Some(1));
-        held.inbound[0].leader_epoch = 8;
-        assert_eq!(held.resumed(), None);
+    fn without_an_event_for_a_retained_record_the_leader_epoch_decides() {
+        let mut logs = FakeLogs::default();
+        let no_op = logs.accept(7, &ack());
+        logs.sequence(0, no_op, true);
+        logs.accept(7, &send("next"));
+        assert_eq!(logs.resumed(), Some(1));
+        logs.inbound[0].leader_epoch = 8;
+        assert_eq!(logs.resumed(), None);
     }
 }

@@ -9,14 +9,12 @@ use schemas::{
 };
 
 use crate::{
-    AuditError, Check, Finding, Kind, Scope, Sources,
-    ends::{blocking, name},
-    fold::message_digest,
+    AuditError, Check, Finding, Kind, Scope, Sources, ends::blocking, fold::message_digest,
 };
 
 const PAGE: u32 = 2_000;
 
-/// One `chat_msg_<n>`, and what it must hold.
+/// One `chat_msg_<n>` and the messages that it must have.
 pub(crate) struct MessageTable<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) reader: &'a Arc<LogReader>,
@@ -27,39 +25,39 @@ pub(crate) struct MessageTable<'a> {
     /// The offset of the first message of each month.
     pub(crate) months: &'a BTreeMap<Month, i64>,
     pub(crate) bounds: Bounds,
-    /// The first offset whose row is looked at.
+    /// The first offset to compare.
     pub(crate) from: i64,
 }
 
-/// Compares the table with the log, both below the fixed end and below the resume offset of the same snapshot (PROTOCOL M5). Gives
-/// the first month that is kept: what was dropped is not missing.
+/// Compares the table with the log, up to the smaller of the log's end and the resume offset of the same snapshot (PROTOCOL M5). Returns
+/// the first month that is retained: rows of dropped months are not missing.
 pub(crate) async fn compare_messages(
     table: &MessageTable<'_>,
     check: &mut Check,
 ) -> Result<Option<Month>, AuditError> {
     let store = &table.sources.messages;
     let shard = store.layout().shard_of(table.partition);
-    let mut floor = store.kept_from(shard).await?;
+    let mut first_month = store.kept_from(shard).await?;
     loop {
-        let mut compared = check.anew();
-        compare_above(table, floor, &mut compared).await?;
-        // A month that is dropped meanwhile is gone for every snapshot.
+        let mut compared = check.empty();
+        compare_above(table, first_month, &mut compared).await?;
+        // Dropping a month affects open snapshots too: if one was dropped meanwhile, compare again.
         let now = store.kept_from(shard).await?;
-        if now == floor {
+        if now == first_month {
             check.merge(compared);
-            return Ok(floor);
+            return Ok(first_month);
         }
-        floor = now;
+        first_month = now;
     }
 }
 
 async fn compare_above(
     table: &MessageTable<'_>,
-    floor: Option<Month>,
+    first_month: Option<Month>,
     check: &mut Check,
 ) -> Result<(), AuditError> {
     let store = &table.sources.messages;
-    let topic = name(&table.sources.kafka, Topic::Events);
+    let topic = table.sources.kafka.topic(Topic::Events);
     let mut snapshot = store
         .snapshot(store.layout().shard_of(table.partition))
         .await?;
@@ -68,49 +66,49 @@ async fn compare_above(
         .await?;
     let next = resume.get(table.partition).map_or(0, |at| at.next.get());
     let below = table.messages.partition_point(|(id, _)| *id < next);
-    let mut walk = Walk {
+    let mut merge = RowMerge {
         table,
         topic,
-        wanted: &table.messages[..below],
+        expected: &table.messages[..below],
         next,
-        floor,
-        dropped_below: dropped_below(table.months, floor),
+        first_month,
+        dropped_below: dropped_below(table.months, first_month),
         check,
     };
-    match walk.rows(&mut snapshot).await {
-        // What no column can rightly hold, somebody else wrote.
+    match merge.rows(&mut snapshot).await {
+        // A row that cannot be decoded was not written by a projection.
         Err(AuditError::MySql(StoreError::Fatal(cause))) => {
             let what = format!("chat_msg_{} cannot be read: {cause}", table.partition);
-            check.note(Finding::new(Kind::Different, what));
+            check.add(Finding::new(Kind::Different, what));
             Ok(())
         }
         outcome => outcome,
     }
 }
 
-/// The offset of the first message of a month that is kept. Time never goes back within a partition (PROTOCOL S2).
-fn dropped_below(months: &BTreeMap<Month, i64>, floor: Option<Month>) -> i64 {
-    floor.map_or(0, |floor| {
-        let kept = months.range(floor..).next();
+/// The offset of the first message that is retained. Time never falls within a partition (PROTOCOL S2).
+fn dropped_below(months: &BTreeMap<Month, i64>, first_month: Option<Month>) -> i64 {
+    first_month.map_or(0, |first_month| {
+        let kept = months.range(first_month..).next();
         kept.map_or(i64::MAX, |(_, first)| *first)
     })
 }
 
-/// Rows and messages side by side, both ascending by offset.
-struct Walk<'a> {
+/// Merges the rows with the log's messages; both ascend by offset.
+struct RowMerge<'a> {
     table: &'a MessageTable<'a>,
     topic: String,
-    /// What was not met yet.
-    wanted: &'a [(i64, u64)],
+    /// The messages whose rows were not read yet.
+    expected: &'a [(i64, u64)],
     /// The resume offset of the snapshot.
     next: i64,
-    /// The first month that is kept, and the offset of its first message.
-    floor: Option<Month>,
+    /// The first month that is retained, and the offset of its first message.
+    first_month: Option<Month>,
     dropped_below: i64,
     check: &'a mut Check,
 }
 
-impl Walk<'_> {
+impl RowMerge<'_> {
     async fn rows(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
         let mut after = self.table.from - 1;
         loop {
@@ -125,58 +123,59 @@ impl Walk<'_> {
                     .scope
                     .has_conversation(row.message.conversation())
                 {
-                    self.meet(row).await?;
+                    self.match_row(row).await?;
                 }
             }
         }
-        self.miss_below(i64::MAX);
+        self.report_missing_below(i64::MAX);
         Ok(())
     }
 
-    async fn meet(&mut self, row: &MessageRow) -> Result<(), AuditError> {
-        self.miss_below(row.id);
-        match self.wanted.split_first() {
+    async fn match_row(&mut self, row: &MessageRow) -> Result<(), AuditError> {
+        self.report_missing_below(row.id);
+        match self.expected.split_first() {
             Some(((id, digest), rest)) if *id == row.id => {
-                self.wanted = rest;
+                self.expected = rest;
                 self.check.compared += 1;
                 if *digest != message_digest(row.ts, &row.message) {
                     let what = self.what_differs(row).await?;
-                    self.note(Kind::Different, row.id, what);
+                    self.add(Kind::Different, row.id, what);
                 }
             }
-            // Of events that retention took from the log, or that came after its end was fixed.
+            // Its event was deleted from the log by retention.
             _ if row.id < self.table.bounds.start => {}
-            // To be dropped, or being dropped.
-            _ if Month::of(row.ts).ok() < self.floor => {}
+            // Its month is to be dropped.
+            _ if Month::of(row.ts).ok() < self.first_month => {}
+            // Its event was appended after the log's end was read.
             _ if (self.table.bounds.end..self.next).contains(&row.id) => {}
-            _ => self.note(Kind::Extra, row.id, "no such message".to_owned()),
+            _ => self.add(Kind::Extra, row.id, "no such message".to_owned()),
         }
         Ok(())
     }
 
-    fn miss_below(&mut self, id: i64) {
-        while let Some(((missing, _), rest)) = self.wanted.split_first()
+    fn report_missing_below(&mut self, id: i64) {
+        while let Some(((missing, _), rest)) = self.expected.split_first()
             && *missing < id
         {
-            self.wanted = rest;
+            self.expected = rest;
             if *missing < self.dropped_below {
                 continue;
             }
             self.check.compared += 1;
-            self.note(Kind::Missing, *missing, "no row".to_owned());
+            self.add(Kind::Missing, *missing, "no row".to_owned());
         }
     }
 
-    fn note(&mut self, kind: Kind, id: i64, what: String) {
+    fn add(&mut self, kind: Kind, id: i64, what: String) {
         let partition = self.table.partition;
         let what = format!("chat_msg_{partition}: {what}");
         self.check
-            .note(Finding::new(kind, what).at(&self.topic, partition, id));
+            .add(Finding::new(kind, what).at(&self.topic, partition, id));
     }
 
-    /// The columns that differ; the record is read once more, and only for examples that will be shown.
+    /// The columns that differ. The record is read again for this, so only for examples that the report shows.
     async fn what_differs(&self, row: &MessageRow) -> Result<String, AuditError> {
-        if !self.check.wants_examples() {
+        if !self.check.needs_examples() {
             return Ok(String::new());
         }
         let (partition, offset) = (self.table.partition, row.id);
@@ -218,10 +217,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_before_the_first_month_that_is_kept_was_dropped() {
+    fn messages_before_the_first_retained_month_were_dropped() {
         let month = |text: &str| text.parse::<Month>().unwrap();
         let months = BTreeMap::from([(month("2026-10"), 3), (month("2026-12"), 70)]);
-        let below = |floor: Option<&str>| dropped_below(&months, floor.map(month));
+        let below = |first_month: Option<&str>| dropped_below(&months, first_month.map(month));
         assert_eq!(below(None), 0);
         assert_eq!(below(Some("2026-10")), 3);
         assert_eq!(below(Some("2026-11")), 70);

@@ -1,14 +1,15 @@
-//! What the stores hold, against the fold.
+//! Compares the stores with the state that follows from the log.
 
-mod judge;
-mod keys;
-mod look;
 mod messages;
+mod mismatch;
+mod redis_keys;
+mod stored;
 mod values;
 
-pub(crate) use judge::{Observed, Subject};
-pub(crate) use look::again;
 pub(crate) use messages::{MessageTable, compare_messages};
+pub(crate) use mismatch::{StoredValue, ValueKey};
+pub(crate) use stored::read_value;
 pub(crate) use values::{
-    Suspect, Values, compare_values, contacts_of, look_again, reads_of, sides_by, view,
+    PossibleMismatch, Values, compare_values, contact_keys_by, contacts_of, expected, read_again,
+    reads_of,
 };

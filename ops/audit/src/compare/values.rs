@@ -1,42 +1,42 @@
-//! Read positions, contacts and unread counts: values that change.
+//! Compares read positions, contacts and unread counts. They change while they are compared: a value that looks wrong is a possible
+//! mismatch, which a second read clears or confirms.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use message_store::{ContactRow, ReadTx, StoreError, StoredRead};
-use schemas::{DirectConversation, TableNumber, UserId};
+use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
 use unread_store::Connection;
 
 use super::{
-    judge::{Observed, Subject, Verdict, View, judge},
-    keys::State,
-    look,
+    mismatch::{ExpectedContacts, Mismatch, StoredValue, ValueKey, mismatches},
+    redis_keys::StateHash,
+    stored,
 };
 use crate::{
     Area, AuditError, Check, Finding, Kind, Progress, Scope, Sources,
-    fold::{Contact, Known},
+    fold::{Contact, LogState},
 };
 
 const PAGE: u32 = 2_000;
 
-/// How many users are asked for at a time.
-const ASKED_AT_ONCE: usize = 32;
+/// How many users are read at a time.
+const CONCURRENT_READS: usize = 32;
 
-/// A value that did not look right, and what the log said before the look.
-pub(crate) struct Suspect {
-    pub(crate) subject: Subject,
-    pub(crate) seen: Observed,
-    pub(crate) low: View,
+/// A value that looked wrong, and what the log said before it was read.
+pub(crate) struct PossibleMismatch {
+    pub(crate) key: ValueKey,
+    pub(crate) stored: StoredValue,
+    pub(crate) low: ExpectedContacts,
 }
 
-/// What the comparison of values has come to.
 pub(crate) struct Values {
     pub(crate) reads: Check,
     pub(crate) contacts: Check,
     pub(crate) states: Check,
     pub(crate) views: Check,
-    pub(crate) suspects: Vec<Suspect>,
-    /// What was not looked at, and why.
+    pub(crate) possible_mismatches: Vec<PossibleMismatch>,
+    /// What was not compared, and why.
     pub(crate) unchecked: Vec<String>,
     events_topic: String,
 }
@@ -48,7 +48,7 @@ impl Values {
             contacts: Check::new(Area::Contacts, examples),
             states: Check::new(Area::UnreadStates, examples),
             views: Check::new(Area::UnreadViews, examples),
-            suspects: Vec::new(),
+            possible_mismatches: Vec::new(),
             unchecked: Vec::new(),
             events_topic,
         }
@@ -61,141 +61,139 @@ impl Values {
             Area::UnreadStates => &mut self.states,
             Area::UnreadViews => &mut self.views,
             Area::Events | Area::Inbound | Area::Messages => {
-                unreachable!("these are no values that change")
+                unreachable!("these do not change")
             }
         }
     }
 
-    pub(crate) fn first_look(&mut self, known: &Known, subject: Subject, seen: Observed) {
-        let low = view(known, subject);
-        self.count(subject, &seen);
-        if !judge(subject, &seen, &low, &low).is_empty() {
-            self.suspects.push(Suspect { subject, seen, low });
+    pub(crate) fn check_value(&mut self, log: &LogState, key: ValueKey, stored: StoredValue) {
+        let low = expected(log, key);
+        self.count(key, &stored);
+        if !mismatches(key, &stored, &low, &low).is_empty() {
+            self.possible_mismatches
+                .push(PossibleMismatch { key, stored, low });
         }
     }
 
-    /// A user whose state says nothing now was looked at and not compared.
-    fn count(&mut self, subject: Subject, seen: &Observed) {
-        match seen {
-            Observed::Keys(keys) if matches!(keys.state, State::Complete(_)) => {
+    /// A user whose state hash is absent or unusable is not compared.
+    fn count(&mut self, key: ValueKey, stored: &StoredValue) {
+        match stored {
+            StoredValue::Keys(keys) if matches!(keys.state, StateHash::Complete(_)) => {
                 self.states.compared += 1;
                 self.views.compared += 2;
             }
-            Observed::Keys(_) => {}
-            _ => self.check(subject.area()).compared += 1,
+            StoredValue::Keys(_) => {}
+            _ => self.check(key.area()).compared += 1,
         }
     }
 
-    /// Lets go of those that are within what the log said before and after the look.
-    pub(crate) fn acquit(&mut self, known: &Known) {
-        self.suspects.retain(|Suspect { subject, seen, low }| {
-            !judge(*subject, seen, low, &view(known, *subject)).is_empty()
-        });
+    /// Clears the mismatches whose value is within what the log said before and after it was read.
+    pub(crate) fn clear(&mut self, log: &LogState) {
+        self.possible_mismatches
+            .retain(|PossibleMismatch { key, stored, low }| {
+                !mismatches(*key, stored, low, &expected(log, *key)).is_empty()
+            });
     }
 
-    /// What is wrong at the second look is a difference.
-    pub(crate) fn convict(&mut self, known: &Known, again: Vec<Suspect>) {
-        for Suspect { subject, seen, low } in again {
-            for verdict in judge(subject, &seen, &low, &view(known, subject)) {
-                self.note(known, subject.uid(), verdict);
+    /// Reports the mismatches that the second read confirms.
+    pub(crate) fn confirm(&mut self, log: &LogState, again: Vec<PossibleMismatch>) {
+        for PossibleMismatch { key, stored, low } in again {
+            for mismatch in mismatches(key, &stored, &low, &expected(log, key)) {
+                self.add(log, key.uid(), mismatch);
             }
         }
     }
 
-    fn note(&mut self, known: &Known, uid: UserId, verdict: Verdict) {
-        let Verdict {
+    fn add(&mut self, log: &LogState, uid: UserId, mismatch: Mismatch) {
+        let Mismatch {
             area,
             kind,
             what,
             peer,
-        } = verdict;
+        } = mismatch;
         let mut finding = Finding::new(kind, what);
         if let Some(peer) = peer
-            && let Some(offset) = known.newest_event(uid, peer)
+            && let Some(offset) = log.newest_event(uid, peer)
         {
             let partition = DirectConversation::new(uid, peer).partition();
             finding = finding.at(&self.events_topic, partition, offset);
         }
-        self.check(area).note(finding);
+        self.check(area).add(finding);
     }
 
-    fn foreign(&mut self, area: Area, table: &str, cause: &StoreError) {
+    fn unreadable(&mut self, area: Area, table: &str, cause: &StoreError) {
         let what = format!("{table} cannot be read: {cause}");
-        self.check(area).note(Finding::new(Kind::Different, what));
+        self.check(area).add(Finding::new(Kind::Different, what));
     }
 }
 
-/// What the log says now, as far as it matters to the subject.
-pub(crate) fn view(known: &Known, subject: Subject) -> View {
-    match subject.peer() {
-        None => known.contacts(subject.uid()),
-        Some(peer) => known
-            .contact(subject.uid(), peer)
+/// What follows from the log for this key now.
+pub(crate) fn expected(log: &LogState, key: ValueKey) -> ExpectedContacts {
+    match key.peer() {
+        None => log.contacts(key.uid()),
+        Some(peer) => log
+            .contact(key.uid(), peer)
             .map(|contact| (peer, contact))
             .into_iter()
             .collect(),
     }
 }
 
-/// The first look at everything in scope.
+/// Compares every value in scope for the first time.
 pub(crate) async fn compare_values(
     sources: &Sources,
     scope: Scope,
-    known: &Known,
+    log: &LogState,
     values: &mut Values,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
     progress(Progress::Comparing {
         what: "read positions",
     });
-    let mut expected = sides_by(known, |uid, peer| {
+    let mut expected = contact_keys_by(log, |uid, peer| {
         DirectConversation::new(uid, peer).partition().into()
     });
     for table in scope.partitions().into_iter().map(TableNumber::from) {
-        let sides = expected.remove(&table).unwrap_or_default();
-        reads_of(sources, known, table, sides, values).await?;
+        let keys = expected.remove(&table).unwrap_or_default();
+        reads_of(sources, log, table, keys, values).await?;
     }
     progress(Progress::Comparing { what: "contacts" });
-    let mut expected = sides_by(known, |uid, _| TableNumber::of_user(uid));
+    let mut expected = contact_keys_by(log, |uid, _| TableNumber::of_user(uid));
     for table in contact_tables(scope) {
-        let sides = expected.remove(&table).unwrap_or_default();
-        contacts_of(sources, known, table, sides, values).await?;
+        let keys = expected.remove(&table).unwrap_or_default();
+        contacts_of(sources, log, table, keys, values).await?;
     }
     progress(Progress::Comparing {
         what: "unread counts",
     });
-    unread(sources, scope, known, values).await
+    unread(sources, scope, log, values).await
 }
 
-/// The same values once more. If the projections have passed the fold's end by now, that is what they may not be below.
-pub(crate) async fn look_again(
+/// Reads the values a second time. If the projections have passed the log's folded end by now, a value must not be below it.
+pub(crate) async fn read_again(
     sources: &Sources,
-    known: &Known,
-    suspects: Vec<Suspect>,
+    log: &LogState,
+    possible_mismatches: Vec<PossibleMismatch>,
     has_passed: bool,
-) -> Result<Vec<Suspect>, AuditError> {
-    let mut again = Vec::with_capacity(suspects.len());
-    for Suspect { subject, low, .. } in suspects {
-        let low = if has_passed {
-            view(known, subject)
-        } else {
-            low
-        };
-        let seen = look::again(sources, known, subject).await?;
-        again.push(Suspect { subject, seen, low });
+) -> Result<Vec<PossibleMismatch>, AuditError> {
+    let mut again = Vec::with_capacity(possible_mismatches.len());
+    for PossibleMismatch { key, low, .. } in possible_mismatches {
+        let low = if has_passed { expected(log, key) } else { low };
+        let stored = stored::read_value(sources, log, key).await?;
+        again.push(PossibleMismatch { key, stored, low });
     }
     Ok(again)
 }
 
-pub(crate) type Sides = HashSet<(UserId, UserId)>;
+pub(crate) type ContactKeys = HashSet<(UserId, UserId)>;
 
-/// What the log knows, by the table that it is kept in.
-pub(crate) fn sides_by(
-    known: &Known,
+/// The contacts that the log has, by the table that stores them.
+pub(crate) fn contact_keys_by(
+    log: &LogState,
     table: impl Fn(UserId, UserId) -> TableNumber,
-) -> BTreeMap<TableNumber, Sides> {
-    let mut tables: BTreeMap<TableNumber, Sides> = BTreeMap::new();
-    for (uid, peer) in known.sides() {
+) -> BTreeMap<TableNumber, ContactKeys> {
+    let mut tables: BTreeMap<TableNumber, ContactKeys> = BTreeMap::new();
+    for (uid, peer) in log.contact_keys() {
         tables
             .entry(table(uid, peer))
             .or_default()
@@ -213,14 +211,14 @@ fn contact_tables(scope: Scope) -> BTreeSet<TableNumber> {
 
 pub(crate) async fn reads_of(
     sources: &Sources,
-    known: &Known,
+    log: &LogState,
     table: TableNumber,
-    mut expected: Sides,
+    mut expected: ContactKeys,
     values: &mut Values,
 ) -> Result<(), AuditError> {
     expected.retain(|(uid, peer)| {
-        let contact = known.contact(*uid, *peer).unwrap_or_default();
-        contact.reads.iter().any(|read| read.mid > 0)
+        let contact = log.contact(*uid, *peer).unwrap_or_default();
+        contact.reads.iter().any(|(_, read)| read.mid > 0)
     });
     let store = &sources.messages;
     let mut snapshot = store.snapshot(store.layout().shard_of(table)).await?;
@@ -228,7 +226,7 @@ pub(crate) async fn reads_of(
     loop {
         let page: Vec<StoredRead> = match snapshot.scan_reads(table, after, PAGE).await {
             Err(error @ StoreError::Fatal(_)) => {
-                values.foreign(
+                values.unreadable(
                     Area::ReadPositions,
                     &format!("read_chat_mid_{table}"),
                     &error,
@@ -243,24 +241,24 @@ pub(crate) async fn reads_of(
             let uid = row.uid;
             let peer = row.conversation.peer_of(uid);
             expected.remove(&(uid, peer));
-            if known.covers(uid, peer) {
-                let seen = Observed::Reads([row.mids.pc.get(), row.mids.mobile.get()]);
-                values.first_look(known, Subject::ReadPosition { uid, peer }, seen);
+            if log.covers(uid, peer) {
+                let stored = StoredValue::Reads(row.mids.map(Mid::get));
+                values.check_value(log, ValueKey::ReadPosition { uid, peer }, stored);
             }
         }
     }
     for (uid, peer) in expected {
-        let seen = Observed::Reads([0, 0]);
-        values.first_look(known, Subject::ReadPosition { uid, peer }, seen);
+        let stored = StoredValue::Reads(PerDevice::default());
+        values.check_value(log, ValueKey::ReadPosition { uid, peer }, stored);
     }
     Ok(())
 }
 
 pub(crate) async fn contacts_of(
     sources: &Sources,
-    known: &Known,
+    log: &LogState,
     table: TableNumber,
-    mut expected: Sides,
+    mut expected: ContactKeys,
     values: &mut Values,
 ) -> Result<(), AuditError> {
     let store = &sources.messages;
@@ -269,7 +267,7 @@ pub(crate) async fn contacts_of(
     loop {
         let page = match contact_page(&mut snapshot, table, after).await {
             Err(error @ StoreError::Fatal(_)) => {
-                values.foreign(Area::Contacts, &format!("contact_{table}"), &error);
+                values.unreadable(Area::Contacts, &format!("contact_{table}"), &error);
                 return Ok(());
             }
             page => page?,
@@ -279,17 +277,17 @@ pub(crate) async fn contacts_of(
         for row in &page {
             let (uid, peer) = (row.contact.uid, row.contact.peer);
             expected.remove(&(uid, peer));
-            if known.covers(uid, peer) {
-                let seen = Observed::Contact(Some(Contact::of_row(row)));
-                values.first_look(known, Subject::Contact { uid, peer }, seen);
+            if log.covers(uid, peer) {
+                let stored = StoredValue::Contact(Some(Contact::of_row(row)));
+                values.check_value(log, ValueKey::Contact { uid, peer }, stored);
             }
         }
     }
     for (uid, peer) in expected {
-        values.first_look(
-            known,
-            Subject::Contact { uid, peer },
-            Observed::Contact(None),
+        values.check_value(
+            log,
+            ValueKey::Contact { uid, peer },
+            StoredValue::Contact(None),
         );
     }
     Ok(())
@@ -306,12 +304,12 @@ async fn contact_page(
 async fn unread(
     sources: &Sources,
     scope: Scope,
-    known: &Known,
+    log: &LogState,
     values: &mut Values,
 ) -> Result<(), AuditError> {
-    let Some((connection, generation)) = look::connect(sources).await? else {
+    let Some((connection, generation)) = stored::connect(sources).await? else {
         let why =
-            "unread counts: Redis has not all its watermarks, so what is in it means nothing yet";
+            "unread counts: Redis has not all its watermarks, so its contents are not valid yet";
         values.unchecked.push(why.to_owned());
         return Ok(());
     };
@@ -320,7 +318,7 @@ async fn unread(
         None => users_in_redis(&connection).await?,
     };
     let without = match scope.users() {
-        None => known.users().filter(|uid| !users.contains(uid)).count(),
+        None => log.users().filter(|uid| !users.contains(uid)).count(),
         Some(_) => 0,
     };
     if without > 0 {
@@ -331,13 +329,13 @@ async fn unread(
         .map(|uid| {
             let connection = connection.clone();
             async move {
-                let seen = look::keys(&connection, generation, uid, known).await?;
-                Ok::<_, AuditError>((uid, seen))
+                let stored = stored::read_keys(&connection, generation, uid, log).await?;
+                Ok::<_, AuditError>((uid, stored))
             }
         })
-        .buffer_unordered(ASKED_AT_ONCE);
-    while let Some((uid, seen)) = looks.try_next().await? {
-        values.first_look(known, Subject::Unread { uid }, seen);
+        .buffer_unordered(CONCURRENT_READS);
+    while let Some((uid, stored)) = looks.try_next().await? {
+        values.check_value(log, ValueKey::Unread { uid }, stored);
     }
     Ok(())
 }

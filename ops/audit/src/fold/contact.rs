@@ -1,44 +1,40 @@
 use message_store::{ContactRow, ReadUpTo};
-use schemas::{DeviceClass, Ordinal};
+use schemas::{DeviceClass, Ordinal, PerDevice};
 
 use super::preview_digest;
 
-/// The newest message of a conversation; all 0 where there is none.
+/// The newest message of a conversation; all 0 if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Last {
+pub(crate) struct LastMessage {
     pub(crate) mid: i64,
     pub(crate) ts: i64,
     pub(crate) srcid: i64,
     pub(crate) preview: u64,
 }
 
-/// Up to where somebody has read; `n` is `None` where a store does not know it.
+/// The newest message that a user has read; `n` is `None` if a store does not know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct LastRead {
     pub(crate) mid: i64,
     pub(crate) n: Option<i64>,
 }
 
-impl Default for Read {
+impl Default for LastRead {
     fn default() -> Self {
         Self { mid: 0, n: Some(0) }
     }
 }
 
-/// Everything that is kept of one side of a conversation.
+/// What a projection stores of a conversation for one of its users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contact {
-    pub(crate) last: Last,
+    pub(crate) last: LastMessage,
     /// n of the peer's newest message; 0 in a note to oneself, which is never unread.
     pub(crate) peer_n: i64,
     /// n of the user's own newest message.
     pub(crate) own_n: i64,
-    /// On pc and on mobile.
-    pub(crate) reads: [Read; 2],
+    pub(crate) reads: PerDevice<LastRead>,
 }
-
-/// The classes, in the order of [`Contact::reads`].
-pub(crate) const CLASSES: [DeviceClass; 2] = [DeviceClass::Pc, DeviceClass::Mobile];
 
 impl Contact {
     pub(crate) fn of_row(row: &ContactRow) -> Self {
@@ -47,7 +43,7 @@ impl Contact {
             last: contact
                 .last
                 .as_ref()
-                .map_or_else(Last::default, |last| Last {
+                .map_or_else(LastMessage::default, |last| LastMessage {
                     mid: last.mid.get(),
                     ts: last.ts.0,
                     srcid: last.srcid.get(),
@@ -55,12 +51,11 @@ impl Contact {
                 }),
             peer_n: contact.peer_n.get(),
             own_n: contact.own_n.get(),
-            reads: CLASSES.map(|class| Read::from(row.contact.read[class])),
+            reads: PerDevice::from_fn(|device| LastRead::from(row.contact.read[device])),
         }
     }
 
-    /// The column in which this is outside what the log says between two looks; where nothing happened between them,
-    /// both are the same and so is all that is right.
+    /// A column whose value is neither what the log had before the read (`low`) nor after it (`high`), nor in between.
     pub(crate) fn outside(&self, low: &Self, high: &Self) -> Option<&'static str> {
         if !low.last.spans(&high.last, &self.last) {
             return Some("the last message");
@@ -71,15 +66,17 @@ impl Contact {
         if !within(low.own_n, high.own_n, self.own_n) {
             return Some("own_n");
         }
-        let names = [
-            ["pc_read_mid", "pc_read_n"],
-            ["mobile_read_mid", "mobile_read_n"],
-        ];
-        (0..2).find_map(|i| self.reads[i].outside(&low.reads[i], &high.reads[i], names[i]))
+        DeviceClass::ALL.into_iter().find_map(|device| {
+            let names = match device {
+                DeviceClass::Pc => ["pc_read_mid", "pc_read_n"],
+                DeviceClass::Mobile => ["mobile_read_mid", "mobile_read_n"],
+            };
+            self.reads[device].outside(&low.reads[device], &high.reads[device], names)
+        })
     }
 }
 
-impl From<ReadUpTo> for Read {
+impl From<ReadUpTo> for LastRead {
     fn from(read: ReadUpTo) -> Self {
         Self {
             mid: read.mid.get(),
@@ -88,7 +85,7 @@ impl From<ReadUpTo> for Read {
     }
 }
 
-impl Read {
+impl LastRead {
     fn outside(
         &self,
         low: &Self,
@@ -102,8 +99,8 @@ impl Read {
     }
 }
 
-impl Last {
-    /// Whether `found` may be the newest at some time from `self` to `high`.
+impl LastMessage {
+    /// Whether `found` may have been the newest message between `self` and `high`.
     fn spans(&self, high: &Self, found: &Self) -> bool {
         if found.mid == self.mid {
             return found == self;
@@ -119,7 +116,7 @@ pub(crate) fn within(low: i64, high: i64, found: i64) -> bool {
     (low..=high).contains(&found)
 }
 
-/// Whether a store may say `found`: what the log tells is known, so that a store that does not know it is wrong.
+/// Whether a store may have `found`. The log always has the ordinal, so a store without it is wrong.
 pub(crate) fn ordinal_within(found: Option<i64>, low: Option<i64>, high: Option<i64>) -> bool {
     match (found, low, high) {
         (Some(found), Some(low), Some(high)) => within(low, high, found),

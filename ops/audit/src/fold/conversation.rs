@@ -1,32 +1,29 @@
 use schemas::{
-    DeviceClass, DirectConversation, TimestampMs, UserId,
+    DeviceClass, DirectConversation, PerDevice, Side, TimestampMs, UserId,
     event::{Message, ReadPosition},
 };
 
 use super::{
-    contact::{Contact, Last, Read},
+    contact::{Contact, LastMessage, LastRead},
     preview_digest,
     senders::Senders,
 };
 
-/// One conversation, as its events leave it. Index 0 is lo, 1 is hi; a note to oneself has lo only.
+/// The state of one conversation. In a note to oneself only `lo` is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversation {
-    last: Last,
-    sent: [i64; 2],
-    /// By side, then by class.
-    reads: [[Read; 2]; 2],
+    last: LastMessage,
+    lo: UserState,
+    hi: UserState,
     senders: Senders,
-    /// Offset of the newest event.
-    at: i64,
+    newest_event: i64,
 }
 
-fn side(conversation: DirectConversation, uid: UserId) -> usize {
-    usize::from(uid != conversation.lo())
-}
-
-fn class(device: DeviceClass) -> usize {
-    usize::from(device == DeviceClass::Mobile)
+#[derive(Clone, Debug, Default)]
+struct UserState {
+    /// n of the user's newest message.
+    sent: i64,
+    reads: PerDevice<LastRead>,
 }
 
 impl Conversation {
@@ -34,16 +31,30 @@ impl Conversation {
         self.last.mid
     }
 
+    /// The offset of the newest event.
     pub(crate) fn newest_event(&self) -> i64 {
-        self.at
+        self.newest_event
     }
 
-    /// Where `uid` has read up to.
+    fn user(&self, side: Side) -> &UserState {
+        match side {
+            Side::Lo => &self.lo,
+            Side::Hi => &self.hi,
+        }
+    }
+
+    fn user_mut(&mut self, side: Side) -> &mut UserState {
+        match side {
+            Side::Lo => &mut self.lo,
+            Side::Hi => &mut self.hi,
+        }
+    }
+
     pub(crate) fn read_mid(&self, id: DirectConversation, uid: UserId, device: DeviceClass) -> i64 {
-        self.reads[side(id, uid)][class(device)].mid
+        self.user(id.side_of(uid)).reads[device].mid
     }
 
-    /// Takes a message in; what was wrong with its numbers. `is_whole` says whether the log holds everything before it.
+    /// Applies a message; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
     pub(crate) fn message(
         &mut self,
         id: DirectConversation,
@@ -53,34 +64,32 @@ impl Conversation {
         is_whole: bool,
     ) -> Option<String> {
         let (mid, n) = (message.mid.get(), message.n.get());
-        let side = side(id, message.srcid);
+        let side = id.side_of(message.srcid);
+        let sent = self.user(side).sent;
         let is_first_seen = self.last.mid == 0;
         let wrong = if mid != self.last.mid + 1 && (is_whole || !is_first_seen) {
             Some(format!("mid {mid} of {id} follows {}", self.last.mid))
-        } else if n != self.sent[side] + 1 && is_whole {
-            Some(format!(
-                "n {n} of {} in {id} follows {}",
-                message.srcid, self.sent[side]
-            ))
+        } else if n != sent + 1 && is_whole {
+            Some(format!("n {n} of {} in {id} follows {sent}", message.srcid))
         } else {
             None
         };
-        // As every store does: what is not above the newest changes nothing.
+        // As in every store, a mid that is not above the newest changes nothing.
         if mid > self.last.mid {
-            self.last = Last {
+            self.last = LastMessage {
                 mid,
                 ts: ts.0,
                 srcid: message.srcid.get(),
                 preview: preview_digest(&message.msg),
             };
         }
-        self.sent[side] = self.sent[side].max(n);
-        self.senders.set(mid, side == 1);
-        self.at = at;
+        self.user_mut(side).sent = sent.max(n);
+        self.senders.set(mid, side == Side::Hi);
+        self.newest_event = at;
         wrong
     }
 
-    /// Takes a read position in; what was wrong with it.
+    /// Applies a read position; returns what is wrong with it.
     pub(crate) fn read(
         &mut self,
         id: DirectConversation,
@@ -88,8 +97,8 @@ impl Conversation {
         at: i64,
         is_whole: bool,
     ) -> Option<String> {
-        let (mid, side) = (position.mid.get(), side(id, position.uid));
-        let before = self.reads[side][class(position.device)];
+        let (mid, side) = (position.mid.get(), id.side_of(position.uid));
+        let before = self.user(side).reads[position.device];
         let n = before.n.unwrap_or(0) + self.sent_between(id, position.peer, before.mid, mid);
         let uid = position.uid;
         let wrong = if mid <= before.mid {
@@ -102,7 +111,7 @@ impl Conversation {
                 "the read position {mid} of {uid} in {id} is above {}",
                 self.last.mid
             ))
-        } else if is_whole && position.n.is_some_and(|told| told.get() != n) {
+        } else if is_whole && position.n.is_some_and(|stated| stated.get() != n) {
             Some(format!(
                 "the read position {mid} of {uid} in {id} has n {:?}, {n} is right",
                 position.n
@@ -111,34 +120,31 @@ impl Conversation {
             None
         };
         if mid > before.mid {
-            self.reads[side][class(position.device)] = Read { mid, n: Some(n) };
+            self.user_mut(side).reads[position.device] = LastRead { mid, n: Some(n) };
         }
-        self.at = at;
+        self.newest_event = at;
         wrong
     }
 
     /// How many messages `sender` sent above `after` and up to `upto`.
     fn sent_between(&self, id: DirectConversation, sender: UserId, after: i64, upto: i64) -> i64 {
         let by_hi = self.senders.by_hi(after, upto);
-        if side(id, sender) == 1 {
+        if id.side_of(sender) == Side::Hi {
             by_hi
         } else {
             (upto - after).max(0) - by_hi
         }
     }
 
-    /// What is to be kept for `uid`.
+    /// What a projection stores of it for `uid`.
     pub(crate) fn contact(&self, id: DirectConversation, uid: UserId) -> Contact {
-        let own = side(id, uid);
+        let own = self.user(id.side_of(uid));
+        let peer = self.user(id.side_of(id.peer_of(uid)));
         Contact {
             last: self.last,
-            peer_n: if id.is_to_self() {
-                0
-            } else {
-                self.sent[1 - own]
-            },
-            own_n: self.sent[own],
-            reads: self.reads[own],
+            peer_n: if id.is_to_self() { 0 } else { peer.sent },
+            own_n: own.sent,
+            reads: own.reads,
         }
     }
 }

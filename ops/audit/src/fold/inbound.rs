@@ -1,4 +1,4 @@
-//! Whether an inbound record got the answer that the log before it asks for.
+//! Whether an inbound record has the outcome that follows from the log before it.
 
 use schemas::{
     DirectConversation,
@@ -8,24 +8,14 @@ use schemas::{
 
 use super::{
     conversation::Conversation,
-    memory::{Memory, Remembered, SendKey},
+    dedup::{DedupWindow, Lookup, SendKey},
+    outcomes::Outcome,
 };
 
-/// Why a record may have no event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Silence {
-    /// A repeat of a sequenced send.
-    Repeat,
-    /// A read-ack that moves nothing.
-    WithoutEffect,
-    /// Nothing accounts for it.
-    Unanswered,
-}
-
-/// A partition as it was before the record.
-pub(crate) struct Before<'a> {
+/// The state of a partition before a record.
+pub(crate) struct StateBefore<'a> {
     pub(crate) conversation: Option<&'a Conversation>,
-    pub(crate) memory: &'a Memory,
+    pub(crate) dedup: &'a DedupWindow,
     pub(crate) rules: &'a Rules,
     /// Log time at the record.
     pub(crate) now: i64,
@@ -57,24 +47,24 @@ pub(crate) fn conversation_of(command: &Command) -> Option<DirectConversation> {
     }
 }
 
-/// Why a record without event and without dead letter has none.
-pub(crate) fn silence(command: &Command, before: &Before<'_>) -> Silence {
+/// The outcome of a record that has neither an event nor a dead letter.
+pub(super) fn outcome_without_event(command: &Command, before: &StateBefore<'_>) -> Outcome {
     match command {
         Command::Send(send) => {
             match before
-                .memory
-                .recall(&send_key(send), before.now, before.rules)
+                .dedup
+                .lookup(&send_key(send), before.now, before.rules)
             {
-                Remembered::Same => Silence::Repeat,
-                Remembered::Nothing | Remembered::Other => Silence::Unanswered,
+                Lookup::SamePayload => Outcome::Repeat,
+                Lookup::Absent | Lookup::OtherPayload => Outcome::Unaccounted,
             }
         }
-        Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Silence::WithoutEffect,
-        Command::ReadAck(_) | Command::Control(_) => Silence::Unanswered,
+        Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Outcome::WithoutEffect,
+        Command::ReadAck(_) | Command::Control(_) => Outcome::Unaccounted,
     }
 }
 
-/// Nothing is unread in a note to oneself, nothing is read where there is no message, and no position goes back.
+/// A note to oneself is never unread, an empty conversation has nothing to read, and no position falls.
 fn moves_nothing(ack: &ReadAck, conversation: Option<&Conversation>) -> bool {
     let id = ack.conversation();
     id.is_to_self()
@@ -88,7 +78,7 @@ fn clamped(ack: &ReadAck, conversation: &Conversation) -> i64 {
     ack.mid.map_or(last, |mid| mid.get().min(last))
 }
 
-/// Whether a position is where its ack puts it: at or below the newest message.
+/// Whether the read position of an event is its ack's, clamped to the newest message.
 pub(crate) fn is_clamped(
     command: &Command,
     body: &Body,
@@ -97,6 +87,6 @@ pub(crate) fn is_clamped(
     let (Command::ReadAck(ack), Body::ReadPosition(position)) = (command, body) else {
         return true;
     };
-    let wanted = conversation.map_or(0, |conversation| clamped(ack, conversation));
-    wanted == position.mid.get()
+    let expected = conversation.map_or(0, |conversation| clamped(ack, conversation));
+    expected == position.mid.get()
 }

@@ -1,16 +1,16 @@
-//! The log as values: pure code, no I/O.
+//! The state that follows from the log. Pure code, no I/O.
 
-mod answers;
 mod contact;
 mod conversation;
+mod dedup;
 mod digest;
 mod inbound;
-mod known;
-mod memory;
+mod log_state;
+mod outcomes;
 mod partition;
 mod senders;
 
-pub(crate) use contact::{Contact, Read};
+pub(crate) use contact::{Contact, LastRead, ordinal_within};
 pub(crate) use digest::{message_digest, preview_digest};
-pub(crate) use known::{Known, Taken};
+pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};

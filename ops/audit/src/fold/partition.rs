@@ -13,35 +13,34 @@ use schemas::{
 };
 
 use super::{
-    answers::{Answer, Answers},
     conversation::Conversation,
-    inbound::{self, Before, Silence, conversation_of, is_clamped, message_key},
-    memory::{Memory, Remembered},
+    dedup::{DedupWindow, Lookup},
+    inbound::{self, StateBefore, conversation_of, is_clamped, message_key},
     message_digest,
+    outcomes::{Outcome, Outcomes},
 };
 use crate::{Area, Check, Finding, InboundAccount, Kind, Scope};
 
 /// Records of one partition, in order.
 pub(crate) type Records = Box<dyn Iterator<Item = Result<Record, EventLogError>> + Send>;
 
-/// What a partition's fold has to know beside its events.
+/// What the fold of a partition needs besides the events.
 pub(crate) struct PartitionInput {
     pub(crate) partition: Partition,
     pub(crate) scope: Scope,
-    /// The names of `chat.events` and `chat.inbound`.
     pub(crate) events_topic: String,
     pub(crate) inbound_topic: String,
-    /// Where `chat.events` begins; above 0 retention has cut it.
+    /// The first offset of `chat.events`: above 0, retention has deleted what was before.
     pub(crate) events_start: i64,
-    /// What of `chat.inbound` is retained and looked at.
+    /// The offsets of `chat.inbound` that are retained and checked.
     pub(crate) inbound: Range<i64>,
     /// Offsets of `chat.inbound` and of `chat.events` that are in the dead letters.
-    pub(crate) refused: BTreeSet<i64>,
-    pub(crate) buried: BTreeSet<i64>,
+    pub(crate) dead_lettered_inbound: BTreeSet<i64>,
+    pub(crate) dead_lettered_events: BTreeSet<i64>,
     pub(crate) examples: usize,
 }
 
-/// A partition, folded.
+/// The result of folding a partition.
 pub(crate) struct FoldedPartition {
     pub(crate) conversations: HashMap<DirectConversation, Conversation>,
     /// Offset and digest of every message in scope, ascending.
@@ -58,15 +57,15 @@ pub(crate) struct FoldedPartition {
 /// The fold of one partition of `chat.events`, with its inbound records beside it.
 pub(crate) struct PartitionFold<'a> {
     input: &'a PartitionInput,
-    /// Begins to read `chat.inbound` anew: an epoch that rises makes what was matched before it void.
+    /// Reads `chat.inbound` from its start again: a new epoch can make earlier matches void.
     open_inbound: &'a dyn Fn() -> Records,
     records: Peekable<Records>,
-    /// One above the last inbound record that was looked at.
+    /// One above the last inbound record that was accounted for.
     next_inbound: i64,
     clock: i64,
     rules: Rules,
-    memory: Memory,
-    answers: Answers,
+    dedup: DedupWindow,
+    outcomes: Outcomes,
     folded: FoldedPartition,
 }
 
@@ -79,8 +78,8 @@ impl<'a> PartitionFold<'a> {
             next_inbound: 0,
             clock: 0,
             rules: Rules::VERSION_1,
-            memory: Memory::default(),
-            answers: Answers::new(input.examples),
+            dedup: DedupWindow::default(),
+            outcomes: Outcomes::new(input.examples),
             folded: FoldedPartition {
                 conversations: HashMap::new(),
                 messages: Vec::new(),
@@ -98,7 +97,7 @@ impl<'a> PartitionFold<'a> {
         }
     }
 
-    /// Folds `events`, from where `chat.events` begins.
+    /// Folds `events`, which begin at the start of `chat.events`.
     pub(crate) fn run(
         mut self,
         events: impl Iterator<Item = Result<Record, EventLogError>>,
@@ -107,12 +106,12 @@ impl<'a> PartitionFold<'a> {
             self.event(&record?)?;
         }
         let Self {
-            answers,
+            outcomes,
             mut folded,
             input,
             ..
         } = self;
-        answers.sum(&mut folded.inbound, &mut folded.account);
+        outcomes.sum(&mut folded.inbound, &mut folded.account);
         count_pending(&mut folded, input);
         Ok(folded)
     }
@@ -126,7 +125,7 @@ impl<'a> PartitionFold<'a> {
         let event = match record.event() {
             Ok(event) => event,
             Err(wrong) => {
-                if !self.input.buried.contains(&record.offset) {
+                if !self.input.dead_lettered_events.contains(&record.offset) {
                     let what = format!("{wrong}, and not in the dead letters");
                     self.note_event(record.offset, Kind::Different, what);
                 }
@@ -152,13 +151,13 @@ impl<'a> PartitionFold<'a> {
         Ok(())
     }
 
-    /// An operator said that sequencing goes on behind `offset`. If more of `chat.inbound` was looked at already, then it lost its
-    /// end there or began anew, and what is retained above belongs to this epoch only.
+    /// An operator raised the epoch: sequencing continues after `offset`. If records above it were accounted for already, `chat.inbound`
+    /// lost its end or was created again, and what is retained above `offset` belongs to this epoch only.
     fn begin_epoch(&mut self, offset: i64) -> Result<(), EventLogError> {
         if self.next_inbound <= offset + 1 {
             return Ok(());
         }
-        self.answers.take_back_above(offset);
+        self.outcomes.discard_above(offset);
         self.records = (self.open_inbound)().peekable();
         while self
             .take_inbound(|record| record.offset <= offset)?
@@ -168,35 +167,35 @@ impl<'a> PartitionFold<'a> {
         Ok(())
     }
 
-    /// Every inbound record below `offset` that was not looked at has no event.
+    /// Accounts for every inbound record below `offset`: they have no event.
     fn account_below(&mut self, offset: i64) -> Result<(), EventLogError> {
         while let Some(record) = self.take_inbound(|record| record.offset < offset)? {
-            self.account_silent(&record);
+            self.account_without_event(&record);
         }
         Ok(())
     }
 
-    /// The inbound record that an event names as its cause.
+    /// Accounts for the inbound record that an event names as its source.
     fn account_at(&mut self, offset: i64, at: i64, event: &Event) -> Result<(), EventLogError> {
         let Some(record) = self.take_inbound(|record| record.offset == offset)? else {
             return Ok(());
         };
         if event.body == Body::Progress {
-            self.account_silent(&record);
+            self.account_without_event(&record);
             return Ok(());
         }
         let wrong = self
             .content_mismatch(&record, at, event)
-            .or_else(|| self.second_answer(&record, event));
+            .or_else(|| self.second_outcome(&record, event));
         let wrong = wrong.map(|(kind, what)| self.inbound_finding(offset, kind, what));
-        self.answers.take(offset, Answer::Sequenced, wrong);
+        self.outcomes.add(offset, Outcome::Sequenced, wrong);
         Ok(())
     }
 
     fn content_mismatch(&self, record: &Record, at: i64, event: &Event) -> Option<(Kind, String)> {
         let what = match Command::parse(record.bytes()) {
             Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
-            Ok(command) => self.unanswered_field(&command, &event.body).map(|name| {
+            Ok(command) => self.mismatched_field(&command, &event.body).map(|name| {
                 format!(
                     "{name} is not that of its event, {}:{at}",
                     self.input.partition
@@ -211,23 +210,23 @@ impl<'a> PartitionFold<'a> {
         Some((Kind::Different, what.or_else(is_younger)?))
     }
 
-    fn unanswered_field(&self, command: &Command, body: &Body) -> Option<&'static str> {
+    fn mismatched_field(&self, command: &Command, body: &Body) -> Option<&'static str> {
         command.mismatched_field(body).or_else(|| {
             let conversation =
                 conversation_of(command).and_then(|id| self.folded.conversations.get(&id));
-            // Without the log's beginning it is not known where a position was to be clamped.
+            // Without the log's start the newest message may be unknown, and so is where a position is clamped.
             let is_right = !self.is_whole() || is_clamped(command, body, conversation);
             (!is_right).then_some("mid")
         })
     }
 
-    /// What else says that it was answered for, beside this event.
-    fn second_answer(&self, record: &Record, event: &Event) -> Option<(Kind, String)> {
-        if self.input.refused.contains(&record.offset) {
+    /// An outcome that the record has besides this event.
+    fn second_outcome(&self, record: &Record, event: &Event) -> Option<(Kind, String)> {
+        if self.input.dead_lettered_inbound.contains(&record.offset) {
             let what = "sequenced, and in the dead letters".to_owned();
             return Some((Kind::Different, what));
         }
-        if self.answers.was_sequenced_before(record.offset) {
+        if self.outcomes.was_sequenced_earlier(record.offset) {
             let what = format!(
                 "sequenced in epoch {}, and in an earlier one",
                 event.src.offset.epoch
@@ -252,42 +251,38 @@ impl<'a> PartitionFold<'a> {
         }
     }
 
-    /// A record without event: a dead letter, a repeat, an ack without effect, or a difference.
-    fn account_silent(&mut self, record: &Record) {
+    /// Accounts for a record without an event: a dead letter, a repeat, an ack without effect, or a difference.
+    fn account_without_event(&mut self, record: &Record) {
         let offset = record.offset;
-        let answer = self.silent_answer(record);
-        let wrong = (answer == Answer::Nothing).then(|| {
+        let outcome = self.outcome_without_event(record);
+        let wrong = (outcome == Outcome::Unaccounted).then(|| {
             let what = "unanswered: no event, no dead letter, no repeat, no ack without effect";
             self.inbound_finding(offset, Kind::Missing, what)
         });
-        self.answers.take(offset, answer, wrong);
+        self.outcomes.add(offset, outcome, wrong);
     }
 
-    fn silent_answer(&self, record: &Record) -> Answer {
-        if self.input.refused.contains(&record.offset) {
-            return Answer::DeadLetter;
+    fn outcome_without_event(&self, record: &Record) -> Outcome {
+        if self.input.dead_lettered_inbound.contains(&record.offset) {
+            return Outcome::DeadLetter;
         }
-        let silence = match Command::parse(record.bytes()) {
-            Ok(command) => self.silence_of(&command, record.timestamp),
-            Err(_) => Silence::Unanswered,
+        let outcome = match Command::parse(record.bytes()) {
+            Ok(command) => {
+                let conversation = conversation_of(&command);
+                let before = StateBefore {
+                    conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
+                    dedup: &self.dedup,
+                    rules: &self.rules,
+                    now: record.timestamp.0.max(self.clock),
+                };
+                inbound::outcome_without_event(&command, &before)
+            }
+            Err(_) => Outcome::Unaccounted,
         };
-        match silence {
-            Silence::Repeat => Answer::Repeat,
-            Silence::WithoutEffect => Answer::WithoutEffect,
-            Silence::Unanswered if !self.is_whole() => Answer::Unverifiable,
-            Silence::Unanswered => Answer::Nothing,
+        match outcome {
+            Outcome::Unaccounted if !self.is_whole() => Outcome::Unverifiable,
+            outcome => outcome,
         }
-    }
-
-    fn silence_of(&self, command: &Command, appended: TimestampMs) -> Silence {
-        let conversation = conversation_of(command);
-        let before = Before {
-            conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
-            memory: &self.memory,
-            rules: &self.rules,
-            now: appended.0.max(self.clock),
-        };
-        inbound::silence(command, &before)
     }
 
     fn apply(&mut self, at: i64, event: Event) {
@@ -310,17 +305,17 @@ impl<'a> PartitionFold<'a> {
             Body::Control(rules) => self.rules = *rules,
             Body::Progress => {}
         }
-        self.memory.forget(self.clock, &self.rules);
+        self.dedup.evict(self.clock, &self.rules);
     }
 
     fn apply_message(&mut self, at: i64, ts: TimestampMs, message: &Message) {
         let (id, is_whole) = (message.conversation(), self.is_whole());
         let key = message_key(message);
-        if self.memory.recall(&key, self.clock, &self.rules) != Remembered::Nothing {
+        if self.dedup.lookup(&key, self.clock, &self.rules) != Lookup::Absent {
             let what = "a client_msg_id is sequenced again within the window";
             self.note_event(at, Kind::Extra, what);
         }
-        self.memory.remember(&key, self.clock, &self.rules);
+        self.dedup.insert(&key, self.clock, &self.rules);
         let conversation = self.folded.conversations.entry(id).or_default();
         let wrong = conversation.message(id, message, ts, at, is_whole);
         self.note_wrong(at, wrong);
@@ -346,7 +341,7 @@ impl<'a> PartitionFold<'a> {
         } = self.input;
         self.folded
             .events
-            .note(Finding::new(kind, what).at(events_topic, *partition, at));
+            .add(Finding::new(kind, what).at(events_topic, *partition, at));
     }
 
     fn inbound_finding(&self, at: i64, kind: Kind, what: impl Into<String>) -> Finding {
@@ -359,23 +354,23 @@ impl<'a> PartitionFold<'a> {
     }
 }
 
-/// What of `chat.inbound` no event answers for yet, and what of it never will be.
+/// Counts the inbound records above the last source, and reports those that retention deleted before they were sequenced.
 fn count_pending(folded: &mut FoldedPartition, input: &PartitionInput) {
     let Range { start, end } = input.inbound;
-    let answered = folded
+    let next = folded
         .watermarks
         .highest()
         .map_or(0, |highest| highest.offset + 1);
-    folded.account.pending += u64::try_from(end - answered.max(start)).unwrap_or(0);
-    if answered < start {
+    folded.account.pending += u64::try_from(end - next.max(start)).unwrap_or(0);
+    if next < start {
         let what = format!(
             "{} records went with retention before they were sequenced",
-            start - answered
+            start - next
         );
         let finding = Finding::new(Kind::Missing, what);
         folded
             .inbound
-            .note(finding.at(&input.inbound_topic, input.partition, answered));
+            .add(finding.at(&input.inbound_topic, input.partition, next));
     }
 }
 

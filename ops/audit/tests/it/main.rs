@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
-mod breaking_log;
-mod breaking_stores;
-mod living;
-mod sound;
+mod differences_in_logs;
+mod differences_in_stores;
+mod no_difference;
 mod story;
 mod test_env;
+mod under_load;

@@ -48,7 +48,11 @@ fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
     record(at, Event { src, ts, body }.encode())
 }
 
-fn fold(events: Vec<Record>, inbound: Vec<Record>, buried: BTreeSet<i64>) -> FoldedPartition {
+fn fold(
+    events: Vec<Record>,
+    inbound: Vec<Record>,
+    dead_lettered_events: BTreeSet<i64>,
+) -> FoldedPartition {
     let input = PartitionInput {
         partition: Partition::try_from(3).unwrap(),
         scope: Scope::All,
@@ -56,8 +60,8 @@ fn fold(events: Vec<Record>, inbound: Vec<Record>, buried: BTreeSet<i64>) -> Fol
         inbound_topic: "chat.inbound".to_owned(),
         events_start: 0,
         inbound: 0..i64::try_from(inbound.len()).unwrap(),
-        refused: BTreeSet::new(),
-        buried,
+        dead_lettered_inbound: BTreeSet::new(),
+        dead_lettered_events,
         examples: 10,
     };
     let open = move || Box::new(inbound.clone().into_iter().map(Ok)) as Records;
@@ -89,8 +93,8 @@ fn what_is_no_event_has_to_be_in_the_dead_letters() {
     let junk = || vec![record(0, b"junk".to_vec())];
     let found = fold(junk(), Vec::new(), BTreeSet::new());
     assert_eq!(found.events.different, 1);
-    let buried = fold(junk(), Vec::new(), BTreeSet::from([0]));
-    assert_eq!(buried.events.differences(), 0);
+    let dead_lettered_events = fold(junk(), Vec::new(), BTreeSet::from([0]));
+    assert_eq!(dead_lettered_events.events.differences(), 0);
 }
 
 #[test]
@@ -204,8 +208,13 @@ fn an_event_in_another_partition_is_found_and_passed_over() {
     assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
     assert_eq!((folded.repeated, folded.messages.len()), (0, 1));
     // Projections put it into the dead letters, as they do with what is no event.
-    let buried = fold(events(), inbound(), BTreeSet::from([0]));
-    assert_eq!(buried.events.differences(), 0, "{:?}", buried.events);
+    let dead_lettered_events = fold(events(), inbound(), BTreeSet::from([0]));
+    assert_eq!(
+        dead_lettered_events.events.differences(),
+        0,
+        "{:?}",
+        dead_lettered_events.events
+    );
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Watches how far each stage has come, by the watermarks that the stages keep with their data, and tells from that when each
-//! accepted record had passed.
+//! Measures when each stage has processed each accepted record, by polling the watermarks that the stages store with their data.
 
 use std::{
     collections::BTreeMap,
@@ -7,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use client::AcceptedLine;
 use event_log::{Fetched, Fetcher, KafkaConfig, LogReader};
 use message_store::{MessageStore, Shard, Sink};
 use schemas::{InboundPosition, NextOffset, Partition, event::SourceOffset, topics::Topic};
@@ -14,13 +14,13 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use unread_store::Node;
 
-use crate::{handles::Handles, posting::Accepted};
+use crate::context::CommandContext;
 
-/// How often the watermarks are read: the resolution of what is measured, and a load on what is measured.
-const REDIS_EVERY: Duration = Duration::from_millis(5);
-const MYSQL_EVERY: Duration = Duration::from_millis(50);
+/// How often the watermarks are read. This is the resolution of the measurement, and adds load.
+const REDIS_INTERVAL: Duration = Duration::from_millis(5);
+const MYSQL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A stage behind ingest.
+/// A stage after ingest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) enum Stage {
     /// On `chat.events`.
@@ -47,23 +47,22 @@ impl Stage {
     }
 }
 
-/// When each watermark of a partition was first seen passed; both rise.
-type History = Vec<(Instant, SourceOffset)>;
+/// When each watermark of a partition was first seen; both rise.
+type Observations = Vec<(Instant, SourceOffset)>;
 
-/// What was seen of all stages.
 #[derive(Default)]
-struct Seen(BTreeMap<(Stage, Partition), History>);
+struct WatermarkHistory(BTreeMap<(Stage, Partition), Observations>);
 
-impl Seen {
-    fn note(&mut self, stage: Stage, partition: Partition, watermark: SourceOffset, at: Instant) {
+impl WatermarkHistory {
+    fn record(&mut self, stage: Stage, partition: Partition, watermark: SourceOffset, at: Instant) {
         let history = self.0.entry((stage, partition)).or_default();
         if history.last().is_none_or(|(_, last)| watermark > *last) {
             history.push((at, watermark));
         }
     }
 
-    fn passed_at(&self, stage: Stage, accepted: &Accepted) -> Option<Instant> {
-        let watermark = self.mark_of(accepted.position);
+    fn passed_at(&self, stage: Stage, accepted: &AcceptedLine) -> Option<Instant> {
+        let watermark = self.source_offset_of(accepted.position);
         let history = self.0.get(&(stage, accepted.position.partition))?;
         let i = history.partition_point(|(_, passed)| *passed < watermark);
         history.get(i).map(|(at, _)| *at)
@@ -71,15 +70,15 @@ impl Seen {
 
     fn has_passed(&self, stage: Stage, ends: &BTreeMap<Partition, i64>) -> bool {
         ends.iter().all(|(&partition, &offset)| {
-            let end = self.mark_of(InboundPosition { partition, offset });
+            let end = self.source_offset_of(InboundPosition { partition, offset });
             self.newest(stage, partition)
                 .is_some_and(|watermark| watermark >= end)
         })
     }
 
-    /// What was accepted belongs to the newest epoch that any stage has: a stage that is in an earlier one yet has passed
-    /// none of it, however high its offsets.
-    fn mark_of(&self, position: InboundPosition) -> SourceOffset {
+    /// Accepted records belong to the newest epoch that any stage has: a stage that is still in an earlier epoch has passed none of them,
+    /// however high its offsets.
+    fn source_offset_of(&self, position: InboundPosition) -> SourceOffset {
         let newest = |stage| self.newest(stage, position.partition);
         let epochs = Stage::ALL.into_iter().filter_map(newest);
         SourceOffset {
@@ -94,55 +93,53 @@ impl Seen {
     }
 }
 
-/// How a stage did.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StageReport {
     pub(crate) stage: Stage,
-    /// Records that passed.
+    /// The number of records that the stage has processed.
     pub(crate) records: usize,
-    /// From the first that was accepted to the last that passed.
+    /// From the first post to the last processed record.
     pub(crate) per_second: f64,
-    /// From [`Accepted::at`] to passed, milliseconds: in an open loop since it was due, else since it was accepted.
+    /// Milliseconds from [`AcceptedLine::at`] until the stage has processed the record.
     pub(crate) p50_ms: f64,
-    /// The same.
     pub(crate) p99_ms: f64,
 }
 
-/// A running watch; dropping it ends it.
-pub(crate) struct Watch {
-    seen: Arc<Mutex<Seen>>,
+/// Polls the watermarks until it is dropped.
+pub(crate) struct StageWatch {
+    history: Arc<Mutex<WatermarkHistory>>,
     stop: CancellationToken,
 }
 
-impl Drop for Watch {
+impl Drop for StageWatch {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Watch {
-    /// Begins to watch from the present end of the log.
-    pub(crate) async fn begin(handles: &Handles) -> anyhow::Result<Self> {
+impl StageWatch {
+    /// Starts at the present end of the log.
+    pub(crate) async fn begin(context: &CommandContext) -> anyhow::Result<Self> {
         let watch = Self {
-            seen: Arc::default(),
+            history: Arc::default(),
             stop: CancellationToken::new(),
         };
-        let kafka = handles.kafka()?;
+        let kafka = context.kafka()?;
         let ends = Arc::new(LogReader::new(&kafka)?)
             .ends(Topic::Events)
             .await?;
         watch.spawn_events(&kafka, ends)?;
         tokio::spawn(watch_redis(
-            handles.unread()?,
-            Arc::clone(&watch.seen),
+            context.unread()?,
+            Arc::clone(&watch.history),
             watch.stop.clone(),
         ));
         let topic = kafka.topic(Topic::Events);
-        let store = handles.messages()?;
+        let store = context.messages()?;
         tokio::spawn(watch_mysql(
             store,
             topic,
-            Arc::clone(&watch.seen),
+            Arc::clone(&watch.history),
             watch.stop.clone(),
         ));
         Ok(watch)
@@ -157,7 +154,7 @@ impl Watch {
         for (partition, end) in ends {
             fetcher.start(partition, NextOffset::new(end))?;
         }
-        let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
+        let (history, stop) = (Arc::clone(&self.history), self.stop.clone());
         std::thread::spawn(move || {
             while !stop.is_cancelled() {
                 let note = |fetched: Fetched<'_>| {
@@ -166,18 +163,18 @@ impl Watch {
                     };
                     if let Ok(event) = record.event() {
                         let (at, watermark) = (record.partition, event.src.offset);
-                        locked(&seen).note(Stage::Sequenced, at, watermark, Instant::now());
+                        locked(&history).record(Stage::Sequenced, at, watermark, Instant::now());
                     }
                 };
-                // What it cannot read now it reads at the next poll.
+                // After an error the next poll tries again.
                 let _ = fetcher.poll(Duration::from_millis(20), note);
             }
         });
         Ok(())
     }
 
-    /// Waits until every stage has passed what was accepted; `false` at the deadline.
-    pub(crate) async fn settled(&self, accepted: &[Accepted], deadline: Duration) -> bool {
+    /// Waits until every stage has processed the accepted records; `false` at the deadline.
+    pub(crate) async fn settled(&self, accepted: &[AcceptedLine], deadline: Duration) -> bool {
         let mut ends: BTreeMap<Partition, i64> = BTreeMap::new();
         for one in accepted {
             let end = ends.entry(one.position.partition).or_insert(-1);
@@ -187,7 +184,7 @@ impl Watch {
         loop {
             if Stage::ALL
                 .iter()
-                .all(|stage| locked(&self.seen).has_passed(*stage, &ends))
+                .all(|stage| locked(&self.history).has_passed(*stage, &ends))
             {
                 return true;
             }
@@ -198,20 +195,25 @@ impl Watch {
         }
     }
 
-    /// What the stages did with what was accepted since `began`.
-    pub(crate) fn reports(&self, accepted: &[Accepted], began: Instant) -> Vec<StageReport> {
-        let seen = locked(&self.seen);
+    /// The rates and latencies of the stages for records posted since `started`.
+    pub(crate) fn reports(&self, accepted: &[AcceptedLine], started: Instant) -> Vec<StageReport> {
+        let history = locked(&self.history);
         Stage::ALL
             .into_iter()
-            .filter_map(|stage| report(&seen, stage, accepted, began))
+            .filter_map(|stage| report(&history, stage, accepted, started))
             .collect()
     }
 }
 
-fn report(seen: &Seen, stage: Stage, accepted: &[Accepted], began: Instant) -> Option<StageReport> {
+fn report(
+    history: &WatermarkHistory,
+    stage: Stage,
+    accepted: &[AcceptedLine],
+    started: Instant,
+) -> Option<StageReport> {
     let passed: Vec<(Instant, Instant)> = accepted
         .iter()
-        .filter_map(|one| Some((one.at, seen.passed_at(stage, one)?)))
+        .filter_map(|one| Some((one.at, history.passed_at(stage, one)?)))
         .collect();
     let last = passed.iter().map(|(_, passed)| *passed).max()?;
     let mut latencies: Vec<f64> = passed
@@ -222,36 +224,36 @@ fn report(seen: &Seen, stage: Stage, accepted: &[Accepted], began: Instant) -> O
     Some(StageReport {
         stage,
         records: passed.len(),
-        per_second: per_second(passed.len(), last.saturating_duration_since(began)),
+        per_second: per_second(passed.len(), last.saturating_duration_since(started)),
         p50_ms: percentile(&latencies, 50),
         p99_ms: percentile(&latencies, 99),
     })
 }
 
-async fn watch_redis(node: Node, seen: Arc<Mutex<Seen>>, stop: CancellationToken) {
+async fn watch_redis(node: Node, history: Arc<Mutex<WatermarkHistory>>, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        // A Redis that is away is seen again when it is back.
+        // If Redis is unavailable, connect again.
         if let Ok(connection) = node.connect().await {
             while let Ok(positions) = connection.read_positions().await {
                 let now = Instant::now();
                 for (partition, stored) in positions.iter() {
                     let watermark = stored.position.watermark;
-                    locked(&seen).note(Stage::Redis, partition, watermark, now);
+                    locked(&history).record(Stage::Redis, partition, watermark, now);
                 }
                 if stop.is_cancelled() {
                     return;
                 }
-                tokio::time::sleep(REDIS_EVERY).await;
+                tokio::time::sleep(REDIS_INTERVAL).await;
             }
         }
-        tokio::time::sleep(MYSQL_EVERY).await;
+        tokio::time::sleep(MYSQL_INTERVAL).await;
     }
 }
 
 async fn watch_mysql(
     store: MessageStore,
     topic: String,
-    seen: Arc<Mutex<Seen>>,
+    history: Arc<Mutex<WatermarkHistory>>,
     stop: CancellationToken,
 ) {
     let all: Vec<Partition> = Partition::all().collect();
@@ -260,8 +262,8 @@ async fn watch_mysql(
         for shard in store.layout().shards() {
             let own = store.layout().source_partitions(Sink::Messages, shard);
             let own: Vec<Partition> = own.collect();
-            note_messages(&store, shard, &topic, &own, &seen).await;
-            // A conversation's two contact rows may lie in two databases: both must have passed.
+            watch_messages(&store, shard, &topic, &own, &history).await;
+            // A conversation's two contact rows may be in two databases: both must have passed.
             if let Ok(rows) = store
                 .read_resume_offsets(shard, Sink::Contacts, &topic, &all)
                 .await
@@ -274,18 +276,18 @@ async fn watch_mysql(
         }
         let now = Instant::now();
         for (partition, watermark) in contacts {
-            locked(&seen).note(Stage::Contacts, partition, watermark, now);
+            locked(&history).record(Stage::Contacts, partition, watermark, now);
         }
-        tokio::time::sleep(MYSQL_EVERY).await;
+        tokio::time::sleep(MYSQL_INTERVAL).await;
     }
 }
 
-async fn note_messages(
+async fn watch_messages(
     store: &MessageStore,
     shard: Shard,
     topic: &str,
     partitions: &[Partition],
-    seen: &Mutex<Seen>,
+    history: &Mutex<WatermarkHistory>,
 ) {
     if let Ok(rows) = store
         .read_resume_offsets(shard, Sink::Messages, topic, partitions)
@@ -293,17 +295,18 @@ async fn note_messages(
     {
         let now = Instant::now();
         for (partition, row) in rows {
-            locked(seen).note(Stage::Messages, partition, row.watermark, now);
+            locked(history).record(Stage::Messages, partition, row.watermark, now);
         }
     }
 }
 
-fn locked(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock()
+fn locked(history: &Mutex<WatermarkHistory>) -> std::sync::MutexGuard<'_, WatermarkHistory> {
+    history
+        .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Of sorted values; 0 of none.
+/// A percentile of sorted values; 0 if there are none.
 pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1) - 1;
     sorted.get(rank).copied().unwrap_or(0.0)
@@ -332,48 +335,48 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_passed_when_the_mark_reaches_it() {
+    fn a_record_has_passed_when_the_watermark_reaches_it() {
         let partition: Partition = 3.try_into().unwrap();
-        let began = Instant::now();
-        let at = |ms| began + Duration::from_millis(ms);
-        let mut seen = Seen::default();
+        let started = Instant::now();
+        let at = |ms| started + Duration::from_millis(ms);
+        let mut history = WatermarkHistory::default();
         let watermark = |offset| SourceOffset { epoch: 0, offset };
-        seen.note(Stage::Redis, partition, watermark(4), at(10));
-        seen.note(Stage::Redis, partition, watermark(4), at(20));
-        seen.note(Stage::Redis, partition, watermark(9), at(30));
-        let accepted = |offset| Accepted {
+        history.record(Stage::Redis, partition, watermark(4), at(10));
+        history.record(Stage::Redis, partition, watermark(4), at(20));
+        history.record(Stage::Redis, partition, watermark(9), at(30));
+        let accepted = |offset| AcceptedLine {
             line: 1,
             position: InboundPosition { partition, offset },
-            at: began,
+            at: started,
         };
-        assert_eq!(seen.passed_at(Stage::Redis, &accepted(4)), Some(at(10)));
-        assert_eq!(seen.passed_at(Stage::Redis, &accepted(5)), Some(at(30)));
-        assert_eq!(seen.passed_at(Stage::Redis, &accepted(10)), None);
+        assert_eq!(history.passed_at(Stage::Redis, &accepted(4)), Some(at(10)));
+        assert_eq!(history.passed_at(Stage::Redis, &accepted(5)), Some(at(30)));
+        assert_eq!(history.passed_at(Stage::Redis, &accepted(10)), None);
     }
 
     #[test]
     fn a_stage_in_an_earlier_epoch_has_passed_nothing() {
         let partition: Partition = 3.try_into().unwrap();
-        let began = Instant::now();
-        let at = |ms| began + Duration::from_millis(ms);
+        let started = Instant::now();
+        let at = |ms| started + Duration::from_millis(ms);
         let watermark = |epoch, offset| SourceOffset { epoch, offset };
-        let mut seen = Seen::default();
-        seen.note(Stage::Redis, partition, watermark(0, 1000), at(10));
-        seen.note(Stage::Sequenced, partition, watermark(1, 5), at(20));
+        let mut history = WatermarkHistory::default();
+        history.record(Stage::Redis, partition, watermark(0, 1000), at(10));
+        history.record(Stage::Sequenced, partition, watermark(1, 5), at(20));
         let ends = BTreeMap::from([(partition, 5)]);
-        assert!(seen.has_passed(Stage::Sequenced, &ends));
-        assert!(!seen.has_passed(Stage::Redis, &ends));
-        seen.note(Stage::Redis, partition, watermark(1, 5), at(30));
-        assert!(seen.has_passed(Stage::Redis, &ends));
+        assert!(history.has_passed(Stage::Sequenced, &ends));
+        assert!(!history.has_passed(Stage::Redis, &ends));
+        history.record(Stage::Redis, partition, watermark(1, 5), at(30));
+        assert!(history.has_passed(Stage::Redis, &ends));
         let position = InboundPosition {
             partition,
             offset: 5,
         };
-        let accepted = Accepted {
+        let accepted = AcceptedLine {
             line: 1,
             position,
-            at: began,
+            at: started,
         };
-        assert_eq!(seen.passed_at(Stage::Redis, &accepted), Some(at(30)));
+        assert_eq!(history.passed_at(Stage::Redis, &accepted), Some(at(30)));
     }
 }

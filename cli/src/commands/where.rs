@@ -1,16 +1,17 @@
 use std::process::ExitCode;
 
 use schemas::InboundPosition;
+use serde_json::Value;
 
-use crate::{handles::Handles, output::Table};
+use crate::{context::CommandContext, output::Table};
 
 pub(super) async fn run(
-    handles: &Handles,
+    context: &CommandContext,
     position: InboundPosition,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let path = format!("/v1/inbound/{}/{}", position.partition, position.offset);
-    let answer = handles.client()?.get(&path, &[]).await?;
+    let answer: Value = context.client()?.get(&path).await?;
     if json {
         println!("{answer}");
     } else {

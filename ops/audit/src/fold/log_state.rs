@@ -9,58 +9,57 @@ use schemas::{
 use super::{contact::Contact, conversation::Conversation};
 use crate::Scope;
 
-/// Where the fold of a partition has come.
+/// How far a partition is folded.
 #[derive(Clone, Copy, Debug)]
-struct Tail {
+struct FoldPosition {
     next: i64,
     watermarks: SourceWatermark,
-    /// Whether everything before it was folded here, so that its numbers can be judged.
-    whole: bool,
+    /// Whether the partition was folded here from its start, so that numbers can be checked.
+    is_whole: bool,
 }
 
-/// An event that counts, and what is wrong with its numbers.
-pub(crate) struct Taken {
+/// An event that readers accept, and what is wrong with its numbers.
+pub(crate) struct FoldedEvent {
     pub(crate) event: Event,
     pub(crate) wrong: Option<String>,
 }
 
-/// All conversations that were folded, as of the ends so far.
-pub(crate) struct Known {
+/// All conversations, folded up to each partition's position.
+pub(crate) struct LogState {
     scope: Scope,
     conversations: HashMap<DirectConversation, Conversation>,
-    /// Whom each user has a conversation with.
     peers: HashMap<UserId, Vec<UserId>>,
-    tails: BTreeMap<Partition, Tail>,
-    /// Partitions whose log lost its beginning: what hangs on it is not known.
-    beheaded: HashSet<Partition>,
+    positions: BTreeMap<Partition, FoldPosition>,
+    /// Partitions whose log does not begin at 0: their state is incomplete.
+    without_start: HashSet<Partition>,
 }
 
-impl Known {
+impl LogState {
     pub(crate) fn new(scope: Scope) -> Self {
         Self {
             scope,
             conversations: HashMap::new(),
             peers: HashMap::new(),
-            tails: BTreeMap::new(),
-            beheaded: HashSet::new(),
+            positions: BTreeMap::new(),
+            without_start: HashSet::new(),
         }
     }
 
-    /// Nothing yet; each of these partitions is folded from its beginning on.
+    /// An empty state: these partitions are to be folded from their start.
     pub(crate) fn from_start(partitions: &[Partition]) -> Self {
-        let tail = Tail {
+        let position = FoldPosition {
             next: 0,
             watermarks: SourceWatermark::above(SourceOffset::START),
-            whole: true,
+            is_whole: true,
         };
-        let tails = partitions.iter().map(|partition| (*partition, tail));
+        let positions = partitions.iter().map(|partition| (*partition, position));
         Self {
-            tails: tails.collect(),
+            positions: positions.collect(),
             ..Self::new(Scope::All)
         }
     }
 
-    /// Takes over the conversations of a partition that was folded within `bounds`.
+    /// Adds the conversations of a partition that was folded within `bounds`.
     pub(crate) fn add(
         &mut self,
         partition: Partition,
@@ -69,72 +68,71 @@ impl Known {
         conversations: HashMap<DirectConversation, Conversation>,
     ) {
         let next = bounds.end;
-        let whole = false;
-        self.tails.insert(
+        let is_whole = false;
+        self.positions.insert(
             partition,
-            Tail {
+            FoldPosition {
                 next,
                 watermarks,
-                whole,
+                is_whole,
             },
         );
         if bounds.start > 0 {
-            self.beheaded.insert(partition);
+            self.without_start.insert(partition);
         }
         for (id, conversation) in conversations {
-            self.introduce(id);
+            self.add_peers(id);
             self.conversations.insert(id, conversation);
         }
     }
 
-    fn introduce(&mut self, id: DirectConversation) {
-        self.peers.entry(id.lo()).or_default().push(id.hi());
-        if !id.is_to_self() {
-            self.peers.entry(id.hi()).or_default().push(id.lo());
+    fn add_peers(&mut self, id: DirectConversation) {
+        for uid in id.users() {
+            self.peers.entry(uid).or_default().push(id.peer_of(uid));
         }
     }
 
-    /// Where the fold goes on in each partition.
+    /// The next offset to fold in each partition.
     pub(crate) fn next_offsets(&self) -> BTreeMap<Partition, i64> {
-        self.tails
+        self.positions
             .iter()
-            .map(|(partition, tail)| (*partition, tail.next))
+            .map(|(partition, position)| (*partition, position.next))
             .collect()
     }
 
-    /// Goes on over a later record; what it says, if it counts. In partitions that were taken over, what may be wrong with it is for
-    /// the next audit to say.
-    pub(crate) fn extend(&mut self, record: &Record) -> Option<Taken> {
-        let tail = self.tails.get_mut(&record.partition)?;
-        tail.next = record.offset + 1;
+    /// Folds the next record; returns its event if readers accept it. The numbers are checked only in partitions that were folded here from
+    /// their start.
+    pub(crate) fn extend(&mut self, record: &Record) -> Option<FoldedEvent> {
+        let position = self.positions.get_mut(&record.partition)?;
+        position.next = record.offset + 1;
         let event = record.event().ok()?;
-        if !tail.watermarks.admit(event.src.offset) {
+        if !position.watermarks.admit(event.src.offset) {
             return None;
         }
-        let is_whole = tail.whole;
+        let is_whole = position.is_whole;
         let Some(ConversationId::Direct(id)) = event.conversation() else {
-            return Some(Taken { event, wrong: None });
+            return Some(FoldedEvent { event, wrong: None });
         };
         if !self.conversations.contains_key(&id) {
-            self.introduce(id);
+            self.add_peers(id);
         }
         let conversation = self.conversations.entry(id).or_default();
         let at = record.offset;
         let wrong = match &event.body {
             Body::Message(message) => conversation.message(id, message, event.ts, at, is_whole),
-            Body::ReadPosition(position) => conversation.read(id, position, at, is_whole),
+            Body::ReadPosition(read) => conversation.read(id, read, at, is_whole),
             Body::Control(_) | Body::Progress => None,
         };
-        Some(Taken { event, wrong })
+        Some(FoldedEvent { event, wrong })
     }
 
-    /// Whether what `uid` sees of `peer` is asked for and can be told.
+    /// Whether what `uid` sees of `peer` is in scope and known.
     pub(crate) fn covers(&self, uid: UserId, peer: UserId) -> bool {
         let partition = DirectConversation::new(uid, peer).partition();
-        self.scope.has_side(uid, peer) && !self.beheaded.contains(&partition)
+        self.scope.has_contact(uid, peer) && !self.without_start.contains(&partition)
     }
 
-    /// What is to be kept for `uid` of `peer`; `None` where the log has nothing.
+    /// The contact of `uid` with `peer`; `None` if the log has no such conversation.
     pub(crate) fn contact(&self, uid: UserId, peer: UserId) -> Option<Contact> {
         let id = DirectConversation::new(uid, peer);
         self.conversations
@@ -148,7 +146,7 @@ impl Known {
         self.conversations.get(&id).map(Conversation::newest_event)
     }
 
-    /// All that is to be kept for a user, by peer, as far as it is covered.
+    /// The covered contacts of a user, by peer.
     pub(crate) fn contacts(&self, uid: UserId) -> BTreeMap<UserId, Contact> {
         let peers = self.peers.get(&uid).map(Vec::as_slice).unwrap_or_default();
         peers
@@ -158,15 +156,14 @@ impl Known {
             .collect()
     }
 
-    /// Everyone whose side of a conversation is covered, with the peer.
-    pub(crate) fn sides(&self) -> impl Iterator<Item = (UserId, UserId)> + '_ {
+    /// The user and the peer of every covered contact.
+    pub(crate) fn contact_keys(&self) -> impl Iterator<Item = (UserId, UserId)> + '_ {
         self.peers
             .iter()
             .flat_map(|(uid, peers)| peers.iter().map(|peer| (*uid, *peer)))
             .filter(|(uid, peer)| self.covers(*uid, *peer))
     }
 
-    /// Everyone in the log.
     pub(crate) fn users(&self) -> impl Iterator<Item = UserId> + '_ {
         self.peers.keys().copied()
     }

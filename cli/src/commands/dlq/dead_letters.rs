@@ -1,4 +1,4 @@
-//! Dead letters, read from their topic.
+//! Reads dead letters from their topic.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,35 +14,35 @@ use schemas::{
 
 use crate::{args::DlqFilter, failure::Failure};
 
-/// A record of `chat.dead-letters` that says what it is.
+/// A record of `chat.dead-letters` with its parsed headers.
 pub(super) struct DeadLetter {
     pub(super) record: Record,
-    pub(super) told: DeadLetterHeaders,
+    pub(super) headers: DeadLetterHeaders,
 }
 
 impl DeadLetter {
     fn of(record: Record) -> Option<Self> {
-        let told = DeadLetterHeaders::read(|name| record.header(name))?;
-        Some(Self { record, told })
+        let headers = DeadLetterHeaders::read(|name| record.header(name))?;
+        Some(Self { record, headers })
     }
 
-    /// Where it lies on `chat.dead-letters`, as people write it.
-    pub(super) fn place(&self) -> String {
+    /// Its position in `chat.dead-letters`, as text.
+    pub(super) fn position(&self) -> String {
         format!("{}:{}", self.record.partition, self.record.offset)
     }
 
-    /// Where its original lies, as people write it.
+    /// The topic and position of its original, as text.
     pub(super) fn original(&self) -> String {
         let DeadLetterHeaders {
             topic,
             partition,
             offset,
             ..
-        } = &self.told;
+        } = &self.headers;
         format!("{topic} {partition}:{offset}")
     }
 
-    /// Without the original itself: a list of many is to fit into memory.
+    /// Drops the original itself, so that a long list fits into memory.
     pub(super) fn without_original(mut self) -> Self {
         self.record.key = None;
         self.record.value = None;
@@ -51,7 +51,7 @@ impl DeadLetter {
     }
 }
 
-/// What a command asks for, checked.
+/// The validated filter of a command.
 pub(super) struct Filter {
     topic: Option<String>,
     partition: Option<Partition>,
@@ -73,23 +73,26 @@ impl Filter {
         })
     }
 
-    fn admits(&self, letter: &DeadLetter) -> bool {
-        let DeadLetter { record, told } = letter;
-        self.topic.as_ref().is_none_or(|topic| *topic == told.topic)
-            && self.partition.is_none_or(|it| it == told.partition)
-            && (self.reasons.is_empty() || self.reasons.contains(&told.reason))
+    fn admits(&self, dead_letter: &DeadLetter) -> bool {
+        let DeadLetter { record, headers } = dead_letter;
+        self.topic
+            .as_ref()
+            .is_none_or(|topic| *topic == headers.topic)
+            && self.partition.is_none_or(|it| it == headers.partition)
+            && (self.reasons.is_empty() || self.reasons.contains(&headers.reason))
             && self.since.is_none_or(|since| record.timestamp >= since)
             && self.until.is_none_or(|until| record.timestamp < until)
     }
 }
 
-/// All dead letters that the filter admits, by partition and offset, each as `keep` keeps it. Of the letters of one original, the first.
+/// Reads the dead letters that the filter admits, ordered by partition and offset; `map` is applied to each. If an original has several, only the
+/// first is returned.
 pub(super) fn read(
     reader: &LogReader,
     filter: &Filter,
-    keep: impl Fn(DeadLetter) -> DeadLetter,
+    map: impl Fn(DeadLetter) -> DeadLetter,
 ) -> Result<Vec<DeadLetter>, EventLogError> {
-    // A dead letter keeps its original's partition.
+    // A dead letter is in its original's partition.
     let partitions: Vec<Partition> = match filter.partition {
         Some(partition) => vec![partition],
         None => Partition::all().collect(),
@@ -103,35 +106,35 @@ pub(super) fn read(
         .into_iter()
         .map(|(partition, bounds)| (partition, starts[&partition]..bounds.end))
         .collect();
-    let mut letters = BTreeMap::new();
+    let mut dead_letters = BTreeMap::new();
     reader.scan_remaining(Topic::DeadLetters, &ranges, |scanned| {
         if let Scanned::Record(record) = scanned {
-            let admitted = DeadLetter::of(record).filter(|letter| filter.admits(letter));
-            if let Some(letter) = admitted {
-                letters.insert(
-                    (letter.record.partition, letter.record.offset),
-                    keep(letter),
+            let admitted = DeadLetter::of(record).filter(|dead_letter| filter.admits(dead_letter));
+            if let Some(dead_letter) = admitted {
+                dead_letters.insert(
+                    (dead_letter.record.partition, dead_letter.record.offset),
+                    map(dead_letter),
                 );
             }
         }
         ControlFlow::Continue(())
     })?;
     let mut seen = BTreeSet::new();
-    let is_first = |letter: &DeadLetter| {
-        let told = &letter.told;
-        seen.insert((told.topic.clone(), told.partition, told.offset))
+    let is_first = |dead_letter: &DeadLetter| {
+        let headers = &dead_letter.headers;
+        seen.insert((headers.topic.clone(), headers.partition, headers.offset))
     };
-    let mut letters: Vec<DeadLetter> = letters.into_values().collect();
-    letters.retain(is_first);
-    Ok(letters)
+    let mut dead_letters: Vec<DeadLetter> = dead_letters.into_values().collect();
+    dead_letters.retain(is_first);
+    Ok(dead_letters)
 }
 
-/// The dead letter at this place, if there is one.
+/// Reads the dead letter at this position, if there is one.
 pub(super) fn one(
     reader: &LogReader,
-    place: InboundPosition,
+    position: InboundPosition,
 ) -> Result<Option<DeadLetter>, EventLogError> {
-    let record = reader.record(Topic::DeadLetters, place.partition, place.offset)?;
+    let record = reader.record(Topic::DeadLetters, position.partition, position.offset)?;
     Ok(record.and_then(DeadLetter::of))
 }
 
@@ -141,7 +144,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(crate) fn letter(topic: &str, reason: Reason, value: &[u8]) -> DeadLetter {
+    pub(crate) fn dead_letter(topic: &str, reason: Reason, value: &[u8]) -> DeadLetter {
         let origin = Origin {
             topic,
             partition: 5.try_into().unwrap(),
@@ -152,22 +155,22 @@ pub(super) mod tests {
             value: Some(value),
             ..OriginalRecord::default()
         };
-        let letter = DeadLetterRecord::new(&origin, reason, "as it says", &original);
+        let dead_letter = DeadLetterRecord::new(&origin, reason, "as it says", &original);
         let record = Record {
             partition: origin.partition,
             offset: 0,
             timestamp: TimestampMs(1_000),
             leader_epoch: 0,
             key: None,
-            value: letter.value,
-            headers: letter.headers,
+            value: dead_letter.value,
+            headers: dead_letter.headers,
         };
         DeadLetter::of(record).unwrap()
     }
 
     fn admits(args: &DlqFilter) -> bool {
         let filter = Filter::new(args, |topic| topic.name().to_owned()).unwrap();
-        filter.admits(&letter("chat.inbound", Reason::Conflict, b""))
+        filter.admits(&dead_letter("chat.inbound", Reason::Conflict, b""))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a configuration says of listeners that could not all be opened.
+//! Checks the listeners of a configuration against each other and the listener policy.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use service_runtime::{ConfigError, ConfigSource, HttpConfig, ValueError};
 
-/// A listener, and what has to be so before other machines may reach it.
+/// A listener, and the setting that allows other machines to reach it.
 struct Listener {
     section: &'static str,
     listen: SocketAddr,
@@ -18,7 +18,7 @@ struct Listener {
     remedy: &'static str,
 }
 
-/// Refuses listeners that other machines can reach where nothing allows that, and two that are one.
+/// Refuses listeners that other machines can reach without permission, and two listeners on one address.
 pub(crate) fn check(source: &ConfigSource) -> Result<(), ConfigError> {
     let listeners = listeners(source)?;
     let mut refused = Vec::new();
@@ -68,7 +68,7 @@ fn listeners(source: &ConfigSource) -> Result<[Listener; 5], ConfigError> {
     ])
 }
 
-/// What is wrong with a listener beside others.
+/// The problems of a listener, given the others.
 fn problems(listener: &Listener, others: &[Listener]) -> impl Iterator<Item = String> {
     let Listener {
         listen,
@@ -87,7 +87,7 @@ fn problems(listener: &Listener, others: &[Listener]) -> impl Iterator<Item = St
     open.into_iter().chain(same)
 }
 
-/// Port 0 is another one each time, and "every address" includes each.
+/// Port 0 never clashes, and an unspecified address clashes with every other.
 fn clash(a: SocketAddr, b: SocketAddr) -> bool {
     let same_ip = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
     a.port() == b.port() && a.port() != 0 && same_ip

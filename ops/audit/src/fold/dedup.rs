@@ -5,9 +5,9 @@ use std::{
 
 use schemas::{ClientMsgId, UserId, event::Rules};
 
-/// The sends of late, by which a repeat is told: those within the window of log time, and no more than the rules remember.
+/// The recent sends, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct DedupWindow {
     sends: HashMap<u64, Send>,
     /// In log order.
     order: VecDeque<(i64, u64)>,
@@ -19,18 +19,14 @@ struct Send {
     payload: u64,
 }
 
-/// What is known of a client_msg_id.
+/// Whether the window has a client_msg_id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remembered {
-    /// Nothing within the window.
-    Nothing,
-    /// It was sequenced with this content.
-    Same,
-    /// It was sequenced with another.
-    Other,
+pub(crate) enum Lookup {
+    Absent,
+    SamePayload,
+    OtherPayload,
 }
 
-/// The fields of a send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendKey<'a> {
     pub(crate) srcid: UserId,
@@ -54,34 +50,34 @@ impl SendKey<'_> {
     }
 }
 
-impl Memory {
-    /// What a send at log time `now` comes to.
-    pub(crate) fn recall(&self, send: &SendKey<'_>, now: i64, rules: &Rules) -> Remembered {
+impl DedupWindow {
+    /// Looks a send up at log time `now`.
+    pub(crate) fn lookup(&self, send: &SendKey<'_>, now: i64, rules: &Rules) -> Lookup {
         let held = self.sends.get(&send.key());
         match held.filter(|held| now.saturating_sub(held.ts) <= rules.dedup_window_ms) {
-            None => Remembered::Nothing,
-            Some(held) if held.payload == send.payload() => Remembered::Same,
-            Some(_) => Remembered::Other,
+            None => Lookup::Absent,
+            Some(held) if held.payload == send.payload() => Lookup::SamePayload,
+            Some(_) => Lookup::OtherPayload,
         }
     }
 
-    pub(crate) fn remember(&mut self, send: &SendKey<'_>, ts: i64, rules: &Rules) {
+    pub(crate) fn insert(&mut self, send: &SendKey<'_>, ts: i64, rules: &Rules) {
         let key = send.key();
         let payload = send.payload();
         self.sends.insert(key, Send { ts, payload });
         self.order.push_back((ts, key));
-        self.forget(ts, rules);
+        self.evict(ts, rules);
     }
 
-    /// Lets go of what no repeat can meet any more at log time `clock`.
-    pub(crate) fn forget(&mut self, clock: i64, rules: &Rules) {
+    /// Removes the sends that are out of the window at log time `clock`.
+    pub(crate) fn evict(&mut self, clock: i64, rules: &Rules) {
         let most = usize::try_from(rules.dedup_max_entries).unwrap_or(usize::MAX);
         while let Some(&(ts, key)) = self.order.front() {
             if clock.saturating_sub(ts) <= rules.dedup_window_ms && self.order.len() <= most {
                 return;
             }
             self.order.pop_front();
-            // The same id may have been sent anew since, after its window.
+            // After its window, the same id may have been sent again.
             if self.sends.get(&key).is_some_and(|held| held.ts == ts) {
                 self.sends.remove(&key);
             }
@@ -110,22 +106,19 @@ mod tests {
             ..Rules::VERSION_1
         };
         let id = "c".to_owned().try_into().unwrap();
-        let mut memory = Memory::default();
-        memory.remember(&send(&id, "a"), 100, &rules);
+        let mut window = DedupWindow::default();
+        window.insert(&send(&id, "a"), 100, &rules);
         assert_eq!(
-            memory.recall(&send(&id, "a"), 110, &rules),
-            Remembered::Same
+            window.lookup(&send(&id, "a"), 110, &rules),
+            Lookup::SamePayload
         );
         assert_eq!(
-            memory.recall(&send(&id, "b"), 110, &rules),
-            Remembered::Other
+            window.lookup(&send(&id, "b"), 110, &rules),
+            Lookup::OtherPayload
         );
-        assert_eq!(
-            memory.recall(&send(&id, "a"), 111, &rules),
-            Remembered::Nothing
-        );
-        memory.forget(111, &rules);
-        assert!(memory.sends.is_empty());
+        assert_eq!(window.lookup(&send(&id, "a"), 111, &rules), Lookup::Absent);
+        window.evict(111, &rules);
+        assert!(window.sends.is_empty());
     }
 
     #[test]
@@ -135,16 +128,13 @@ mod tests {
             ..Rules::VERSION_1
         };
         let [one, other]: [ClientMsgId; 2] = ["1", "2"].map(|id| id.to_owned().try_into().unwrap());
-        let mut memory = Memory::default();
-        memory.remember(&send(&one, "a"), 1, &rules);
-        memory.remember(&send(&other, "a"), 2, &rules);
+        let mut window = DedupWindow::default();
+        window.insert(&send(&one, "a"), 1, &rules);
+        window.insert(&send(&other, "a"), 2, &rules);
+        assert_eq!(window.lookup(&send(&one, "a"), 2, &rules), Lookup::Absent);
         assert_eq!(
-            memory.recall(&send(&one, "a"), 2, &rules),
-            Remembered::Nothing
-        );
-        assert_eq!(
-            memory.recall(&send(&other, "a"), 2, &rules),
-            Remembered::Same
+            window.lookup(&send(&other, "a"), 2, &rules),
+            Lookup::SamePayload
         );
     }
 }

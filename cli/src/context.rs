@@ -1,7 +1,9 @@
-//! What commands talk to, made from the configuration.
+//! The connections that commands need, made from the configuration.
 
 use std::time::Duration;
 
+use anyhow::Context as _;
+use client::{Client, Retry};
 use event_log::KafkaConfig;
 use ingest::IngestConfig;
 use message_store::{MessageStore, MySqlConfig};
@@ -14,29 +16,28 @@ use tokio::{
 use unread_store::{Node, RedisConfig};
 
 use crate::{
-    client::Client,
     client_config::{self, ClientConfig},
     credentials::Credentials,
     failure::Failure,
 };
 
-/// How long a server may be away: as long as a restart of it takes.
-const REACH_PATIENCE: Duration = Duration::from_secs(8);
-const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
-const CONNECT_AGAIN: Duration = Duration::from_millis(250);
+/// How long to wait for a server: as long as its restart takes.
+const REACH_TIMEOUT: Duration = Duration::from_secs(8);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The configuration, opened where a command needs it.
-pub(crate) struct Handles {
+/// The configuration and credentials of a command.
+pub(crate) struct CommandContext {
     pub(crate) source: ConfigSource,
     pub(crate) credentials: Credentials,
 }
 
-impl Handles {
+impl CommandContext {
     pub(crate) fn kafka(&self) -> anyhow::Result<KafkaConfig> {
         Ok(self.source.section("kafka")?)
     }
 
-    /// Fails soon and clearly where no broker takes a connection: librdkafka would try for half a minute.
+    /// Fails early with a clear error if no broker accepts a connection: librdkafka would try for half a minute.
     pub(crate) async fn reach_kafka(&self) -> anyhow::Result<()> {
         let brokers = self.kafka()?.brokers;
         let addresses: Vec<String> = brokers
@@ -46,7 +47,7 @@ impl Handles {
         reach("Kafka", &addresses).await
     }
 
-    /// The same of the databases, each of which must be there.
+    /// The same for MySQL, where every server must accept a connection.
     pub(crate) async fn reach_mysql(&self) -> anyhow::Result<()> {
         for server in self.source.section::<MySqlConfig>("mysql")?.servers {
             reach("MySQL", &[format!("{}:{}", server.host, server.port)]).await?;
@@ -71,21 +72,28 @@ impl Handles {
         let http: HttpConfig = self.source.section("http")?;
         let ingest = client_config::base(client.ingest_url.as_deref(), ingest.listen, &http);
         let query = client_config::base(client.query_url.as_deref(), query.listen, &http);
-        let token = self.credentials.token()?;
-        Client::new(ingest, query, token.as_ref(), client.tls_ca.as_deref())
+        let mut builder = Client::builder(&ingest, &query).retry(Retry::NEVER);
+        if let Some(token) = self.credentials.token()? {
+            builder = builder.token(token.expose());
+        }
+        if let Some(file) = &client.tls_ca {
+            let pem = std::fs::read(file).context("client.tls_ca cannot be read")?;
+            builder = builder.authorities(pem);
+        }
+        Ok(builder.build()?)
     }
 }
 
-/// Waits until one of the addresses takes a connection.
+/// Waits until one of the addresses accepts a connection.
 async fn reach(server: &str, addresses: &[String]) -> anyhow::Result<()> {
-    let deadline = Instant::now() + REACH_PATIENCE;
+    let deadline = Instant::now() + REACH_TIMEOUT;
     while Instant::now() < deadline {
         for address in addresses {
-            if let Ok(Ok(_)) = timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await {
+            if let Ok(Ok(_)) = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
                 return Ok(());
             }
         }
-        sleep(CONNECT_AGAIN).await;
+        sleep(RETRY_INTERVAL).await;
     }
     let at = addresses.join(",");
     let why = format!("{server} does not answer at {at}; is it running? (`make up`)");

@@ -1,4 +1,4 @@
-//! Tables that are yet to take the place of live ones, held against the log.
+//! Compares a shadow rebuild's tables with the log.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -15,63 +15,62 @@ use schemas::{
 use crate::{
     Area, AuditError, Check, Finding, Kind, Scope, Sources,
     compare::{
-        MessageTable, Observed, Subject, Suspect, Values, again, compare_messages, contacts_of,
-        reads_of, sides_by, view,
+        MessageTable, PossibleMismatch, StoredValue, ValueKey, Values, compare_messages,
+        contact_keys_by, contacts_of, expected, read_value, reads_of,
     },
-    ends::{blocking, name},
-    fold::{Contact, Known, Taken, message_digest},
+    ends::blocking,
+    fold::{Contact, FoldedEvent, LogState, message_digest},
 };
 
-/// How many examples of differences are named.
 const EXAMPLES: usize = 5;
 
-/// Compares tables with a fold of the log of its own, all of them at first and then what has come since. Nobody may write to them
-/// meanwhile, so that whatever differs is wrong.
-pub struct Proof {
+/// Compares shadow tables with the log: each table as a whole the first time, then the rows that later events change. Nothing may write
+/// to the tables during a comparison, so every mismatch is a difference and needs no second read.
+pub struct ShadowAudit {
     sources: Sources,
     reader: Arc<LogReader>,
     fold: Fold,
-    /// Tables that were compared whole.
+    /// Tables that were compared as a whole.
     compared: HashSet<TableNumber>,
-    /// Up to which offset messages were compared.
+    /// The offset up to which messages were compared.
     messages_to: BTreeMap<Partition, i64>,
 }
 
 struct Fold {
-    known: Known,
-    /// Offset and digest of every message that was not compared yet.
+    log: LogState,
+    /// Offset and digest of every message that is not compared yet.
     messages: BTreeMap<Partition, Vec<(i64, u64)>>,
     /// The offset of the first message of each month.
     months: BTreeMap<Partition, BTreeMap<Month, i64>>,
-    /// Conversations that something was said of since the last comparison.
-    touched: HashSet<DirectConversation>,
-    /// What is wrong with the log itself.
+    /// Conversations of events since the last comparison.
+    changed: HashSet<DirectConversation>,
+    /// The checks of the log itself.
     events: Check,
 }
 
 impl Fold {
     fn new(partitions: &[Partition]) -> Self {
         Self {
-            known: Known::from_start(partitions),
+            log: LogState::from_start(partitions),
             messages: BTreeMap::new(),
             months: BTreeMap::new(),
-            touched: HashSet::new(),
+            changed: HashSet::new(),
             events: Check::new(Area::Events, EXAMPLES),
         }
     }
 
     fn take(&mut self, topic: &str, record: &Record) {
         self.events.compared += 1;
-        let Some(Taken { event, wrong }) = self.known.extend(record) else {
+        let Some(FoldedEvent { event, wrong }) = self.log.extend(record) else {
             return;
         };
         if let Some(what) = wrong {
             let finding = Finding::new(Kind::Different, what);
             self.events
-                .note(finding.at(topic, record.partition, record.offset));
+                .add(finding.at(topic, record.partition, record.offset));
         }
         if let Some(ConversationId::Direct(id)) = event.conversation() {
-            self.touched.insert(id);
+            self.changed.insert(id);
         }
         if let Body::Message(message) = &event.body {
             let digest = message_digest(event.ts, message);
@@ -85,9 +84,8 @@ impl Fold {
     }
 }
 
-impl Proof {
-    /// Of tables that follow from these partitions of the log. `sources.messages` is a store whose tables are the ones to be
-    /// compared; Redis is not looked at.
+impl ShadowAudit {
+    /// For tables that follow from these partitions of the log. `sources.messages` is the store with the shadow tables; Redis is not read.
     ///
     /// # Errors
     /// [`AuditError::Kafka`].
@@ -101,18 +99,18 @@ impl Proof {
         })
     }
 
-    /// Folds the log up to these ends; what is wrong with it so far.
+    /// Folds the log up to these ends; returns the check of the log so far.
     ///
     /// # Errors
     /// [`AuditError::Kafka`].
     pub async fn fold_to(&mut self, ends: &BTreeMap<Partition, i64>) -> Result<Check, AuditError> {
         let mut fold = std::mem::replace(&mut self.fold, Fold::new(&[]));
-        let next = fold.known.next_offsets();
+        let next = fold.log.next_offsets();
         let ranges: Vec<_> = next
             .into_iter()
             .filter_map(|(partition, next)| Some((partition, next..*ends.get(&partition)?)))
             .collect();
-        let topic = name(&self.sources.kafka, Topic::Events);
+        let topic = self.sources.kafka.topic(Topic::Events);
         let read = move |reader: &LogReader| {
             reader.scan(Topic::Events, &ranges, |record| {
                 fold.take(&topic, &record);
@@ -124,15 +122,14 @@ impl Proof {
         Ok(self.fold.events.clone())
     }
 
-    /// Compares `chat_msg_<n>`: all of it the first time, then the rows of what was folded since. Every row has to be there,
-    /// and no other, below where the fold ends.
+    /// Compares `chat_msg_<n>`: the whole table the first time, then the rows of the events folded since.
     ///
     /// # Errors
     /// [`AuditError`]: a server does not answer. Differences are no error.
     pub async fn messages(&mut self, partition: Partition) -> Result<Check, AuditError> {
         let messages = self.fold.messages.get(&partition);
         let none = BTreeMap::new();
-        let end = self.fold.known.next_offsets().get(&partition).copied();
+        let end = self.fold.log.next_offsets().get(&partition).copied();
         let end = end.unwrap_or_default();
         let table = MessageTable {
             sources: &self.sources,
@@ -155,46 +152,50 @@ impl Proof {
         Ok(check)
     }
 
-    /// Compares `read_chat_mid_<n>`: all of it the first time, then what was touched since.
+    /// Compares `read_chat_mid_<n>`: the whole table the first time, then the rows that changed since.
     ///
     /// # Errors
     /// As [`Self::messages`].
     pub async fn reads(&mut self, table: TableNumber) -> Result<Check, AuditError> {
-        let place = |uid, peer| DirectConversation::new(uid, peer).partition().into();
+        let table_of = |uid, peer| DirectConversation::new(uid, peer).partition().into();
         if self.compared.contains(&table) {
-            let subject = |uid, peer| Subject::ReadPosition { uid, peer };
-            let values = self.touched(place, table, subject).await?;
+            let key = |uid, peer| ValueKey::ReadPosition { uid, peer };
+            let values = self.compare_changed(table_of, table, key).await?;
             return Ok(values.reads);
         }
-        let known = &self.fold.known;
+        let log = &self.fold.log;
         let mut values = self.values();
-        let sides = sides_by(known, place).remove(&table).unwrap_or_default();
-        reads_of(&self.sources, known, table, sides, &mut values).await?;
+        let keys = contact_keys_by(log, table_of)
+            .remove(&table)
+            .unwrap_or_default();
+        reads_of(&self.sources, log, table, keys, &mut values).await?;
         self.compared.insert(table);
-        Ok(self.judged(values).reads)
+        Ok(self.confirmed(values).reads)
     }
 
-    /// Compares `contact_<n>`: all of it the first time, then what was touched since.
+    /// Compares `contact_<n>`: the whole table the first time, then the rows that changed since.
     ///
     /// # Errors
     /// As [`Self::messages`].
     pub async fn contacts(&mut self, table: TableNumber) -> Result<Check, AuditError> {
-        let place = |uid, _| TableNumber::of_user(uid);
+        let table_of = |uid, _| TableNumber::of_user(uid);
         if self.compared.contains(&table) {
-            let subject = |uid, peer| Subject::Contact { uid, peer };
-            let values = self.touched(place, table, subject).await?;
+            let key = |uid, peer| ValueKey::Contact { uid, peer };
+            let values = self.compare_changed(table_of, table, key).await?;
             return Ok(values.contacts);
         }
-        let known = &self.fold.known;
+        let log = &self.fold.log;
         let mut values = self.values();
-        let sides = sides_by(known, place).remove(&table).unwrap_or_default();
-        contacts_of(&self.sources, known, table, sides, &mut values).await?;
+        let keys = contact_keys_by(log, table_of)
+            .remove(&table)
+            .unwrap_or_default();
+        contacts_of(&self.sources, log, table, keys, &mut values).await?;
         self.compared.insert(table);
-        Ok(self.judged(values).contacts)
+        Ok(self.confirmed(values).contacts)
     }
 
-    /// Compares rows of the live `contact_<n>`, all that there are of `uids`. They were read after the log had been folded up to where it
-    /// is by now, and have to hold at least that; they may hold what has come since, up to `ends`.
+    /// Compares `rows`, which are all rows of `uids` in the live `contact_<n>`. They were read after the log was folded: they must have at
+    /// least what was folded, and may have later events up to `ends`.
     ///
     /// # Errors
     /// [`AuditError::Kafka`]. Differences are no error.
@@ -204,66 +205,65 @@ impl Proof {
         rows: &[ContactRow],
         ends: &BTreeMap<Partition, i64>,
     ) -> Result<Check, AuditError> {
-        let known = &self.fold.known;
+        let log = &self.fold.log;
         let of_rows = rows.iter().map(|row| {
             let (uid, peer) = (row.contact.uid, row.contact.peer);
             ((uid, peer), Some(Contact::of_row(row)))
         });
-        let expected = uids
+        let keys = uids
             .iter()
-            .flat_map(|uid| known.contacts(*uid).into_keys().map(|peer| (*uid, peer)));
-        let mut found: BTreeMap<_, _> = expected.map(|side| (side, None)).collect();
+            .flat_map(|uid| log.contacts(*uid).into_keys().map(|peer| (*uid, peer)));
+        let mut found: BTreeMap<_, _> = keys.map(|key| (key, None)).collect();
         found.extend(of_rows);
         let mut values = self.values();
         values.contacts.compared = found.len() as u64;
-        let suspects = found.into_iter().map(|((uid, peer), contact)| {
-            let subject = Subject::Contact { uid, peer };
-            let low = view(known, subject);
-            let seen = Observed::Contact(contact);
-            Suspect { subject, seen, low }
+        let possible_mismatches = found.into_iter().map(|((uid, peer), contact)| {
+            let key = ValueKey::Contact { uid, peer };
+            let low = expected(log, key);
+            let stored = StoredValue::Contact(contact);
+            PossibleMismatch { key, stored, low }
         });
-        let suspects = suspects.collect();
+        let possible_mismatches = possible_mismatches.collect();
         self.fold_to(ends).await?;
-        values.convict(&self.fold.known, suspects);
+        values.confirm(&self.fold.log, possible_mismatches);
         Ok(values.contacts)
     }
 
-    /// All tables are compared: from now on only what is folded from here on is looked at.
+    /// Ends the comparison of whole tables: from now on only rows of events that are folded later are compared.
     pub fn begin_tail(&mut self) {
-        self.fold.touched.clear();
+        self.fold.changed.clear();
     }
 
-    /// A look at what was touched of a table.
-    async fn touched(
+    /// Compares the rows of a table that changed.
+    async fn compare_changed(
         &self,
-        place: impl Fn(UserId, UserId) -> TableNumber,
+        table_of: impl Fn(UserId, UserId) -> TableNumber,
         table: TableNumber,
-        subject: impl Fn(UserId, UserId) -> Subject,
+        key: impl Fn(UserId, UserId) -> ValueKey,
     ) -> Result<Values, AuditError> {
-        let known = &self.fold.known;
+        let log = &self.fold.log;
         let mut values = self.values();
-        for conversation in &self.fold.touched {
-            let (lo, hi) = (conversation.lo(), conversation.hi());
-            let sides: HashSet<_> = [(lo, hi), (hi, lo)].into();
-            for (uid, peer) in sides {
-                if place(uid, peer) == table {
-                    let subject = subject(uid, peer);
-                    let seen = again(&self.sources, known, subject).await?;
-                    values.first_look(known, subject, seen);
+        for conversation in &self.fold.changed {
+            for uid in conversation.users() {
+                let peer = conversation.peer_of(uid);
+                if table_of(uid, peer) == table {
+                    let key = key(uid, peer);
+                    let stored = read_value(&self.sources, log, key).await?;
+                    values.check_value(log, key, stored);
                 }
             }
         }
-        Ok(self.judged(values))
+        Ok(self.confirmed(values))
     }
 
     fn values(&self) -> Values {
-        Values::new(name(&self.sources.kafka, Topic::Events), EXAMPLES)
+        Values::new(self.sources.kafka.topic(Topic::Events), EXAMPLES)
     }
 
-    /// There is no second look: nobody else writes.
-    fn judged(&self, mut values: Values) -> Values {
-        let suspects = std::mem::take(&mut values.suspects);
-        values.convict(&self.fold.known, suspects);
+    /// Confirms the mismatches without a second read, since nothing else writes to the tables.
+    fn confirmed(&self, mut values: Values) -> Values {
+        let possible_mismatches = std::mem::take(&mut values.possible_mismatches);
+        values.confirm(&self.fold.log, possible_mismatches);
         values
     }
 }

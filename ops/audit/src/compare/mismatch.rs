@@ -1,0 +1,403 @@
+//! Compares a stored value with the state that follows from the log. Pure.
+
+use std::collections::BTreeMap;
+
+use schemas::{DeviceClass, PerDevice, UserId};
+
+use super::redis_keys::{Ordinals, RedisKeys, StateHash};
+use crate::{
+    Area, Kind,
+    fold::{Contact, LastRead, ordinal_within},
+};
+
+/// Which value of a store is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueKey {
+    /// A row of `read_chat_mid_<n>`.
+    ReadPosition { uid: UserId, peer: UserId },
+    /// A row of `contact_<n>`.
+    Contact { uid: UserId, peer: UserId },
+    /// A user's keys in Redis.
+    Unread { uid: UserId },
+}
+
+/// The value that a store has.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredValue {
+    /// The mids read; 0 without a row.
+    Reads(PerDevice<i64>),
+    Contact(Option<Contact>),
+    Keys(RedisKeys),
+    /// A value that no projection writes.
+    Unreadable(String),
+}
+
+/// What the stores should have of a user at some point of the log, by peer: the peers that the key is about.
+pub(crate) type ExpectedContacts = BTreeMap<UserId, Contact>;
+
+/// A value that does not follow from the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    pub(crate) area: Area,
+    pub(crate) kind: Kind,
+    pub(crate) what: String,
+    /// The report names the newest event of the conversation with this peer.
+    pub(crate) peer: Option<UserId>,
+}
+
+impl ValueKey {
+    pub(crate) fn uid(self) -> UserId {
+        match self {
+            Self::ReadPosition { uid, .. } | Self::Contact { uid, .. } | Self::Unread { uid } => {
+                uid
+            }
+        }
+    }
+
+    /// The peer that it is about; `None` for all.
+    pub(crate) fn peer(self) -> Option<UserId> {
+        match self {
+            Self::ReadPosition { peer, .. } | Self::Contact { peer, .. } => Some(peer),
+            Self::Unread { .. } => None,
+        }
+    }
+
+    pub(crate) fn area(self) -> Area {
+        match self {
+            Self::ReadPosition { .. } => Area::ReadPositions,
+            Self::Contact { .. } => Area::Contacts,
+            Self::Unread { .. } => Area::UnreadStates,
+        }
+    }
+
+    fn mismatch(self, kind: Kind, what: String) -> Mismatch {
+        Mismatch {
+            area: self.area(),
+            kind,
+            what,
+            peer: self.peer(),
+        }
+    }
+}
+
+/// Compares `stored` with the log's state before it was read (`low`) and after (`high`).
+pub(crate) fn mismatches(
+    key: ValueKey,
+    stored: &StoredValue,
+    low: &ExpectedContacts,
+    high: &ExpectedContacts,
+) -> Vec<Mismatch> {
+    match (key, stored) {
+        (ValueKey::ReadPosition { peer, .. }, StoredValue::Reads(mids)) => {
+            reads_mismatch(key, *mids, &of_peer(low, peer), &of_peer(high, peer))
+        }
+        (ValueKey::Contact { peer, .. }, StoredValue::Contact(contact)) => {
+            let is_in_log = high.contains_key(&peer);
+            let bounds = (&of_peer(low, peer), &of_peer(high, peer));
+            contact_mismatch(key, contact.as_ref(), bounds, is_in_log)
+        }
+        (ValueKey::Unread { uid }, StoredValue::Keys(keys)) => key_mismatches(uid, keys, low, high),
+        (_, StoredValue::Unreadable(what)) => vec![key.mismatch(Kind::Different, what.clone())],
+        _ => unreachable!("each key has its own kind of value"),
+    }
+}
+
+fn of_peer(contacts: &ExpectedContacts, peer: UserId) -> Contact {
+    contacts.get(&peer).copied().unwrap_or_default()
+}
+
+fn reads_mismatch(
+    key: ValueKey,
+    mids: PerDevice<i64>,
+    low: &Contact,
+    high: &Contact,
+) -> Vec<Mismatch> {
+    let is_right = |device: &DeviceClass| {
+        (low.reads[*device].mid..=high.reads[*device].mid).contains(&mids[*device])
+    };
+    let Some(device) = DeviceClass::ALL.into_iter().find(|one| !is_right(one)) else {
+        return Vec::new();
+    };
+    let kind = if mids == PerDevice::default() {
+        Kind::Missing
+    } else if high.reads[device].mid == 0 {
+        Kind::Extra
+    } else {
+        Kind::Different
+    };
+    let what = format!(
+        "read_chat_mid of {}: {device}Mid is {}, {} is right",
+        users_of(key),
+        mids[device],
+        low.reads[device].mid
+    );
+    vec![key.mismatch(kind, what)]
+}
+
+fn contact_mismatch(
+    key: ValueKey,
+    contact: Option<&Contact>,
+    (low, high): (&Contact, &Contact),
+    is_in_log: bool,
+) -> Vec<Mismatch> {
+    let found = contact.copied().unwrap_or_default();
+    let Some(column) = found.outside(low, high) else {
+        return Vec::new();
+    };
+    let (kind, what) = match (contact, is_in_log) {
+        (None, _) => (Kind::Missing, "no row".to_owned()),
+        (Some(_), false) => (Kind::Extra, "no such conversation".to_owned()),
+        (Some(_), true) => (Kind::Different, column.to_owned()),
+    };
+    vec![key.mismatch(kind, format!("contact of {}: {what}", users_of(key)))]
+}
+
+fn users_of(key: ValueKey) -> String {
+    match key.peer() {
+        Some(peer) => format!("{} with {peer}", key.uid()),
+        None => key.uid().to_string(),
+    }
+}
+
+fn key_mismatches(
+    uid: UserId,
+    keys: &RedisKeys,
+    low: &ExpectedContacts,
+    high: &ExpectedContacts,
+) -> Vec<Mismatch> {
+    let mismatch = |area, kind, what, peer| Mismatch {
+        area,
+        kind,
+        what,
+        peer,
+    };
+    let peers = match &keys.state {
+        StateHash::Unusable => return Vec::new(),
+        StateHash::Absent if keys.views.iter().all(|(_, view)| view.is_empty()) => {
+            return Vec::new();
+        }
+        StateHash::Absent => {
+            let what = format!("a view of {uid} without a state beside it");
+            return vec![mismatch(Area::UnreadViews, Kind::Extra, what, None)];
+        }
+        StateHash::Complete(peers) => peers,
+    };
+    let mut mismatches = Vec::new();
+    if let Some((kind, peer, what)) = wrong_ordinals(peers, low, high) {
+        let what = format!("state-{uid} of {peer}: {what}");
+        mismatches.push(mismatch(Area::UnreadStates, kind, what, Some(peer)));
+    }
+    if keys.lacks_expiry {
+        let what = format!("a key of {uid} never expires");
+        mismatches.push(mismatch(Area::UnreadStates, Kind::Different, what, None));
+    }
+    for (device, view) in keys.views.iter() {
+        if let Some((kind, peer, what)) = wrong_view(view, peers, device) {
+            let what = format!("{device}-{uid} of {peer}: {what}");
+            mismatches.push(mismatch(Area::UnreadViews, kind, what, Some(peer)));
+        }
+    }
+    mismatches
+}
+
+type PeerMismatch = (Kind, UserId, String);
+
+/// The first peer whose ordinals do not follow from the log.
+fn wrong_ordinals(
+    state: &BTreeMap<UserId, Ordinals>,
+    low: &ExpectedContacts,
+    high: &ExpectedContacts,
+) -> Option<PeerMismatch> {
+    let mut peers: Vec<UserId> = state.keys().chain(high.keys()).copied().collect();
+    peers.sort_unstable();
+    peers.dedup();
+    peers.into_iter().find_map(|peer| {
+        let held = state.get(&peer);
+        let found = held.copied().unwrap_or(Ordinals::ZERO);
+        let (least, most) = (
+            ordinals(&of_peer(low, peer)),
+            ordinals(&of_peer(high, peer)),
+        );
+        let column = outside(&found, &least, &most)?;
+        let kind = match (held, high.contains_key(&peer)) {
+            (None, _) => Kind::Missing,
+            (Some(_), false) => Kind::Extra,
+            (Some(_), true) => Kind::Different,
+        };
+        let what = format!(
+            "{column}: {} is there, {} is right",
+            text_of(&found),
+            text_of(&least)
+        );
+        Some((kind, peer, what))
+    })
+}
+
+fn ordinals(contact: &Contact) -> Ordinals {
+    Ordinals {
+        n: contact.peer_n,
+        reads: contact.reads.map(|LastRead { n, .. }| n),
+    }
+}
+
+fn outside(found: &Ordinals, low: &Ordinals, high: &Ordinals) -> Option<&'static str> {
+    if !(low.n..=high.n).contains(&found.n) {
+        return Some("n");
+    }
+    let is_right = |device: DeviceClass| {
+        ordinal_within(found.reads[device], low.reads[device], high.reads[device])
+    };
+    let device = DeviceClass::ALL.into_iter().find(|one| !is_right(*one))?;
+    Some(match device {
+        DeviceClass::Pc => "pc_n",
+        DeviceClass::Mobile => "mobile_n",
+    })
+}
+
+fn text_of(ordinals: &Ordinals) -> String {
+    let read = |n: Option<i64>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
+    let PerDevice { pc, mobile } = ordinals.reads;
+    format!("{},{},{}", ordinals.n, read(pc), read(mobile))
+}
+
+/// The first peer whose count does not follow from the state hash, which was read in the same step.
+fn wrong_view(
+    view: &BTreeMap<UserId, i64>,
+    state: &BTreeMap<UserId, Ordinals>,
+    device: DeviceClass,
+) -> Option<PeerMismatch> {
+    let expected: BTreeMap<UserId, i64> = state
+        .iter()
+        .filter_map(|(peer, ordinals)| Some((*peer, ordinals.unread(device)?)))
+        .collect();
+    let peers = expected.keys().chain(view.keys());
+    let peer = *peers
+        .into_iter()
+        .find(|peer| view.get(peer) != expected.get(peer))?;
+    let (kind, what) = match (view.get(&peer), expected.get(&peer)) {
+        (None, expected) => (
+            Kind::Missing,
+            format!("no count, {} is right", expected.unwrap_or(&0)),
+        ),
+        (Some(found), None) => (Kind::Extra, format!("{found} unread, none is right")),
+        (Some(found), Some(expected)) => (
+            Kind::Different,
+            format!("{found} unread, {expected} is right"),
+        ),
+    };
+    Some((kind, peer, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        uid.try_into().unwrap()
+    }
+
+    fn contacts(peer_n: i64, read: i64) -> ExpectedContacts {
+        let read = LastRead {
+            mid: read,
+            n: Some(read),
+        };
+        let contact = Contact {
+            peer_n,
+            reads: PerDevice::from_fn(|_| read),
+            ..Contact::default()
+        };
+        BTreeMap::from([(user(2), contact)])
+    }
+
+    fn keys(n: i64, read: Option<i64>, shown: i64) -> StoredValue {
+        let state = BTreeMap::from([(
+            user(2),
+            Ordinals {
+                n,
+                reads: PerDevice::from_fn(|_| read),
+            },
+        )]);
+        let shown = BTreeMap::from([(user(2), shown)]);
+        StoredValue::Keys(RedisKeys {
+            state: StateHash::Complete(state),
+            views: PerDevice::from_fn(|_| shown.clone()),
+            lacks_expiry: false,
+        })
+    }
+
+    fn kinds(
+        stored: &StoredValue,
+        low: &ExpectedContacts,
+        high: &ExpectedContacts,
+    ) -> Vec<(Area, Kind)> {
+        let mismatches = mismatches(ValueKey::Unread { uid: user(1) }, stored, low, high);
+        mismatches
+            .into_iter()
+            .map(|mismatch| (mismatch.area, mismatch.kind))
+            .collect()
+    }
+
+    #[test]
+    fn a_value_that_changes_during_the_read_may_be_in_between() {
+        let stored = keys(5, Some(2), 3);
+        assert_eq!(kinds(&stored, &contacts(5, 2), &contacts(5, 2)), []);
+        assert_eq!(kinds(&stored, &contacts(4, 2), &contacts(6, 2)), []);
+        assert_eq!(
+            kinds(&stored, &contacts(6, 2), &contacts(6, 2)),
+            [(Area::UnreadStates, Kind::Different)]
+        );
+    }
+
+    #[test]
+    fn counts_that_do_not_follow_from_the_state_hash_are_different() {
+        let wrong = kinds(&keys(5, Some(2), 4), &contacts(5, 2), &contacts(5, 2));
+        assert_eq!(wrong, [(Area::UnreadViews, Kind::Different); 2]);
+    }
+
+    #[test]
+    fn an_unknown_ordinal_that_the_log_has_is_different() {
+        let wrong = kinds(&keys(5, None, 0), &contacts(5, 2), &contacts(5, 2));
+        assert!(
+            wrong.contains(&(Area::UnreadStates, Kind::Different)),
+            "{wrong:?}"
+        );
+    }
+
+    #[test]
+    fn absent_keys_are_no_difference_and_counts_without_a_state_hash_are() {
+        let absent = StoredValue::Keys(RedisKeys::default());
+        assert_eq!(kinds(&absent, &contacts(5, 2), &contacts(5, 2)), []);
+        let alone = StoredValue::Keys(RedisKeys {
+            views: PerDevice {
+                pc: BTreeMap::from([(user(2), 1)]),
+                mobile: BTreeMap::new(),
+            },
+            ..RedisKeys::default()
+        });
+        assert_eq!(
+            kinds(&alone, &ExpectedContacts::new(), &ExpectedContacts::new()),
+            [(Area::UnreadViews, Kind::Extra)]
+        );
+    }
+
+    #[test]
+    fn a_read_position_is_missing_extra_or_different() {
+        let key = ValueKey::ReadPosition {
+            uid: user(1),
+            peer: user(2),
+        };
+        let kind = |[pc, mobile]: [i64; 2], read| {
+            let wrong = mismatches(
+                key,
+                &StoredValue::Reads(PerDevice { pc, mobile }),
+                &contacts(9, read),
+                &contacts(9, read),
+            );
+            wrong.first().map(|mismatch| mismatch.kind)
+        };
+        assert_eq!(kind([3, 3], 3), None);
+        assert_eq!(kind([0, 0], 3), Some(Kind::Missing));
+        assert_eq!(kind([3, 2], 3), Some(Kind::Different));
+        assert_eq!(kind([3, 0], 0), Some(Kind::Extra));
+    }
+}

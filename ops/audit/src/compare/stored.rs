@@ -1,0 +1,89 @@
+//! Reads single values from the stores.
+
+use message_store::StoreError;
+use schemas::{DirectConversation, Mid, TableNumber, UserId};
+use unread_store::{Connection, Generation, UnreadError};
+
+use super::{
+    mismatch::{StoredValue, ValueKey},
+    redis_keys::RedisKeys,
+};
+use crate::{
+    AuditError, Sources,
+    fold::{Contact, LogState},
+};
+
+/// A connection to Redis and the node's generation; `None` if no projection has written one yet.
+pub(crate) async fn connect(
+    sources: &Sources,
+) -> Result<Option<(Connection, Generation)>, AuditError> {
+    let connection = sources.unread.connect().await?;
+    let generation = connection.read_positions().await?.generation();
+    Ok(generation.map(|generation| (connection, generation)))
+}
+
+/// Reads a user's keys, with the peers that the log covers.
+pub(crate) async fn read_keys(
+    connection: &Connection,
+    generation: Generation,
+    uid: UserId,
+    log: &LogState,
+) -> Result<StoredValue, AuditError> {
+    match connection.read_state(uid).await {
+        Ok(user) => {
+            let is_covered = |peer| log.covers(uid, peer);
+            Ok(StoredValue::Keys(RedisKeys::new(
+                user, generation, is_covered,
+            )))
+        }
+        Err(error @ UnreadError::Malformed { .. }) => {
+            Ok(StoredValue::Unreadable(error.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) async fn read_value(
+    sources: &Sources,
+    log: &LogState,
+    key: ValueKey,
+) -> Result<StoredValue, AuditError> {
+    let found = match key {
+        ValueKey::ReadPosition { uid, peer } => read_position(sources, uid, peer).await,
+        ValueKey::Contact { uid, peer } => contact(sources, uid, peer).await,
+        ValueKey::Unread { uid } => {
+            return match connect(sources).await? {
+                Some((connection, generation)) => {
+                    read_keys(&connection, generation, uid, log).await
+                }
+                None => Ok(StoredValue::Keys(RedisKeys::default())),
+            };
+        }
+    };
+    match found {
+        Err(StoreError::Fatal(cause)) => Ok(StoredValue::Unreadable(cause.to_string())),
+        found => Ok(found?),
+    }
+}
+
+async fn read_position(
+    sources: &Sources,
+    uid: UserId,
+    peer: UserId,
+) -> Result<StoredValue, StoreError> {
+    let conversation = DirectConversation::new(uid, peer);
+    let shard = sources.messages.layout().shard_of(conversation.partition());
+    let mut snapshot = sources.messages.snapshot(shard).await?;
+    let mids = snapshot.read_mids(conversation, uid).await?;
+    Ok(StoredValue::Reads(mids.map(Mid::get)))
+}
+
+async fn contact(sources: &Sources, uid: UserId, peer: UserId) -> Result<StoredValue, StoreError> {
+    let shard = sources
+        .messages
+        .layout()
+        .shard_of(TableNumber::of_user(uid));
+    let mut snapshot = sources.messages.snapshot(shard).await?;
+    let row = snapshot.contact(uid, peer).await?;
+    Ok(StoredValue::Contact(row.as_ref().map(Contact::of_row)))
+}
