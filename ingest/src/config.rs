@@ -62,10 +62,10 @@ pub struct IngestConfig {
     /// How many of them may be one user's, by their token.
     #[garde(range(min = 1, max = 10_000))]
     pub max_batches_of_user: usize,
-    /// How much may be under way at a time over all requests, bytes; a quarter of it is for single posts.
+    /// The byte budget of all requests together, bytes; a quarter of it is for single posts.
     #[garde(range(min = 4_194_304, max = 2_147_483_648_u32))]
     pub in_flight_bytes: u32,
-    /// How much of the room for single posts one user may take, by their token, bytes: one of the largest bodies at least.
+    /// How much of the budget for single posts one user may hold, by their token, bytes: one of the largest bodies at least.
     #[garde(
         range(min = 4_096, max = 2_147_483_648_u32),
         custom(holds_a_body(&self.max_body_bytes))
@@ -74,19 +74,19 @@ pub struct IngestConfig {
     /// After how long a single post is answered, whatever is known by then, milliseconds.
     #[garde(range(min = 100, max = 600_000))]
     pub request_deadline_ms: u32,
-    /// After how long an append that Kafka has not confirmed is given up, milliseconds; below request_deadline_ms.
+    /// After how long an append that Kafka has not confirmed fails, milliseconds; below request_deadline_ms.
     #[garde(
         range(min = 50, max = 600_000),
         custom(is_below(&self.request_deadline_ms))
     )]
     pub message_timeout_ms: u32,
-    /// How long nothing may move in a batch before it is ended, milliseconds: no line of it ends, or no result is read.
+    /// How long a batch may make no progress before it is ended, milliseconds: no line of it is completed, or no result is read.
     #[garde(range(min = 100, max = 600_000))]
     pub stall_ms: u32,
     /// How long a line of a batch may wait for others of its partition, milliseconds.
     #[garde(range(max = 1_000))]
     pub batch_linger_ms: u32,
-    /// How many connections to each Kafka broker the single posts share, by partition: one has five requests under way at most, each
+    /// How many connections to each Kafka broker the single posts share, by partition: one has at most five requests in flight, each
     /// with records of one partition. More answer sooner, and send fewer records in a request.
     #[garde(range(min = 1, max = 16))]
     pub single_connections: usize,

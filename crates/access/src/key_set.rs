@@ -96,7 +96,7 @@ mod tests {
     const X: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 
     #[test]
-    fn what_cannot_be_used_is_passed_over() {
+    fn keys_that_cannot_be_used_are_skipped() {
         let ed = |kid: &str| json!({ "kty": "OKP", "crv": "Ed25519", "kid": kid, "x": X });
         let mut of_encryption = ed("enc");
         of_encryption["use"] = "enc".into();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_is_refused() {
+    fn a_text_that_is_no_key_set_is_refused() {
         for text in ["", "{}", "[]", "<html>", r#"{"keys":5}"#, r#"{"keys":[]}"#] {
             assert!(KeySet::parse(text).is_err(), "{text}");
         }

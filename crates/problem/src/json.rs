@@ -42,7 +42,7 @@ fn not_json(text: &[u8], error: &serde_json::Error) -> Problem {
 }
 
 /// A `T` that is written as an object. By itself serde's derive also takes an array of a struct's fields in their order, which no
-/// description of a call tells of.
+/// OpenAPI description mentions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Object<T>(pub T);
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_says_where() {
+    fn a_syntax_error_says_where() {
         for text in ["", "{", r#"{"message":nope}"#, "{} x"] {
             let problem = from_slice::<Line>(text.as_bytes()).unwrap_err();
             assert_eq!(problem.kind, ProblemKind::InvalidJson, "{text}");

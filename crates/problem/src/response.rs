@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_no_route_takes_is_a_problem_too() {
+    async fn no_matching_route_is_a_problem_too() {
         let problem = get_problem("/nowhere").await;
         assert_eq!(problem.kind, ProblemKind::NotFound);
         assert_eq!(problem.detail, "/nowhere was not found");

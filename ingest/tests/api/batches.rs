@@ -151,7 +151,7 @@ async fn results_are_in_line_order_over_many_partitions() {
 }
 
 #[tokio::test]
-async fn line_endings_blank_lines_and_made_up_ids() {
+async fn line_endings_blank_lines_and_generated_ids() {
     let server = Server::start(&[]);
     let (srcid, destid) = fresh_pair();
     let ack = format!(r#"{{"read_ack":{{"uid":"{destid}","peer":"{srcid}","device":"pc"}}}}"#);

@@ -59,8 +59,8 @@ async fn away_from_the_start() {
         "{:?}",
         started.elapsed()
     );
-    let made_up: Uuid = problem["client_msg_id"].as_str().unwrap().parse().unwrap();
-    assert_eq!(made_up.get_version_num(), 7);
+    let generated: Uuid = problem["client_msg_id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(generated.get_version_num(), 7);
 
     let lines = Client::new()
         .post(server.url("/v1/events"))

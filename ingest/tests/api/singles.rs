@@ -92,16 +92,16 @@ async fn the_largest_uids_and_a_note_to_oneself() {
 }
 
 #[tokio::test]
-async fn a_missing_id_is_made_up_and_returned() {
+async fn a_missing_id_is_generated_and_returned() {
     let server = Server::start(&[]);
     let (srcid, destid) = fresh_pair();
     let body = json!({"srcid": srcid, "destid": destid, "msg": "a"});
     let answer = accepted(post(&server, "/v1/messages", &body).await).await;
-    let made_up: Uuid = answer["client_msg_id"].as_str().unwrap().parse().unwrap();
-    assert_eq!(made_up.get_version_num(), 7);
+    let generated: Uuid = answer["client_msg_id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(generated.get_version_num(), 7);
     assert_eq!(
         message_at(&answer).client_msg_id.as_str(),
-        made_up.to_string()
+        generated.to_string()
     );
 }
 
