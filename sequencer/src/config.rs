@@ -36,14 +36,14 @@ pub struct SequencerConfig {
     /// Where probes, metrics and status are served.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// A partition's state is stored after this many events, or half as many as it held sends and conversations when it was stored
-    /// last, if that is more …
+    /// A snapshot of a partition is taken after this many events, or after half the number of entries of its last snapshot, if that is
+    /// more …
     #[garde(range(min = 1000))]
     pub snapshot_events: u64,
-    /// … or when it has changed and this is over, milliseconds; proportionally longer where more events are waited for.
+    /// … or when the state has changed and this time is over, milliseconds; longer in proportion where more events are needed.
     #[garde(range(min = 1000))]
     pub snapshot_interval_ms: u64,
-    /// How long events may wait for company on their way to the log; more batches better when a backlog is drained.
+    /// The producer's `linger.ms`: a larger one makes larger batches while a backlog is processed.
     #[garde(range(max = 1000))]
     pub linger_ms: u32,
 }

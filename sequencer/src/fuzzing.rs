@@ -9,7 +9,7 @@ use schemas::{
 };
 
 use crate::core::{
-    Decision, Inbound, Silent, State,
+    Decision, Inbound, NoOp, State,
     snapshot::{self, Snapshot},
     step,
 };
@@ -70,7 +70,7 @@ impl Log {
         match decision {
             Decision::Emit(event) => self.emit(event, &record.value),
             Decision::DeadLetter(refusal) => assert!(!refusal.detail.is_empty()),
-            Decision::Silent(_) => {}
+            Decision::NoOp(_) => {}
             Decision::Stop(_) => return false,
         }
         true
@@ -108,7 +108,7 @@ impl Log {
         if matches!(event.body, Body::Message(_)) && is_remembered {
             let again = self.decide(value);
             assert!(
-                matches!(again, Decision::Silent(Silent::Repeat { .. })),
+                matches!(again, Decision::NoOp(NoOp::Repeat { .. })),
                 "a repeat is {again:?}"
             );
         }

@@ -5,7 +5,6 @@ pub mod core;
 #[doc(hidden)]
 pub mod fuzzing;
 mod runtime;
-mod sabotage;
 mod service;
 pub mod shell;
 #[cfg(test)]

@@ -1,30 +1,30 @@
-//! A queue that holds a million entries without room for another million.
+//! A queue for a million entries that does not reserve memory for another million.
 
 use std::{collections::VecDeque, sync::Arc};
 
-/// So many entries are allocated together.
+/// The number of entries of a chunk.
 const CHUNK: usize = 512;
 
-/// First in, first out, in chunks: what it takes up beyond its entries is a chunk at each end, where a ring that doubles
-/// would stand half empty. A clone shares the chunks; whoever adds to one that is shared has a copy of it.
+/// A first-in, first-out queue in chunks. It wastes at most a chunk at each end, while a ring buffer that doubles can be half empty. A clone
+/// shares the chunks; a shared chunk is copied before an entry is added to it.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkedQueue<T> {
     /// All full but the last.
     chunks: VecDeque<Arc<Vec<T>>>,
-    /// So many of the first chunk are gone; never all of it.
-    gone: usize,
+    /// How many entries of the first chunk are removed; never all of them.
+    removed: usize,
 }
 
 impl<T> Default for ChunkedQueue<T> {
     fn default() -> Self {
         Self {
             chunks: VecDeque::new(),
-            gone: 0,
+            removed: 0,
         }
     }
 }
 
-/// The chunk, to be changed: of one that is shared a copy, with the room of a whole one.
+/// The chunk for writing. A shared chunk is replaced by a copy with the same capacity.
 fn own<T: Copy>(chunk: &mut Arc<Vec<T>>) -> &mut Vec<T> {
     if Arc::get_mut(chunk).is_none() {
         let mut copy = Vec::with_capacity(CHUNK);
@@ -39,13 +39,13 @@ impl<T: Copy> ChunkedQueue<T> {
         let Some(last) = self.chunks.back() else {
             return 0;
         };
-        (self.chunks.len() - 1) * CHUNK + last.len() - self.gone
+        (self.chunks.len() - 1) * CHUNK + last.len() - self.removed
     }
 
-    /// The entry that `index` others are before.
+    /// The entry at `index`, counted from the oldest.
     pub(super) fn get(&self, index: usize) -> Option<&T> {
-        let place = self.gone + index;
-        self.chunks.get(place / CHUNK)?.get(place % CHUNK)
+        let position = self.removed + index;
+        self.chunks.get(position / CHUNK)?.get(position % CHUNK)
     }
 
     pub(super) fn front(&self) -> Option<&T> {
@@ -61,21 +61,16 @@ impl<T: Copy> ChunkedQueue<T> {
 
     pub(super) fn pop_front(&mut self) -> Option<T> {
         let first = *self.front()?;
-        self.gone += 1;
-        if self.gone == self.chunks[0].len() {
+        self.removed += 1;
+        if self.removed == self.chunks[0].len() {
             self.chunks.pop_front();
-            self.gone = 0;
+            self.removed = 0;
         }
         Some(first)
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
         (0..self.len()).map(|index| self.get(index).expect("it is within the length"))
-    }
-
-    #[cfg(test)]
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.chunks.iter_mut().flat_map(own).skip(self.gone)
     }
 }
 
@@ -102,7 +97,6 @@ mod tests {
                 prop_assert_eq!(ours.len(), plain.len());
                 prop_assert_eq!(ours.front(), plain.front());
                 prop_assert!(ours.iter().eq(&plain));
-                prop_assert!(ours.iter_mut().eq(&mut plain));
                 prop_assert_eq!(ours.get(plain.len()), None);
             }
             for (ours, plain) in clones {

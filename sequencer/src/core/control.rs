@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use schemas::{command::Control, event::Rules};
 
-/// The newest version of the rules that this binary can follow. There is only one so far.
+/// The newest rule version that this binary knows. There is only one so far.
 pub const KNOWN_RULE_VERSION: u32 = 1;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -25,7 +25,7 @@ pub struct UnknownRules {
     pub version: u32,
 }
 
-/// What a control record comes to.
+/// The effect of a control record.
 pub(super) enum Change {
     /// These rules hold from here on.
     To(Rules),

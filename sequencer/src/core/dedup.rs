@@ -1,4 +1,4 @@
-//! Which sends of late are sequenced: repeats of them emit nothing (PROTOCOL S1, S3).
+//! Deduplication: remembers the sends that were sequenced lately, so that repeats of them emit nothing (PROTOCOL S1, S3).
 
 use std::{hash::BuildHasher as _, mem};
 
@@ -6,7 +6,6 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use schemas::{ClientMsgId, DirectConversation, Mid, TimestampMs, UserId, event::Rules};
 
 use super::chunked_queue::ChunkedQueue;
-use crate::sabotage::{Rule, dropped};
 
 /// BLAKE3 over (conversation, sender, client_msg_id), cut to 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,26 +17,22 @@ impl DedupKey {
         sender: UserId,
         client_msg_id: &ClientMsgId,
     ) -> Self {
-        // All of fixed length but the last, so that no two triples have one encoding.
+        // All but the last have a fixed length, so that different triples have different encodings.
         let [lo, hi] = [conversation.lo(), conversation.hi()].map(|user| user.get().to_le_bytes());
         let sender = sender.get().to_le_bytes();
         let id = client_msg_id.as_str().as_bytes();
-        Self(if dropped(Rule::S3Sender) {
-            hash(&[id])
-        } else {
-            hash(&[&lo, &hi, &sender, id])
-        })
+        Self(hash(&[&lo, &hi, &sender, id]))
     }
 }
 
-/// What must be equal in a repeat: a hash over the fields, never over encoded bytes, which may differ for equal fields.
+/// A hash over what must be equal in a repeat. It covers the fields, not their encoding, which may differ for equal fields.
 pub(super) fn payload_hash(srcid: UserId, destid: UserId, msg: &str) -> u64 {
     let [srcid, destid] = [srcid, destid].map(|user| user.get().to_le_bytes());
     u64::from_le_bytes(hash(&[&srcid, &destid, msg.as_bytes()]))
 }
 
-/// The first bytes, 32 at most, of BLAKE3 over the pieces. What is short is gathered first: one call of the hash over all
-/// of it costs half of one for each piece.
+/// The first bytes, at most 32, of BLAKE3 over the pieces. Short pieces are copied together first: one call of the hash costs half as much as
+/// one for each piece.
 fn hash<const N: usize>(pieces: &[&[u8]]) -> [u8; N] {
     const SHORT: usize = 512;
     let mut gathered = [0; SHORT];
@@ -82,16 +77,16 @@ impl Entry {
 #[derive(Clone, Default)]
 pub(super) struct Dedup {
     entries: ChunkedQueue<Entry>,
-    /// Numbers of entries, counted from the first ever remembered, and again from 0 after the last that has 32 bits: of what
-    /// is remembered at a time, each has one of its own.
+    /// Numbers of entries. They are counted from the first entry ever and wrap around at 32 bits; entries present at the same time have
+    /// different numbers.
     index: HashTable<u32>,
-    /// The number of the oldest entry that is left.
+    /// The number of the oldest entry.
     first: u32,
     hasher: DefaultHashBuilder,
 }
 
 impl Dedup {
-    /// The entry of a key, which may be past the window but not yet evicted.
+    /// The entry of a key. It may be expired and not evicted yet.
     pub(super) fn get(&self, key: &DedupKey) -> Option<&Entry> {
         let number = self.index.find(self.hasher.hash_one(key), |number| {
             self.entry(*number).key == *key
@@ -99,7 +94,7 @@ impl Dedup {
         Some(self.entry(*number))
     }
 
-    /// Remembers a send. A key that is known keeps its entry: only a foreign log has such an event.
+    /// Adds an entry. A known key keeps its entry; the sequencer never writes such an event.
     pub(super) fn insert(&mut self, entry: Entry) {
         if self.get(&entry.key).is_some() {
             return;
@@ -118,7 +113,7 @@ impl Dedup {
         });
     }
 
-    /// Forgets what is past the window at `clock`, and the oldest above the largest count.
+    /// Evicts the entries that are expired at `clock`, and the oldest above the maximum number.
     pub(super) fn evict(&mut self, clock: TimestampMs, rules: &Rules) {
         let most = u32::try_from(rules.dedup_max_entries.max(0)).unwrap_or(u32::MAX) as usize;
         while let Some(oldest) = self.entries.front() {
@@ -126,13 +121,6 @@ impl Dedup {
                 return;
             }
             self.forget_oldest();
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn refresh(&mut self, key: &DedupKey, ts: TimestampMs) {
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == *key) {
-            entry.ts = ts;
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is decided, without I/O, clock or randomness: [`step()`] decides, [`apply`](State::apply) alone changes state.
+//! The sequencer's decisions, without I/O, clock or randomness: [`step()`] decides, and only [`apply`](State::apply) changes the state.
 //!
 //! The state of a partition is the fold of [`State::apply`] over that partition's own output (PROTOCOL S1): nothing in
 //! it depends on a record that emitted nothing, on a timer or on the binary.
@@ -19,9 +19,7 @@ mod step;
 pub(crate) use control::known as check_rules;
 pub use control::{KNOWN_RULE_VERSION, UnknownRules};
 pub use state::State;
-pub use step::{Decision, Inbound, Refusal, Silent, step};
+pub use step::{Decision, Inbound, NoOp, Refusal, step};
 
-#[cfg(test)]
-mod forbidden;
 #[cfg(test)]
 mod properties;

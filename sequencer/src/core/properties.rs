@@ -11,13 +11,13 @@ use schemas::{
 };
 
 use super::{
-    Decision, Inbound, Silent, State,
+    Decision, Inbound, NoOp, State,
     snapshot::{self, Snapshot},
     step,
 };
 use crate::{
     shell::InboundRecord,
-    sim::oracle::{Outcome, outcomes},
+    sim::oracle::{Expected, expected_results},
 };
 
 /// Pairs of one partition, 4: two conversations that share a user, and one to oneself.
@@ -132,12 +132,12 @@ proptest! {
     #[test]
     fn decisions_are_the_models(records in inbound()) {
         let mut state = State::default();
-        for (record, expected) in records.iter().zip(outcomes(partition(), &records)) {
+        for (record, expected) in records.iter().zip(expected_results(partition(), &records)) {
             let decision = decide(&state, record);
             let outcome = match decision.clone() {
-                Decision::Emit(event) => Outcome::Event(event),
-                Decision::DeadLetter(refusal) => Outcome::DeadLetter(refusal.reason),
-                Decision::Silent(_) => Outcome::Silent,
+                Decision::Emit(event) => Expected::Event(event),
+                Decision::DeadLetter(refusal) => Expected::DeadLetter(refusal.reason),
+                Decision::NoOp(_) => Expected::NoOp,
                 Decision::Stop(unknown) => panic!("{unknown}"),
             };
             prop_assert_eq!(outcome, expected, "offset {}", record.offset);
@@ -209,7 +209,7 @@ proptest! {
             };
             state.apply(&event);
             if let Body::Message(message) = event.body {
-                let repeat = Decision::Silent(Silent::Repeat { mid: message.mid });
+                let repeat = Decision::NoOp(NoOp::Repeat { mid: message.mid });
                 prop_assert_eq!(decide(&state, record), repeat);
             }
         }

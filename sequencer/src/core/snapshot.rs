@@ -1,4 +1,4 @@
-//! A state as it travels: `chat.snapshots`' [`SequencerSnapshot`].
+//! The state as a [`SequencerSnapshot`], the message of `chat.snapshots`.
 
 use schemas::{
     DirectConversation, Mid, PerDevice, TimestampMs, UserId,
@@ -14,13 +14,13 @@ use super::{
     dedup::{Dedup, DedupKey, Entry},
 };
 
-/// The format of the snapshots written and read here.
+/// The format version that this program writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// A snapshot that is no state.
+/// A snapshot that holds no valid state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSnapshot {
-    /// Written in a format that is not read here.
+    /// Its format version is another.
     #[error("format version {0}, {FORMAT_VERSION} is read")]
     Format(u32),
     /// A field is outside what its docs allow.
@@ -31,8 +31,8 @@ pub enum InvalidSnapshot {
     Rules(#[from] UnknownRules),
 }
 
-/// A copy of a state, taken in as little time as there is: the sends are shared, the conversations copied as they lie.
-/// [`Self::into_message`] does the rest, on whatever thread has time for it.
+/// A copy of a state, made quickly on the thread of the sequencer: the dedup entries are shared, the conversations copied unsorted.
+/// [`Self::into_message`] does the slow part, on another thread.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     src: Source,
@@ -45,8 +45,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of a state behind the event with this source, its watermark. Where it stands in `chat.events` is not known yet:
-    /// [`Self::at`] says it.
+    /// Copies the state after the event with this source, the snapshot's watermark. Its offset in `chat.events` is not known yet and is set
+    /// by [`Self::at`].
     #[must_use]
     pub fn of(state: &State, src: Source) -> Self {
         let conversations = state.conversations.iter();
@@ -67,13 +67,13 @@ impl Snapshot {
         self.src
     }
 
-    /// How many sends and conversations it holds.
+    /// The number of conversations and sends in it.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.conversations.len() + self.dedup.len()
     }
 
-    /// With the offset up to which `chat.events` is known whole, and the source of the record before that.
+    /// Sets the offset of `chat.events` at which a fold must continue, and the source of the record before that.
     #[must_use]
     pub fn at(self, events_offset: i64, src_before_offset: Option<Source>) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Snapshot {
         }
     }
 
-    /// As it travels; equal states give equal bytes.
+    /// The message. Equal states give equal bytes.
     #[must_use]
     pub fn into_message(mut self) -> SequencerSnapshot {
         self.conversations.sort_unstable_by_key(|(id, _)| *id);
@@ -104,7 +104,7 @@ impl Snapshot {
 /// The state in a snapshot.
 ///
 /// # Errors
-/// [`InvalidSnapshot`] where it is none, which a whole snapshot of our own never is.
+/// [`InvalidSnapshot`] where the snapshot holds no valid state.
 pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
     if snapshot.format_version != FORMAT_VERSION {
         return Err(InvalidSnapshot::Format(snapshot.format_version));

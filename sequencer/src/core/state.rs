@@ -14,7 +14,7 @@ use super::{
 /// The fold of one partition of `chat.events`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    /// Time of the last message, read position or control event (PROTOCOL S2).
+    /// Log time: the time of the last message, read position or control event (PROTOCOL S2).
     pub(super) clock: TimestampMs,
     pub(super) rules: Rules,
     pub(super) conversations: HashMap<DirectConversation, Conversation>,
@@ -33,7 +33,7 @@ impl Default for State {
 }
 
 impl State {
-    /// The log's clock: no later event has an earlier time.
+    /// Log time. No later event has an earlier time.
     #[must_use]
     pub fn clock(&self) -> TimestampMs {
         self.clock
@@ -57,14 +57,13 @@ impl State {
         self.dedup.entries().len()
     }
 
-    /// How many of both: what a snapshot of it grows with.
+    /// The number of conversations and sends: the size of its snapshot.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.conversations() + self.dedup_entries()
     }
 
-    /// Folds one event of the partition in. Nothing else changes a state, and an event that no sequencer would write
-    /// leaves it whole.
+    /// Folds one event of the partition in. Nothing else changes a state. The state stays valid whatever the event is.
     pub fn apply(&mut self, event: &Event) {
         if event.body == Body::Progress {
             return;
@@ -73,7 +72,7 @@ impl State {
         if let Body::Control(rules) = &event.body {
             self.rules = *rules;
         }
-        // What the clock has passed goes before the insertion, so that a key sent anew after its window is absent then.
+        // Expired entries are evicted before the insertion, so that a key that is sent again after its window is absent.
         self.dedup.evict(self.clock, &self.rules);
         match &event.body {
             Body::Message(message) => self.apply_message(message),

@@ -1,4 +1,4 @@
-//! What one inbound record comes to.
+//! The decision about one inbound record.
 
 use schemas::{
     ConversationId, Mid, Partition, TimestampMs,
@@ -13,61 +13,60 @@ use super::{
     conversation::Conversation,
     dedup::{DedupKey, payload_hash},
 };
-use crate::sabotage::{self, Rule, dropped};
 
 /// One record of `chat.inbound`.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbound<'a> {
-    /// Where it stands.
+    /// Its offset and leader epoch.
     pub src: Source,
-    /// Its log-append time, which may go back from one record to the next.
+    /// Its log-append time, which may be earlier than that of the record before.
     pub ts: TimestampMs,
-    /// Its value; empty where it had none.
+    /// Its value; empty where it has none.
     pub value: &'a [u8],
 }
 
-/// What an inbound record comes to.
+/// The decision about an inbound record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// This event; the state is to be folded over it.
+    /// Append this event and apply it to the state.
     Emit(Event),
-    /// A dead letter; the state stays as it is.
+    /// Write a dead-letter record; the state does not change.
     DeadLetter(Refusal),
-    /// Nothing.
-    Silent(Silent),
-    /// The binary must stop before this record (PROTOCOL S5).
+    /// Write nothing; the state does not change.
+    NoOp(NoOp),
+    /// Stop before this record (PROTOCOL S5).
     Stop(UnknownRules),
 }
 
 /// Why a record cannot be processed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// For programs.
+    /// The reason, for programs.
     pub reason: Reason,
-    /// For people; holds no text of a message.
+    /// The reason, for people, without the text of a message.
     pub detail: String,
 }
 
 /// Why a record emits nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silent {
+pub enum NoOp {
     /// The same send was sequenced before.
     Repeat {
-        /// As this message.
+        /// The message that was sequenced.
         mid: Mid,
     },
-    /// A read-ack that does not move the position.
+    /// A read-ack at or below the read position.
     ReadNotAbove {
-        /// Where it stands.
+        /// The read position.
         position: Mid,
     },
-    /// A read-ack to a conversation without a message.
-    ReadNothing,
-    /// A read-ack to a note to oneself: those are never unread, so they have no read position.
-    ReadOwnNotes,
+    /// A read-ack in a conversation without messages.
+    UnknownConversation,
+    /// A read-ack in a note to oneself, which is never unread and has no read position.
+    NoteToSelf,
 }
 
-/// Decides what an inbound record of `partition` comes to. The same state and record give the same decision, always.
+/// Decides about an inbound record of `partition`. The same state and record always give the same decision.
 #[must_use]
 pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decision {
     let command = match Command::parse(inbound.value) {
@@ -80,28 +79,28 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         .filter(|p| *p != partition)
     {
         let detail =
-            format!("its conversation belongs to partition {right}, it lies in {partition}");
+            format!("its conversation belongs to partition {right}, and it is in {partition}");
         return refuse(Reason::WrongPartition, detail);
     }
-    let at = Moment {
+    let stamp = EventStamp {
         src: inbound.src,
         ts: effective_ts(state, inbound),
     };
     match command {
-        Command::Send(send) => step_send(state, at, send),
-        Command::ReadAck(ack) => step_read_ack(state, at, &ack),
-        Command::Control(control) => step_control(state, at, &control),
+        Command::Send(send) => step_send(state, stamp, send),
+        Command::ReadAck(ack) => step_read_ack(state, stamp, &ack),
+        Command::Control(control) => step_control(state, stamp, &control),
     }
 }
 
-/// What an event takes from its inbound record.
+/// The source and the time of the event that a record leads to.
 #[derive(Clone, Copy)]
-struct Moment {
+struct EventStamp {
     src: Source,
     ts: TimestampMs,
 }
 
-impl Moment {
+impl EventStamp {
     fn emit(self, body: Body) -> Decision {
         Decision::Emit(Event {
             src: self.src,
@@ -111,27 +110,24 @@ impl Moment {
     }
 }
 
-/// Log time: never the wall's, never back (PROTOCOL S2).
+/// Log time: independent of wall clocks, and never going back (PROTOCOL S2).
 fn effective_ts(state: &State, inbound: &Inbound<'_>) -> TimestampMs {
-    if dropped(Rule::S2Wall) {
-        return sabotage::wall();
-    }
     inbound.ts.max(state.clock)
 }
 
-fn step_send(state: &State, at: Moment, send: SendMessage) -> Decision {
+fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
     let id = send.conversation();
     let key = DedupKey::new(id, send.srcid, &send.client_msg_id);
     let window_ms = state.rules.dedup_window_ms;
-    // An entry past its window stays until the next event evicts it, so that silence changes nothing.
+    // An expired entry stays until the next event evicts it, because a record without an event must not change the state.
     let known = state
         .dedup
         .get(&key)
-        .filter(|entry| dropped(Rule::S3Window) || entry.is_live(at.ts, window_ms));
+        .filter(|entry| entry.is_live(stamp.ts, window_ms));
     if let Some(entry) = known {
         let same = entry.payload_hash == payload_hash(send.srcid, send.destid, &send.msg);
-        return if same || dropped(Rule::S3Payload) {
-            Decision::Silent(Silent::Repeat { mid: entry.mid })
+        return if same {
+            Decision::NoOp(NoOp::Repeat { mid: entry.mid })
         } else {
             let detail = format!(
                 "client_msg_id is that of message {} with other contents",
@@ -147,7 +143,7 @@ fn step_send(state: &State, at: Moment, send: SendMessage) -> Decision {
     }
     let unknown = Conversation::default();
     let conversation = state.conversations.get(&id).unwrap_or(&unknown);
-    at.emit(Body::Message(Message {
+    stamp.emit(Body::Message(Message {
         mid: conversation.last_mid.next(),
         n: conversation.count(id.side_of(send.srcid)).next(),
         srcid: send.srcid,
@@ -157,27 +153,22 @@ fn step_send(state: &State, at: Moment, send: SendMessage) -> Decision {
     }))
 }
 
-/// Clamped to the last message, never back (PROTOCOL S4).
-fn step_read_ack(state: &State, at: Moment, ack: &ReadAck) -> Decision {
+/// A read position is clamped to the last message and never goes back (PROTOCOL S4).
+fn step_read_ack(state: &State, stamp: EventStamp, ack: &ReadAck) -> Decision {
     let id = ack.conversation();
     if id.is_to_self() {
-        return Decision::Silent(Silent::ReadOwnNotes);
+        return Decision::NoOp(NoOp::NoteToSelf);
     }
     let Some(conversation) = state.conversations.get(&id) else {
-        return Decision::Silent(Silent::ReadNothing);
+        return Decision::NoOp(NoOp::UnknownConversation);
     };
     let last = conversation.last_mid;
-    let asked = ack.mid.unwrap_or(last);
-    let mid = if dropped(Rule::S4Clamp) {
-        asked
-    } else {
-        asked.min(last)
-    };
+    let mid = ack.mid.unwrap_or(last).min(last);
     let position = conversation.read_mid(id.side_of(ack.uid), ack.device);
-    if mid <= position && !dropped(Rule::S4Back) {
-        return Decision::Silent(Silent::ReadNotAbove { position });
+    if mid <= position {
+        return Decision::NoOp(NoOp::ReadNotAbove { position });
     }
-    at.emit(Body::ReadPosition(ReadPosition {
+    stamp.emit(Body::ReadPosition(ReadPosition {
         uid: ack.uid,
         peer: ack.peer,
         device: ack.device,
@@ -186,10 +177,10 @@ fn step_read_ack(state: &State, at: Moment, ack: &ReadAck) -> Decision {
     }))
 }
 
-fn step_control(state: &State, at: Moment, control: &Control) -> Decision {
+fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision {
     match control::change(state.rules, control) {
-        // Also where nothing changes: whoever sent it sees that it was applied, and where.
-        control::Change::To(rules) => at.emit(Body::Control(rules)),
+        // Also where nothing changes, so that the sender sees that it was applied.
+        control::Change::To(rules) => stamp.emit(Body::Control(rules)),
         control::Change::OutOfBounds(wrong) => refuse(Reason::InvalidControl, wrong),
         control::Change::Unknown(unknown) => Decision::Stop(unknown),
     }

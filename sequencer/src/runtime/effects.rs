@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     core::snapshot::Snapshot,
-    shell::{DeadLetter, Failed, Io, SnapshotTicket, Ticket},
+    shell::{DeadLetter, OutputId, ShellEffects, SnapshotWriteId, WriteFailed},
 };
 
 /// Tells one start of a partition from the next: reports of an earlier shell must not reach a later one.
@@ -29,10 +29,10 @@ pub(super) type Run = u64;
 /// Which effect a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    DeadLetter(Ticket),
+    DeadLetter(OutputId),
     /// One of `of` pieces of a snapshot.
     SnapshotChunk {
-        ticket: SnapshotTicket,
+        ticket: SnapshotWriteId,
         of: usize,
     },
 }
@@ -43,7 +43,7 @@ pub(super) struct Report {
     pub(super) run: Run,
     pub(super) effect: Effect,
     /// Its offset, where that is known.
-    pub(super) outcome: Result<Option<i64>, Failed>,
+    pub(super) outcome: Result<Option<i64>, WriteFailed>,
 }
 
 /// Carries a report from the producer's thread to the worker's.
@@ -77,7 +77,7 @@ impl OnDelivery for Delivery {
             partition: self.partition,
             run: self.run,
             effect: self.effect,
-            outcome: outcome.map_err(|failure| Failed(failure.to_string())),
+            outcome: outcome.map_err(|failure| WriteFailed(failure.to_string())),
         });
     }
 }
@@ -158,19 +158,19 @@ pub(super) fn not_queued(handle: impl OnDelivery, why: &str) {
     handle.delivered(Err(DeliveryFailure::Unknown(why.to_owned())));
 }
 
-impl Io for ShellIo<'_> {
+impl ShellEffects for ShellIo<'_> {
     fn may_snapshot(&mut self) -> bool {
         let shell = (self.partition, self.run);
         self.effects.snapshot_turns.ask(shell)
     }
 
-    fn append(&mut self, ticket: Ticket, event: Event) {
+    fn append(&mut self, ticket: OutputId, event: Event) {
         self.effects
             .events
             .append(self.partition, self.run, ticket, event);
     }
 
-    fn dead_letter(&mut self, ticket: Ticket, letter: DeadLetter) {
+    fn dead_letter(&mut self, ticket: OutputId, letter: DeadLetter) {
         let DeadLetter { record, refusal } = letter;
         let origin = Origin {
             topic: &self.effects.inbound_topic,
@@ -209,7 +209,7 @@ impl Io for ShellIo<'_> {
         }
     }
 
-    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: Snapshot) {
+    fn store_snapshot(&mut self, ticket: SnapshotWriteId, snapshot: Snapshot) {
         self.effects.snapshots.store(Job {
             partition: self.partition,
             run: self.run,

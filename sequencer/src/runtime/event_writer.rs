@@ -15,15 +15,15 @@ use event_log::{
 use schemas::{Partition, event::Event, topics::Topic};
 
 use super::effects::{QUEUE_BYTES, Run, never_given_up, not_queued};
-use crate::shell::{Failed, Ticket};
+use crate::shell::{OutputId, WriteFailed};
 
 /// What became of an append.
 pub(super) struct Appended {
     pub(super) partition: Partition,
     pub(super) run: Run,
-    pub(super) ticket: Ticket,
+    pub(super) ticket: OutputId,
     /// Its offset, where that is known.
-    pub(super) outcome: Result<Option<i64>, Failed>,
+    pub(super) outcome: Result<Option<i64>, WriteFailed>,
 }
 
 /// The producer of `chat.events`.
@@ -46,7 +46,7 @@ struct Fates {
 struct EventDelivery {
     partition: Partition,
     run: Run,
-    ticket: Ticket,
+    ticket: OutputId,
     fates: Arc<Fates>,
 }
 
@@ -60,7 +60,7 @@ impl OnDelivery for EventDelivery {
             partition: self.partition,
             run: self.run,
             ticket: self.ticket,
-            outcome: outcome.map_err(|failure| Failed(failure.to_string())),
+            outcome: outcome.map_err(|failure| WriteFailed(failure.to_string())),
         });
     }
 }
@@ -91,7 +91,13 @@ impl EventWriter {
     }
 
     /// Queues an event, unless one before it has failed.
-    pub(super) fn append(&mut self, partition: Partition, run: Run, ticket: Ticket, event: Event) {
+    pub(super) fn append(
+        &mut self,
+        partition: Partition,
+        run: Run,
+        ticket: OutputId,
+        event: Event,
+    ) {
         let delivery = EventDelivery {
             partition,
             run,

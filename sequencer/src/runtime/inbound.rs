@@ -10,7 +10,7 @@ use event_log::{FetchError, Fetched, Fetcher, RecordRef};
 use schemas::{Partition, TimestampMs};
 
 use super::phase::Phase;
-use crate::shell::{InboundRecord, LogRecord};
+use crate::shell::{InboundRecord, InboundView};
 
 /// How many records are polled before reports and timers get their turn.
 const POLL_RECORDS: usize = 4000;
@@ -65,7 +65,7 @@ pub(super) fn step_at_hand(
     Ok(stepped)
 }
 
-impl LogRecord for RecordRef<'_> {
+impl InboundView for RecordRef<'_> {
     fn offset(&self) -> i64 {
         self.offset
     }
@@ -82,7 +82,7 @@ impl LogRecord for RecordRef<'_> {
         self.bytes()
     }
 
-    fn whole(&self) -> InboundRecord {
+    fn to_record(&self) -> InboundRecord {
         InboundRecord {
             offset: self.offset,
             ts: self.timestamp,

@@ -18,7 +18,7 @@ use schemas::{Partition, proto::SnapshotChunk, topics::Topic};
 use super::effects::{self, Delivery, Effect, Report, Run};
 use crate::{
     core::snapshot::Snapshot,
-    shell::{CHUNK_BYTES, Failed, SnapshotTicket, split},
+    shell::{CHUNK_BYTES, SnapshotWriteId, WriteFailed, split},
 };
 
 /// What may wait in the producer; a snapshot that is larger waits outside.
@@ -32,7 +32,7 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Job {
     pub(super) partition: Partition,
     pub(super) run: Run,
-    pub(super) ticket: SnapshotTicket,
+    pub(super) ticket: SnapshotWriteId,
     pub(super) snapshot: Snapshot,
 }
 
@@ -78,7 +78,7 @@ impl SnapshotWriter {
                 partition: job.partition,
                 run: job.run,
                 effect,
-                outcome: Err(Failed(
+                outcome: Err(WriteFailed(
                     "the thread that stores snapshots has ended".to_owned(),
                 )),
             });

@@ -7,7 +7,7 @@ use schemas::{Partition, topics::Topic};
 use tokio::runtime::Handle;
 
 use super::effects::Run;
-use crate::shell::{Failed, SnapshotTicket};
+use crate::shell::{SnapshotWriteId, WriteFailed};
 
 /// Follows the snapshots of all partitions and deletes those that are no longer needed.
 pub(super) struct Snapshots {
@@ -30,9 +30,9 @@ impl Snapshots {
         &mut self,
         partition: Partition,
         run: Run,
-        ticket: SnapshotTicket,
+        ticket: SnapshotWriteId,
         of: usize,
-        outcome: &Result<Option<i64>, Failed>,
+        outcome: &Result<Option<i64>, WriteFailed>,
     ) -> bool {
         let stored = self.pieces.reported(partition, run, ticket, of, outcome);
         if let Some(below) = stored.as_ref().and_then(|stored| stored.obsolete_below) {
@@ -71,7 +71,7 @@ struct Stored {
 
 #[derive(Default)]
 struct SnapshotPieces {
-    storing: BTreeMap<(Partition, Run, SnapshotTicket), Storing>,
+    storing: BTreeMap<(Partition, Run, SnapshotWriteId), Storing>,
     /// Where the newest whole snapshot of each partition begins.
     newest: BTreeMap<Partition, i64>,
 }
@@ -82,9 +82,9 @@ impl SnapshotPieces {
         &mut self,
         partition: Partition,
         run: Run,
-        ticket: SnapshotTicket,
+        ticket: SnapshotWriteId,
         of: usize,
-        outcome: &Result<Option<i64>, Failed>,
+        outcome: &Result<Option<i64>, WriteFailed>,
     ) -> Option<Stored> {
         let key = (partition, run, ticket);
         let storing = self.storing.entry(key).or_insert(Storing {
@@ -124,7 +124,7 @@ mod tests {
         let mut pieces = SnapshotPieces::default();
         let p: Partition = 3.try_into().unwrap();
         let mut report =
-            |ticket, of, outcome| pieces.reported(p, 1, SnapshotTicket(ticket), of, &outcome);
+            |ticket, of, outcome| pieces.reported(p, 1, SnapshotWriteId(ticket), of, &outcome);
         assert_eq!(report(1, 2, Ok(Some(10))), None);
         assert_eq!(
             report(1, 2, Ok(Some(11))),
@@ -133,7 +133,7 @@ mod tests {
             })
         );
         assert_eq!(
-            report(2, 1, Err(Failed(String::new()))),
+            report(2, 1, Err(WriteFailed(String::new()))),
             Some(Stored {
                 obsolete_below: None
             })

@@ -12,7 +12,7 @@ use event_log::{Bounds, EventLogError, KafkaConfig, LogReader, Record};
 use schemas::{Partition, TimestampMs, event::Source, topics::Topic};
 
 use super::effects::Run;
-use crate::shell::{Assembler, EventRecord, LoadError, Loaded, Loader, LogRange, Need};
+use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader, LogRange};
 
 /// How a start ended.
 pub(super) struct LoadReport {
@@ -188,14 +188,14 @@ fn serve(
     let mut folds = Vec::new();
     let mut more = false;
     for (&partition, loader) in loaders.iter_mut() {
-        match loader.need() {
-            Need::Nothing => continue,
-            Need::Events(from) => folds.push((partition, from..events[&partition].end)),
-            Need::Witness(offset) => {
+        match loader.request() {
+            LoadRequest::Done => continue,
+            LoadRequest::Events(from) => folds.push((partition, from..events[&partition].end)),
+            LoadRequest::RecordBeforeSnapshot(offset) => {
                 let record = reader.record(Topic::Events, partition, offset)?;
-                loader.on_witness(&record.as_ref().map_or(MISSING, as_event))?;
+                loader.on_record_before_snapshot(&record.as_ref().map_or(MISSING, as_event))?;
             }
-            Need::InboundLeaderEpoch(offset) => {
+            LoadRequest::InboundLeaderEpoch(offset) => {
                 let record = reader.record(Topic::Inbound, partition, offset)?;
                 loader.on_inbound_leader_epoch(record.map(|record| record.leader_epoch))?;
             }

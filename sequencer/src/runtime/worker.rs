@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Config,
-    shell::{Flow, HaltReason, Loaded, PartitionShell, ShellConfig},
+    shell::{HaltReason, Loaded, NextAction, PartitionShell, ShellConfig},
 };
 
 /// How long a poll waits: reports of what is in flight must not wait longer.
@@ -89,7 +89,7 @@ impl Worker {
     /// others need not wait for the session to time out.
     ///
     /// # Errors
-    /// What a [`Flow::Halt`] says, or that Kafka cannot be used: the process must end.
+    /// What a [`NextAction::Halt`] says, or that Kafka cannot be used: the process must end.
     pub(crate) fn run(mut self, soft: &CancellationToken) -> anyhow::Result<()> {
         let ended = self.work(soft).and_then(|()| self.see_off());
         let Self {
@@ -403,7 +403,7 @@ impl Worker {
         &mut self,
         partition: Partition,
         run: Option<Run>,
-        call: impl FnOnce(&mut PartitionShell, u64, &mut ShellIo<'_>) -> Flow,
+        call: impl FnOnce(&mut PartitionShell, u64, &mut ShellIo<'_>) -> NextAction,
     ) -> anyhow::Result<()> {
         let now = self.now_ms;
         let Some(phase) = self.partitions.get_mut(&partition) else {
@@ -418,15 +418,15 @@ impl Worker {
         }
         let mut io = self.effects.of(partition, owned.run);
         match call(&mut owned.shell, now, &mut io) {
-            Flow::Continue if is_working => Ok(owned.balance(&mut self.fetcher, partition)?),
-            Flow::Continue => Ok(()),
-            Flow::Restart => {
+            NextAction::Continue if is_working => Ok(owned.balance(&mut self.fetcher, partition)?),
+            NextAction::Continue => Ok(()),
+            NextAction::Restart => {
                 tracing::info!(%partition, "another owner has written; starting anew");
                 self.fetcher.stop(partition)?;
                 self.let_go(partition);
                 Ok(())
             }
-            Flow::Halt(reason) => {
+            NextAction::Halt(reason) => {
                 Err(anyhow::Error::new(reason).context(format!("partition {partition}")))
             }
         }

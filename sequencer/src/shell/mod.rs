@@ -1,11 +1,11 @@
-//! What surrounds the core in one owned partition, still without I/O: [`PartitionShell`] turns inbound records into
-//! appends, dead letters and snapshots in the order that PROTOCOL S6–S12 asks for, and [`Loader`] makes its start.
+//! The shell around the core, one for each owned partition, without I/O of its own. [`PartitionShell`] turns inbound records into appends,
+//! dead-letter records and snapshots, in the order that PROTOCOL S6–S12 asks for. [`Loader`] loads the state that it starts with.
 //!
-//! Effects go through [`Io`], whose calls only enqueue; what became of them comes back through the shell's `on_…`
-//! methods. The runtime implements `Io` over Kafka, the simulation over a model of it. Times are milliseconds of any
-//! clock that never goes back; they decide when something is done, never what.
+//! A shell writes through [`ShellEffects`], whose calls only enqueue. The outcome of a write comes back through the shell's `on_…` methods.
+//! The runtime implements `ShellEffects` with Kafka, the simulation with a model of it. Times are milliseconds of any monotonic clock;
+//! they decide when something is done, never what is decided.
 
-mod known_log;
+mod append_tracker;
 mod load;
 mod outbox;
 mod partition;
@@ -19,35 +19,27 @@ mod tests;
 use bytes::Bytes;
 use schemas::{TimestampMs, event::Event};
 
-pub use load::{EventRecord, LoadError, Loaded, Loader, LogRange, Need};
+pub use load::{EventRecord, LoadError, LoadRequest, Loaded, Loader, LogRange};
 pub use partition::{Counts, PartitionShell};
 pub use snapshot_store::{Assembler, CHUNK_BYTES, split};
 
 use crate::core::{Refusal, UnknownRules, snapshot::Snapshot};
 
-/// One record of `chat.inbound`, whole, so that it can become a dead letter.
+/// A record of `chat.inbound` with all that a dead-letter record needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboundRecord {
-    /// Its offset.
     pub offset: i64,
-    /// Its log-append time.
     pub ts: TimestampMs,
     /// Kafka's leader epoch of it; −1 where it is not known.
     pub leader_epoch: i32,
-    /// Its key as it came.
     pub key: Option<Bytes>,
-    /// Its value as it came.
     pub value: Option<Bytes>,
-    /// Its headers as they came.
     pub headers: Vec<(String, Option<Bytes>)>,
 }
 
-/// A record of `chat.inbound`, wherever it lies: only one that becomes a dead letter is kept whole.
-pub trait LogRecord {
-    /// Its offset.
+/// A borrowed record of `chat.inbound`. Only a record that is dead-lettered is copied.
+pub trait InboundView {
     fn offset(&self) -> i64;
-
-    /// Its log-append time.
     fn ts(&self) -> TimestampMs;
 
     /// Kafka's leader epoch of it; −1 where it is not known.
@@ -57,10 +49,10 @@ pub trait LogRecord {
     fn value(&self) -> &[u8];
 
     /// A copy of it.
-    fn whole(&self) -> InboundRecord;
+    fn to_record(&self) -> InboundRecord;
 }
 
-impl LogRecord for InboundRecord {
+impl InboundView for InboundRecord {
     fn offset(&self) -> i64 {
         self.offset
     }
@@ -77,138 +69,124 @@ impl LogRecord for InboundRecord {
         self.value.as_deref().unwrap_or_default()
     }
 
-    fn whole(&self) -> InboundRecord {
+    fn to_record(&self) -> InboundRecord {
         self.clone()
     }
 }
 
-/// A record that could not be processed, and why.
+/// A record to be dead-lettered, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The record.
     pub record: InboundRecord,
-    /// Why.
     pub refusal: Refusal,
 }
 
-/// Names one output of one shell, an append or a dead letter: what became of it is reported under this name.
+/// The id of one output of a shell, an append or a dead-letter record. Its outcome is reported with this id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
+pub struct OutputId(pub u64);
 
-/// Names one snapshot of one shell.
+/// The id of one snapshot that a shell writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SnapshotTicket(pub u64);
+pub struct SnapshotWriteId(pub u64);
 
-/// The effects of a shell. Every call only enqueues; each is answered by exactly one report, and reports of one kind
-/// come in the order of the calls. Reports of an earlier shell of the partition must not reach a later one.
-pub trait Io {
-    /// Whether a snapshot may be taken now. One that may not is asked for again.
+/// The writes of a shell. Every call only enqueues and is followed by exactly one report of its outcome. Reports of one kind come in the
+/// order of the calls. Reports for an earlier shell of the partition must not reach a later one.
+pub trait ShellEffects {
+    /// Whether a snapshot may be taken now. If not, the shell asks again later.
     fn may_snapshot(&mut self) -> bool;
 
     /// Appends to this partition of `chat.events`, in the order of the calls; the record's CreateTime is `event.ts`.
-    /// Answered by [`PartitionShell::on_appended`]. After a failure nothing enqueued later may land, which no shell
-    /// can see to: librdkafka needs `enable.gapless.guarantee` for it.
-    fn append(&mut self, ticket: Ticket, event: Event);
+    /// Reported by [`PartitionShell::on_appended`]. After a failure nothing enqueued later may be written. A shell cannot ensure that:
+    /// librdkafka needs `enable.gapless.guarantee` for it.
+    fn append(&mut self, id: OutputId, event: Event);
 
-    /// Writes to this partition of `chat.dead-letters`. Answered by [`PartitionShell::on_dead_lettered`].
-    fn dead_letter(&mut self, ticket: Ticket, letter: DeadLetter);
+    /// Writes to this partition of `chat.dead-letters`. Reported by [`PartitionShell::on_dead_lettered`].
+    fn dead_letter(&mut self, id: OutputId, letter: DeadLetter);
 
-    /// Writes to this partition of `chat.snapshots`, in the pieces that [`split`] makes of its message. Answered by
+    /// Writes to this partition of `chat.snapshots`, in the chunks that [`split`] makes. Reported by
     /// [`PartitionShell::on_snapshot_stored`].
-    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: Snapshot);
+    fn store_snapshot(&mut self, id: SnapshotWriteId, snapshot: Snapshot);
 }
 
-/// A write that is known to have failed, or whose outcome will never be known.
+/// A write failed, or its outcome will never be known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Failed(pub String);
+pub struct WriteFailed(pub String);
 
-/// How an owner goes on after a call of its shell.
+/// What an owner must do after a call of its shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Flow {
-    /// As before.
+pub enum NextAction {
+    /// Continue.
     Continue,
-    /// Another owner has written (PROTOCOL S11) and everything of this shell is reported: drop it and start anew.
+    /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11). All outputs of the shell are reported.
     Restart,
-    /// The process must end before it produces anything else.
+    /// End the process before it produces anything else.
     Halt(HaltReason),
 }
 
 /// Why the process must end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HaltReason {
-    /// An append failed: later ones would leave a hole (PROTOCOL S6).
+    /// An append failed: later ones would leave a gap (PROTOCOL S6).
     #[error("an append to chat.events failed: {0}")]
-    AppendFailed(Failed),
-    /// Reports of appends came in another order than the appends.
+    AppendFailed(WriteFailed),
+    /// Reports came in another order than the appends.
     #[error("append {reported:?} was reported where {expected:?} was next")]
     ReportOutOfOrder {
         /// The oldest append in flight; `None` without any.
-        expected: Option<Ticket>,
-        /// The one reported.
-        reported: Ticket,
+        expected: Option<OutputId>,
+        reported: OutputId,
     },
-    /// An append landed below what is known of the log.
+    /// An append got an offset below the known end of the log.
     #[error(
         "an event was appended at offset {offset} of chat.events, which is known up to {known}: the topic lost records. \
          Restore them, or compare the projections with the log before going on"
     )]
     EventsWentBack {
-        /// Where it landed.
         offset: i64,
         /// The lowest offset it could have.
         known: i64,
     },
-    /// A dead letter failed: nothing behind it may be appended (PROTOCOL S7).
+    /// A dead-letter record could not be written: nothing after it may be appended (PROTOCOL S7).
     #[error("a dead letter failed: {0}")]
-    DeadLetterFailed(Failed),
+    DeadLetterFailed(WriteFailed),
     /// A record of `chat.inbound` is missing (PROTOCOL S13).
     #[error(
         "chat.inbound goes on at offset {offset} where {expected} was next: the topic lost records, or a transactional \
          producer wrote to it (its markers take offsets; use a plain one). Check the topic; to go on without what is \
          missing, run `tidemark epoch raise` while every sequencer is stopped"
     )]
-    InboundGap {
-        /// The offset that was next.
-        expected: i64,
-        /// The one that came.
-        offset: i64,
-    },
-    /// The rules ask for a newer program (PROTOCOL S5).
+    InboundGap { expected: i64, offset: i64 },
+    /// A control record needs a newer program (PROTOCOL S5).
     #[error(
         "chat.inbound at offset {offset}: {unknown}. Where that record was never meant: stop every sequencer, delete the \
          partition's records up to it, and run `tidemark epoch raise`"
     )]
-    UnknownRules {
-        /// Of the control record.
-        offset: i64,
-        /// What it asks for.
-        unknown: UnknownRules,
-    },
+    UnknownRules { offset: i64, unknown: UnknownRules },
 }
 
 /// Bounds and intervals of a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShellConfig {
-    /// From this many decided outputs waiting on, no more inbound records are wanted.
+    /// No more inbound records are read while more outputs than this wait.
     pub max_waiting_records: usize,
-    /// From this many bytes of them waiting on, no more inbound records are wanted.
+    /// No more inbound records are read while more bytes of outputs than this wait.
     pub max_waiting_bytes: usize,
-    /// The most appends in flight.
+    /// The largest number of appends in flight.
     pub max_in_flight_records: usize,
-    /// From this many bytes in flight on, no further append is made.
+    /// No further append is sent while this many bytes are in flight.
     pub max_in_flight_bytes: usize,
-    /// The most dead letters in flight.
+    /// The largest number of dead-letter records in flight.
     pub max_dead_letters_in_flight: usize,
-    /// Progress is due when nothing was appended for this long although stepping went on, milliseconds.
+    /// A progress event is due when records were stepped and nothing was appended for this long, milliseconds.
     pub progress_idle_ms: u64,
-    /// The shortest time between two progress records, milliseconds.
+    /// The minimum time between two progress events, milliseconds.
     pub progress_gap_ms: u64,
-    /// A snapshot is due after this many events, or half as many as the last one held sends and conversations, if that is more.
+    /// A snapshot is due after this many events, or after half the number of entries of the last snapshot, if that is more.
     pub snapshot_events: u64,
-    /// A snapshot is due when there were changes and the last is this old, milliseconds; longer where more events than
-    /// `snapshot_events` are waited for, in the same proportion.
+    /// A snapshot is due when the state has changed and the last one is this old, milliseconds. Where a snapshot needs more events than
+    /// `snapshot_events`, it is longer in the same proportion.
     pub snapshot_interval_ms: u64,
 }
 

@@ -1,16 +1,14 @@
-//! Decided outputs on their way out, in order (PROTOCOL S6, S7).
+//! The outbox: outputs that are decided and not yet acknowledged, in order (PROTOCOL S6, S7).
 //!
-//! A producer id that the broker does not know, or has forgotten, may start at any sequence number: of several batches
-//! in flight the first may be refused and the second taken, and then the first is lost. So whenever nothing is in
-//! flight exactly one record goes out, which is one batch for certain, and its acknowledgement opens the window for
-//! the rest. The window closes as soon as nothing is in flight.
+//! A producer id that the broker does not know, or has forgotten, may start at any sequence number. If several batches were in flight, the
+//! first could be refused and the second accepted, and the first would be lost. So whenever nothing is in flight, exactly one record is
+//! sent, which is one batch. Its acknowledgement opens the window for the others. The window closes when nothing is in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use schemas::event::{Body, Event, Source};
 
-use super::{DeadLetter, HaltReason, Io, ShellConfig, Ticket};
-use crate::sabotage::{Rule, dropped};
+use super::{DeadLetter, HaltReason, OutputId, ShellConfig, ShellEffects};
 
 enum Output {
     Append(Event),
@@ -18,13 +16,13 @@ enum Output {
 }
 
 struct Waiting {
-    ticket: Ticket,
+    id: OutputId,
     bytes: usize,
     output: Output,
 }
 
 struct Appending {
-    ticket: Ticket,
+    id: OutputId,
     bytes: usize,
     src: Source,
 }
@@ -35,10 +33,10 @@ pub(super) struct Outbox {
     waiting_bytes: usize,
     appending: VecDeque<Appending>,
     appending_bytes: usize,
-    /// With the offset of the record that each is of.
-    dead_letters: BTreeMap<Ticket, i64>,
+    /// In flight, each with the inbound offset of its record.
+    dead_letters: BTreeMap<OutputId, i64>,
     window_is_open: bool,
-    next_ticket: u64,
+    next_id: u64,
 }
 
 impl Outbox {
@@ -51,31 +49,24 @@ impl Outbox {
             appending_bytes: 0,
             dead_letters: BTreeMap::new(),
             window_is_open: false,
-            next_ticket: 0,
+            next_id: 0,
         }
     }
 
-    /// Puts an event last in line.
-    pub(super) fn push_event(&mut self, event: Event) -> Ticket {
+    /// Queues an event.
+    pub(super) fn push_event(&mut self, event: Event) -> OutputId {
         let bytes = event_bytes(&event);
         self.push(bytes, Output::Append(event))
     }
 
-    /// Puts an event first in line, which PROTOCOL S8 forbids.
-    pub(super) fn sabotaged_push_event(&mut self, event: Event) -> Ticket {
-        let ticket = self.push_event(event);
-        self.waiting.rotate_right(1);
-        ticket
-    }
-
-    /// Puts a dead letter last in line.
+    /// Queues a dead-letter record.
     pub(super) fn push_dead_letter(&mut self, letter: DeadLetter) {
-        let bytes = letter_bytes(&letter);
+        let bytes = dead_letter_bytes(&letter);
         self.push(bytes, Output::DeadLetter(letter));
     }
 
-    /// Hands out as much as may go now.
-    pub(super) fn send(&mut self, io: &mut impl Io) {
+    /// Sends as many outputs as may be in flight.
+    pub(super) fn send(&mut self, effects: &mut impl ShellEffects) {
         while let Some(next) = self.waiting.front() {
             let may_go = match next.output {
                 Output::Append(_) => self.may_append(),
@@ -87,39 +78,39 @@ impl Outbox {
                 break;
             };
             self.waiting_bytes -= next.bytes;
-            self.hand_out(next, io);
+            self.dispatch(next, effects);
         }
         if self.appending.is_empty() {
             self.window_is_open = false;
         }
     }
 
-    /// The oldest append in flight was reported; its source.
-    pub(super) fn appended(&mut self, ticket: Ticket) -> Result<Source, HaltReason> {
-        let expected = self.appending.front().map(|oldest| oldest.ticket);
+    /// The oldest append in flight was acknowledged. Returns its source.
+    pub(super) fn appended(&mut self, id: OutputId) -> Result<Source, HaltReason> {
+        let expected = self.appending.front().map(|oldest| oldest.id);
         match self.appending.pop_front() {
-            Some(oldest) if oldest.ticket == ticket => {
+            Some(oldest) if oldest.id == id => {
                 self.appending_bytes -= oldest.bytes;
                 self.window_is_open = true;
                 Ok(oldest.src)
             }
             _ => Err(HaltReason::ReportOutOfOrder {
                 expected,
-                reported: ticket,
+                reported: id,
             }),
         }
     }
 
-    /// A dead letter is on its topic.
-    pub(super) fn dead_lettered(&mut self, ticket: Ticket) {
-        self.dead_letters.remove(&ticket);
+    /// A dead-letter record was acknowledged.
+    pub(super) fn dead_lettered(&mut self, id: OutputId) {
+        self.dead_letters.remove(&id);
     }
 
-    /// Whether an event put in line before was acknowledged.
-    pub(super) fn is_appended(&self, ticket: Ticket) -> bool {
-        let in_flight = self.appending.front().map(|oldest| oldest.ticket);
-        let waiting = self.waiting.front().map(|next| next.ticket);
-        in_flight.or(waiting).is_none_or(|oldest| ticket < oldest)
+    /// Whether an event queued earlier is acknowledged.
+    pub(super) fn is_appended(&self, id: OutputId) -> bool {
+        let in_flight = self.appending.front().map(|oldest| oldest.id);
+        let waiting = self.waiting.front().map(|next| next.id);
+        in_flight.or(waiting).is_none_or(|oldest| id < oldest)
     }
 
     /// Nothing waits; things may be in flight.
@@ -154,51 +145,47 @@ impl Outbox {
         [waiting, appending, letter].into_iter().flatten().min()
     }
 
-    fn push(&mut self, bytes: usize, output: Output) -> Ticket {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
+    fn push(&mut self, bytes: usize, output: Output) -> OutputId {
+        let id = OutputId(self.next_id);
+        self.next_id += 1;
         self.waiting_bytes += bytes;
-        self.waiting.push_back(Waiting {
-            ticket,
-            bytes,
-            output,
-        });
-        ticket
+        self.waiting.push_back(Waiting { id, bytes, output });
+        id
     }
 
     fn may_append(&self) -> bool {
-        // Whatever follows a dead letter has a higher src: readers would never come back for the letter's record.
-        if !self.dead_letters.is_empty() && !dropped(Rule::S7) {
+        // Later events have a higher source offset: after a restart the dead-lettered record would not be stepped again.
+        if !self.dead_letters.is_empty() {
             return false;
         }
         if self.appending.is_empty() {
             return true;
         }
-        (self.window_is_open || dropped(Rule::S6Alone))
+        self.window_is_open
             && self.appending.len() < self.config.max_in_flight_records
             && self.appending_bytes < self.config.max_in_flight_bytes
     }
 
-    fn hand_out(&mut self, next: Waiting, io: &mut impl Io) {
+    fn dispatch(&mut self, next: Waiting, effects: &mut impl ShellEffects) {
         match next.output {
             Output::Append(event) => {
                 self.appending_bytes += next.bytes;
                 self.appending.push_back(Appending {
-                    ticket: next.ticket,
+                    id: next.id,
                     bytes: next.bytes,
                     src: event.src,
                 });
-                io.append(next.ticket, event);
+                effects.append(next.id, event);
             }
             Output::DeadLetter(letter) => {
-                self.dead_letters.insert(next.ticket, letter.record.offset);
-                io.dead_letter(next.ticket, letter);
+                self.dead_letters.insert(next.id, letter.record.offset);
+                effects.dead_letter(next.id, letter);
             }
         }
     }
 }
 
-/// What a record costs besides its texts, in memory and on the log.
+/// The size of a record without its texts, in memory and on the log.
 const RECORD_BYTES: usize = 128;
 
 fn event_bytes(event: &Event) -> usize {
@@ -209,7 +196,7 @@ fn event_bytes(event: &Event) -> usize {
     RECORD_BYTES + texts
 }
 
-fn letter_bytes(letter: &DeadLetter) -> usize {
+fn dead_letter_bytes(letter: &DeadLetter) -> usize {
     let record = &letter.record;
     let length = |bytes: &Option<bytes::Bytes>| bytes.as_ref().map_or(0, bytes::Bytes::len);
     let headers: usize = record

@@ -6,16 +6,13 @@ use schemas::{
 };
 
 use super::{
-    DeadLetter, Failed, Flow, HaltReason, Io, Loaded, LogRecord, ShellConfig, SnapshotTicket,
-    Ticket, known_log::KnownLog, outbox::Outbox, progress::ProgressTimer,
-    snapshot_schedule::SnapshotSchedule,
+    DeadLetter, HaltReason, InboundView, Loaded, NextAction, OutputId, ShellConfig, ShellEffects,
+    SnapshotWriteId, WriteFailed, append_tracker::AppendTracker, outbox::Outbox,
+    progress::ProgressTimer, snapshot_schedule::SnapshotSchedule,
 };
-use crate::{
-    core::{Decision, Inbound, Silent, State, snapshot::Snapshot, step},
-    sabotage::{self, Rule, dropped},
-};
+use crate::core::{Decision, Inbound, NoOp, State, snapshot::Snapshot, step};
 
-/// What a shell has done since it started.
+/// How many records of each kind a shell has processed since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Messages sequenced.
@@ -38,14 +35,14 @@ pub struct Counts {
 pub struct PartitionShell {
     partition: Partition,
     state: State,
-    /// The last inbound record that was stepped, here or by an earlier owner.
+    /// The last inbound record that was stepped, by this or an earlier owner.
     stepped: Source,
-    /// The source of the last event put in line, here or by an earlier owner.
-    answered: Source,
-    /// The last event put in line here.
-    last_event: Option<Ticket>,
+    /// The source of the last event, by this or an earlier owner.
+    covered: Source,
+    /// The last event that this shell queued.
+    last_event: Option<OutputId>,
     outbox: Outbox,
-    log: KnownLog,
+    appends: AppendTracker,
     progress: ProgressTimer,
     snapshots: SnapshotSchedule,
     halted: Option<HaltReason>,
@@ -53,7 +50,7 @@ pub struct PartitionShell {
 }
 
 impl PartitionShell {
-    /// Goes on behind what was loaded.
+    /// Continues from a loaded state.
     #[must_use]
     pub fn start(partition: Partition, loaded: Loaded, config: ShellConfig, now_ms: u64) -> Self {
         Self {
@@ -61,24 +58,23 @@ impl PartitionShell {
             snapshots: SnapshotSchedule::new(config, partition, &loaded, now_ms),
             state: loaded.state,
             stepped: loaded.last,
-            answered: loaded.last,
+            covered: loaded.last,
             last_event: None,
             outbox: Outbox::new(config),
-            log: KnownLog::new(loaded.events_end, loaded.before_end),
+            appends: AppendTracker::new(loaded.events_end, loaded.before_end),
             progress: ProgressTimer::new(&config, now_ms),
             halted: None,
             counts: Counts::default(),
         }
     }
 
-    /// The offset of the inbound record to be handed in next.
+    /// The offset of the inbound record to be stepped next.
     #[must_use]
     pub fn next_inbound(&self) -> i64 {
         self.stepped.offset.offset + 1
     }
 
-    /// The offset of the first inbound record that is not dealt with for good: what its predecessors came to is on the
-    /// topics.
+    /// The offset of the first inbound record whose output is not acknowledged yet.
     #[must_use]
     pub fn settled_inbound(&self) -> i64 {
         self.outbox
@@ -86,138 +82,135 @@ impl PartitionShell {
             .unwrap_or_else(|| self.next_inbound())
     }
 
-    /// Whether inbound records are wanted; if not, they are better left where they are for a while.
+    /// Whether to read more inbound records.
     #[must_use]
     pub fn wants_more(&self) -> bool {
         self.halted.is_none() && !self.is_stopping() && self.outbox.has_room()
     }
 
-    /// How many outputs wait or are in flight.
+    /// The number of outputs that wait or are in flight.
     #[must_use]
     pub fn pending_outputs(&self) -> usize {
         self.outbox.len()
     }
 
-    /// What it has done so far.
+    /// The counts of records processed.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The state behind the last record stepped.
+    /// The state after the last record stepped.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Steps the inbound record at [`Self::next_inbound`]. What it comes to waits for [`Self::on_taken`], which says how to go
-    /// on; after [`Flow::Restart`] is due records are passed over.
-    pub fn take(&mut self, record: &impl LogRecord, now_ms: u64) {
+    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::on_taken`]. Once another owner has been noticed,
+    /// records are ignored.
+    pub fn take(&mut self, record: &impl InboundView, now_ms: u64) {
         if self.halted.is_none() && !self.is_stopping() {
             self.halted = self.step(record, now_ms).err();
         }
     }
 
-    /// Inbound records were taken.
-    pub fn on_taken(&mut self, now_ms: u64, io: &mut impl Io) -> Flow {
-        self.run(now_ms, io, |_, _| Ok(()))
+    /// Some inbound records were taken.
+    pub fn on_taken(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
+        self.handle(now_ms, effects, |_, _| Ok(()))
     }
 
-    /// There are no further inbound records right now.
-    pub fn on_drained(&mut self, now_ms: u64, io: &mut impl Io) -> Flow {
-        self.run(now_ms, io, |shell, _| {
-            if shell.has_unanswered() {
+    /// All inbound records of the topic are taken.
+    pub fn on_drained(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
+        self.handle(now_ms, effects, |shell, _| {
+            if shell.has_uncovered_records() {
                 shell.progress.drained();
             }
             Ok(())
         })
     }
 
-    /// These appends, in their order, are each on the log at this offset (`None`: at one that is not known), or failed.
+    /// Appends, in their order, were acknowledged with their offsets (`None` for an unknown offset) or failed.
     pub fn on_appended(
         &mut self,
-        reports: impl IntoIterator<Item = (Ticket, Result<Option<i64>, Failed>)>,
+        reports: impl IntoIterator<Item = (OutputId, Result<Option<i64>, WriteFailed>)>,
         now_ms: u64,
-        io: &mut impl Io,
-    ) -> Flow {
-        self.run(now_ms, io, |shell, io| {
+        effects: &mut impl ShellEffects,
+    ) -> NextAction {
+        self.handle(now_ms, effects, |shell, effects| {
             reports
                 .into_iter()
-                .try_for_each(|(ticket, result)| shell.appended(ticket, result, io))
+                .try_for_each(|(id, result)| shell.appended(id, result, effects))
         })
     }
 
-    /// A dead letter is on its topic, or failed.
+    /// A dead-letter record was acknowledged or failed.
     pub fn on_dead_lettered(
         &mut self,
-        ticket: Ticket,
-        result: Result<(), Failed>,
+        id: OutputId,
+        result: Result<(), WriteFailed>,
         now_ms: u64,
-        io: &mut impl Io,
-    ) -> Flow {
-        self.run(now_ms, io, |shell, _| {
+        effects: &mut impl ShellEffects,
+    ) -> NextAction {
+        self.handle(now_ms, effects, |shell, _| {
             result.map_err(HaltReason::DeadLetterFailed)?;
-            shell.outbox.dead_lettered(ticket);
+            shell.outbox.dead_lettered(id);
             Ok(())
         })
     }
 
-    /// A snapshot is stored whole, or was lost, which costs nothing but a longer start.
+    /// A snapshot is stored or failed. A failure only makes the next start longer.
     pub fn on_snapshot_stored(
         &mut self,
-        ticket: SnapshotTicket,
+        id: SnapshotWriteId,
         now_ms: u64,
-        io: &mut impl Io,
-    ) -> Flow {
-        self.run(now_ms, io, |shell, _| {
-            shell.snapshots.stored(ticket);
+        effects: &mut impl ShellEffects,
+    ) -> NextAction {
+        self.handle(now_ms, effects, |shell, _| {
+            shell.snapshots.stored(id);
             Ok(())
         })
     }
 
-    /// Time has passed. To be called every 50 ms or so.
-    pub fn on_tick(&mut self, now_ms: u64, io: &mut impl Io) -> Flow {
-        self.run(now_ms, io, |shell, _| {
-            sabotage::after_tick(&mut shell.state);
-            Ok(())
-        })
+    /// Lets timers expire. To be called about every 50 ms.
+    pub fn on_tick(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
+        self.handle(now_ms, effects, |_, _| Ok(()))
     }
 
-    /// What every call does besides its own work.
-    fn run<I: Io>(
+    /// Does `work`, then everything that may have become due by it.
+    fn handle<I: ShellEffects>(
         &mut self,
         now_ms: u64,
-        io: &mut I,
+        effects: &mut I,
         work: impl FnOnce(&mut Self, &mut I) -> Result<(), HaltReason>,
-    ) -> Flow {
+    ) -> NextAction {
         if self.halted.is_none() {
-            self.halted = work(self, io).err();
+            self.halted = work(self, effects).err();
         }
         if let Some(reason) = &self.halted {
-            return Flow::Halt(reason.clone());
+            return NextAction::Halt(reason.clone());
         }
         if self.is_stopping() {
             let drained = self.outbox.nothing_in_flight() && !self.snapshots.is_storing();
             return if drained {
-                Flow::Restart
+                NextAction::Restart
             } else {
-                Flow::Continue
+                NextAction::Continue
             };
         }
-        self.put_progress_in_line(now_ms);
-        self.take_snapshot(now_ms, io);
-        self.outbox.send(io);
-        Flow::Continue
+        self.queue_progress(now_ms);
+        self.take_snapshot(now_ms, effects);
+        self.outbox.send(effects);
+        NextAction::Continue
     }
 
-    /// Another owner has written: nothing more is stepped or sent (PROTOCOL S11).
+    /// Whether another owner has written, so that nothing more is stepped or sent (PROTOCOL S11).
     fn is_stopping(&self) -> bool {
-        self.log.has_foreign() && !dropped(Rule::S11)
+        self.appends.has_foreign_record()
     }
 
-    fn step(&mut self, record: &impl LogRecord, now_ms: u64) -> Result<(), HaltReason> {
+    fn step(&mut self, record: &impl InboundView, now_ms: u64) -> Result<(), HaltReason> {
         let (expected, offset) = (self.next_inbound(), record.offset());
-        if offset != expected && !dropped(Rule::S13Contiguous) {
+        if offset != expected {
             return Err(HaltReason::InboundGap { expected, offset });
         }
         let src = Source {
@@ -232,16 +225,14 @@ impl PartitionShell {
             ts: record.ts(),
             value: record.value(),
         };
-        let mut decision = step(&self.state, self.partition, &inbound);
-        sabotage::after_step(&mut self.state, &inbound, &mut decision);
-        match decision {
+        match step(&self.state, self.partition, &inbound) {
             Decision::Emit(event) => self.emit(event, now_ms),
             Decision::DeadLetter(refusal) => {
                 self.counts.dead_letters += 1;
-                let record = record.whole();
+                let record = record.to_record();
                 self.outbox.push_dead_letter(DeadLetter { record, refusal });
             }
-            Decision::Silent(silent) => self.count_silent(silent),
+            Decision::NoOp(no_op) => self.count_no_op(no_op),
             Decision::Stop(unknown) => {
                 return Err(HaltReason::UnknownRules { offset, unknown });
             }
@@ -260,14 +251,14 @@ impl PartitionShell {
         self.state.apply(&event);
         self.snapshots.changed();
         self.progress.output(now_ms);
-        self.answered = event.src;
+        self.covered = event.src;
         self.last_event = Some(self.outbox.push_event(event));
     }
 
-    fn count_silent(&mut self, silent: Silent) {
-        match silent {
-            Silent::Repeat { .. } => self.counts.repeats += 1,
-            Silent::ReadNotAbove { .. } | Silent::ReadNothing | Silent::ReadOwnNotes => {
+    fn count_no_op(&mut self, no_op: NoOp) {
+        match no_op {
+            NoOp::Repeat { .. } => self.counts.repeats += 1,
+            NoOp::ReadNotAbove { .. } | NoOp::UnknownConversation | NoOp::NoteToSelf => {
                 self.counts.idle_read_acks += 1;
             }
         }
@@ -275,73 +266,55 @@ impl PartitionShell {
 
     fn appended(
         &mut self,
-        ticket: Ticket,
-        result: Result<Option<i64>, Failed>,
-        io: &mut impl Io,
+        id: OutputId,
+        result: Result<Option<i64>, WriteFailed>,
+        effects: &mut impl ShellEffects,
     ) -> Result<(), HaltReason> {
-        let offset = match result {
-            Err(cause) if !dropped(Rule::S6Failed) => return Err(HaltReason::AppendFailed(cause)),
-            other => other.ok(),
-        };
-        let src = self.outbox.appended(ticket)?;
-        let Some(offset) = offset else {
-            return Ok(());
-        };
-        self.log.appended(offset, src)?;
-        if self.snapshots.waits_for() == Some(ticket) {
-            if dropped(Rule::S12Copy) {
-                self.snapshots
-                    .take(ticket, Snapshot::of(&self.state, src), 0);
-            }
-            self.snapshots.store(&self.log, io);
+        let offset = result.map_err(HaltReason::AppendFailed)?;
+        let src = self.outbox.appended(id)?;
+        self.appends.appended(offset, src)?;
+        if self.snapshots.waits_for() == Some(id) {
+            self.snapshots.store(&self.appends, effects);
         }
         Ok(())
     }
 
-    /// Answers for what was stepped without an event, in line behind the events (PROTOCOL S8). Only where nothing
-    /// waits, so that a stuck log does not collect progress.
-    fn put_progress_in_line(&mut self, now_ms: u64) {
-        let in_turn = self.outbox.nothing_waits() || dropped(Rule::S8InLine);
-        if !in_turn || !self.has_unanswered() || !self.progress.is_due(now_ms) {
+    /// Queues a progress event for the records that were stepped without an event (PROTOCOL S8). Only if nothing waits, so that progress
+    /// events do not accumulate while the log is unavailable.
+    fn queue_progress(&mut self, now_ms: u64) {
+        let may_go = self.outbox.nothing_waits() && self.has_uncovered_records();
+        if !may_go || !self.progress.is_due(now_ms) {
             return;
         }
         self.counts.progress += 1;
         self.progress.sent(now_ms);
-        self.answered = self.stepped;
-        let progress = self.progress_event();
-        self.last_event = Some(if dropped(Rule::S8InLine) {
-            self.outbox.sabotaged_push_event(progress)
-        } else {
-            self.outbox.push_event(progress)
-        });
-    }
-
-    /// Whether records were stepped that no event answers for.
-    fn has_unanswered(&self) -> bool {
-        self.stepped.offset > self.answered.offset && !dropped(Rule::S8Answer)
-    }
-
-    fn progress_event(&self) -> Event {
-        Event {
+        self.covered = self.stepped;
+        let progress = Event {
             src: self.stepped,
             ts: self.state.clock(),
             body: Body::Progress,
-        }
+        };
+        self.last_event = Some(self.outbox.push_event(progress));
     }
 
-    /// Takes a copy of the state behind the last event put in line, if it is time. Silent records changed nothing
-    /// since, so the event's source is the copy's watermark (PROTOCOL S12).
-    fn take_snapshot(&mut self, now_ms: u64, io: &mut impl Io) {
+    /// Whether records were stepped after the source of the last event.
+    fn has_uncovered_records(&self) -> bool {
+        self.stepped.offset > self.covered.offset
+    }
+
+    /// Takes a snapshot of the state after the last queued event, if one is due. Records without an event changed nothing since, so the
+    /// event's source is the snapshot's watermark (PROTOCOL S12).
+    fn take_snapshot(&mut self, now_ms: u64, effects: &mut impl ShellEffects) {
         let Some(event) = self.last_event.filter(|_| self.snapshots.is_due(now_ms)) else {
             return;
         };
-        if !io.may_snapshot() {
+        if !effects.may_snapshot() {
             return;
         }
         self.snapshots
-            .take(event, Snapshot::of(&self.state, self.answered), now_ms);
-        if self.outbox.is_appended(event) || dropped(Rule::S12Acknowledged) {
-            self.snapshots.store(&self.log, io);
+            .take(event, Snapshot::of(&self.state, self.covered), now_ms);
+        if self.outbox.is_appended(event) {
+            self.snapshots.store(&self.appends, effects);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! When a progress record is due (PROTOCOL S8).
+//! When a progress event is due (PROTOCOL S8).
 
 use super::ShellConfig;
 
 pub(super) struct ProgressTimer {
     idle_ms: u64,
     gap_ms: u64,
-    wanted: bool,
+    requested: bool,
     last_sent_ms: Option<u64>,
     last_output_ms: u64,
 }
@@ -15,33 +15,33 @@ impl ProgressTimer {
         Self {
             idle_ms: config.progress_idle_ms,
             gap_ms: config.progress_gap_ms,
-            wanted: false,
+            requested: false,
             last_sent_ms: None,
             last_output_ms: now_ms,
         }
     }
 
-    /// There is nothing more to step right now.
+    /// All inbound records are stepped.
     pub(super) fn drained(&mut self) {
-        self.wanted = true;
+        self.requested = true;
     }
 
-    /// An event was put in line.
+    /// An event was queued.
     pub(super) fn output(&mut self, now_ms: u64) {
         self.last_output_ms = now_ms;
-        self.wanted = false;
+        self.requested = false;
     }
 
-    /// Whether a progress record may go now, if there is something to answer for. One that is held back stays wanted.
+    /// Whether a progress event may be sent now. One that is due too soon after the last stays requested.
     pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
-        self.wanted |= now_ms.saturating_sub(self.last_output_ms) >= self.idle_ms;
-        let rested = self
+        self.requested |= now_ms.saturating_sub(self.last_output_ms) >= self.idle_ms;
+        let gap_is_over = self
             .last_sent_ms
             .is_none_or(|sent| now_ms.saturating_sub(sent) >= self.gap_ms);
-        self.wanted && rested
+        self.requested && gap_is_over
     }
 
-    /// One was put in line.
+    /// A progress event was queued.
     pub(super) fn sent(&mut self, now_ms: u64) {
         self.last_sent_ms = Some(now_ms);
         self.output(now_ms);

@@ -1,25 +1,24 @@
-//! When a snapshot is taken, and where the one taken is (PROTOCOL S12).
+//! When a snapshot is due, and the one being taken (PROTOCOL S12).
 
 use schemas::{PARTITIONS, Partition};
 
-use super::{Io, Loaded, ShellConfig, SnapshotTicket, Ticket, known_log::KnownLog};
-use crate::{
-    core::snapshot::Snapshot,
-    sabotage::{Rule, dropped},
+use super::{
+    Loaded, OutputId, ShellConfig, ShellEffects, SnapshotWriteId, append_tracker::AppendTracker,
 };
+use crate::core::snapshot::Snapshot;
 
 /// At most one snapshot exists at a time, so memory is bounded by one copy of the state.
 enum Phase {
     Idle,
-    /// A copy of the state behind an event that is not acknowledged yet.
-    Behind {
-        event: Ticket,
+    /// A copy of the state after an event that is not acknowledged yet.
+    Waiting {
+        event: OutputId,
         snapshot: Snapshot,
     },
-    Storing(SnapshotTicket),
+    Storing(SnapshotWriteId),
 }
 
-/// When the next snapshot is due: after so many events, or after any of them when the last one is so old.
+/// When the next snapshot is due: after so many events, or after one event if the last snapshot is so old.
 #[derive(Clone, Copy)]
 struct Due {
     events: u64,
@@ -27,11 +26,11 @@ struct Due {
 }
 
 impl Due {
-    /// A snapshot costs as much as its state is large. So a state that held much waits for half as many events as it held
-    /// sends and conversations, and for a longer time in the same proportion: what is written for an event has a bound.
-    fn after(held: usize, config: &ShellConfig) -> Self {
+    /// The cost of a snapshot is proportional to the number of its entries. So after a large one the next is due after half as many events as
+    /// it had entries, and after a time that is longer in the same proportion. That bounds the bytes written for each event.
+    fn after(entries: usize, config: &ShellConfig) -> Self {
         let usual = config.snapshot_events.max(1);
-        let events = usual.max(held as u64 / 2);
+        let events = usual.max(entries as u64 / 2);
         let interval_ms = u128::from(config.snapshot_interval_ms);
         let age_ms = interval_ms * u128::from(events) / u128::from(usual);
         Self {
@@ -43,24 +42,24 @@ impl Due {
 
 pub(super) struct SnapshotSchedule {
     config: ShellConfig,
-    /// Settled by what the last one held, so that whatever comes brings the next one nearer.
+    /// Depends on the last snapshot only, so that it does not move away while the state grows.
     due: Due,
     /// Events folded or emitted since the last one.
     events: u64,
     since_ms: u64,
     phase: Phase,
-    next_ticket: u64,
+    next_id: u64,
 }
 
 impl SnapshotSchedule {
-    /// Partitions that start together have their first one at different times, spread over the first interval.
+    /// The first snapshots of partitions that start together are spread over the first interval.
     pub(super) fn new(
         config: ShellConfig,
         partition: Partition,
         loaded: &Loaded,
         now_ms: u64,
     ) -> Self {
-        let mut due = Due::after(loaded.state.held(), &config);
+        let mut due = Due::after(loaded.state.entries(), &config);
         let share = partition.index() as u64 + 1;
         due.age_ms = due.age_ms.saturating_mul(share) / PARTITIONS as u64;
         Self {
@@ -69,7 +68,7 @@ impl SnapshotSchedule {
             events: loaded.folded,
             since_ms: now_ms,
             phase: Phase::Idle,
-            next_ticket: 0,
+            next_id: 0,
         }
     }
 
@@ -84,42 +83,38 @@ impl SnapshotSchedule {
             && (self.events >= self.due.events || (old && self.events > 0))
     }
 
-    /// Keeps a copy of the state behind an event, until that is acknowledged.
-    pub(super) fn take(&mut self, event: Ticket, snapshot: Snapshot, now_ms: u64) {
+    /// Keeps a copy of the state after an event until the event is acknowledged.
+    pub(super) fn take(&mut self, event: OutputId, snapshot: Snapshot, now_ms: u64) {
         self.events = 0;
         self.since_ms = now_ms;
-        self.due = Due::after(snapshot.held(), &self.config);
-        self.phase = Phase::Behind { event, snapshot };
+        self.due = Due::after(snapshot.entries(), &self.config);
+        self.phase = Phase::Waiting { event, snapshot };
     }
 
-    /// The event whose acknowledgement the copy waits for.
-    pub(super) fn waits_for(&self) -> Option<Ticket> {
+    /// The event whose acknowledgement the snapshot waits for.
+    pub(super) fn waits_for(&self) -> Option<OutputId> {
         match &self.phase {
-            Phase::Behind { event, .. } => Some(*event),
+            Phase::Waiting { event, .. } => Some(*event),
             Phase::Idle | Phase::Storing(_) => None,
         }
     }
 
-    /// The event was acknowledged: the copy goes to the store, with the place up to which the log is known whole now.
-    pub(super) fn store(&mut self, log: &KnownLog, io: &mut impl Io) {
-        let ticket = SnapshotTicket(self.next_ticket);
-        let taken = std::mem::replace(&mut self.phase, Phase::Storing(ticket));
-        let Phase::Behind { snapshot, .. } = taken else {
+    /// The event was acknowledged: writes the snapshot, with the offset at which a fold must continue.
+    pub(super) fn store(&mut self, appends: &AppendTracker, effects: &mut impl ShellEffects) {
+        let id = SnapshotWriteId(self.next_id);
+        let taken = std::mem::replace(&mut self.phase, Phase::Storing(id));
+        let Phase::Waiting { snapshot, .. } = taken else {
             self.phase = taken;
             return;
         };
-        self.next_ticket += 1;
-        let (offset, before) = if dropped(Rule::S12Offset) {
-            (log.sabotaged_whole(), Some(snapshot.src()))
-        } else {
-            log.whole()
-        };
-        io.store_snapshot(ticket, snapshot.at(offset, before));
+        self.next_id += 1;
+        let (offset, before) = appends.complete_up_to();
+        effects.store_snapshot(id, snapshot.at(offset, before));
     }
 
-    /// It is stored, or was lost: then the next one is as good.
-    pub(super) fn stored(&mut self, ticket: SnapshotTicket) {
-        if matches!(self.phase, Phase::Storing(storing) if storing == ticket) {
+    /// The snapshot is stored, or failed: then the next one replaces it.
+    pub(super) fn stored(&mut self, id: SnapshotWriteId) {
+        if matches!(self.phase, Phase::Storing(storing) if storing == id) {
             self.phase = Phase::Idle;
         }
     }

@@ -1,23 +1,22 @@
-//! Snapshots in the pieces in which they lie on `chat.snapshots` (PROTOCOL S12: whole and checksummed, or not used).
+//! Snapshots as records of `chat.snapshots`: split into chunks and put together again. Only complete snapshots with a valid checksum are used
+//! (PROTOCOL S12).
 
 use std::collections::BTreeMap;
 
 use prost::Message as _;
 use schemas::proto::{SequencerSnapshot, SnapshotChunk};
 
-use crate::sabotage::{Rule, dropped};
-
-/// The most payload of one piece: half of what a record may hold.
+/// The maximum payload of a chunk: half of what a record may hold.
 pub const CHUNK_BYTES: usize = 512 * 1024;
 
-/// Cuts a snapshot into pieces of at most `chunk_bytes`, in order. Each is the value of one record, whose key is the
+/// Splits a snapshot into chunks with at most `chunk_bytes` of payload, in order. Each is the value of one record, whose key is the
 /// snapshot's id.
 #[must_use]
 pub fn split(snapshot: &SequencerSnapshot, chunk_bytes: usize) -> Vec<SnapshotChunk> {
     let payload = snapshot.encode_to_vec();
     let checksum = blake3::hash(&payload);
     let src = snapshot.src.unwrap_or_default();
-    // The checksum makes the id of two writers' snapshots the same only where their bytes are.
+    // With the checksum, snapshots of two writers have the same id only if their bytes are equal.
     let id = format!(
         "{}-{}.{}-{}",
         snapshot.events_offset,
@@ -25,39 +24,39 @@ pub fn split(snapshot: &SequencerSnapshot, chunk_bytes: usize) -> Vec<SnapshotCh
         src.offset,
         &checksum.to_hex()[..16]
     );
-    let pieces = payload.chunks(chunk_bytes);
-    let count = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
-    pieces
+    let chunks = payload.chunks(chunk_bytes);
+    let count = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+    chunks
         .zip(0..)
-        .map(|(piece, index)| SnapshotChunk {
+        .map(|(chunk, index)| SnapshotChunk {
             snapshot_id: id.clone(),
             index,
             count,
             checksum: checksum.as_bytes().to_vec(),
-            payload: piece.to_vec(),
+            payload: chunk.to_vec(),
         })
         .collect()
 }
 
-/// Puts the pieces of a partition's snapshots together again, in whatever order they come.
+/// Assembles the snapshots of a partition from their chunks, which may come in any order.
 #[derive(Debug, Default)]
 pub struct Assembler {
     partial: BTreeMap<String, Partial>,
-    whole: Vec<SequencerSnapshot>,
+    complete: Vec<SequencerSnapshot>,
 }
 
 #[derive(Debug, Default)]
 struct Partial {
     count: u32,
     checksum: Vec<u8>,
-    pieces: BTreeMap<u32, Vec<u8>>,
+    chunks: BTreeMap<u32, Vec<u8>>,
 }
 
 impl Assembler {
-    /// How many whole snapshots are kept: enough to pass over one that does not agree with the log.
+    /// How many snapshots are kept, so that one that does not agree with the log can be skipped.
     const KEPT: usize = 3;
 
-    /// Takes one record's value. What is no piece of a snapshot is passed over.
+    /// Takes one record's value. A value that is no chunk is skipped.
     pub fn push(&mut self, value: &[u8]) {
         let Ok(chunk) = SnapshotChunk::decode(value) else {
             return;
@@ -65,36 +64,30 @@ impl Assembler {
         let partial = self.partial.entry(chunk.snapshot_id.clone()).or_default();
         partial.count = chunk.count;
         partial.checksum = chunk.checksum;
-        partial.pieces.insert(chunk.index, chunk.payload);
-        if partial.pieces.len() == partial.count as usize
+        partial.chunks.insert(chunk.index, chunk.payload);
+        if partial.chunks.len() == partial.count as usize
             && let Some(partial) = self.partial.remove(&chunk.snapshot_id)
         {
             self.keep(&partial);
         }
     }
 
-    /// The snapshots that are whole, the furthest in `chat.events` first; at most three.
+    /// The complete snapshots, the one with the highest offset of `chat.events` first; at most three.
     #[must_use]
-    pub fn finish(mut self) -> Vec<SequencerSnapshot> {
-        if dropped(Rule::S12Checksum) {
-            for partial in std::mem::take(&mut self.partial).values() {
-                self.keep(partial);
-            }
-        }
-        self.whole
+    pub fn finish(self) -> Vec<SequencerSnapshot> {
+        self.complete
     }
 
     fn keep(&mut self, partial: &Partial) {
-        let payload: Vec<u8> = partial.pieces.values().flatten().copied().collect();
-        let intact = blake3::hash(&payload).as_bytes().as_slice() == partial.checksum;
-        if !intact && !dropped(Rule::S12Checksum) {
+        let payload: Vec<u8> = partial.chunks.values().flatten().copied().collect();
+        if blake3::hash(&payload).as_bytes().as_slice() != partial.checksum {
             return;
         }
         if let Ok(snapshot) = SequencerSnapshot::decode(payload.as_slice()) {
-            self.whole.push(snapshot);
-            self.whole
+            self.complete.push(snapshot);
+            self.complete
                 .sort_by_key(|snapshot| std::cmp::Reverse(snapshot.events_offset));
-            self.whole.truncate(Self::KEPT);
+            self.complete.truncate(Self::KEPT);
         }
     }
 }
@@ -121,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_pieces_come_together_and_the_furthest_is_first() {
+    fn interleaved_chunks_are_assembled_and_the_highest_offset_is_first() {
         let (low, high) = (split(&snapshot(5), 3), split(&snapshot(700), 3));
         assert!(low.len() > 1 && high.len() > 1);
         let mut mixed: Vec<_> = low.iter().chain(&high).collect();
@@ -130,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_or_corrupt_snapshot_is_passed_over() {
-        let whole = split(&snapshot(5), 3);
-        assert_eq!(assemble(&whole[1..]), []);
-        for i in 0..whole.len() {
-            let mut corrupt = whole.clone();
+    fn a_torn_or_corrupt_snapshot_is_skipped() {
+        let complete = split(&snapshot(5), 3);
+        assert_eq!(assemble(&complete[1..]), []);
+        for i in 0..complete.len() {
+            let mut corrupt = complete.clone();
             corrupt[i].payload[0] ^= 1;
-            assert_eq!(assemble(&corrupt), [], "piece {i}");
+            assert_eq!(assemble(&corrupt), [], "chunk {i}");
         }
         let mut junk = Assembler::default();
         junk.push(b"junk");

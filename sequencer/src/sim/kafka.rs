@@ -1,11 +1,11 @@
-//! A model of one partition of `chat.events` and of idempotent producers, as brokers and librdkafka are.
+//! A model of one partition of `chat.events` and of idempotent producers. It behaves as brokers and librdkafka do.
 //!
-//! A broker takes the next sequence number of a producer id that it knows, answers a retry of one of the last five
-//! batches with the old offset, and refuses anything else; a new epoch of a known id begins at 0; from an id that it
-//! does not know, or has forgotten, it takes any number. A client has up to five batches in flight. After a refusal it
-//! waits until nothing is in flight, then sends again in order, under a new epoch if a later batch was refused for its
-//! number. It may lose its connection with requests on the way: they may land later, after its process has died too.
-//! After a failure for good it stops (`enable.gapless.guarantee`); by default it would go on with what is left.
+//! The broker accepts the next sequence number of a producer id that it knows, answers a retry of one of the last five batches with its
+//! offset, and refuses any other number. A new epoch of a known id starts at 0. From an id that it does not know, or has forgotten, it
+//! accepts any number. A client has up to five batches in flight. After a retriable error it waits until nothing is in flight and sends
+//! again in order, with a new epoch if a later batch had a wrong number. It may lose its connection with requests in flight; they may be
+//! stored later, even after its process has died. After a permanent error it stops (`enable.gapless.guarantee`), while by default it would
+//! send the rest.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,10 +15,7 @@ use std::{
 use schemas::TimestampMs;
 
 use super::{rng::Rng, trace};
-use crate::{
-    sabotage::{Rule, dropped},
-    shell::Failed,
-};
+use crate::shell::WriteFailed;
 
 #[derive(Clone, Debug)]
 pub(crate) struct LogRecord {
@@ -36,27 +33,27 @@ struct Request {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Verdict {
+enum ProduceResult {
     Stored {
         base: i64,
     },
     /// Stored before, at an offset that the broker no longer knows.
     StoredBefore,
-    /// As by a broker that is no longer leader: nothing is written, the client tries again.
-    Refused,
+    /// Nothing is stored and the client retries, as when the broker is no longer the leader.
+    RetriableError,
     OutOfOrder,
-    /// As for a record that is too large: nothing is written, the client gives up.
-    Denied,
+    /// Nothing is stored and the client gives up, as for a record that is too large.
+    PermanentError,
 }
 
 #[derive(Debug)]
 pub(crate) struct Response {
     connection: u64,
     seq: u64,
-    verdict: Verdict,
+    result: ProduceResult,
 }
 
-/// A request as a trace shows it.
+/// Formats a request for the trace.
 struct Sent<'a>(&'a Request);
 
 impl fmt::Display for Sent<'_> {
@@ -113,7 +110,7 @@ impl Broker {
         !self.requests.is_empty()
     }
 
-    /// Handles the oldest request of one connection. With `faults`, it may be refused or, rarely, denied.
+    /// Handles the oldest request of one connection. With `faults`, it may fail.
     pub(crate) fn handle_one(&mut self, rng: &mut Rng, faults: bool) -> Option<Response> {
         let any = self
             .requests
@@ -123,25 +120,25 @@ impl Broker {
         let request = self.requests.remove(oldest)?;
         let (connection, seq) = (request.connection, request.seq);
         let what = format!("{}", Sent(&request));
-        let verdict = if faults && rng.chance(15) {
-            Verdict::Refused
+        let result = if faults && rng.chance(15) {
+            ProduceResult::RetriableError
         } else if faults && rng.below(400) == 0 {
-            Verdict::Denied
+            ProduceResult::PermanentError
         } else {
             self.store(request, rng)
         };
         trace(format_args!(
-            "broker: {what} {verdict:?}, ends at {}",
+            "broker: {what} {result:?}, ends at {}",
             self.end()
         ));
         Some(Response {
             connection,
             seq,
-            verdict,
+            result,
         })
     }
 
-    /// Drops what a connection that is gone had sent.
+    /// Drops a request of a connection that is closed.
     pub(crate) fn lose_requests_of(&mut self, alive: &[u64], rng: &mut Rng) {
         if let Some(i) = self
             .requests
@@ -153,14 +150,14 @@ impl Broker {
         }
     }
 
-    /// As after 30 days without a record of this producer.
+    /// Forgets a producer id, as after 30 days without a record of it.
     fn forget(&mut self, pid: u64) {
         if !self.requests.iter().any(|request| request.pid == pid) {
             self.producers.remove(&pid);
         }
     }
 
-    fn store(&mut self, request: Request, rng: &mut Rng) -> Verdict {
+    fn store(&mut self, request: Request, rng: &mut Rng) -> ProduceResult {
         let base = self.log.len() as i64;
         let (epoch, seq) = (request.epoch, request.seq);
         if let Some(producer) = self.producers.get(&request.pid) {
@@ -168,9 +165,9 @@ impl Broker {
                 && let Some((_, base)) = producer.recent.iter().find(|(first, _)| *first == seq)
             {
                 return if rng.chance(10) {
-                    Verdict::StoredBefore
+                    ProduceResult::StoredBefore
                 } else {
-                    Verdict::Stored { base: *base }
+                    ProduceResult::Stored { base: *base }
                 };
             }
             let next = if epoch > producer.epoch {
@@ -179,7 +176,7 @@ impl Broker {
                 producer.next_seq
             };
             if epoch < producer.epoch || seq != next {
-                return Verdict::OutOfOrder;
+                return ProduceResult::OutOfOrder;
             }
         }
         let known = self.producers.remove(&request.pid);
@@ -194,24 +191,26 @@ impl Broker {
         }
         self.producers.insert(request.pid, producer);
         self.log.extend(request.records);
-        Verdict::Stored { base }
+        ProduceResult::Stored { base }
     }
 }
 
 /// A delivery report.
 pub(crate) struct Report<Tag> {
     pub(crate) tag: Tag,
-    pub(crate) result: Result<Option<i64>, Failed>,
+    pub(crate) result: Result<Option<i64>, WriteFailed>,
 }
 
 struct Batch<Tag> {
     seq: u64,
     records: Vec<(Tag, LogRecord)>,
-    on_the_way: bool,
+    in_flight: bool,
 }
 
 /// A process's idempotent producer, with infinite retries.
 pub(crate) struct Client<Tag> {
+    /// As with `enable.gapless.guarantee`.
+    is_gapless: bool,
     pid: u64,
     epoch: u32,
     connection: u64,
@@ -222,23 +221,24 @@ pub(crate) struct Client<Tag> {
     recovery: Recovery,
 }
 
-/// What a client does before it sends again.
+/// What a client must do before it sends again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Recovery {
     None,
-    /// It waits until nothing is in flight.
+    /// Wait until nothing is in flight.
     Drain,
-    /// The same, and goes on under a new epoch.
+    /// Wait until nothing is in flight, then use a new epoch.
     DrainAndBump,
-    /// It never does.
+    /// It never sends again.
     Stopped,
 }
 
 impl<Tag: Copy> Client<Tag> {
     const MAX_IN_FLIGHT: usize = 5;
 
-    pub(crate) fn new(broker: &mut Broker) -> Self {
+    pub(crate) fn new(broker: &mut Broker, is_gapless: bool) -> Self {
         Self {
+            is_gapless,
             pid: broker.new_id(),
             epoch: 0,
             connection: broker.new_id(),
@@ -261,17 +261,17 @@ impl<Tag: Copy> Client<Tag> {
         self.queue.is_empty() && self.batches.is_empty()
     }
 
-    /// Sends the oldest batch that is not on its way, or makes one of some of the queue.
+    /// Sends the oldest batch that is not in flight, or a new one from the queue.
     pub(crate) fn send(&mut self, broker: &mut Broker, rng: &mut Rng) {
         if !self.may_send() {
             return;
         }
-        let unsent = self.batches.iter().position(|batch| !batch.on_the_way);
+        let unsent = self.batches.iter().position(|batch| !batch.in_flight);
         let Some(batch) = unsent.or_else(|| self.make_batch(rng)) else {
             return;
         };
         let batch = &mut self.batches[batch];
-        batch.on_the_way = true;
+        batch.in_flight = true;
         broker.requests.push_back(Request {
             connection: self.connection,
             pid: self.pid,
@@ -285,11 +285,11 @@ impl<Tag: Copy> Client<Tag> {
         });
     }
 
-    /// The connection breaks: what was on the way may land or not, and is sent again on a new one.
+    /// The connection breaks. Batches in flight may be stored or not, and are sent again on a new connection.
     pub(crate) fn reconnect(&mut self, broker: &mut Broker) {
         self.connection = broker.new_id();
         for batch in &mut self.batches {
-            batch.on_the_way = false;
+            batch.in_flight = false;
         }
     }
 
@@ -300,7 +300,7 @@ impl<Tag: Copy> Client<Tag> {
         }
     }
 
-    /// Takes an answer in; what it settles is reported.
+    /// Handles a response and returns the reports that follow from it.
     pub(crate) fn on_response(&mut self, response: &Response) -> Vec<Report<Tag>> {
         let batch = self
             .batches
@@ -309,37 +309,37 @@ impl<Tag: Copy> Client<Tag> {
         let Some(batch) = batch.filter(|_| response.connection == self.connection) else {
             return Vec::new();
         };
-        self.batches[batch].on_the_way = false;
-        match response.verdict {
-            Verdict::Stored { base } => {
+        self.batches[batch].in_flight = false;
+        match response.result {
+            ProduceResult::Stored { base } => {
                 let mut reports = self.acknowledge_before(batch);
                 let offsets = base..;
                 reports.extend(self.settle(0, offsets.map(|offset| Ok(Some(offset)))));
                 reports
             }
-            Verdict::StoredBefore => self.acknowledge_before(batch + 1),
-            Verdict::Refused => {
+            ProduceResult::StoredBefore => self.acknowledge_before(batch + 1),
+            ProduceResult::RetriableError => {
                 self.recover(Recovery::Drain);
                 Vec::new()
             }
             // What is before it was refused: both are sent again.
-            Verdict::OutOfOrder if batch > 0 => {
+            ProduceResult::OutOfOrder if batch > 0 => {
                 self.recover(Recovery::DrainAndBump);
                 Vec::new()
             }
-            Verdict::OutOfOrder | Verdict::Denied => {
-                self.recover(if dropped(Rule::S6Gapless) || dropped(Rule::S6Failed) {
-                    Recovery::DrainAndBump
-                } else {
+            ProduceResult::OutOfOrder | ProduceResult::PermanentError => {
+                self.recover(if self.is_gapless {
                     Recovery::Stopped
+                } else {
+                    Recovery::DrainAndBump
                 });
-                let failed = Failed(format!("{:?}", response.verdict));
+                let failed = WriteFailed(format!("{:?}", response.result));
                 self.settle(batch, iter::repeat(Err(failed)))
             }
         }
     }
 
-    /// A broker that knows the producer takes batches in order only: what is before one it took is stored too.
+    /// The broker stores batches of a known producer in order, so all batches before a stored one are stored too.
     fn acknowledge_before(&mut self, batch: usize) -> Vec<Report<Tag>> {
         let implied = (0..batch).map(|_| self.settle(0, iter::repeat(Ok(None))));
         implied.flatten().collect()
@@ -357,12 +357,12 @@ impl<Tag: Copy> Client<Tag> {
         }
     }
 
-    /// Whether nothing hinders it, which it finds out by ending a recovery that can end.
+    /// Whether it may send. Ends a recovery that can end.
     fn may_send(&mut self) -> bool {
         if self.recovery == Recovery::None {
             return true;
         }
-        if self.recovery == Recovery::Stopped || self.batches.iter().any(|b| b.on_the_way) {
+        if self.recovery == Recovery::Stopped || self.batches.iter().any(|b| b.in_flight) {
             return false;
         }
         if self.recovery == Recovery::DrainAndBump {
@@ -385,7 +385,7 @@ impl<Tag: Copy> Client<Tag> {
         let records: Vec<_> = self.queue.drain(..length).collect();
         self.batches.push(Batch {
             seq: self.next_seq,
-            on_the_way: false,
+            in_flight: false,
             records,
         });
         self.next_seq += length as u64;
@@ -395,7 +395,7 @@ impl<Tag: Copy> Client<Tag> {
     fn settle(
         &mut self,
         batch: usize,
-        results: impl Iterator<Item = Result<Option<i64>, Failed>>,
+        results: impl Iterator<Item = Result<Option<i64>, WriteFailed>>,
     ) -> Vec<Report<Tag>> {
         let records = self.batches.remove(batch).records;
         let tags = records.into_iter().map(|(tag, _)| tag);

@@ -1,20 +1,22 @@
 //! A deterministic simulation of owners of one partition: the real loader and shell over a model of the log, with kills
 //! between any two steps, pauses, late appends, lost answers, forgotten producers and torn snapshots. A seed decides
-//! everything; the logs that are left must be what one uninterrupted owner would have written.
+//! everything; the logs that are left must be what one uninterrupted owner would have written. `make sabotage` shows that it notices a
+//! program without one of the rules of PROTOCOL S1–S13; tests below show it for what the rules ask of Kafka's client.
 //!
 //! `TIDEMARK_SIM_SEED=<seed> cargo test -p sequencer one_seed` runs one seed again and says what happened; `TIDEMARK_SIM_SEEDS=<n>` sets how
 //! many `seeds_agree` runs.
 
-mod judge;
+mod check;
 mod kafka;
 pub(crate) mod oracle;
 mod process;
 pub(crate) mod rng;
-mod rules;
 mod simulation;
 pub(crate) mod traffic;
 
 use std::{cell::Cell, env, fmt, str::FromStr};
+
+use simulation::Environment;
 
 const SEEDS: u64 = 10_000;
 
@@ -36,7 +38,7 @@ fn from_env<T: FromStr>(name: &str) -> Option<T> {
 #[test]
 fn seeds_agree() {
     for seed in 0..from_env("TIDEMARK_SIM_SEEDS").unwrap_or(SEEDS) {
-        if let Err(wrong) = simulation::run(seed) {
+        if let Err(wrong) = simulation::run(seed, Environment::SOUND) {
             panic!(
                 "seed {seed}: {wrong}\nrun it again: TIDEMARK_SIM_SEED={seed} cargo test -p sequencer one_seed"
             );
@@ -48,8 +50,30 @@ fn seeds_agree() {
 fn one_seed() {
     if let Some(seed) = from_env("TIDEMARK_SIM_SEED") {
         TRACES.set(true);
-        if let Err(wrong) = simulation::run(seed) {
+        if let Err(wrong) = simulation::run(seed, Environment::SOUND) {
             panic!("seed {seed}: {wrong}");
         }
     }
+}
+
+fn some_seed_differs(environment: Environment) -> bool {
+    (0..3000).any(|seed| simulation::run(seed, environment).is_err())
+}
+
+/// PROTOCOL S6.
+#[test]
+fn a_producer_that_goes_on_after_a_failure_is_noticed() {
+    assert!(some_seed_differs(Environment {
+        gapless_producer: false,
+        ..Environment::SOUND
+    }));
+}
+
+/// PROTOCOL S9.
+#[test]
+fn a_start_at_the_groups_offset_is_noticed() {
+    assert!(some_seed_differs(Environment {
+        starts_at_the_groups_offset: true,
+        ..Environment::SOUND
+    }));
 }

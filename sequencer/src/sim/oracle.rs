@@ -1,5 +1,5 @@
-//! What should come of an inbound log: the protocol once more, as naively as it can be written, sharing no code with
-//! the core. It looks everything up in the list of events so far.
+//! The expected results for an inbound log: a second implementation of the protocol, as naive as possible and without code of the core. It
+//! looks everything up in the list of events so far.
 
 use schemas::{
     Mid, Ordinal, Partition, TimestampMs,
@@ -10,16 +10,16 @@ use schemas::{
 
 use crate::shell::InboundRecord;
 
-/// What should come of one inbound record.
+/// The expected result for one inbound record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum Expected {
     Event(Event),
-    Silent,
+    NoOp,
     DeadLetter(Reason),
 }
 
-/// What should come of each record of a whole log, by one owner that is never interrupted.
-pub(crate) fn outcomes(partition: Partition, inbound: &[InboundRecord]) -> Vec<Outcome> {
+/// The expected result for each record of a log, by one owner that is never interrupted.
+pub(crate) fn expected_results(partition: Partition, inbound: &[InboundRecord]) -> Vec<Expected> {
     let mut oracle = Oracle {
         partition,
         clock: 0,
@@ -40,9 +40,9 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn next(&mut self, record: &InboundRecord) -> Outcome {
+    fn next(&mut self, record: &InboundRecord) -> Expected {
         let Ok(command) = Command::parse(record.value.as_deref().unwrap_or_default()) else {
-            return Outcome::DeadLetter(Reason::Malformed);
+            return Expected::DeadLetter(Reason::Malformed);
         };
         let ts = self.clock.max(record.ts.0);
         let decided = match command {
@@ -51,8 +51,8 @@ impl Oracle {
             Command::Control(control) => self.control(&control),
         };
         match decided {
-            Err(reason) => Outcome::DeadLetter(reason),
-            Ok(None) => Outcome::Silent,
+            Err(reason) => Expected::DeadLetter(reason),
+            Ok(None) => Expected::NoOp,
             Ok(Some(body)) => {
                 let event = Event {
                     src: Source {
@@ -66,7 +66,7 @@ impl Oracle {
                     body,
                 };
                 self.record(event.clone());
-                Outcome::Event(event)
+                Expected::Event(event)
             }
         }
     }

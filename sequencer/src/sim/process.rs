@@ -8,23 +8,22 @@ use schemas::{event::Event, proto::SequencerSnapshot};
 use super::{
     kafka::{Broker, Client, LogRecord, Report, Response},
     rng::Rng,
-    simulation::{CHUNK_BYTES, Shared, Trouble},
+    simulation::{CHUNK_BYTES, Environment, Exit, Shared},
     trace, traffic,
 };
 use crate::{
     core::snapshot::Snapshot,
-    sabotage::{Rule, dropped},
     shell::{
-        Assembler, DeadLetter, EventRecord, Flow, HaltReason, Io, LoadError, Loader, LogRange,
-        Need, PartitionShell, ShellConfig, SnapshotTicket, Ticket, split,
+        Assembler, DeadLetter, EventRecord, HaltReason, LoadError, LoadRequest, Loader, LogRange,
+        NextAction, OutputId, PartitionShell, ShellConfig, ShellEffects, SnapshotWriteId, split,
     },
 };
 
-/// A ticket of one of the shells that a process has had.
+/// An id of an output, with the number of the shell in this process.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Tag<T = Ticket> {
+struct Tag<T = OutputId> {
     shell: u64,
-    ticket: T,
+    id: T,
 }
 
 enum Role {
@@ -33,32 +32,32 @@ enum Role {
     Owner(Box<PartitionShell>),
 }
 
-enum Settled {
+enum Completion {
     Appended(Report<Tag>),
     DeadLettered(Tag),
-    SnapshotStored(Tag<SnapshotTicket>),
+    SnapshotStored(Tag<SnapshotWriteId>),
 }
 
-/// Where a shell's effects go.
-struct Outlet {
+/// The shell's writes: queues that the simulation works off.
+struct SimEffects {
     client: Client<Tag>,
     letters: VecDeque<(Tag, DeadLetter)>,
-    snapshots: VecDeque<(Tag<SnapshotTicket>, SequencerSnapshot)>,
+    snapshots: VecDeque<(Tag<SnapshotWriteId>, SequencerSnapshot)>,
     shell: u64,
-    /// What the shell's next own record must take if nobody else writes.
+    /// The offset of the shell's next record if nobody else appends.
     next_offset: i64,
-    knows_of_another: bool,
-    appended_nevertheless: bool,
+    saw_foreign_record: bool,
+    appended_after_foreign_record: bool,
 }
 
-impl Io for Outlet {
+impl ShellEffects for SimEffects {
     fn may_snapshot(&mut self) -> bool {
         true
     }
 
-    fn append(&mut self, ticket: Ticket, event: Event) {
-        self.appended_nevertheless |= self.knows_of_another;
-        let tag = self.tag(ticket);
+    fn append(&mut self, id: OutputId, event: Event) {
+        self.appended_after_foreign_record |= self.saw_foreign_record;
+        let tag = self.tag(id);
         trace(format_args!(
             "  connection {}: append {event:?}",
             self.client.connection()
@@ -68,28 +67,28 @@ impl Io for Outlet {
         self.client.enqueue(tag, LogRecord { ts, value });
     }
 
-    fn dead_letter(&mut self, ticket: Ticket, letter: DeadLetter) {
-        let tag = self.tag(ticket);
+    fn dead_letter(&mut self, id: OutputId, letter: DeadLetter) {
+        let tag = self.tag(id);
         self.letters.push_back((tag, letter));
     }
 
-    fn store_snapshot(&mut self, ticket: SnapshotTicket, snapshot: Snapshot) {
-        let tag = self.tag(ticket);
+    fn store_snapshot(&mut self, id: SnapshotWriteId, snapshot: Snapshot) {
+        let tag = self.tag(id);
         self.snapshots.push_back((tag, snapshot.into_message()));
     }
 }
 
-impl Outlet {
-    fn tag<T>(&self, ticket: T) -> Tag<T> {
+impl SimEffects {
+    fn tag<T>(&self, id: T) -> Tag<T> {
         Tag {
             shell: self.shell,
-            ticket,
+            id,
         }
     }
 
-    fn saw_offset(&mut self, offset: Option<i64>) {
+    fn track_offset(&mut self, offset: Option<i64>) {
         // An offset that is not known may hide another's record.
-        self.knows_of_another |= offset != Some(self.next_offset);
+        self.saw_foreign_record |= offset != Some(self.next_offset);
         self.next_offset = offset.map_or(0, |offset| offset + 1);
     }
 }
@@ -98,65 +97,70 @@ pub(crate) struct Process {
     pub(crate) id: u64,
     pub(crate) is_paused: bool,
     config: ShellConfig,
-    outlet: Outlet,
+    effects: SimEffects,
     responses: VecDeque<Response>,
-    settled: VecDeque<Settled>,
+    completions: VecDeque<Completion>,
     role: Role,
 }
 
 impl Process {
-    pub(crate) fn new(id: u64, broker: &mut Broker, rng: &mut Rng) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        environment: &Environment,
+        broker: &mut Broker,
+        rng: &mut Rng,
+    ) -> Self {
         Self {
             id,
             is_paused: false,
             config: config(rng),
-            outlet: Outlet {
-                client: Client::new(broker),
+            effects: SimEffects {
+                client: Client::new(broker, environment.gapless_producer),
                 letters: VecDeque::new(),
                 snapshots: VecDeque::new(),
                 shell: 0,
                 next_offset: 0,
-                knows_of_another: false,
-                appended_nevertheless: false,
+                saw_foreign_record: false,
+                appended_after_foreign_record: false,
             },
             responses: VecDeque::new(),
-            settled: VecDeque::new(),
+            completions: VecDeque::new(),
             role: Role::Idle,
         }
     }
 
     pub(crate) fn connection(&self) -> u64 {
-        self.outlet.client.connection()
+        self.effects.client.connection()
     }
 
     pub(crate) fn is_owner(&self) -> bool {
         matches!(self.role, Role::Owner(_))
     }
 
-    /// A response has come back over its connection.
+    /// Receives a response.
     pub(crate) fn receive(&mut self, response: Response) {
         self.responses.push_back(response);
     }
 
     pub(crate) fn lose_connection(&mut self, broker: &mut Broker) {
         self.responses.clear();
-        self.outlet.client.reconnect(broker);
+        self.effects.client.reconnect(broker);
     }
 
-    /// The broker forgets the producer. That takes 30 days without a record, so every report is long heard.
+    /// The broker forgets the producer. That takes 30 days without a record, so only after all reports are delivered.
     pub(crate) fn be_forgotten(&self, broker: &mut Broker) {
-        if self.settled.is_empty() {
-            self.outlet.client.be_forgotten(broker);
+        if self.completions.is_empty() {
+            self.effects.client.be_forgotten(broker);
         }
     }
 
-    /// The group has given the partition to another, and this process learns of it.
+    /// The process learns that the partition is assigned to another.
     pub(crate) fn be_revoked(&mut self) {
         self.role = Role::Idle;
     }
 
-    /// Begins to own the partition. Records of an earlier shell may still be under way.
-    pub(crate) fn be_assigned(&mut self, shared: &mut Shared) -> Result<(), Trouble> {
+    /// Starts to load the partition. Records of an earlier shell may still be in flight.
+    pub(crate) fn be_assigned(&mut self, shared: &mut Shared) -> Result<(), Exit> {
         if !matches!(self.role, Role::Idle) {
             return Ok(());
         }
@@ -180,13 +184,13 @@ impl Process {
         Ok(())
     }
 
-    /// Does one thing, chosen at random.
-    pub(crate) fn act(&mut self, shared: &mut Shared, rng: &mut Rng) -> Result<(), Trouble> {
+    /// Takes one step, chosen at random.
+    pub(crate) fn act(&mut self, shared: &mut Shared, rng: &mut Rng) -> Result<(), Exit> {
         match rng.below(9) {
             0 | 1 => self.read(shared, rng),
             2 => self.tick(shared),
             3 | 4 => {
-                self.outlet.client.send(&mut shared.broker, rng);
+                self.effects.client.send(&mut shared.broker, rng);
                 Ok(())
             }
             5 => {
@@ -194,24 +198,24 @@ impl Process {
                 Ok(())
             }
             6 => {
-                self.write_letter(shared);
+                self.write_dead_letter(shared);
                 Ok(())
             }
             7 => {
                 self.write_snapshot(shared, rng);
                 Ok(())
             }
-            _ => self.hear(shared),
+            _ => self.deliver_report(shared),
         }
     }
 
-    /// Reads what it is waiting for: the logs to start from, or inbound records.
-    fn read(&mut self, shared: &mut Shared, rng: &mut Rng) -> Result<(), Trouble> {
+    /// Reads records: for the loader, or inbound records to step.
+    fn read(&mut self, shared: &mut Shared, rng: &mut Rng) -> Result<(), Exit> {
         match &mut self.role {
             Role::Idle => Ok(()),
             Role::Loading(loader) => {
-                feed(loader, shared, rng)?;
-                if loader.need() == Need::Nothing {
+                answer_request(loader, shared, rng)?;
+                if loader.request() == LoadRequest::Done {
                     self.start(shared);
                 }
                 Ok(())
@@ -219,20 +223,20 @@ impl Process {
             Role::Owner(shell) => {
                 let next = shell.next_inbound() as usize;
                 let available = shared.inbound_end().saturating_sub(next);
-                let io = &mut self.outlet;
-                let flow = if available == 0 {
-                    shell.on_drained(shared.now_ms, io)
+                let effects = &mut self.effects;
+                let action = if available == 0 {
+                    shell.on_drained(shared.now_ms, effects)
                 } else if shell.wants_more() {
                     let count = 1 + rng.below(available.min(8));
                     for record in &shared.inbound[next..next + count] {
                         shell.take(record, shared.now_ms);
                     }
                     shared.committed = (next + count) as i64;
-                    shell.on_taken(shared.now_ms, io)
+                    shell.on_taken(shared.now_ms, effects)
                 } else {
-                    Flow::Continue
+                    NextAction::Continue
                 };
-                self.follow(flow)
+                self.act_on(action)
             }
         }
     }
@@ -244,53 +248,48 @@ impl Process {
         let Some(mut loaded) = loader.finish() else {
             return;
         };
-        if dropped(Rule::S9) {
+        if shared.environment.starts_at_the_groups_offset {
             loaded.last.offset.offset = shared.committed - 1;
-        }
-        if dropped(Rule::S5Defaults) && self.id % 2 == 1 {
-            let mut rules = *loaded.state.rules();
-            rules.max_msg_bytes = 10;
-            loaded.state.set_rules(rules);
         }
         trace(format_args!(
             "process {} starts behind {:?}, log up to {}",
             self.id, loaded.last, loaded.events_end
         ));
-        self.outlet.shell += 1;
-        self.outlet.next_offset = loaded.events_end;
-        self.outlet.knows_of_another = false;
+        self.effects.shell += 1;
+        self.effects.next_offset = loaded.events_end;
+        self.effects.saw_foreign_record = false;
         let shell = PartitionShell::start(traffic::partition(), loaded, self.config, shared.now_ms);
         self.role = Role::Owner(Box::new(shell));
     }
 
-    fn tick(&mut self, shared: &Shared) -> Result<(), Trouble> {
+    fn tick(&mut self, shared: &Shared) -> Result<(), Exit> {
         let Role::Owner(shell) = &mut self.role else {
             return Ok(());
         };
-        let flow = shell.on_tick(shared.now_ms, &mut self.outlet);
-        self.follow(flow)
+        let action = shell.on_tick(shared.now_ms, &mut self.effects);
+        self.act_on(action)
     }
 
     fn take_response(&mut self) {
         if let Some(response) = self.responses.pop_front() {
-            let reports = self.outlet.client.on_response(&response);
-            self.settled
-                .extend(reports.into_iter().map(Settled::Appended));
+            let reports = self.effects.client.on_response(&response);
+            self.completions
+                .extend(reports.into_iter().map(Completion::Appended));
         }
     }
 
-    fn write_letter(&mut self, shared: &mut Shared) {
-        if let Some((tag, letter)) = self.outlet.letters.pop_front() {
+    fn write_dead_letter(&mut self, shared: &mut Shared) {
+        if let Some((tag, letter)) = self.effects.letters.pop_front() {
             shared
                 .dead_letters
                 .push((letter.record.offset, letter.refusal.reason));
-            self.settled.push_back(Settled::DeadLettered(tag));
+            self.completions.push_back(Completion::DeadLettered(tag));
         }
     }
 
     /// Stores a snapshot; some are torn, some corrupt.
     fn write_snapshot(&mut self, shared: &mut Shared, rng: &mut Rng) {
-        let Some((tag, snapshot)) = self.outlet.snapshots.pop_front() else {
+        let Some((tag, snapshot)) = self.effects.snapshots.pop_front() else {
             return;
         };
         let mut chunks = split(&snapshot, CHUNK_BYTES);
@@ -307,75 +306,78 @@ impl Process {
         }
         let values = chunks.iter().map(|chunk| chunk.encode_to_vec());
         shared.snapshots.extend(values);
-        self.settled.push_back(Settled::SnapshotStored(tag));
+        self.completions.push_back(Completion::SnapshotStored(tag));
     }
 
-    /// Hears of one effect. A shell that is gone hears nothing; a failed append ends the process all the same.
-    fn hear(&mut self, shared: &Shared) -> Result<(), Trouble> {
-        let Some(settled) = self.settled.pop_front() else {
+    /// Delivers one report. Reports for an earlier shell are dropped, but a failed append ends the process in any case.
+    fn deliver_report(&mut self, shared: &Shared) -> Result<(), Exit> {
+        let Some(completion) = self.completions.pop_front() else {
             return Ok(());
         };
-        let of = match &settled {
-            Settled::Appended(report) => report.tag.shell,
-            Settled::DeadLettered(tag) => tag.shell,
-            Settled::SnapshotStored(tag) => tag.shell,
+        let of = match &completion {
+            Completion::Appended(report) => report.tag.shell,
+            Completion::DeadLettered(tag) => tag.shell,
+            Completion::SnapshotStored(tag) => tag.shell,
         };
-        let (Role::Owner(shell), true) = (&mut self.role, of == self.outlet.shell) else {
-            let failed = matches!(&settled, Settled::Appended(report) if report.result.is_err());
-            return if failed { Err(Trouble::Ends) } else { Ok(()) };
+        let (Role::Owner(shell), true) = (&mut self.role, of == self.effects.shell) else {
+            let failed =
+                matches!(&completion, Completion::Appended(report) if report.result.is_err());
+            return if failed { Err(Exit::Expected) } else { Ok(()) };
         };
-        let (io, now_ms) = (&mut self.outlet, shared.now_ms);
-        let flow = match settled {
-            Settled::Appended(report) => {
+        let (effects, now_ms) = (&mut self.effects, shared.now_ms);
+        let action = match completion {
+            Completion::Appended(report) => {
                 if let Ok(offset) = report.result {
-                    io.saw_offset(offset);
+                    effects.track_offset(offset);
                 }
-                shell.on_appended([(report.tag.ticket, report.result)], now_ms, io)
+                shell.on_appended([(report.tag.id, report.result)], now_ms, effects)
             }
-            Settled::DeadLettered(tag) => shell.on_dead_lettered(tag.ticket, Ok(()), now_ms, io),
-            Settled::SnapshotStored(tag) => shell.on_snapshot_stored(tag.ticket, now_ms, io),
+            Completion::DeadLettered(tag) => {
+                shell.on_dead_lettered(tag.id, Ok(()), now_ms, effects)
+            }
+            Completion::SnapshotStored(tag) => shell.on_snapshot_stored(tag.id, now_ms, effects),
         };
-        self.follow(flow)
+        self.act_on(action)
     }
 
-    fn follow(&mut self, flow: Flow) -> Result<(), Trouble> {
-        if self.outlet.appended_nevertheless {
-            return Err(Trouble::Wrong(
+    fn act_on(&mut self, action: NextAction) -> Result<(), Exit> {
+        if self.effects.appended_after_foreign_record {
+            return Err(Exit::Wrong(
                 "appended although another owner was seen".to_owned(),
             ));
         }
-        if flow != Flow::Continue {
-            trace(format_args!("{self:?}: {flow:?}"));
+        if action != NextAction::Continue {
+            trace(format_args!("{self:?}: {action:?}"));
         }
-        match flow {
-            Flow::Continue => Ok(()),
-            Flow::Restart => {
+        match action {
+            NextAction::Continue => Ok(()),
+            NextAction::Restart => {
                 self.role = Role::Idle;
                 Ok(())
             }
-            Flow::Halt(reason) => Err(reason.into()),
+            NextAction::Halt(reason) => Err(reason.into()),
         }
     }
 }
 
-impl From<HaltReason> for Trouble {
+impl From<HaltReason> for Exit {
     fn from(reason: HaltReason) -> Self {
         match reason {
-            // Denied by the broker: the process ends, and another goes on.
-            HaltReason::AppendFailed(_) => Self::Ends,
+            // Rejected by the broker: the process ends, and another goes on.
+            HaltReason::AppendFailed(_) => Self::Expected,
             other => Self::Wrong(format!("halted: {other}")),
         }
     }
 }
 
-impl From<LoadError> for Trouble {
+impl From<LoadError> for Exit {
     fn from(error: LoadError) -> Self {
         Self::Wrong(format!("could not load: {error}"))
     }
 }
 
-/// Gives a loader what it needs next, or a part of it.
-fn feed(loader: &mut Loader, shared: &Shared, rng: &mut Rng) -> Result<(), LoadError> {
+/// Gives the loader the input that it asks for, or a part of it.
+fn answer_request(loader: &mut Loader, shared: &Shared, rng: &mut Rng) -> Result<(), LoadError> {
     let record = |offset: i64| {
         let record = &shared.broker.log[offset as usize];
         EventRecord {
@@ -384,22 +386,24 @@ fn feed(loader: &mut Loader, shared: &Shared, rng: &mut Rng) -> Result<(), LoadE
             value: &record.value,
         }
     };
-    match loader.need() {
-        Need::Witness(offset) => loader.on_witness(&record(offset)),
-        Need::Events(from) => {
+    match loader.request() {
+        LoadRequest::RecordBeforeSnapshot(offset) => {
+            loader.on_record_before_snapshot(&record(offset))
+        }
+        LoadRequest::Events(from) => {
             let to = (from + rng.between(1, 40)).min(shared.broker.end());
             loader.on_events((from..to).map(record))
         }
-        Need::InboundLeaderEpoch(offset) => {
+        LoadRequest::InboundLeaderEpoch(offset) => {
             let retained = offset >= shared.inbound_start;
             let epoch = retained.then(|| shared.inbound[offset as usize].leader_epoch);
             loader.on_inbound_leader_epoch(epoch)
         }
-        Need::Nothing => Ok(()),
+        LoadRequest::Done => Ok(()),
     }
 }
 
-/// Small bounds, so that all are met.
+/// Small limits, so that all of them are reached.
 fn config(rng: &mut Rng) -> ShellConfig {
     ShellConfig {
         max_waiting_records: 1 + rng.below(20),
@@ -418,7 +422,7 @@ impl std::fmt::Debug for Process {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let role = match &self.role {
             Role::Idle => "idle".to_owned(),
-            Role::Loading(loader) => format!("loading, needs {:?}", loader.need()),
+            Role::Loading(loader) => format!("loading, needs {:?}", loader.request()),
             Role::Owner(shell) => format!("owner, next inbound {}", shell.next_inbound()),
         };
         write!(

@@ -1,24 +1,41 @@
-//! The simulation of one seed: logs, processes, and what happens to them.
+//! The simulation of one seed: the logs, the processes and the faults.
 
 use schemas::{dead_letter::Reason, proto::SequencerSnapshot};
 
 use super::{
-    judge::{self, highest_mark},
+    check::{self, highest_source_offset},
     kafka::Broker,
     process::Process,
     rng::Rng,
     trace, traffic,
 };
-use crate::{sabotage, shell::InboundRecord};
+use crate::shell::InboundRecord;
 
 /// Small, so that snapshots have several pieces.
 pub(crate) const CHUNK_BYTES: usize = 150;
 
+/// What the sequencer needs of its surroundings. A test takes one thing away and shows that the simulation notices.
+#[derive(Clone, Copy)]
+pub(crate) struct Environment {
+    /// After a failure the producer sends nothing more (PROTOCOL S6; librdkafka's `enable.gapless.guarantee`).
+    pub(crate) gapless_producer: bool,
+    /// Inbound records are read from the consumer group's offset on, which PROTOCOL S9 forbids.
+    pub(crate) starts_at_the_groups_offset: bool,
+}
+
+impl Environment {
+    pub(crate) const SOUND: Self = Self {
+        gapless_producer: true,
+        starts_at_the_groups_offset: false,
+    };
+}
+
 /// What all processes see.
 pub(crate) struct Shared {
+    pub(crate) environment: Environment,
     pub(crate) now_ms: u64,
     pub(crate) inbound: Vec<InboundRecord>,
-    /// How many of them are posted by now.
+    /// How many of the inbound records are on the log so far.
     posted: usize,
     /// Those below are no longer retained.
     pub(crate) inbound_start: i64,
@@ -26,13 +43,13 @@ pub(crate) struct Shared {
     pub(crate) dead_letters: Vec<(i64, Reason)>,
     /// Values of `chat.snapshots`.
     pub(crate) snapshots: Vec<Vec<u8>>,
-    /// Every snapshot as it was handed out.
+    /// Every snapshot that a process wrote.
     pub(crate) taken: Vec<SequencerSnapshot>,
     /// The consumer group's offset, which is for lag only.
     pub(crate) committed: i64,
-    answered: i64,
+    covered: i64,
     /// The length of the log for which that holds.
-    answered_at: usize,
+    covered_at: usize,
 }
 
 impl Shared {
@@ -40,20 +57,22 @@ impl Shared {
         self.posted
     }
 
-    /// Up to which inbound offset the log answers by now.
-    fn answered(&mut self) -> i64 {
+    /// The highest inbound offset that the log covers so far.
+    fn covered(&mut self) -> i64 {
         let log = &self.broker.log;
-        self.answered = self.answered.max(highest_mark(&log[self.answered_at..]));
-        self.answered_at = log.len();
-        self.answered
+        self.covered = self
+            .covered
+            .max(highest_source_offset(&log[self.covered_at..]));
+        self.covered_at = log.len();
+        self.covered
     }
 }
 
-/// Why a process does not go on.
+/// Why a process ends.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// It ends, as it should.
-    Ends,
+pub(crate) enum Exit {
+    /// As it should.
+    Expected,
     /// Something that must not happen.
     Wrong(String),
 }
@@ -62,24 +81,25 @@ struct Simulation {
     rng: Rng,
     shared: Shared,
     processes: Vec<Process>,
-    /// The process that the group has given the partition to.
+    /// The process that the partition is assigned to.
     assigned: u64,
     next_id: u64,
-    /// How many of a hundred faults do not happen.
-    calm: usize,
+    /// The percentage of faults that are left out.
+    skipped_faults: usize,
 }
 
 const MAX_PROCESSES: usize = 3;
-/// Steps without faults after which everything must be sequenced.
-const SETTLED_BY: usize = 20_000;
+/// The number of steps without faults after which everything must be sequenced.
+const MAX_SETTLING_STEPS: usize = 20_000;
 
-/// Runs one seed; what is wrong with the outcome, if anything.
-pub(crate) fn run(seed: u64) -> Result<(), String> {
+/// Runs one seed. The error says what is wrong with the logs.
+pub(crate) fn run(seed: u64, environment: Environment) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let length = 20 + rng.below(100);
     let inbound = traffic::inbound(&mut rng, length);
     let mut simulation = Simulation {
         shared: Shared {
+            environment,
             now_ms: 0,
             inbound,
             posted: 0,
@@ -89,29 +109,29 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
             snapshots: Vec::new(),
             taken: Vec::new(),
             committed: 0,
-            answered: -1,
-            answered_at: 0,
+            covered: -1,
+            covered_at: 0,
         },
         processes: Vec::new(),
         assigned: 0,
         next_id: 0,
-        calm: rng.below(95),
+        skipped_faults: rng.below(95),
         rng,
     };
-    simulation.turmoil()?;
+    simulation.run_with_faults()?;
     simulation.settle()?;
-    judge::judge(&simulation.shared, &mut simulation.rng)
+    check::check(&simulation.shared, &mut simulation.rng)
 }
 
 impl Simulation {
-    /// Anything may happen, in any order.
-    fn turmoil(&mut self) -> Result<(), String> {
+    /// Random steps and faults, in any order.
+    fn run_with_faults(&mut self) -> Result<(), String> {
         self.begin_process();
         for _ in 0..1000 + self.rng.below(1000) {
             self.pass_time();
             match self.rng.below(400) {
                 0..20 => self.post(),
-                20..62 if !self.rng.chance(self.calm) => self.strike(),
+                20..62 if !self.rng.chance(self.skipped_faults) => self.inject_fault(),
                 62..80 => self.assign()?,
                 80..150 => self.broker_handles(true),
                 _ => self.process_acts()?,
@@ -120,8 +140,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Something that an owner would rather do without.
-    fn strike(&mut self) {
+    /// Injects a random fault.
+    fn inject_fault(&mut self) {
         match self.rng.below(42) {
             0..4 => self.kill(),
             4..12 => self.pause_or_wake(),
@@ -135,7 +155,7 @@ impl Simulation {
         }
     }
 
-    /// No more faults: whoever is there goes on until everything is sequenced.
+    /// Runs without faults until everything is sequenced.
     fn settle(&mut self) -> Result<(), String> {
         self.shared.posted = self.shared.inbound.len();
         self.processes.retain(|process| !process.is_paused);
@@ -145,8 +165,8 @@ impl Simulation {
         }
         self.assigned = self.processes.last().map_or(0, |process| process.id);
         let end = self.shared.inbound.len() as i64;
-        for _ in 0..SETTLED_BY {
-            if self.shared.answered() == end - 1 && self.has_owner_only() {
+        for _ in 0..MAX_SETTLING_STEPS {
+            if self.shared.covered() == end - 1 && self.has_owner_only() {
                 return Ok(());
             }
             self.pass_time();
@@ -157,14 +177,14 @@ impl Simulation {
                 _ => self.process_acts()?,
             }
         }
-        let answered = self.shared.answered();
+        let covered = self.shared.covered();
         Err(format!(
-            "stuck at inbound offset {answered} of {end}: {:?}",
+            "stuck at inbound offset {covered} of {end}: {:?}",
             self.processes
         ))
     }
 
-    /// The owner holds the partition and nothing is under way any more.
+    /// Only the assigned process is an owner, and no request is in flight.
     fn has_owner_only(&self) -> bool {
         let owner = |process: &Process| process.is_owner() == (process.id == self.assigned);
         self.processes.iter().all(owner) && !self.shared.broker.has_requests()
@@ -172,7 +192,6 @@ impl Simulation {
 
     fn pass_time(&mut self) {
         self.shared.now_ms += self.rng.next() % 10;
-        sabotage::set_wall(1_700_000_000_000 + self.shared.now_ms as i64);
     }
 
     fn post(&mut self) {
@@ -185,7 +204,12 @@ impl Simulation {
             return;
         }
         self.next_id += 1;
-        let process = Process::new(self.next_id, &mut self.shared.broker, &mut self.rng);
+        let process = Process::new(
+            self.next_id,
+            &self.shared.environment,
+            &mut self.shared.broker,
+            &mut self.rng,
+        );
         self.processes.push(process);
         self.assigned = self.next_id;
     }
@@ -196,7 +220,7 @@ impl Simulation {
         }
     }
 
-    /// What it had sent may still land.
+    /// Requests that the process sent may still be stored.
     fn end_process(&mut self, i: usize) {
         let ended = self.processes.remove(i);
         trace(format_args!("{ended:?} ends"));
@@ -206,7 +230,7 @@ impl Simulation {
         self.reassign();
     }
 
-    /// A process that is paused and woken goes on as if nothing had been; meanwhile the partition is another's.
+    /// Pauses or wakes a process. Meanwhile the partition is assigned to another, and the woken process does not know it.
     fn pause_or_wake(&mut self) {
         if let Some(i) = self.any_process() {
             self.processes[i].is_paused ^= true;
@@ -223,7 +247,7 @@ impl Simulation {
         }
     }
 
-    /// A former owner learns that it is one.
+    /// A former owner learns that the partition is assigned to another.
     fn revoke(&mut self) {
         let assigned = self.assigned;
         if let Some(process) = self.awake().filter(|process| process.id != assigned) {
@@ -244,7 +268,7 @@ impl Simulation {
             return Ok(());
         }
         let result = self.processes[i].be_assigned(&mut self.shared);
-        self.heed(i, result)
+        self.handle_exit(i, result)
     }
 
     fn forget_producers(&mut self) {
@@ -264,9 +288,9 @@ impl Simulation {
         self.shared.broker.lose_requests_of(&alive, &mut self.rng);
     }
 
-    /// Retention takes what is sequenced.
+    /// Retention deletes inbound records that are sequenced.
     fn delete_old_inbound(&mut self) {
-        let sequenced = self.shared.answered();
+        let sequenced = self.shared.covered();
         self.shared.inbound_start = self.shared.inbound_start.max(sequenced - 2);
     }
 
@@ -290,17 +314,17 @@ impl Simulation {
             return Ok(());
         };
         let result = self.processes[i].act(&mut self.shared, &mut self.rng);
-        self.heed(i, result)
+        self.handle_exit(i, result)
     }
 
-    fn heed(&mut self, i: usize, result: Result<(), Trouble>) -> Result<(), String> {
+    fn handle_exit(&mut self, i: usize, result: Result<(), Exit>) -> Result<(), String> {
         match result {
             Ok(()) => Ok(()),
-            Err(Trouble::Ends) => {
+            Err(Exit::Expected) => {
                 self.end_process(i);
                 Ok(())
             }
-            Err(Trouble::Wrong(what)) => Err(what),
+            Err(Exit::Wrong(what)) => Err(what),
         }
     }
 

@@ -1,34 +1,26 @@
-//! Why an owner cannot start.
+//! Errors that prevent an owner from starting.
 
 use schemas::Partition;
 
 use crate::core::UnknownRules;
 
-/// Why an owner cannot start. None goes away by itself: the process must end with this message.
+/// An error that prevents an owner from starting. A retry does not help, so the process ends with this message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The beginning of the log is gone and no snapshot replaces it.
     #[error(
-        "partition {partition} of chat.events begins at offset {start} and no valid snapshot lies at or above it: restore \
+        "partition {partition} of chat.events begins at offset {start} and there is no valid snapshot at or above it: restore \
          chat.snapshots or the beginning of chat.events from a backup"
     )]
-    NoSnapshot {
-        /// The partition.
-        partition: Partition,
-        /// Where the log begins.
-        start: i64,
-    },
+    NoSnapshot { partition: Partition, start: i64 },
     /// A snapshot is ahead of the log.
     #[error(
         "partition {partition} of chat.events ends at offset {end}, and a snapshot was taken at {resume}: the topic lost \
          records. Restore them; or, if the deployment was reset on purpose, delete chat.snapshots too"
     )]
     EventsWentBack {
-        /// The partition.
         partition: Partition,
-        /// Where the log ends.
         end: i64,
-        /// Where the fold would go on.
         resume: i64,
     },
     /// Records are missing within the log.
@@ -37,11 +29,8 @@ pub enum LoadError {
          records, is compacted, or a transactional producer wrote to it. Only the sequencer may write to it"
     )]
     EventsGap {
-        /// The partition.
         partition: Partition,
-        /// The offset that was next.
         expected: i64,
-        /// The one that came.
         offset: i64,
     },
     /// The inbound log ends before what was sequenced of it.
@@ -51,11 +40,8 @@ pub enum LoadError {
          `tidemark epoch raise`"
     )]
     InboundWentBack {
-        /// The partition.
         partition: Partition,
-        /// Where it ends.
         end: i64,
-        /// The last offset that was sequenced.
         sequenced: i64,
     },
     /// The inbound log holds another record than the one sequenced.
@@ -65,13 +51,9 @@ pub enum LoadError {
          every sequencer and run `tidemark epoch raise`"
     )]
     InboundReplaced {
-        /// The partition.
         partition: Partition,
-        /// The last offset that was sequenced.
         sequenced: i64,
-        /// Its leader epoch then.
         expected: i32,
-        /// Its leader epoch now.
         found: i32,
     },
     /// Inbound records were deleted before they were sequenced.
@@ -81,11 +63,8 @@ pub enum LoadError {
          topic's retention"
     )]
     InboundLost {
-        /// The partition.
         partition: Partition,
-        /// Where it begins.
         start: i64,
-        /// The offset that was next.
         next: i64,
     },
     /// The rules ask for a newer program (PROTOCOL S5).

@@ -1,4 +1,5 @@
-//! How an owner starts: newest valid snapshot, fold of the log behind it, checks (PROTOCOL S9, S10, S12, S13).
+//! Loads the state of a partition: the newest valid snapshot, then the fold of `chat.events` after it, then the truncation checks
+//! (PROTOCOL S9, S10, S12, S13).
 
 mod error;
 #[cfg(test)]
@@ -14,10 +15,7 @@ use schemas::{
 
 pub use error::LoadError;
 
-use crate::{
-    core::{State, check_rules, snapshot},
-    sabotage::{Rule, dropped},
-};
+use crate::core::{State, check_rules, snapshot};
 
 /// The offsets that a partition of a topic holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,40 +37,40 @@ pub struct EventRecord<'a> {
     pub value: &'a [u8],
 }
 
-/// What a [`Loader`] wants next.
+/// The input that a [`Loader`] asks for next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// The record of `chat.events` at this offset, by [`Loader::on_witness`].
-    Witness(i64),
-    /// The records of `chat.events` from this offset on, by [`Loader::on_events`], until it wants something else.
+pub enum LoadRequest {
+    /// The record of `chat.events` at this offset, for [`Loader::on_record_before_snapshot`].
+    RecordBeforeSnapshot(i64),
+    /// The records of `chat.events` from this offset on, for [`Loader::on_events`], until it asks for something else.
     Events(i64),
-    /// The leader epoch of the record of `chat.inbound` at this offset, by [`Loader::on_inbound_leader_epoch`].
+    /// The leader epoch of the record of `chat.inbound` at this offset, for [`Loader::on_inbound_leader_epoch`].
     InboundLeaderEpoch(i64),
-    /// No more: [`Loader::finish`].
-    Nothing,
+    /// Nothing more: call [`Loader::finish`].
+    Done,
 }
 
-/// What a shell starts from.
+/// The state that a shell starts with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The fold of the log.
     pub state: State,
-    /// The highest source in the log; stepping goes on behind it.
+    /// The highest source in the log. The inbound record after it is stepped next.
     pub last: Source,
-    /// Up to where the log was folded.
+    /// The end of the log, up to which it was folded.
     pub events_end: i64,
-    /// The source of the record before; `None` where there is none.
+    /// The source of the last record before `events_end`; `None` where there is none.
     pub before_end: Option<Source>,
-    /// How many events were folded behind the snapshot.
+    /// How many events were folded after the snapshot.
     pub folded: u64,
 }
 
-/// Makes a [`Loaded`] out of what it asks for. The ends of both logs are fixed before it begins.
+/// Makes a [`Loaded`] from the records that it asks for. The ends of both logs are read before it begins.
 #[derive(Debug)]
 pub struct Loader {
     partition: Partition,
     events: LogRange,
-    /// `None` where it is not compared with what was sequenced.
+    /// `None` where the check of `chat.inbound` is left out.
     inbound: Option<LogRange>,
     candidates: VecDeque<SequencerSnapshot>,
     phase: Phase,
@@ -80,8 +78,8 @@ pub struct Loader {
 
 #[derive(Debug)]
 enum Phase {
-    /// A snapshot is good if the log agrees with it.
-    Witness {
+    /// Compares a snapshot with the record before its offset.
+    CheckSnapshot {
         fold: Fold,
     },
     Fold(Fold),
@@ -89,7 +87,7 @@ enum Phase {
     Done(Fold),
 }
 
-/// Stands before the first record of an empty log.
+/// The source before the first record of an empty log.
 const BEFORE_ALL: Source = Source {
     offset: SourceOffset::START,
     leader_epoch: -1,
@@ -106,10 +104,10 @@ struct Fold {
 }
 
 impl Loader {
-    /// Begins with the snapshots found, newest first, as [`Assembler`](super::Assembler) gives them.
+    /// Starts with the snapshots found, newest first, as [`Assembler`](super::Assembler) returns them.
     ///
     /// # Errors
-    /// [`LoadError`] where the logs cannot be what they were.
+    /// [`LoadError`] where a log lost records.
     pub fn new(
         partition: Partition,
         events: LogRange,
@@ -119,7 +117,7 @@ impl Loader {
         Self::begin(partition, events, Some(inbound), snapshots)
     }
 
-    /// Begins a fold of `chat.events` that does not ask whether `chat.inbound` is still what was sequenced.
+    /// A loader that folds `chat.events` without the check of `chat.inbound`.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -148,28 +146,28 @@ impl Loader {
         Ok(loader)
     }
 
-    /// What it wants next.
+    /// The input that it needs next.
     #[must_use]
-    pub fn need(&self) -> Need {
+    pub fn request(&self) -> LoadRequest {
         match &self.phase {
-            Phase::Witness { fold } => Need::Witness(fold.next - 1),
-            Phase::Fold(fold) => Need::Events(fold.next),
-            Phase::CheckInbound(fold) => Need::InboundLeaderEpoch(fold.last.offset.offset),
-            Phase::Done(_) => Need::Nothing,
+            Phase::CheckSnapshot { fold } => LoadRequest::RecordBeforeSnapshot(fold.next - 1),
+            Phase::Fold(fold) => LoadRequest::Events(fold.next),
+            Phase::CheckInbound(fold) => LoadRequest::InboundLeaderEpoch(fold.last.offset.offset),
+            Phase::Done(_) => LoadRequest::Done,
         }
     }
 
-    /// The record asked for by [`Need::Witness`]. The snapshot is passed over unless it agrees.
+    /// Takes the record of [`LoadRequest::RecordBeforeSnapshot`]. Unless the snapshot names the same source, it is skipped.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn on_witness(&mut self, record: &EventRecord<'_>) -> Result<(), LoadError> {
-        let Phase::Witness { fold } = &mut self.phase else {
+    pub fn on_record_before_snapshot(&mut self, record: &EventRecord<'_>) -> Result<(), LoadError> {
+        let Phase::CheckSnapshot { fold } = &mut self.phase else {
             return Ok(());
         };
         let found = parse(self.partition, record).map(|event| event.src);
         let agrees = found.is_some() && found == fold.before_next;
-        if agrees || dropped(Rule::S12Witness) {
+        if agrees {
             let fold = std::mem::take(fold);
             self.begin_fold(fold)
         } else {
@@ -177,7 +175,7 @@ impl Loader {
         }
     }
 
-    /// Records from [`Need::Events`] on, in order; those at or above the end fixed at the start are left out.
+    /// Takes records of [`LoadRequest::Events`], in order. Those at or above the end are ignored.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -199,7 +197,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The answer to [`Need::InboundLeaderEpoch`]; `None` where the record is no longer retained.
+    /// Takes the leader epoch of [`LoadRequest::InboundLeaderEpoch`]; `None` where the record is no longer retained.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -220,7 +218,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The start, once nothing is needed any more; otherwise `None`.
+    /// The loaded state after [`LoadRequest::Done`]; otherwise `None`.
     #[must_use]
     pub fn finish(self) -> Option<Loaded> {
         let Phase::Done(fold) = self.phase else {
@@ -235,10 +233,10 @@ impl Loader {
         })
     }
 
-    /// Goes on with the next snapshot that may do, or from the beginning.
+    /// Continues with the next snapshot that can be used, or folds the log from its beginning.
     fn next_candidate(&mut self) -> Result<(), LoadError> {
         while let Some(candidate) = self.candidates.pop_front() {
-            let Some(fold) = Fold::behind(&candidate)? else {
+            let Some(fold) = Fold::after(&candidate)? else {
                 continue;
             };
             if fold.next > self.events.end {
@@ -252,10 +250,10 @@ impl Loader {
                 continue;
             }
             if fold.next == self.events.start {
-                // The record before it is gone, or never was.
+                // There is no record before it to compare with.
                 return self.begin_fold(fold);
             }
-            self.phase = Phase::Witness { fold };
+            self.phase = Phase::CheckSnapshot { fold };
             return Ok(());
         }
         if self.events.start > 0 {
@@ -275,7 +273,7 @@ impl Loader {
         Ok(())
     }
 
-    /// PROTOCOL S13: what was sequenced must still be what `chat.inbound` holds.
+    /// The truncation check of PROTOCOL S13: `chat.inbound` must still hold the records that were sequenced.
     fn check_inbound(&mut self, fold: Fold) -> Result<(), LoadError> {
         let (partition, sequenced) = (self.partition, fold.last.offset.offset);
         let Some(LogRange { start, end }) = self.inbound else {
@@ -319,8 +317,8 @@ impl Default for Fold {
 }
 
 impl Fold {
-    /// The fold that goes on behind a snapshot; `None` where it is no valid one.
-    fn behind(candidate: &SequencerSnapshot) -> Result<Option<Self>, LoadError> {
+    /// The fold that continues after a snapshot; `None` where the snapshot is invalid.
+    fn after(candidate: &SequencerSnapshot) -> Result<Option<Self>, LoadError> {
         let state = match snapshot::read(candidate) {
             Ok(state) => state,
             Err(snapshot::InvalidSnapshot::Rules(unknown)) => return Err(unknown.into()),
@@ -333,11 +331,6 @@ impl Fold {
             .transpose();
         let (Some(Ok(last)), Ok(before_next)) = (last, before) else {
             return Ok(None);
-        };
-        let last = if dropped(Rule::S12Mark) {
-            BEFORE_ALL
-        } else {
-            last
         };
         Ok((candidate.events_offset >= 0).then_some(Self {
             state,
@@ -364,7 +357,7 @@ impl Fold {
             return Ok(());
         };
         // PROTOCOL S10: a former owner may have appended the same decisions again.
-        if event.src.offset > self.last.offset || dropped(Rule::S10) {
+        if event.src.offset > self.last.offset {
             self.fold(&event)?;
         }
         Ok(())
@@ -381,7 +374,8 @@ impl Fold {
     }
 }
 
-/// A newer program's events are not among what is passed over: its rules come with a control event, which halts a program that lacks them.
+/// `None` for a record that every reader skips. An unknown kind of event of a newer program is never skipped: a control event with a newer
+/// rule version comes before it and halts this program.
 fn parse(partition: Partition, record: &EventRecord<'_>) -> Option<Event> {
     Event::read(partition, record.value, record.ts).ok()
 }

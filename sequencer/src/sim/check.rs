@@ -1,4 +1,4 @@
-//! Whether the logs that a run left behind are what one uninterrupted owner would have written.
+//! Checks that the logs after a run are those that one uninterrupted owner would have written.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,15 @@ use schemas::event::{Body, Event, Source, SourceOffset};
 
 use super::{
     kafka::LogRecord,
-    oracle::{Outcome, outcomes},
+    oracle::{Expected, expected_results},
     rng::Rng,
     simulation::Shared,
     traffic,
 };
 use crate::core::{State, snapshot};
 
-/// The highest inbound offset that records of the log answer for; −1 in an empty one.
-pub(crate) fn highest_mark(log: &[LogRecord]) -> i64 {
+/// The highest inbound offset among the sources of the log's records; −1 for an empty log.
+pub(crate) fn highest_source_offset(log: &[LogRecord]) -> i64 {
     let events = log
         .iter()
         .flat_map(|record| Event::parse(&record.value, record.ts));
@@ -24,13 +24,13 @@ pub(crate) fn highest_mark(log: &[LogRecord]) -> i64 {
         .unwrap_or(-1)
 }
 
-pub(crate) fn judge(shared: &Shared, rng: &mut Rng) -> Result<(), String> {
-    let outcomes = outcomes(traffic::partition(), &shared.inbound);
-    let expected: Vec<Event> = outcomes.iter().filter_map(event).cloned().collect();
+pub(crate) fn check(shared: &Shared, rng: &mut Rng) -> Result<(), String> {
+    let expected_results = expected_results(traffic::partition(), &shared.inbound);
+    let expected: Vec<Event> = expected_results.iter().filter_map(event).cloned().collect();
     let taken = read_from(shared, 0);
     same_events(&taken, &expected)?;
     progress_is_in_line(&taken, shared)?;
-    dead_letters_are_there(shared, &outcomes)?;
+    dead_letters_are_there(shared, &expected_results)?;
     for _ in 0..3 {
         let start = rng.below(shared.broker.log.len() + 1);
         mid_log_reader_agrees(shared, start, &expected)?;
@@ -38,14 +38,14 @@ pub(crate) fn judge(shared: &Shared, rng: &mut Rng) -> Result<(), String> {
     snapshots_equal_the_fold(shared, &taken, &expected)
 }
 
-fn event(outcome: &Outcome) -> Option<&Event> {
+fn event(outcome: &Expected) -> Option<&Event> {
     match outcome {
-        Outcome::Event(event) => Some(event),
-        Outcome::Silent | Outcome::DeadLetter(_) => None,
+        Expected::Event(event) => Some(event),
+        Expected::NoOp | Expected::DeadLetter(_) => None,
     }
 }
 
-/// What a reader takes that begins at an offset, by PROTOCOL S10, with the offsets.
+/// The events, with their offsets, that a reader takes by PROTOCOL S10 if it starts at an offset.
 fn read_from(shared: &Shared, start: usize) -> Vec<(i64, Event)> {
     let mut highest: Option<SourceOffset> = None;
     let mut taken = Vec::new();
@@ -82,7 +82,7 @@ fn same_events(taken: &[(i64, Event)], expected: &[Event]) -> Result<(), String>
     }
 }
 
-/// Progress has the clock's time and the leader epoch of its record; the last record answers for the whole log.
+/// Progress events have log time and the leader epoch of their inbound record, and the log covers all inbound records.
 fn progress_is_in_line(taken: &[(i64, Event)], shared: &Shared) -> Result<(), String> {
     let mut clock = 0;
     for (offset, event) in taken {
@@ -97,26 +97,26 @@ fn progress_is_in_line(taken: &[(i64, Event)], shared: &Shared) -> Result<(), St
             ));
         }
     }
-    let answered = highest_mark(&shared.broker.log);
-    if answered + 1 == shared.inbound.len() as i64 {
+    let covered = highest_source_offset(&shared.broker.log);
+    if covered + 1 == shared.inbound.len() as i64 {
         Ok(())
     } else {
-        Err(format!("answered for up to {answered} only"))
+        Err(format!("covers up to {covered} only"))
     }
 }
 
-/// Exactly the refused records are there, at least once, with the right reason.
-fn dead_letters_are_there(shared: &Shared, outcomes: &[Outcome]) -> Result<(), String> {
+/// The dead-letter records are exactly the refused ones, each at least once, with the right reason.
+fn dead_letters_are_there(shared: &Shared, expected_results: &[Expected]) -> Result<(), String> {
     let found: BTreeSet<_> = shared
         .dead_letters
         .iter()
         .map(|(offset, reason)| (*offset, reason.as_str()))
         .collect();
     let expected: BTreeSet<_> = (0..)
-        .zip(outcomes)
+        .zip(expected_results)
         .filter_map(|(offset, outcome)| match outcome {
-            Outcome::DeadLetter(reason) => Some((offset, reason.as_str())),
-            Outcome::Event(_) | Outcome::Silent => None,
+            Expected::DeadLetter(reason) => Some((offset, reason.as_str())),
+            Expected::Event(_) | Expected::NoOp => None,
         })
         .collect();
     if found == expected {
@@ -129,11 +129,10 @@ fn dead_letters_are_there(shared: &Shared, outcomes: &[Outcome]) -> Result<(), S
     ))
 }
 
-/// A reader that begins anywhere misses nothing above what lay before its start; of what it sees from before, every
-/// event is right.
+/// A reader that starts anywhere takes every event whose source is above those before its start. Older events that it takes are valid, too.
 fn mid_log_reader_agrees(shared: &Shared, start: usize, expected: &[Event]) -> Result<(), String> {
     let wrong = |wrong| format!("read from offset {start}: {wrong}");
-    let before = highest_mark(&shared.broker.log[..start]);
+    let before = highest_source_offset(&shared.broker.log[..start]);
     let (late, due): (Vec<_>, Vec<_>) = read_from(shared, start)
         .into_iter()
         .partition(|(_, event)| event.src.offset.offset <= before);
@@ -152,7 +151,7 @@ fn mid_log_reader_agrees(shared: &Shared, start: usize, expected: &[Event]) -> R
     }
 }
 
-/// Every snapshot is the fold up to its watermark, and whoever goes on at its offset misses nothing.
+/// Every snapshot is the fold up to its watermark, and a fold that continues at its offset misses no event.
 fn snapshots_equal_the_fold(
     shared: &Shared,
     taken: &[(i64, Event)],
