@@ -135,13 +135,13 @@ fn of_rebuild(error: &RebuildError) -> u8 {
         RebuildError::Redis(error) => of_redis(error),
         RebuildError::Audit(error) => of_audit(error),
         RebuildError::Unread(UnreadRebuildError::Transient(_)) => UNREACHABLE,
-        RebuildError::NotSwitched(_) | RebuildError::Unread(UnreadRebuildError::TimedOut) => {
+        RebuildError::NotSwapped(_) | RebuildError::Unread(UnreadRebuildError::TimedOut) => {
             TIMEOUT
         }
         RebuildError::Busy { .. }
-        | RebuildError::Beheaded { .. }
+        | RebuildError::LogTruncated { .. }
         | RebuildError::LogWentBack { .. }
-        | RebuildError::Wrong(_)
+        | RebuildError::Mismatch(_)
         | RebuildError::Contacts(_)
         | RebuildError::Sink(_)
         | RebuildError::Unread(UnreadRebuildError::Fatal(_)) => NEGATIVE,

@@ -2,23 +2,22 @@ use crate::{Shard, Sink};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a caller has to do about a failed call.
+/// Why a call failed, by what the caller has to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Nothing is wrong with the data: keep it and try again later. No server, no room, a deadlock, a month that is not
-    /// there yet, a schema that was not applied. Whether what was being committed is there is not known, so a writer
-    /// reads its resume offsets again first.
+    /// Keep the data and retry later: a server that does not answer or is full, a deadlock, a missing month, a schema that is not
+    /// applied. It is not known whether a transaction was committed, so a writer reads its resume offsets again first.
     #[error("MySQL cannot do it now: {0}")]
     Transient(#[source] Cause),
-    /// A resume offset is not what the writer remembers: read them again and go on from there. Nothing was written.
-    #[error("the {} offsets in database {} are not what was remembered", sink.name(), shard.get())]
+    /// A resume offset is not the expected one: read the offsets again and go on from there. Nothing was written.
+    #[error("the {} offsets in database {} are not the expected ones", sink.name(), shard.get())]
     Moved {
-        /// Whose offsets.
+        /// The kind of rows.
         sink: Sink,
-        /// In which database.
+        /// The database.
         shard: Shard,
     },
-    /// Trying again will not help.
+    /// A retry fails again.
     #[error("{0}")]
     Fatal(#[source] Cause),
 }
@@ -38,7 +37,7 @@ impl StoreError {
         Self::Fatal(cause.into())
     }
 
-    /// The same error, which says of which table.
+    /// The same error, with the name of the table.
     pub(crate) fn of(self, table: &str) -> Self {
         let located = |cause| OfTable {
             table: table.to_owned(),
@@ -51,22 +50,19 @@ impl StoreError {
         }
     }
 
-    /// Whether the server refused a row because one with the same key is there.
     pub(crate) fn is_duplicate(&self) -> bool {
         self.number() == Some(DUPLICATE_ENTRY)
     }
 
-    /// Whether a table is there that was to be made.
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn table_exists(&self) -> bool {
         self.number() == Some(TABLE_EXISTS)
     }
 
-    /// Whether a row's month is not there.
-    pub(crate) fn lacks_month(&self) -> bool {
+    pub(crate) fn is_month_missing(&self) -> bool {
         self.number() == Some(NO_SUCH_PARTITION)
     }
 
-    /// The server's number, if it is one of the server's errors.
+    /// The number of an error of the server.
     fn number(&self) -> Option<u16> {
         let (Self::Transient(cause) | Self::Fatal(cause)) = self else {
             return None;
@@ -118,7 +114,7 @@ const NOT_TRUSTED: &str = "no authority of mysql.servers.tls_ca has signed the s
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let passes = match &error {
-            sqlx::Error::Database(_) => number(&error).is_some_and(passes_with_time),
+            sqlx::Error::Database(_) => number(&error).is_some_and(is_transient_number),
             // Anything that breaks the connection; Protocol is what a cut-off or foreign answer looks like.
             sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
@@ -144,15 +140,15 @@ const TABLE_EXISTS: u16 = 1050;
 const DUPLICATE_ENTRY: u16 = 1062;
 const NO_SUCH_PARTITION: u16 = 1735;
 
-/// The server's number of an error, if it is one of the server's.
+/// The number of an error of the server.
 fn number(error: &sqlx::Error) -> Option<u16> {
     let refusal = error.as_database_error()?;
     let refusal = refusal.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
     Some(refusal.number())
 }
 
-/// The server's error numbers that say nothing about the statement itself.
-fn passes_with_time(number: u16) -> bool {
+/// Whether an error of the server says nothing about the statement itself.
+fn is_transient_number(number: u16) -> bool {
     match number {
         // Writing a file failed, no memory, disk full, table full, storage engine, threads.
         3 | 1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1114 | 1135 => true,

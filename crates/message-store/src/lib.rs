@@ -16,7 +16,7 @@ mod resume;
 mod schema;
 mod session;
 mod store;
-mod switch;
+mod swap;
 mod write;
 
 pub use config::{MySqlConfig, ServerConfig, TlsMode};
@@ -29,4 +29,4 @@ pub use read_row::{ReadRow, StoredRead};
 pub use resume::{OffsetUpdate, Sink};
 pub use schema::{MONTHS_AHEAD, Month, MonthSize, SchemaReport};
 pub use store::MessageStore;
-pub use switch::{Fence, Leftover, RebuildLock, Shadows};
+pub use swap::{Fence, RebuildLock, ShadowState, Shadows};

@@ -14,14 +14,14 @@ pub(crate) struct MultiRow {
     pub(crate) rows: u64,
 }
 
-/// In how many statements rows go.
+/// How statements of many rows are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sizes {
+pub(crate) enum Preparation {
     /// A few sizes of statement, which the connection keeps prepared: a quarter less work for the server than preparing
-    /// anew or than literals. A prepared statement costs the server some 4 KiB a row, for every table and connection;
+    /// again or than literals. A prepared statement costs the server some 4 KiB a row, for every table and connection;
     /// that is why the sizes are few and small.
     Kept,
-    /// Statements as large as possible, forgotten at once.
+    /// Statements as large as possible, prepared once.
     Once,
 }
 
@@ -31,7 +31,7 @@ const KEPT_SIZES: [usize; 4] = [64, 16, 4, 1];
 /// The most rows of a statement that is not kept; more gain nothing, and 65,535 parameters are the protocol's limit.
 const ONCE_SIZE: usize = 1000;
 
-impl Sizes {
+impl Preparation {
     /// The next size, of `left` rows (at least 1).
     fn next(self, left: usize) -> usize {
         match self {
@@ -50,7 +50,7 @@ pub(crate) struct Insert<'a> {
     /// Separated by commas.
     pub(crate) columns: &'a str,
     pub(crate) tail: &'a str,
-    pub(crate) sizes: Sizes,
+    pub(crate) sizes: Preparation,
 }
 
 impl Insert<'_> {
@@ -72,7 +72,7 @@ impl Insert<'_> {
                 table: self.table.to_owned(),
                 sql: self.sql(these.len()),
                 arguments: arguments.finish()?,
-                kept: self.sizes == Sizes::Kept,
+                kept: self.sizes == Preparation::Kept,
                 rows: these.len() as u64,
             });
         }
@@ -96,7 +96,7 @@ impl Insert<'_> {
 mod tests {
     use super::*;
 
-    fn insert(sizes: Sizes, rows: usize) -> Vec<MultiRow> {
+    fn insert(sizes: Preparation, rows: usize) -> Vec<MultiRow> {
         let insert = Insert {
             table: "t",
             columns: "a, b",
@@ -115,19 +115,22 @@ mod tests {
 
     #[test]
     fn rows_share_a_statement() {
-        let statements = insert(Sizes::Once, 2);
+        let statements = insert(Preparation::Once, 2);
         assert_eq!(
             statements[0].sql,
             "INSERT INTO t (a, b) VALUES (?,?),(?,?) END"
         );
         assert_eq!(sqlx::Arguments::len(&statements[0].arguments), 4);
-        assert!(insert(Sizes::Once, 0).is_empty());
+        assert!(insert(Preparation::Once, 0).is_empty());
     }
 
     #[test]
     fn kept_statements_come_in_few_sizes() {
-        assert_eq!(sizes(&insert(Sizes::Kept, 150)), [64, 64, 16, 4, 1, 1]);
-        assert_eq!(sizes(&insert(Sizes::Kept, 1)), [1]);
-        assert_eq!(sizes(&insert(Sizes::Once, 2001)), [1000, 1000, 1]);
+        assert_eq!(
+            sizes(&insert(Preparation::Kept, 150)),
+            [64, 64, 16, 4, 1, 1]
+        );
+        assert_eq!(sizes(&insert(Preparation::Kept, 1)), [1]);
+        assert_eq!(sizes(&insert(Preparation::Once, 2001)), [1000, 1000, 1]);
     }
 }

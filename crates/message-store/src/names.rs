@@ -1,4 +1,4 @@
-//! The names of databases and tables. They consist of the configured prefix (a-z, 0-9, _), fixed words and numbers, so they may stand in a statement.
+//! The names of databases and tables. They consist of the configured prefix (a-z, 0-9, _), fixed words and numbers, so they can be put into a statement.
 
 use schemas::TableNumber;
 
@@ -35,25 +35,25 @@ impl Table {
         format!("{}_{number}", self.stem())
     }
 
-    /// The name of the table that is to take its place.
+    /// The name of its shadow table.
     pub(crate) fn shadow(self, number: TableNumber) -> String {
         format!("{}_{SHADOW}", self.name(number))
     }
 
-    /// The name of the table whose place was taken.
+    /// The name of a replaced table.
     pub(crate) fn retired(self, number: TableNumber) -> String {
         format!("{}_old", self.name(number))
     }
 }
 
-/// What is behind the name of a table that is being built beside the live one.
+/// The suffix of shadow tables.
 pub(crate) const SHADOW: &str = "new";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     prefix: String,
     layout: Layout,
-    /// Whose tables and offsets are those of the shadows.
+    /// The sink whose tables and offsets are the shadow ones.
     shadow: Option<Sink>,
 }
 
@@ -66,7 +66,7 @@ impl Names {
         }
     }
 
-    /// The same, with the shadows of what `sink` writes in place of the live tables.
+    /// The same, with the shadow tables of `sink` in place of the live ones.
     pub(crate) fn with_shadow(&self, sink: Sink) -> Self {
         Self {
             shadow: Some(sink),
@@ -74,7 +74,6 @@ impl Names {
         }
     }
 
-    /// What every database's name begins with.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -107,7 +106,7 @@ impl Names {
         format!("{}.retention", self.database(shard))
     }
 
-    /// Under which name a sink keeps its offsets in `resume_offset`.
+    /// The name of a sink in `resume_offset`.
     pub(crate) fn sink_name(&self, sink: Sink) -> String {
         if self.shadow == Some(sink) {
             shadow_sink_name(sink)
@@ -121,7 +120,7 @@ impl Names {
     }
 }
 
-/// Under which name the offsets of a sink's shadows are kept.
+/// The name of a sink's shadow tables in `resume_offset`.
 pub(crate) fn shadow_sink_name(sink: Sink) -> String {
     format!("{}.{SHADOW}", sink.name())
 }

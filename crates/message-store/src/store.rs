@@ -27,13 +27,13 @@ pub struct MessageStore {
 struct Inner {
     layout: Layout,
     pools: Vec<MySqlPool>,
-    /// The first month that each database keeps, as far as it was asked.
-    floors: Mutex<BTreeMap<Shard, Month>>,
+    /// The first month that each database keeps, where it is known. It never goes back.
+    kept_from_cache: Mutex<BTreeMap<Shard, Month>>,
     statement_timeout: Duration,
 }
 
 impl MessageStore {
-    /// Takes note of where the servers are; the first use connects.
+    /// A store that connects when it is first used.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
@@ -48,15 +48,14 @@ impl MessageStore {
             inner: Arc::new(Inner {
                 layout: Layout::new(config),
                 pools,
-                floors: Mutex::default(),
+                kept_from_cache: Mutex::default(),
                 statement_timeout: Duration::from_millis(config.statement_timeout_ms),
             }),
             names: Names::new(config),
         }
     }
 
-    /// The same store, in which the tables and offsets of `sink` are those of its shadows: what is built beside the live ones.
-    /// Everything else is as it is.
+    /// The same store, with the shadow tables of `sink` and their offsets in place of the live ones.
     #[must_use]
     pub fn shadow(&self, sink: Sink) -> Self {
         Self {
@@ -65,7 +64,7 @@ impl MessageStore {
         }
     }
 
-    /// Which database holds what.
+    /// The assignment of tables to databases and of databases to servers.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.inner.layout
@@ -74,7 +73,7 @@ impl MessageStore {
     /// Whether every server answers.
     ///
     /// # Errors
-    /// What the first one that does not gave as its reason.
+    /// That of the first server that does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
         for pool in &self.inner.pools {
             let mut session = Session::acquire(pool, self.inner.statement_timeout).await?;
@@ -83,7 +82,7 @@ impl MessageStore {
         Ok(())
     }
 
-    /// Closes the connections, once what uses them is done.
+    /// Waits until the connections are unused, and closes them.
     pub async fn close(&self) {
         for pool in &self.inner.pools {
             pool.close().await;
@@ -115,7 +114,7 @@ impl MessageStore {
             .await
     }
 
-    /// Inserts messages and moves the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
+    /// Inserts messages and updates the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
     /// Rows that are there already although the offset says that they are not are replaced by those with their ids. A month that is missing
     /// before others is made; rows of months that were dropped are left out.
     ///
@@ -146,7 +145,7 @@ impl MessageStore {
         write::resume(self, shard, sink, topic, updates).await
     }
 
-    /// Raises read positions and moves the offsets of [`Sink::Reads`], both or nothing.
+    /// Raises read positions and updates the offsets of [`Sink::Reads`], both or nothing.
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
@@ -160,7 +159,7 @@ impl MessageStore {
         write::reads(self, shard, topic, rows, updates).await
     }
 
-    /// Merges contacts by maximum and moves the offsets of [`Sink::Contacts`], both or nothing.
+    /// Merges contacts by maximum and updates the offsets of [`Sink::Contacts`], both or nothing.
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
@@ -174,7 +173,7 @@ impl MessageStore {
         write::contacts(self, shard, topic, rows, updates).await
     }
 
-    /// Writes something to a database that leaves no trace: a server that is read-only or full answers reads, but not this.
+    /// Writes a row to a database and deletes it: a server that is read-only or full answers reads, but fails this.
     ///
     /// # Errors
     /// As writes; never [`StoreError::Moved`].
@@ -256,22 +255,22 @@ impl MessageStore {
         schema::keep_months(self, kept, now).await
     }
 
-    /// What was last heard of the first month that a database keeps. It never goes back.
-    pub(crate) fn known_floor(&self, shard: Shard) -> Option<Month> {
-        self.floors().get(&shard).copied()
+    /// The first month that a database keeps, as last read from it.
+    pub(crate) fn known_kept_from(&self, shard: Shard) -> Option<Month> {
+        self.kept_from_cache().get(&shard).copied()
     }
 
-    pub(crate) fn learn_floor(&self, shard: Shard, floor: Option<Month>) {
-        if let Some(floor) = floor {
-            let mut floors = self.floors();
-            let known = floors.entry(shard).or_insert(floor);
-            *known = floor.max(*known);
+    pub(crate) fn learn_kept_from(&self, shard: Shard, kept_from: Option<Month>) {
+        if let Some(month) = kept_from {
+            let mut cache = self.kept_from_cache();
+            let known = cache.entry(shard).or_insert(month);
+            *known = month.max(*known);
         }
     }
 
-    fn floors(&self) -> MutexGuard<'_, BTreeMap<Shard, Month>> {
+    fn kept_from_cache(&self) -> MutexGuard<'_, BTreeMap<Shard, Month>> {
         self.inner
-            .floors
+            .kept_from_cache
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! One switch: read, compare, take the place.
+//! One swap: read the log into shadow tables, compare them with it, replace the live tables.
 
 use std::{
     collections::BTreeMap,
@@ -8,39 +8,38 @@ use std::{
 
 use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
-use message_store::{Fence, Leftover, RebuildLock, Shadows, Sink as Kind};
+use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as Kind};
 use projection::{Replay, Sink};
 use schemas::Partition;
 use tokio::sync::{Mutex, RwLock};
 
 use crate::{Context, Progress, RebuildError};
 
-/// The fence is put up when no more than this is to be read behind it.
+/// The fence is acquired when at most this many records are left to read.
 const SHORT_TAIL: i64 = 500;
-/// Even if it never gets as short as that.
-const MOST_ROUNDS: usize = 5;
+/// And after this many rounds in any case.
+const MAX_ROUNDS: usize = 5;
 
-/// How long those who read may keep the fence up; writers give up waiting after 10 s.
-const READERS_PATIENCE: Duration = Duration::from_secs(4);
+/// How long to wait for open snapshots while the fence is held: blocked writers fail after 10 s.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long the moment for a switch is waited for.
-const SWITCH_PATIENCE: Duration = Duration::from_secs(120);
-const SWITCH_AGAIN: Duration = Duration::from_secs(1);
+/// How long the swap is retried, and how often.
+const SWAP_TIMEOUT: Duration = Duration::from_secs(120);
+const SWAP_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What builds beside each other share.
-pub(crate) struct Company {
+/// What concurrent builds share.
+pub(crate) struct SharedState {
     pub(crate) locks: Mutex<Vec<RebuildLock>>,
-    /// Comparing takes a snapshot, and a fence waits for all that the server has: nobody compares while one is up.
+    /// Comparing opens a snapshot, and a fence waits until all snapshots of the server are closed: so builds do not compare while one is held.
     pub(crate) snapshots: RwLock<()>,
 }
 
-/// What came of it.
 pub(crate) struct Outcome {
     pub(crate) compared: u64,
     pub(crate) held: Duration,
 }
 
-/// Shadows that are being built.
+/// Shadow tables that are being built.
 pub(crate) struct Build<'a, S, P> {
     context: &'a Context,
     shadows: &'a Shadows,
@@ -69,9 +68,9 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         })
     }
 
-    /// Until the shadows have taken their place. What turns out to be wrong is dropped.
-    pub(crate) async fn run(mut self, company: &Company) -> Result<Outcome, RebuildError> {
-        let ended = self.build(company).await;
+    /// Builds the shadow tables and swaps them in. Tables that differ from the log are dropped.
+    pub(crate) async fn run(mut self, shared: &SharedState) -> Result<Outcome, RebuildError> {
+        let ended = self.build(shared).await;
         let Context { store, topic, .. } = self.context;
         match ended {
             Ok(held) => {
@@ -79,10 +78,10 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
                 let compared = self.compared;
                 Ok(Outcome { compared, held })
             }
-            Err(error @ RebuildError::Wrong(_)) => {
-                // First, or the next run would take it for switched.
+            Err(error @ RebuildError::Mismatch(_)) => {
+                // The marker goes first, or the next run would take these tables for swapped.
                 let sink = self.shadows.sink;
-                store.end_rebuild_of_all(sink, topic).await?;
+                store.end_full_rebuild(sink, topic).await?;
                 store.discard_shadows(self.shadows, topic).await?;
                 Err(error)
             }
@@ -90,36 +89,36 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         }
     }
 
-    async fn build(&mut self, company: &Company) -> Result<Duration, RebuildError> {
+    async fn build(&mut self, shared: &SharedState) -> Result<Duration, RebuildError> {
         self.say("reading the log for");
         self.read_to_end().await?;
         self.say("comparing");
-        self.compare_in(company).await?;
-        self.say("switching");
-        let deadline = Instant::now() + SWITCH_PATIENCE;
+        self.compare_in(shared).await?;
+        self.say("swapping");
+        let deadline = Instant::now() + SWAP_TIMEOUT;
         loop {
-            self.shorten_tail(company).await?;
-            for lock in &mut *company.locks.lock().await {
+            self.shorten_tail(shared).await?;
+            for lock in &mut *shared.locks.lock().await {
                 lock.check().await?;
             }
-            let switched = {
-                let _no_snapshots = company.snapshots.write().await;
-                self.switch().await
+            let swapped = {
+                let _no_snapshots = shared.snapshots.write().await;
+                self.swap().await
             };
-            match switched {
+            match swapped {
                 Ok(held) => return Ok(held),
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, "not switched yet");
-                    if self.has_switched().await {
+                    tracing::warn!(%error, "not swapped yet");
+                    if self.is_swapped().await {
                         return Ok(Duration::ZERO);
                     }
                     if Instant::now() > deadline {
-                        return Err(RebuildError::NotSwitched(error.to_string()));
+                        return Err(RebuildError::NotSwapped(error.to_string()));
                     }
                 }
                 Err(error) => return Err(error),
             }
-            tokio::time::sleep(SWITCH_AGAIN).await;
+            tokio::time::sleep(SWAP_RETRY_INTERVAL).await;
         }
     }
 
@@ -127,11 +126,11 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         (self.progress)(Progress::At(format!("{what} {}", name(self.shadows))));
     }
 
-    /// Reads up to where the log ends now. What that is to be compared with is read beside it, while the server writes.
+    /// Reads up to the present end of the log. The expected values are folded concurrently, while the server writes.
     async fn read_to_end(&mut self) -> Result<(), RebuildError> {
         let ends = self.context.whole_log(&self.shadows.partitions).await?;
         let built = read(&mut self.replay, &ends, self.progress);
-        // What is wrong with the log is told by the comparison, which goes on from here.
+        // Errors of the log are reported by the comparison, which goes on from here.
         let folded = self.proof.fold_to(&ends).err_into();
         try_join!(built, folded)?;
         Ok(())
@@ -141,12 +140,12 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         read(&mut self.replay, ends, self.progress).await
     }
 
-    async fn compare_in(&mut self, company: &Company) -> Result<(), RebuildError> {
-        let _snapshot = company.snapshots.read().await;
+    async fn compare_in(&mut self, shared: &SharedState) -> Result<(), RebuildError> {
+        let _snapshot = shared.snapshots.read().await;
         self.compare().await
     }
 
-    /// Compares what was built, or what came to it since, with the log.
+    /// Compares the shadow tables, or what was added since the last time, with the log.
     async fn compare(&mut self) -> Result<(), RebuildError> {
         let mut checks = vec![self.proof.fold_to(&self.ends()).await?];
         match self.shadows.sink {
@@ -172,12 +171,12 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             return Ok(());
         }
         checks.retain(|check: &Check| check.differences() > 0);
-        Err(RebuildError::Wrong(checks))
+        Err(RebuildError::Mismatch(checks))
     }
 
-    /// Reads and compares what has come meanwhile, until little is left for the time of the fence.
-    async fn shorten_tail(&mut self, company: &Company) -> Result<(), RebuildError> {
-        for _ in 0..MOST_ROUNDS {
+    /// Reads and compares what was appended meanwhile, until little is left to read while the fence is held.
+    async fn shorten_tail(&mut self, shared: &SharedState) -> Result<(), RebuildError> {
+        for _ in 0..MAX_ROUNDS {
             let ends = self.context.whole_log(&self.shadows.partitions).await?;
             let at = self.ends();
             let left: i64 = ends
@@ -185,7 +184,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
                 .map(|(partition, end)| end - at[partition])
                 .sum();
             self.read(&ends).await?;
-            self.compare_in(company).await?;
+            self.compare_in(shared).await?;
             if left <= SHORT_TAIL {
                 break;
             }
@@ -193,24 +192,24 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         Ok(())
     }
 
-    /// Holds writers back, takes in what they were ahead, and switches.
-    async fn switch(&mut self) -> Result<Duration, RebuildError> {
+    /// Blocks writers, reads up to the live tables' positions, and swaps.
+    async fn swap(&mut self) -> Result<Duration, RebuildError> {
         let Context { store, topic, .. } = self.context;
-        let mut fence = Fence::raise(store, self.shadows, topic).await?;
-        if self.read_behind(&fence).await? {
-            fence.hold().await?;
+        let mut fence = Fence::acquire(store, self.shadows, topic).await?;
+        if self.catch_up(&fence).await? {
+            fence.keep_alive().await?;
             self.compare().await?;
         }
-        fence.hold().await?;
-        fence.outlast_snapshots(READERS_PATIENCE).await?;
+        fence.keep_alive().await?;
+        fence.wait_for_snapshots(SNAPSHOT_TIMEOUT).await?;
         let built = self.replay.positions().clone().into_iter().collect();
-        Ok(fence.switch(&built).await?)
+        Ok(fence.swap(&built).await?)
     }
 
-    /// Reads up to where the live tables are, where that is further; whether it was.
-    async fn read_behind(&mut self, fence: &Fence) -> Result<bool, RebuildError> {
+    /// Reads up to the live tables' positions, where those are further; whether any was.
+    async fn catch_up(&mut self, fence: &Fence) -> Result<bool, RebuildError> {
         let at = self.ends();
-        let live = fence.live().iter();
+        let live = fence.live_positions().iter();
         let ahead: BTreeMap<Partition, i64> = live
             .filter(|(partition, live)| live.next.get() > at[&partition])
             .map(|(partition, live)| (partition, live.next.get()))
@@ -238,24 +237,23 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             .collect()
     }
 
-    /// Whether a switch that failed was one after all.
-    async fn has_switched(&self) -> bool {
+    /// Whether a swap that failed has happened nevertheless.
+    async fn is_swapped(&self) -> bool {
         let Context { store, topic, .. } = self.context;
         matches!(
-            store.find_shadows(self.shadows, topic).await,
-            Ok(Leftover::Nothing)
+            store.recover_shadows(self.shadows, topic).await,
+            Ok(ShadowState::Absent)
         )
     }
 }
 
-/// Writes what the log has up to these ends.
 async fn read<S: Sink>(
     replay: &mut Replay<S>,
     ends: &BTreeMap<Partition, i64>,
     progress: &impl Fn(Progress),
 ) -> Result<(), RebuildError> {
-    let told = |records| progress(Progress::Advanced(records));
-    Ok(replay.up_to(ends, told).await?)
+    let report = |records| progress(Progress::Advanced(records));
+    Ok(replay.up_to(ends, report).await?)
 }
 
 fn name(shadows: &Shadows) -> String {

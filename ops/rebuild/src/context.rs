@@ -8,7 +8,7 @@ use unread_store::Node;
 
 use crate::RebuildError;
 
-/// What a rebuild works with.
+/// What a rebuild reads and writes.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) kafka: KafkaConfig,
@@ -38,15 +38,15 @@ impl Context {
         })
     }
 
-    /// The same, for work beside other work.
-    pub(crate) fn with_reader_of_its_own(&self) -> Result<Self, EventLogError> {
+    /// The same with a reader of its own, for concurrent work.
+    pub(crate) fn with_own_reader(&self) -> Result<Self, EventLogError> {
         Ok(Self {
             reader: Arc::new(LogReader::new(&self.kafka)?),
             ..self.clone()
         })
     }
 
-    /// Where the audit looks to judge the shadows of `sink`.
+    /// What the audit compares with the log: the shadow tables of `sink`.
     pub(crate) fn shadow_sources(&self, sink: Sink) -> Sources {
         Sources {
             kafka: self.kafka.clone(),
@@ -55,7 +55,7 @@ impl Context {
         }
     }
 
-    /// Where the audit looks to judge what is live.
+    /// What the audit compares with the log: the live data.
     pub(crate) fn live_sources(&self) -> Sources {
         Sources {
             kafka: self.kafka.clone(),
@@ -64,24 +64,23 @@ impl Context {
         }
     }
 
-    /// What the log holds of these partitions.
     pub(crate) async fn bounds(
         &self,
         partitions: Vec<Partition>,
     ) -> Result<BTreeMap<Partition, Bounds>, EventLogError> {
         let reader = Arc::clone(&self.reader);
-        let asking = tokio::task::spawn_blocking(move || reader.bounds(Topic::Events, &partitions));
-        asking.await.expect("listing offsets does not panic")
+        let bounds = tokio::task::spawn_blocking(move || reader.bounds(Topic::Events, &partitions));
+        bounds.await.expect("listing offsets does not panic")
     }
 
-    /// Where the log ends, in partitions of which nothing is gone.
+    /// The ends of partitions, none of which has lost its beginning.
     pub(crate) async fn whole_log(
         &self,
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, i64>, RebuildError> {
         let bounds = self.bounds(partitions.to_vec()).await?;
         if let Some((partition, bounds)) = bounds.iter().find(|(_, bounds)| bounds.start > 0) {
-            return Err(RebuildError::Beheaded {
+            return Err(RebuildError::LogTruncated {
                 topic: self.topic.clone(),
                 partition: *partition,
                 start: bounds.start,

@@ -1,16 +1,16 @@
-//! What is to be built, and what of it a former run has left.
+//! The swaps to be made, and what an earlier run has left of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::SystemTime,
 };
 
-use message_store::{Leftover, RebuildLock, Shadows, Sink};
+use message_store::{RebuildLock, ShadowState, Shadows, Sink};
 use schemas::{Partition, TableNumber};
 
 use crate::{Context, RebuildError};
 
-/// The switches to be made, in order, and the right to make them.
+/// The swaps to be made, in order, and the locks for them.
 pub(crate) struct Plan {
     pub(crate) steps: Vec<Shadows>,
     pub(crate) left_over: Option<usize>,
@@ -18,33 +18,36 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Makes all shadows that are to be built and are not there; those that a former run began to fill go on where that stopped. Whichever
-    /// are there at the next run have not taken their place yet.
+    /// Creates the missing shadow tables; existing ones, which an earlier run began to fill, are continued. Those that exist at the next run
+    /// are not swapped in yet.
     pub(crate) async fn make(
         context: &Context,
         sink: Sink,
         only: Option<TableNumber>,
     ) -> Result<Self, RebuildError> {
-        let wanted = Shadows::of(context.store.layout(), sink, only);
-        let locks = lock(context, sink, &wanted).await?;
-        // From here until all shadows are there again nothing is noted of a run for all: after a crash all tables are built once more,
-        // and a run for one table, which discards others' shadows, leaves nothing that says those are done.
-        let noted = context
-            .store
-            .end_rebuild_of_all(sink, &context.topic)
-            .await?;
-        let mut undone = Vec::new();
-        for shadows in &wanted {
-            match context.store.find_shadows(shadows, &context.topic).await? {
-                Leftover::Nothing => {}
-                Leftover::Begun | Leftover::Missing => undone.push(shadows.clone()),
+        let requested = Shadows::of(context.store.layout(), sink, only);
+        let locks = lock(context, sink, &requested).await?;
+        // Until all shadow tables exist again the marker of a full rebuild is unset: after a crash all tables are built again, and a run for
+        // one table, which discards others' shadow tables, leaves no marker that says those are done.
+        let marked = context.store.end_full_rebuild(sink, &context.topic).await?;
+        let mut unfinished = Vec::new();
+        for shadows in &requested {
+            match context
+                .store
+                .recover_shadows(shadows, &context.topic)
+                .await?
+            {
+                ShadowState::Absent => {}
+                ShadowState::Unfinished | ShadowState::LiveMissing => {
+                    unfinished.push(shadows.clone())
+                }
             }
         }
         let whole = only.is_none();
-        let goes_on = whole && noted;
-        let left_over = goes_on.then_some(undone.len());
-        let steps = if goes_on { undone } else { wanted };
-        // Months are made up to some time after this.
+        let continues = whole && marked;
+        let left_over = continues.then_some(unfinished.len());
+        let steps = if continues { unfinished } else { requested };
+        // Months are created up to some time after this.
         let now = SystemTime::now().into();
         for shadows in &steps {
             context.store.create_shadows(shadows, now).await?;
@@ -52,7 +55,7 @@ impl Plan {
         if whole {
             context
                 .store
-                .begin_rebuild_of_all(sink, &context.topic)
+                .begin_full_rebuild(sink, &context.topic)
                 .await?;
         }
         Ok(Self {
@@ -62,7 +65,6 @@ impl Plan {
         })
     }
 
-    /// The partitions of the log that have to be read.
     pub(crate) fn partitions(&self) -> Vec<Partition> {
         let partitions = self.steps.iter().flat_map(|shadows| &shadows.partitions);
         let partitions: BTreeSet<Partition> = partitions.copied().collect();
@@ -78,10 +80,10 @@ impl Plan {
 async fn lock(
     context: &Context,
     sink: Sink,
-    wanted: &[Shadows],
+    requested: &[Shadows],
 ) -> Result<Vec<RebuildLock>, RebuildError> {
     let layout = context.store.layout();
-    let servers: BTreeMap<usize, _> = wanted
+    let servers: BTreeMap<usize, _> = requested
         .iter()
         .map(|shadows| (layout.server_of(shadows.shard), shadows.shard))
         .collect();

@@ -1,33 +1,33 @@
 use std::time::Duration;
 
-/// How a rebuild goes on.
+/// The progress of a rebuild.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// What there is to do.
+    /// The size of the work.
     Begun {
-        /// How many tables or users.
+        /// Tables or users.
         wanted: usize,
-        /// How many of them a former run has left to this one; `None` where there was none.
+        /// How many of them an earlier run has left; `None` where there was none.
         left_over: Option<usize>,
-        /// How many records of the log have to be read, or users to be gone through.
+        /// Records of the log to read, or tables of users.
         steps: u64,
     },
-    /// So many records or users more are done.
+    /// More records or tables of users are done.
     Advanced(u64),
-    /// What is at hand.
+    /// The present step.
     At(String),
 }
 
-/// What a rebuild has done.
+/// The result of a rebuild.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// How many tables took the place of live ones; of Redis, how many users.
+    /// How many tables were replaced; of Redis, how many users.
     pub replaced: usize,
-    /// How many rows (users) were compared with the log and found right.
+    /// How many rows were compared with the log.
     pub compared: u64,
-    /// How long writers of the live tables were held back, over all switches.
+    /// How long writers of the live tables were blocked, over all swaps.
     pub held: Duration,
-    /// The longest of them.
+    /// The longest time of one swap.
     pub longest_hold: Duration,
 }
 

@@ -8,21 +8,21 @@ use tokio::sync::{Mutex, RwLock};
 
 use crate::{
     Context, Progress, RebuildError, Rebuilt,
-    build::{Build, Company, Outcome},
+    build::{Build, Outcome, SharedState},
     plan::Plan,
 };
 
-/// How many databases are worked on at a time.
-const DATABASES_AT_ONCE: usize = 4;
+/// How many databases are rebuilt concurrently.
+const CONCURRENT_DATABASES: usize = 4;
 
-/// How much is written at a time: bytes of messages, rows of anything else.
-const MESSAGES_AT_ONCE: usize = 4 << 20;
-const ROWS_AT_ONCE: usize = 20_000;
+/// The size of a batch: bytes of messages, rows of the other tables.
+const BATCH_BYTES: usize = 4 << 20;
+const BATCH_ROWS: usize = 20_000;
 
-/// Builds the tables that `sink` writes anew from the log, beside the live ones, compares them with a fold of the log, and lets them
-/// take the live ones' place, one switch after the other. `only` is the number of the one table that is wanted.
+/// Rebuilds the tables of `sink`, or only the table `only`: builds shadow tables from the log, compares them with a fold of the log, and
+/// swaps them in, one swap after the other.
 ///
-/// It may be ended at any moment: the next run goes on from there.
+/// It may be stopped at any moment: the next run goes on from there.
 ///
 /// # Errors
 /// [`RebuildError`].
@@ -32,15 +32,15 @@ pub async fn tables(
     only: Option<TableNumber>,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
-    // Before anything is touched: without a whole log there is nothing to be done.
+    // Checked first: an incomplete log cannot be rebuilt from.
     context.whole_log(&source_partitions(sink, only)).await?;
     let plan = Plan::make(context, sink, only).await?;
     progress(Progress::Begun {
         wanted: plan.tables(),
         left_over: plan.left_over,
-        steps: to_read(context, &plan).await?,
+        steps: records_to_read(context, &plan).await?,
     });
-    let company = Company {
+    let shared = SharedState {
         locks: Mutex::new(plan.locks),
         snapshots: RwLock::default(),
     };
@@ -49,18 +49,18 @@ pub async fn tables(
         databases.entry(shadows.shard).or_default().push(shadows);
     }
     let rebuilt = stream::iter(databases.into_values())
-        .map(|steps| of_database(context, steps, &company, progress))
-        .buffer_unordered(DATABASES_AT_ONCE)
+        .map(|steps| rebuild_database(context, steps, &shared, progress))
+        .buffer_unordered(CONCURRENT_DATABASES)
         .try_fold(Rebuilt::default(), async |sum, one| Ok(sum.and(&one)))
         .await?;
     if only.is_none() {
         let Context { store, topic, .. } = context;
-        store.end_rebuild_of_all(sink, topic).await?;
+        store.end_full_rebuild(sink, topic).await?;
     }
     Ok(rebuilt)
 }
 
-/// The partitions of the log that say what is in the wanted tables.
+/// The partitions of the log that the tables are built from.
 fn source_partitions(sink: Sink, only: Option<TableNumber>) -> Vec<Partition> {
     let is_source = |partition: &Partition| {
         sink == Sink::Contacts || only.is_none_or(|only| only == (*partition).into())
@@ -68,26 +68,26 @@ fn source_partitions(sink: Sink, only: Option<TableNumber>) -> Vec<Partition> {
     Partition::all().filter(is_source).collect()
 }
 
-async fn of_database(
+async fn rebuild_database(
     context: &Context,
     steps: Vec<Shadows>,
-    company: &Company,
+    shared: &SharedState,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
     // A reader reads one range at a time.
-    let context = context.with_reader_of_its_own()?;
+    let context = context.with_own_reader()?;
     let mut rebuilt = Rebuilt::default();
     for shadows in steps {
-        let Outcome { compared, held } = switch(&context, &shadows, company, progress).await?;
+        let Outcome { compared, held } = swap(&context, &shadows, shared, progress).await?;
         rebuilt.add(shadows.tables.len(), compared, held);
     }
     Ok(rebuilt)
 }
 
-async fn switch(
+async fn swap(
     context: &Context,
     shadows: &Shadows,
-    company: &Company,
+    shared: &SharedState,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Outcome, RebuildError> {
     let destination = Destination {
@@ -99,25 +99,25 @@ async fn switch(
     };
     match shadows.sink {
         Sink::Messages => {
-            let (sink, most) = (messages_into(destination), MESSAGES_AT_ONCE);
+            let (sink, most) = (messages_into(destination), BATCH_BYTES);
             let build = Build::begin(context, shadows, sink, most, progress).await?;
-            build.run(company).await
+            build.run(shared).await
         }
         Sink::Reads => {
-            let (sink, most) = (reads_into(destination), ROWS_AT_ONCE);
+            let (sink, most) = (reads_into(destination), BATCH_ROWS);
             let build = Build::begin(context, shadows, sink, most, progress).await?;
-            build.run(company).await
+            build.run(shared).await
         }
         Sink::Contacts => {
-            let (sink, most) = (contacts_into(destination), ROWS_AT_ONCE);
+            let (sink, most) = (contacts_into(destination), BATCH_ROWS);
             let build = Build::begin(context, shadows, sink, most, progress).await?;
-            build.run(company).await
+            build.run(shared).await
         }
     }
 }
 
-/// How many records lie between where the shadows are and the end of the log.
-async fn to_read(context: &Context, plan: &Plan) -> Result<u64, RebuildError> {
+/// How many records there are between the positions of the shadow tables and the end of the log.
+async fn records_to_read(context: &Context, plan: &Plan) -> Result<u64, RebuildError> {
     let ends = context.whole_log(&plan.partitions()).await?;
     let mut records = 0;
     for shadows in &plan.steps {

@@ -1,4 +1,4 @@
-//! The counts of everybody in Redis.
+//! The unread counts of all users in Redis.
 
 use std::time::{Duration, Instant};
 
@@ -10,24 +10,24 @@ use unread_store::Connection;
 
 use crate::{Context, Progress, RebuildError, Rebuilt};
 
-/// How many rows are looked at for users, and how many users' rows are in memory at a time.
+/// How many rows are scanned for users at a time, and how many users' rows are in memory.
 const PAGE: u32 = 2_000;
 const USERS_AT_ONCE: usize = 100;
 
-/// How long users may take that are begun at once; after that they stay as they were.
+/// The lease of the users that are rebuilt together; after it they stay as they were.
 const LEASE_MS: u64 = 60_000;
 
-/// How long Redis, MySQL or the contacts' projection may be away or behind.
-const PATIENCE: Duration = Duration::from_secs(60);
-const RETRY: Duration = Duration::from_millis(200);
+/// How long to retry while Redis, MySQL or the contacts projection is unavailable or behind.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Everybody of a table is done.
+/// All users of a table are done.
 const ALL: i64 = i64::MAX;
 
-/// Makes the keys of every user who has contacts anew, or only of those with uid mod 64 = `only`: from contact rows that a fold of the
-/// log has found right, each user at one moment.
+/// Rebuilds the keys of every user who has contacts, or only of those with uid mod 64 = `only`, from contact rows that were compared with a
+/// fold of the log; the keys of a user are replaced at once.
 ///
-/// It may be ended at any moment: the next run within the hour goes on from there.
+/// It may be stopped at any moment: the next run within the hour goes on from there.
 ///
 /// # Errors
 /// [`RebuildError`].
@@ -64,7 +64,7 @@ pub async fn unread(
     users.proof.fold_to(&ends).await?;
     for n in tables {
         progress(Progress::At(format!("users of contact_{n}")));
-        users.of_table(n).await?;
+        users.rebuild_table(n).await?;
         progress(Progress::Advanced(1));
     }
     users.redis.clear_rebuild_progress().await?;
@@ -106,19 +106,19 @@ impl Users<'_> {
         Ok(())
     }
 
-    async fn of_table(&mut self, n: TableNumber) -> Result<(), RebuildError> {
+    async fn rebuild_table(&mut self, n: TableNumber) -> Result<(), RebuildError> {
         let mut after = self.redis.rebuild_progress(n).await?.unwrap_or(0);
         while after < ALL {
-            let uids = self.users_behind(n, after).await?;
+            let uids = self.users_after(n, after).await?;
             after = uids.last().map_or(ALL, |uid| uid.get());
-            self.make_anew(n, uids).await?;
+            self.rebuild_users(n, uids).await?;
             self.redis.set_rebuild_progress(n, after).await?;
         }
         Ok(())
     }
 
-    /// The next users who have contacts, ascending; none after the last.
-    async fn users_behind(&self, n: TableNumber, uid: i64) -> Result<Vec<UserId>, RebuildError> {
+    /// The next users with contacts, ascending; none after the last.
+    async fn users_after(&self, n: TableNumber, uid: i64) -> Result<Vec<UserId>, RebuildError> {
         let store = &self.context.store;
         let last_peer = UserId::try_from(i64::MAX).ok();
         let after = UserId::try_from(uid).ok().zip(last_peer);
@@ -129,39 +129,39 @@ impl Users<'_> {
         Ok(uids)
     }
 
-    /// Again for those who were dropped or taken over meanwhile, and as long as somebody is away.
-    async fn make_anew(
+    /// Retries for users who were dropped or taken over meanwhile, and while a store is unavailable.
+    async fn rebuild_users(
         &mut self,
         n: TableNumber,
         mut uids: Vec<UserId>,
     ) -> Result<(), RebuildError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RETRY_TIMEOUT;
         while !uids.is_empty() {
-            match self.try_anew(n, &uids).await {
-                Ok(again) => uids = again,
+            match self.try_rebuild(n, &uids).await {
+                Ok(left) => uids = left,
                 Err(RebuildError::Unread(UnreadRebuildError::Transient(why)))
                     if Instant::now() < deadline =>
                 {
-                    tracing::debug!(why, "trying again");
+                    tracing::debug!(why, "retrying");
                 }
                 Err(error) => return Err(error),
             }
             if !uids.is_empty() {
-                tokio::time::sleep(RETRY).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
         }
         Ok(())
     }
 
-    /// Who is to be made anew once more.
-    async fn try_anew(
+    /// The users who have to be rebuilt once more.
+    async fn try_rebuild(
         &mut self,
         n: TableNumber,
         uids: &[UserId],
     ) -> Result<Vec<UserId>, RebuildError> {
         let mut anew = self.rebuilder.begin_anew(n, uids, LEASE_MS).await?;
         self.proof.fold_to(anew.ends()).await?;
-        let mut again = Vec::new();
+        let mut left_over = Vec::new();
         while let Some(users) = anew.next(USERS_AT_ONCE).await? {
             let all: Vec<Partition> = Partition::all().collect();
             let ends = self.context.whole_log(&all).await?;
@@ -173,8 +173,8 @@ impl Users<'_> {
             let left = anew.complete(users).await?;
             self.rebuilt.replaced += wanted - left.len();
             self.rebuilt.compared += check.compared;
-            again.extend(left);
+            left_over.extend(left);
         }
-        Ok(again)
+        Ok(left_over)
     }
 }

@@ -24,7 +24,7 @@ impl ReadTx {
         let limit = UNREAD_LIMIT as u64;
         let bounds = |arguments: Arguments| arguments.with(read_mid.get()).with(since).with(limit);
         let arguments = both_directions(conversation, bounds).with(limit);
-        let sql = include_str!("../../sql/read/unread.sql");
+        let sql = include_str!("../../sql/read/unread_messages.sql");
         self.messages(sql, conversation, arguments).await
     }
 
@@ -79,7 +79,7 @@ impl ReadTx {
         let mut found = BTreeMap::new();
         for (number, places) in by_table {
             let table = self.table(Table::ChatMsg, number)?;
-            let sql = include_str!("../../sql/read/by_mid.sql");
+            let sql = include_str!("../../sql/read/messages_by_mid.sql");
             let sql = sql.replace("{places}", &places_condition(&places));
             for row in self.fetch_once(&sql, &table).await? {
                 let row = decode::message(&row)?;
@@ -103,7 +103,7 @@ impl ReadTx {
             .with(sender.get())
             .with(conversation.peer_of(sender).get())
             .with(client_msg_id.as_str());
-        let sql = include_str!("../../sql/read/by_client_msg_id.sql");
+        let sql = include_str!("../../sql/read/messages_by_client_msg_id.sql");
         let mut rows = self.messages(sql, conversation, arguments).await?;
         // The collation ignores spaces at the end.
         rows.retain(|row| row.message.client_msg_id == *client_msg_id);

@@ -3,8 +3,8 @@
 mod contacts;
 pub(crate) mod decode;
 mod messages;
-mod positions;
-mod resume;
+mod read_mids;
+mod resume_offsets;
 mod scan;
 
 pub use messages::UNREAD_LIMIT;

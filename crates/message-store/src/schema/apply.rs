@@ -106,8 +106,8 @@ pub(crate) async fn create_shadow(
 ) -> Result<(), StoreError> {
     let shard = store.layout().shard_of(n);
     let database = store.names().database(shard);
-    let floor = kept_from(store, shard, session).await?;
-    let first = Month::of(now)?.max(floor.unwrap_or(Month::FIRST));
+    let kept_from = kept_from(store, shard, session).await?;
+    let first = Month::of(now)?.max(kept_from.unwrap_or(Month::FIRST));
     let shadow = OneTable {
         kind,
         database: &database,

@@ -1,11 +1,11 @@
-//! Partitions without a table. MariaDB makes a partitioned table file by file; one that is killed meanwhile may keep some of the files,
-//! under which no table of that name can be made any more, and which belong to nothing that could be dropped.
+//! Orphaned partition files. MariaDB creates a partitioned table file by file; when it is killed meanwhile, files may be left that prevent
+//! a table of that name from being created, and that belong to no table that could be dropped.
 
 use super::{MONTHS_AHEAD, Month};
 use crate::{StoreError, session::Session};
 
-/// Executes a `CREATE TABLE IF NOT EXISTS` of `table` with the months from `first` on. If the server says that it exists nevertheless,
-/// that is what was left of such a table: it is removed, and the table made.
+/// Executes a `CREATE TABLE IF NOT EXISTS` of `table` with the months from `first` on. If the server answers that the table exists
+/// nevertheless, orphaned files are deleted, and the table is created.
 ///
 /// # Errors
 /// As all statements.
@@ -16,10 +16,10 @@ pub(super) async fn create_table(
     first: Month,
 ) -> Result<(), StoreError> {
     match session.execute(sql.clone()).await {
-        Err(error) if error.is_there() => {
+        Err(error) if error.table_exists() => {
             tracing::warn!(
                 table,
-                "what is left of a table that was never whole is removed"
+                "orphaned files of a table that was never complete are deleted"
             );
             remove(session, table, first).await?;
             session.execute(sql).await.map(drop)
@@ -28,7 +28,7 @@ pub(super) async fn create_table(
     }
 }
 
-/// Each by the name of its file, which is how MariaDB can be told of a table that it does not know.
+/// MariaDB drops a file that belongs to no known table by the name `#mysql50#<file>`.
 async fn remove(session: &mut Session, table: &str, first: Month) -> Result<(), StoreError> {
     let (database, name) = table.split_once('.').unwrap_or_default();
     for month in first.and_ahead(MONTHS_AHEAD) {

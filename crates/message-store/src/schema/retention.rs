@@ -130,7 +130,7 @@ async fn drop_in(
 ) -> Result<usize, StoreError> {
     let tables = months_of_tables(store, shard, session).await?;
     // Said first: a writer that finds no such month must not make it anew.
-    let keep = include_str!("../../sql/schema/keep_from.sql")
+    let keep = include_str!("../../sql/schema/raise_kept_from.sql")
         .replace("{table}", &store.names().retention(shard))
         .replace("{month}", &before.to_string());
     session.execute(keep).await?;

@@ -8,7 +8,7 @@ use crate::{
     ContactDelta, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
-    multi_row::{Insert, Sizes},
+    multi_row::{Insert, Preparation},
     names::Table,
 };
 
@@ -34,7 +34,7 @@ pub(crate) async fn contacts<'a>(
             table: &store.names().table(Table::Contact, rows[0].0),
             columns: COLUMNS,
             tail: include_str!("../../sql/write/merge_contact.sql"),
-            sizes: Sizes::Once,
+            sizes: Preparation::Once,
         };
         statements.extend(insert.statements(rows, bind_row)?);
     }

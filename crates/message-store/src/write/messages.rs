@@ -10,7 +10,7 @@ use crate::{
     MessageRow, MessageStore, Month, OffsetUpdate, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
-    multi_row::{Insert, Sizes},
+    multi_row::{Insert, Preparation},
     names::Table,
     schema,
 };
@@ -31,8 +31,8 @@ pub(crate) async fn messages(
     let target = (Sink::Messages, topic);
     let outcome = transaction(store, shard, target, &rows, updates)?.commit(store);
     match outcome.await {
-        Err(error) if error.lacks_month() => {
-            if !schema::make_room(store, shard, &months_of(&rows)).await? {
+        Err(error) if error.is_month_missing() => {
+            if !schema::create_requested_months(store, shard, &months_of(&rows)).await? {
                 return Err(error);
             }
             let again = transaction(store, shard, target, &rows, updates)?;
@@ -53,10 +53,10 @@ fn transaction(
     rows: &[Dated<'_>],
     updates: &[OffsetUpdate],
 ) -> Result<Transaction, StoreError> {
-    let floor = store.known_floor(shard);
+    let kept_from = store.known_kept_from(shard);
     let kept: Vec<Dated<'_>> = rows
         .iter()
-        .filter(|(_, month, _)| Some(*month) >= floor)
+        .filter(|(_, month, _)| Some(*month) >= kept_from)
         .copied()
         .collect();
     let (mut statements, mut removals) = (Vec::new(), Vec::new());
@@ -69,7 +69,7 @@ fn transaction(
             table: &place,
             columns: "id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n",
             tail: "",
-            sizes: Sizes::Kept,
+            sizes: Preparation::Kept,
         };
         statements.extend(insert.statements(rows, bind_row)?);
         removals.extend(removal(table, rows, updates));

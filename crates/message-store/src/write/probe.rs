@@ -8,8 +8,8 @@ pub(crate) async fn probe(store: &MessageStore, shard: Shard) -> Result<(), Stor
     session.close_unless_released();
     for template in [
         WRITE_BEGIN,
-        include_str!("../../sql/write/probe_put.sql"),
-        include_str!("../../sql/write/probe_remove.sql"),
+        include_str!("../../sql/write/probe_insert.sql"),
+        include_str!("../../sql/write/probe_delete.sql"),
         "COMMIT",
     ] {
         session.execute(template.replace("{table}", &table)).await?;

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     MessageStore, OffsetUpdate, ReadRow, Shard, Sink, StoreError,
     arguments::Arguments,
-    multi_row::{Insert, Sizes},
+    multi_row::{Insert, Preparation},
     names::Table,
 };
 
@@ -26,8 +26,8 @@ pub(crate) async fn reads<'a>(
         let insert = Insert {
             table: &store.names().table(Table::ReadChatMid, rows[0].0),
             columns: "uid, sessionId, pcMid, mobileMid, hashvalue",
-            tail: include_str!("../../sql/write/raise_read.sql"),
-            sizes: Sizes::Once,
+            tail: include_str!("../../sql/write/merge_read.sql"),
+            sizes: Preparation::Once,
         };
         statements.extend(insert.statements(rows, bind_row)?);
     }

@@ -32,7 +32,7 @@ const IDS_AT_ONCE: usize = 1000;
 
 impl Removal {
     fn statements(&self) -> impl Iterator<Item = String> {
-        let template = include_str!("../../sql/write/remove_messages.sql")
+        let template = include_str!("../../sql/write/delete_messages.sql")
             .replace("{table}", &self.table)
             .replace("{from}", &self.span.start.to_string())
             .replace("{to}", &self.span.end.to_string());

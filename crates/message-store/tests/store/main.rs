@@ -12,4 +12,4 @@ mod reads;
 mod schema;
 mod snapshots;
 mod support;
-mod switch;
+mod swap;

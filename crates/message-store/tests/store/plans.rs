@@ -89,7 +89,7 @@ async fn the_unread_query_uses_the_index_and_prunes_months() {
         .await
         .unwrap();
 
-    let sql = include_str!("../../sql/read/unread.sql").replace("{table}", &table);
+    let sql = include_str!("../../sql/read/unread_messages.sql").replace("{table}", &table);
     let since: PrimitiveDateTime = datetime!(2026-10-21 0:00);
     let plan = explain(&mut admin, sql, |query| {
         let there = query
@@ -137,7 +137,7 @@ async fn single_places_are_ranges_of_the_index() {
     let places = format!(
         "(srcid = {srcid} AND destid = {destid} AND mid = 5) OR (srcid = {destid} AND destid = {srcid} AND mid = 5)"
     );
-    let sql = include_str!("../../sql/read/by_mid.sql")
+    let sql = include_str!("../../sql/read/messages_by_mid.sql")
         .replace("{table}", &table)
         .replace("{places}", &places);
     let plan = explain(&mut admin, sql, |query| query).await;

@@ -1,20 +1,20 @@
-//! Tables that are built beside the live ones and then take their place (ADR 0008).
+//! Shadow tables, which are built beside the live ones and then replace them (ADR 0008).
 //!
-//! `chat_msg_<n>_new` is the shadow of `chat_msg_<n>`; its offsets are in `resume_offset` under `messages.new`, and move with its
-//! rows. The switch is one RENAME while the live offsets are locked.
+//! `chat_msg_<n>_new` is the shadow of `chat_msg_<n>`; its offsets are in `resume_offset` under `messages.new`, and are committed with its
+//! rows. The swap is one RENAME while the live offsets are locked.
 
 mod fence;
+mod full_rebuild;
 mod lock;
-mod run;
 mod shadows;
 
 pub use fence::Fence;
 pub use lock::RebuildLock;
-pub use shadows::{Leftover, Shadows};
+pub use shadows::{ShadowState, Shadows};
 
 use crate::{StoreError, names::shadow_sink_name, resume::check_topic};
 
-/// Fills in a statement over the offsets of some shadows and of the tables that they stand for.
+/// Fills in a statement about the offsets of shadow tables and of their live tables.
 fn of_offsets(
     template: &str,
     table: &str,

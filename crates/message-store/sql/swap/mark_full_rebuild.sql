@@ -1,2 +1,2 @@
 INSERT IGNORE INTO {table} (sink, topic, partition_no, next_offset, src_epoch, src_offset)
-VALUES ('{run}', '{topic}', 0, 0, 0, 0)
+VALUES ('{marker}', '{topic}', 0, 0, 0, 0)

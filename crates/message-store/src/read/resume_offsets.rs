@@ -18,7 +18,7 @@ impl ReadTx {
         let arguments = Arguments::default()
             .with(self.names.sink_name(sink))
             .with(topic);
-        let sql = include_str!("../../sql/read/resume.sql");
+        let sql = include_str!("../../sql/read/resume_offsets.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
         Ok(resume::or_start(
             partitions,

@@ -2,13 +2,13 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use message_store::{Fence, Leftover, MessageRow, Shadows, Shard, Sink, StoreError};
+use message_store::{Fence, MessageRow, ShadowState, Shadows, Shard, Sink, StoreError};
 use schemas::{LogPosition, Partition, PartitionMap, UserId};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{Fixture, NOW, conversation, message, mids, resume, step};
 
-const PATIENT: Duration = Duration::from_secs(10);
+const LONG_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Databases of its own, with live rows 1 to `live` and shadow rows 1 to `built` of one conversation.
 struct Scene {
@@ -33,7 +33,7 @@ impl Scene {
             n,
         };
         scene.write(&scene.fixture.store, 0, live).await.unwrap();
-        assert_eq!(scene.find().await, Leftover::Nothing);
+        assert_eq!(scene.find().await, ShadowState::Absent);
         let store = &scene.fixture.store;
         store.create_shadows(&scene.shadows, NOW).await.unwrap();
         let shadow = store.shadow(Sink::Messages);
@@ -41,9 +41,9 @@ impl Scene {
         scene
     }
 
-    async fn find(&self) -> Leftover {
+    async fn find(&self) -> ShadowState {
         let Fixture { store, topic, .. } = &self.fixture;
-        store.find_shadows(&self.shadows, topic).await.unwrap()
+        store.recover_shadows(&self.shadows, topic).await.unwrap()
     }
 
     /// Moves a table from offset `from` to `to`, with a row for each.
@@ -68,7 +68,7 @@ impl Scene {
 
     async fn fence(&self) -> Fence {
         let Fixture { store, topic, .. } = &self.fixture;
-        Fence::raise(store, &self.shadows, topic).await.unwrap()
+        Fence::acquire(store, &self.shadows, topic).await.unwrap()
     }
 
     fn built(&self, next: i64) -> PartitionMap<LogPosition> {
@@ -117,18 +117,18 @@ async fn what_a_killed_server_left_of_a_table_is_in_nobodys_way() {
 async fn a_writer_waits_behind_the_fence_and_finds_itself_moved() {
     let scene = Scene::new(2, 4).await;
     let mut fence = scene.fence().await;
-    assert_eq!(fence.live()[scene.n], resume(2));
+    assert_eq!(fence.live_positions()[scene.n], resume(2));
     let (writing, held) = tokio::join!(scene.write(&scene.fixture.store, 2, 3), async {
-        fence.outlast_snapshots(PATIENT).await.unwrap();
-        fence.hold().await.unwrap();
+        fence.wait_for_snapshots(LONG_WAIT_TIMEOUT).await.unwrap();
+        fence.keep_alive().await.unwrap();
         assert_eq!(scene.seen().await, [1, 2]);
-        fence.switch(&scene.built(4)).await.unwrap()
+        fence.swap(&scene.built(4)).await.unwrap()
     });
     assert!(
         matches!(writing, Err(StoreError::Moved { .. })),
         "{writing:?}"
     );
-    assert!(held < PATIENT);
+    assert!(held < LONG_WAIT_TIMEOUT);
     assert_eq!(
         (scene.seen().await, scene.live().await),
         (vec![1, 2, 3, 4], resume(4))
@@ -140,7 +140,7 @@ async fn a_writer_waits_behind_the_fence_and_finds_itself_moved() {
         .drop_replaced(&scene.shadows)
         .await
         .unwrap();
-    assert_eq!(scene.find().await, Leftover::Nothing);
+    assert_eq!(scene.find().await, ShadowState::Absent);
     assert_eq!(
         (scene.seen().await.len(), scene.live().await),
         (5, resume(5))
@@ -155,11 +155,11 @@ async fn snapshots_from_before_are_waited_for() {
     let shadow = scene.fixture.store.shadow(Sink::Messages);
     scene.write(&shadow, 1, 3).await.unwrap();
     let mut fence = scene.fence().await;
-    let late = fence.outlast_snapshots(Duration::from_millis(500)).await;
+    let late = fence.wait_for_snapshots(Duration::from_millis(500)).await;
     assert!(late.unwrap_err().is_transient());
     drop(snapshot);
-    fence.outlast_snapshots(PATIENT).await.unwrap();
-    fence.switch(&scene.built(3)).await.unwrap();
+    fence.wait_for_snapshots(LONG_WAIT_TIMEOUT).await.unwrap();
+    fence.swap(&scene.built(3)).await.unwrap();
     assert_eq!(scene.seen().await, [1, 2, 3]);
 }
 
@@ -167,11 +167,11 @@ async fn snapshots_from_before_are_waited_for() {
 async fn less_than_there_is_is_never_switched_in() {
     let scene = Scene::new(3, 2).await;
     let fence = scene.fence().await;
-    let refused = fence.switch(&scene.built(2)).await;
+    let refused = fence.swap(&scene.built(2)).await;
     assert!(matches!(refused, Err(StoreError::Fatal(_))), "{refused:?}");
     assert_eq!(
         (scene.find().await, scene.seen().await.len()),
-        (Leftover::Begun, 3)
+        (ShadowState::Unfinished, 3)
     );
 }
 
@@ -189,7 +189,7 @@ async fn a_switch_without_its_end_is_settled_by_the_next_run() {
         .unwrap();
     assert_eq!(scene.live().await, resume(5));
 
-    assert_eq!(scene.find().await, Leftover::Nothing);
+    assert_eq!(scene.find().await, ShadowState::Absent);
     assert_eq!(
         (scene.seen().await.len(), scene.live().await),
         (3, resume(3))

@@ -8,7 +8,7 @@ use sqlx::Row as _;
 
 use super::{
     Shadows, of_offsets,
-    shadows::{settle, tables_of},
+    shadows::{finish_swap, tables_of},
 };
 use crate::{
     MessageStore, Month, OffsetUpdate, Sink, StoreError,
@@ -19,40 +19,43 @@ use crate::{
     session::{Session, WRITE_BEGIN},
 };
 
-/// How long a RENAME waits for those who read the table: new readers wait behind it.
-const RENAME_PATIENCE: &str = "SET @usual = @@lock_wait_timeout, SESSION lock_wait_timeout = 2";
-const USUAL_PATIENCE: &str = "SET SESSION lock_wait_timeout = @usual";
+/// A RENAME waits for readers of the table, and new readers wait behind it.
+const SHORT_LOCK_TIMEOUT: &str = "SET @usual = @@lock_wait_timeout, SESSION lock_wait_timeout = 2";
+const RESTORE_LOCK_TIMEOUT: &str = "SET SESSION lock_wait_timeout = @usual";
 
-/// What the server says of its transactions is up to 100 ms old.
-const LOOK_EVERY: Duration = Duration::from_millis(150);
+/// The server's list of transactions is up to 100 ms old.
+const SNAPSHOT_POLL_INTERVAL: Duration = Duration::from_millis(150);
 
-/// Holds back whoever writes the live tables that shadows stand for: writers move their offsets before they touch a row, and those
-/// are locked here. The server lifts it after 10 s in which nothing was heard of the holder.
+/// Blocks writers of the live tables by locking their offset rows: writers update those before any other row. The server releases the locks
+/// when the connection is idle for 10 s.
 #[derive(Debug)]
 pub struct Fence {
     store: MessageStore,
     shadows: Shadows,
     topic: String,
     offsets: Session,
-    /// Keeps months from being added to the one table and not to the other.
+    /// Prevents a month from being added to one of the two tables only.
     schema: SchemaLock,
     live: PartitionMap<LogPosition>,
     since: Instant,
 }
 
 impl Fence {
-    /// Puts it up, once writers that are under way are done.
+    /// Waits for transactions in flight, and locks the offsets.
     ///
     /// # Errors
     /// As all writes.
-    pub async fn raise(
+    pub async fn acquire(
         store: &MessageStore,
         shadows: &Shadows,
         topic: &str,
     ) -> Result<Self, StoreError> {
         let mut schema = SchemaLock::take(store, shadows.shard).await?;
-        keep_months(store, shadows, &mut schema.session).await?;
-        schema.session.execute(RENAME_PATIENCE.to_owned()).await?;
+        copy_months(store, shadows, &mut schema.session).await?;
+        schema
+            .session
+            .execute(SHORT_LOCK_TIMEOUT.to_owned())
+            .await?;
         let mut offsets = store.session(shadows.shard).await?;
         // Until the end an error closes the connection, and the server rolls back.
         offsets.close_unless_released();
@@ -61,9 +64,9 @@ impl Fence {
         let starts = insert_starts(&table, shadows.sink.name(), topic, &shadows.partitions);
         offsets.execute(starts).await?;
         let since = Instant::now();
-        let standing = include_str!("../../sql/switch/standing.sql");
-        let standing = of_offsets(standing, &table, topic, shadows)?;
-        let rows = offsets.fetch_text(standing).await?;
+        let lock_offsets = include_str!("../../sql/swap/lock_live_offsets.sql");
+        let lock_offsets = of_offsets(lock_offsets, &table, topic, shadows)?;
+        let rows = offsets.fetch_text(lock_offsets).await?;
         Ok(Self {
             store: store.clone(),
             shadows: shadows.clone(),
@@ -75,29 +78,29 @@ impl Fence {
         })
     }
 
-    /// Where the live tables stand, and stay.
+    /// The positions of the live tables, which cannot change while the fence is held.
     #[must_use]
-    pub fn live(&self) -> &PartitionMap<LogPosition> {
+    pub fn live_positions(&self) -> &PartitionMap<LogPosition> {
         &self.live
     }
 
-    /// Makes sure that it still stands, and keeps it up.
+    /// Checks that the locks are still held, and keeps the connection from becoming idle.
     ///
     /// # Errors
-    /// Transient where it was lost.
-    pub async fn hold(&mut self) -> Result<(), StoreError> {
+    /// Transient where they were lost.
+    pub async fn keep_alive(&mut self) -> Result<(), StoreError> {
         self.offsets.execute("DO 0".to_owned()).await?;
         Ok(())
     }
 
-    /// Waits until nobody has a snapshot from before now: a RENAME does not tell its owner, who would see in the new tables what
-    /// was in them back then.
+    /// Waits until all snapshots older than now are closed: after a RENAME they would read the new tables as these were when the snapshot was
+    /// opened.
     ///
     /// # Errors
-    /// Transient where one stays open for longer than `patience`.
-    pub async fn outlast_snapshots(&mut self, patience: Duration) -> Result<(), StoreError> {
-        let deadline = Instant::now() + patience;
-        tokio::time::sleep(LOOK_EVERY).await;
+    /// Transient where one stays open for longer than `timeout`.
+    pub async fn wait_for_snapshots(&mut self, timeout: Duration) -> Result<(), StoreError> {
+        let deadline = Instant::now() + timeout;
+        tokio::time::sleep(SNAPSHOT_POLL_INTERVAL).await;
         let mut older = self.snapshots().await?;
         while !older.is_empty() {
             if Instant::now() > deadline {
@@ -107,7 +110,7 @@ impl Fence {
                     threads.join(", ")
                 )));
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(SNAPSHOT_POLL_INTERVAL).await;
             let open = self.snapshots().await?;
             older.retain(|snapshot| open.contains(snapshot));
         }
@@ -116,7 +119,7 @@ impl Fence {
 
     /// Connections with a snapshot, and since when.
     async fn snapshots(&mut self) -> Result<BTreeSet<(i64, String)>, StoreError> {
-        let sql = include_str!("../../sql/switch/snapshots.sql").to_owned();
+        let sql = include_str!("../../sql/swap/open_snapshots.sql").to_owned();
         let rows = self.offsets.fetch_text(sql).await?;
         let snapshot = |row: &sqlx::mysql::MySqlRow| {
             let bytes: Vec<u8> = row.try_get_unchecked("started")?;
@@ -126,24 +129,20 @@ impl Fence {
         rows.iter().map(snapshot).collect()
     }
 
-    /// Puts the shadows, which stand at `built`, into the place of the live tables, all at one moment, and lifts the fence; for how long
-    /// it stood. Offsets that are not the shadows' are moved to them.
+    /// Replaces the live tables by the shadow tables, whose positions are `built`, with one RENAME, and releases the fence; for how long it was
+    /// held. The live offsets become those of the shadow tables.
     ///
     /// # Errors
-    /// Fatal where the shadows are behind the live tables. After a transient one they may be in place nevertheless: look for
-    /// shadows again.
-    pub async fn switch(
-        mut self,
-        built: &PartitionMap<LogPosition>,
-    ) -> Result<Duration, StoreError> {
-        let moves = self.moves(built)?;
+    /// Fatal where the shadow tables are behind the live ones. After a transient one the swap may have happened nevertheless: recover the
+    /// shadow tables again.
+    pub async fn swap(mut self, built: &PartitionMap<LogPosition>) -> Result<Duration, StoreError> {
+        let updates = self.offset_updates(built)?;
         let renames = self.renames().await?;
-        self.hold().await?;
+        self.keep_alive().await?;
         self.schema.session.execute(renames).await?;
-        let settled = self.settle(&moves).await;
-        if let Err(error) = settled {
-            tracing::warn!(%error, "the fence was lost at the switch; offsets are put right");
-            settle(
+        if let Err(error) = self.finish(&updates).await {
+            tracing::warn!(%error, "the fence was lost during the swap; the offsets are repaired");
+            finish_swap(
                 &self.store,
                 &self.shadows,
                 &self.topic,
@@ -153,14 +152,16 @@ impl Fence {
         }
         let held = self.since.elapsed();
         let session = &mut self.schema.session;
-        session.execute(USUAL_PATIENCE.to_owned()).await?;
+        session.execute(RESTORE_LOCK_TIMEOUT.to_owned()).await?;
         self.schema.release().await?;
         Ok(held)
     }
 
-    /// How the live offsets follow.
-    fn moves(&self, built: &PartitionMap<LogPosition>) -> Result<Vec<OffsetUpdate>, StoreError> {
-        let mut moves = Vec::new();
+    fn offset_updates(
+        &self,
+        built: &PartitionMap<LogPosition>,
+    ) -> Result<Vec<OffsetUpdate>, StoreError> {
+        let mut updates = Vec::new();
         for (partition, from) in &self.live {
             let to = built.get(partition).copied().unwrap_or_default();
             if to.next < from.next {
@@ -168,9 +169,9 @@ impl Fence {
                     "the new tables are behind the live ones in partition {partition}"
                 )));
             }
-            // At the same offset the watermark may be another, where the log went back since.
+            // At the same offset the watermark may differ, where the log was truncated since.
             if to != *from {
-                moves.push(OffsetUpdate {
+                updates.push(OffsetUpdate {
                     partition,
                     from: *from,
                     to,
@@ -178,18 +179,18 @@ impl Fence {
             }
         }
         let owned = self.shadows.own_their_offsets(self.store.layout());
-        Ok(if owned { moves } else { Vec::new() })
+        Ok(if owned { updates } else { Vec::new() })
     }
 
-    /// One statement for all tables; one that is not there has no place to be taken.
+    /// One statement for all tables. A live table may be missing.
     async fn renames(&mut self) -> Result<String, StoreError> {
-        let there = tables_of(&self.store, self.shadows.shard, &mut self.schema.session).await?;
+        let existing = tables_of(&self.store, self.shadows.shard, &mut self.schema.session).await?;
         let kind = Table::of(self.shadows.sink);
         let names = self.store.names();
         let mut renames = Vec::new();
         for n in &self.shadows.tables {
             let live = names.within(*n, &kind.name(*n));
-            if there.contains(&kind.name(*n)) {
+            if existing.contains(&kind.name(*n)) {
                 renames.push(format!("{live} TO {}", names.within(*n, &kind.retired(*n))));
             }
             renames.push(format!("{} TO {live}", names.within(*n, &kind.shadow(*n))));
@@ -197,14 +198,14 @@ impl Fence {
         Ok(format!("RENAME TABLE {}", renames.join(", ")))
     }
 
-    /// Moves the live offsets, forgets those of the shadows, and lets writers go on.
-    async fn settle(&mut self, moves: &[OffsetUpdate]) -> Result<(), StoreError> {
+    /// Updates the live offsets, deletes those of the shadow tables, and releases the locks.
+    async fn finish(&mut self, updates: &[OffsetUpdate]) -> Result<(), StoreError> {
         let table = self.store.names().resume_offset(self.shadows.shard);
-        let forget = include_str!("../../sql/switch/forget.sql");
+        let forget = include_str!("../../sql/swap/delete_shadow_offsets.sql");
         let forget = of_offsets(forget, &table, &self.topic, &self.shadows)?;
-        let feed = self.shadows.sink.name();
-        if let Some(moves) = OffsetStatements::new(&table, feed, &self.topic, moves)? {
-            self.offsets.execute(moves.update).await?;
+        let sink = self.shadows.sink.name();
+        if let Some(statements) = OffsetStatements::new(&table, sink, &self.topic, updates)? {
+            self.offsets.execute(statements.update).await?;
         }
         self.offsets.execute(forget).await?;
         self.offsets.execute("COMMIT".to_owned()).await?;
@@ -212,8 +213,8 @@ impl Fence {
     }
 }
 
-/// Months that the live tables were given meanwhile.
-async fn keep_months(
+/// Adds the months that the live tables got meanwhile.
+async fn copy_months(
     store: &MessageStore,
     shadows: &Shadows,
     session: &mut Session,

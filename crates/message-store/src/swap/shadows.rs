@@ -12,33 +12,33 @@ use crate::{
     session::{Session, WRITE_BEGIN},
 };
 
-/// The tables that one switch replaces.
+/// The shadow tables that one swap puts into place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shadows {
-    /// Whose tables.
+    /// The kind of tables.
     pub sink: Sink,
     /// The database that holds them.
     pub shard: Shard,
     /// Their numbers.
     pub tables: Vec<TableNumber>,
-    /// The partitions of the log that say what is in them.
+    /// The partitions of the log that they are built from.
     pub partitions: Vec<Partition>,
 }
 
-/// What is there of shadows when they are asked for.
+/// What exists of shadow tables before a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leftover {
-    /// Nothing; a former run may have got as far as the switch, which is settled now.
-    Nothing,
-    /// Nothing, and a live table is not there either.
-    Missing,
-    /// Shadows that a former run did not finish, as far as their offsets say.
-    Begun,
+pub enum ShadowState {
+    /// No shadow tables; a swap that was not finished is finished now.
+    Absent,
+    /// No shadow tables, and a live table is missing, too.
+    LiveMissing,
+    /// Shadow tables that an earlier rebuild has filled up to their offsets.
+    Unfinished,
 }
 
 impl Shadows {
-    /// What `sink` writes, or only the table `only`, in as few switches as can be: messages and read positions table by table, as each
-    /// has offsets of its own; contacts database by database, since all of its tables share their offsets.
+    /// The tables of `sink`, or only the table `only`, by swap: messages and read positions table by table, since each has offsets of its
+    /// own; contacts database by database, since all tables of a database share their offsets.
     #[must_use]
     pub fn of(layout: Layout, sink: Sink, only: Option<TableNumber>) -> Vec<Self> {
         let wanted = |number: &TableNumber| only.is_none_or(|only| only == *number);
@@ -66,12 +66,12 @@ impl Shadows {
             .collect()
     }
 
-    /// Whether the partitions' offsets say nothing of any other table, so that they may be moved along with these.
+    /// Whether no other table shares the offsets, so that the swap may update them.
     pub(super) fn own_their_offsets(&self, layout: Layout) -> bool {
         self.sink != Sink::Contacts || self.tables.iter().copied().eq(layout.tables_of(self.shard))
     }
 
-    /// All tables that share the partitions' offsets.
+    /// All tables that share the offsets.
     fn siblings(&self, layout: Layout) -> Vec<TableNumber> {
         match self.sink {
             Sink::Contacts => layout.tables_of(self.shard).collect(),
@@ -85,57 +85,57 @@ impl Shadows {
 }
 
 impl MessageStore {
-    /// Looks for what a former run left of these shadows, and cleans up: tables that were replaced go, and a switch that was not
-    /// settled is. The database is made if it is not there, without the tables that writers wait for.
+    /// Finds what an earlier rebuild left of these shadow tables, and cleans up: replaced tables are dropped, and a swap that was not finished
+    /// is finished. A missing database is created, without the tables that writers wait for.
     ///
     /// # Errors
     /// As all writes.
-    pub async fn find_shadows(
+    pub async fn recover_shadows(
         &self,
         shadows: &Shadows,
         topic: &str,
-    ) -> Result<Leftover, StoreError> {
+    ) -> Result<ShadowState, StoreError> {
         let mut lock = SchemaLock::take(self, shadows.shard).await?;
-        let found = self.find(shadows, topic, &mut lock.session).await?;
+        let found = self.recover(shadows, topic, &mut lock.session).await?;
         lock.release().await?;
         Ok(found)
     }
 
-    async fn find(
+    async fn recover(
         &self,
         shadows: &Shadows,
         topic: &str,
         session: &mut Session,
-    ) -> Result<Leftover, StoreError> {
+    ) -> Result<ShadowState, StoreError> {
         schema::ensure_database(self, shadows.shard, session).await?;
-        let there = tables_of(self, shadows.shard, session).await?;
+        let existing = tables_of(self, shadows.shard, session).await?;
         for number in &shadows.tables {
             self.drop_table(*number, &shadows.kind().retired(*number), session)
                 .await?;
         }
         let siblings = shadows.siblings(self.layout());
-        let begun: Vec<TableNumber> = siblings
+        let unfinished: Vec<TableNumber> = siblings
             .into_iter()
-            .filter(|number| there.contains(&shadows.kind().shadow(*number)))
+            .filter(|number| existing.contains(&shadows.kind().shadow(*number)))
             .collect();
-        if begun == shadows.tables {
-            return Ok(Leftover::Begun);
+        if unfinished == shadows.tables {
+            return Ok(ShadowState::Unfinished);
         }
-        if begun.is_empty() {
-            settle(self, shadows, topic, session).await?;
+        if unfinished.is_empty() {
+            finish_swap(self, shadows, topic, session).await?;
         } else {
-            // They were begun for other tables: their offsets say nothing of these.
+            // They were built for other tables, so their offsets do not hold for these.
             self.discard(shadows, topic, session).await?;
         }
-        let is_live = |number: &TableNumber| there.contains(&shadows.kind().name(*number));
+        let is_live = |number: &TableNumber| existing.contains(&shadows.kind().name(*number));
         Ok(if shadows.tables.iter().all(is_live) {
-            Leftover::Nothing
+            ShadowState::Absent
         } else {
-            Leftover::Missing
+            ShadowState::LiveMissing
         })
     }
 
-    /// Makes empty shadows, or gives those that are there the months that they lack at `now`.
+    /// Creates empty shadow tables, or adds the months that existing ones lack at `now`.
     ///
     /// # Errors
     /// As all writes.
@@ -152,7 +152,7 @@ impl MessageStore {
         lock.release().await
     }
 
-    /// Drops shadows that are of no use, and forgets how far they were.
+    /// Drops shadow tables and their offsets.
     ///
     /// # Errors
     /// As all writes.
@@ -168,9 +168,9 @@ impl MessageStore {
         topic: &str,
         session: &mut Session,
     ) -> Result<(), StoreError> {
-        // First the offsets: a table without them is begun anew, and offsets without a table look like a switch.
+        // The offsets go first: a table without them is built from the start, but offsets without a table look like an unfinished swap.
         let offsets = self.names().resume_offset(shadows.shard);
-        let forget = include_str!("../../sql/switch/forget.sql");
+        let forget = include_str!("../../sql/swap/delete_shadow_offsets.sql");
         session
             .execute(of_offsets(forget, &offsets, topic, shadows)?)
             .await?;
@@ -181,7 +181,7 @@ impl MessageStore {
         Ok(())
     }
 
-    /// Drops the tables whose place was taken.
+    /// Drops the replaced tables.
     ///
     /// # Errors
     /// As all writes.
@@ -210,9 +210,9 @@ impl MessageStore {
     }
 }
 
-/// Forgets how far shadows were that have taken their place. Where the fence was lost just then, writers may have gone on with the
-/// table that is gone: they are sent back to what the new one holds.
-pub(super) async fn settle(
+/// Finishes a swap: deletes the offsets of the shadow tables. If the fence was lost during the swap, writers may have gone on with a table
+/// that is replaced: the live offsets are set back to what the new one holds.
+pub(super) async fn finish_swap(
     store: &MessageStore,
     shadows: &Shadows,
     topic: &str,
@@ -222,10 +222,12 @@ pub(super) async fn settle(
     let fill = |template| of_offsets(template, &offsets, topic, shadows);
     session.execute(WRITE_BEGIN.to_owned()).await?;
     session
-        .execute(fill(include_str!("../../sql/switch/go_back.sql"))?)
+        .execute(fill(include_str!("../../sql/swap/reset_live_offsets.sql"))?)
         .await?;
     session
-        .execute(fill(include_str!("../../sql/switch/forget.sql"))?)
+        .execute(fill(include_str!(
+            "../../sql/swap/delete_shadow_offsets.sql"
+        ))?)
         .await?;
     session.execute("COMMIT".to_owned()).await?;
     Ok(())
@@ -238,7 +240,7 @@ pub(super) async fn tables_of(
     session: &mut Session,
 ) -> Result<BTreeSet<String>, StoreError> {
     let database = Arguments::default().with(store.names().database(shard));
-    let sql = include_str!("../../sql/switch/list_tables.sql").to_owned();
+    let sql = include_str!("../../sql/swap/list_tables.sql").to_owned();
     let rows = session.fetch(sql, database.finish()?).await?;
     let name = |row: &sqlx::mysql::MySqlRow| Ok(row.try_get("table_name")?);
     rows.iter().map(name).collect()
