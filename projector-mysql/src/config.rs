@@ -12,7 +12,7 @@ use schemas::Partition;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 
-/// Everything that projector-mysql is configured by.
+/// The configuration of projector-mysql.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Config {
     /// Section `projector_mysql`.
@@ -59,7 +59,7 @@ pub struct ProjectorMySqlConfig {
     /// What this process projects; the rest is left to other processes.
     #[garde(length(min = 1))]
     pub projections: BTreeSet<Table>,
-    /// How long a message may wait for company before it is written, milliseconds.
+    /// How long a message may wait for others of its batch, milliseconds.
     #[garde(range(min = 1, max = 60_000))]
     pub messages_interval_ms: u32,
     /// How many sessions write into each database at the same time, each for its share of the tables. One keeps about one core of
@@ -81,7 +81,7 @@ pub struct ProjectorMySqlConfig {
     /// How many contacts may wait before they are written at once.
     #[garde(range(min = 1, max = 10_000_000))]
     pub contacts_max_pending_rows: usize,
-    /// How often each database is asked whether it still stands where it was left, milliseconds.
+    /// How often each database is asked whether its offsets are still the expected ones, milliseconds.
     #[garde(range(min = 10, max = 3_600_000))]
     pub verify_interval_ms: u32,
     /// How much of the log may be read ahead for one lane, bytes.
@@ -148,7 +148,7 @@ impl ProjectorMySqlConfig {
             "projector-mysql-contacts",
             self.contacts_max_pending_rows,
             self.contacts_interval_ms,
-            // Any user's contacts may be spoken of in any partition.
+            // Events of any partition may change any user's contacts.
             |_| then_start("`tidemark rebuild contacts`"),
         )
     }
@@ -176,7 +176,7 @@ impl ProjectorMySqlConfig {
     }
 }
 
-/// Where each table holds what one partition says.
+/// Where each table is built from one partition.
 fn rebuild_each(what: &str, partitions: &[Partition]) -> String {
     let command = |partition| format!("`tidemark rebuild {what} --partition {partition}`");
     let commands: Vec<String> = partitions.iter().map(command).collect();

@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics;
 
-/// How soon it tries again while something is wrong.
+/// The interval of retries after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Adds months ahead of time, says when one is missing, and drops old ones where it was told to.
+/// Adds months ahead of time, closes its gate when one is missing, and drops old ones where configured.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
@@ -25,11 +25,11 @@ impl Janitor {
     pub(crate) async fn run(self, soft: CancellationToken) -> anyhow::Result<()> {
         loop {
             // Another program may hold the schema's lock for minutes.
-            let looked = tokio::select! {
+            let outcome = tokio::select! {
                 () = soft.cancelled() => return Ok(()),
-                looked = self.look_after((self.clock)()) => looked,
+                outcome = self.maintain((self.clock)()) => outcome,
             };
-            let next = match looked {
+            let next = match outcome {
                 Ok(()) => {
                     self.gate.ready();
                     self.interval
@@ -46,8 +46,8 @@ impl Janitor {
         }
     }
 
-    /// Adds what is missing; where that fails, says what stays missing.
-    async fn look_after(&self, now: TimestampMs) -> Result<(), String> {
+    /// Adds missing months; where that fails, reports those that stay missing.
+    async fn maintain(&self, now: TimestampMs) -> Result<(), String> {
         let added = self.store.ensure_months(now, self.months_ahead).await;
         if let Ok(added) = &added
             && *added > 0
@@ -66,7 +66,7 @@ impl Janitor {
         }
     }
 
-    /// Only with all months there that are to be: the last one of a table cannot be dropped.
+    /// Called only when no month is missing: the last one of a table cannot be dropped.
     async fn drop_old(&self, now: TimestampMs) -> Result<(), String> {
         let Some(kept) = self.months_kept else {
             return Ok(());
@@ -189,7 +189,7 @@ mod tests {
     async fn the_year_ends() {
         let env = TestEnv::new().await;
         let janitor = &env.janitor;
-        janitor.look_after((janitor.clock)()).await.unwrap();
+        janitor.maintain((janitor.clock)()).await.unwrap();
         let months = ["2026-11", "2026-12", "2027-01", "2027-02"];
         assert_eq!(env.months().await, months);
 
@@ -203,7 +203,7 @@ mod tests {
         let too_far = env.write(&[row(4, NEW_YEAR + 60 * DAY)]).await;
         assert!(too_far.unwrap_err().is_transient());
 
-        janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
+        janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(env.months().await, [&months[..], &["2027-03"]].concat());
         env.write(&[row(4, NEW_YEAR + 60 * DAY)]).await.unwrap();
         assert_eq!(env.ids().await, [1, 2, 3, 4]);
@@ -222,7 +222,7 @@ mod tests {
         env.write(&rows).await.unwrap();
         env.write(&[row(4, year_before + 100 * DAY)]).await.unwrap();
         let janitor = &env.janitor;
-        janitor.look_after((janitor.clock)()).await.unwrap();
+        janitor.maintain((janitor.clock)()).await.unwrap();
         let all = [
             "2026-01", "2026-04", "2026-11", "2026-12", "2027-01", "2027-02",
         ];
@@ -230,7 +230,7 @@ mod tests {
 
         env.janitor.months_kept = Some(1);
         env.write(&[row(5, NEW_YEAR)]).await.unwrap();
-        env.janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
+        env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(
             env.months().await,
             ["2026-12", "2027-01", "2027-02", "2027-03"]
@@ -264,13 +264,13 @@ mod tests {
         env.janitor.months_kept = Some(3);
         env.write(&[row(1, NEW_YEAR - 40 * DAY)]).await.unwrap();
         let a_year_ahead = TimestampMs(NEW_YEAR + 325 * DAY);
-        env.janitor.look_after(a_year_ahead).await.unwrap();
+        env.janitor.maintain(a_year_ahead).await.unwrap();
         env.write(&[row(2, NEW_YEAR - 1)]).await.unwrap();
         assert_eq!(env.ids().await, [1, 2]);
         // The log's may be ahead, too.
         env.write(&[row(3, a_year_ahead.0)]).await.unwrap();
         let janitor = &env.janitor;
-        janitor.look_after(TimestampMs(NEW_YEAR)).await.unwrap();
+        janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(env.ids().await, [1, 2, 3]);
     }
 

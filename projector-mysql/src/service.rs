@@ -54,7 +54,7 @@ pub async fn start(
     ))
 }
 
-/// Each database has so many lanes, one after the other, and each of those its share of the partitions whose messages are there.
+/// Each database has as many lanes as writers, and each of those a share of the database's partitions.
 fn lane_by_writer(
     layout: Layout,
     writers: usize,
