@@ -2,10 +2,9 @@ use std::iter::repeat_n;
 
 use event_log::KafkaConfig;
 use message_store::{ContactDelta, Layout, MessageStore, ReadRow, Sink as StoreSink};
-use projection::{Settings, Sink, Status};
+use projection::{Settings, Sink};
 use schemas::{Partition, topics::Topic};
-use service_runtime::{Health, Process, ReadinessCheck, Shutdown, Supervisor, without_calls};
-use tokio::sync::watch;
+use service_runtime::{Health, Process, Supervisor, without_calls};
 
 use crate::{
     Config, ProjectorMySqlConfig, Table,
@@ -110,10 +109,10 @@ impl Projections<'_> {
         lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
     ) {
         let gate = self.health.check(format!("projector-mysql.{what}"));
-        let shutdown = self.supervisor.shutdown();
+        let soft = self.supervisor.shutdown().soft().clone();
         let kafka = self.kafka.clone();
         self.supervisor.spawn(settings.group.clone(), async move {
-            run(&kafka, settings, sinks, lane_of, &gate, &shutdown).await
+            Ok(projection::run(&kafka, settings, sinks, lane_of, gate, soft).await?)
         });
     }
 
@@ -129,34 +128,6 @@ impl Projections<'_> {
         let soft = self.supervisor.shutdown().soft().clone();
         self.supervisor
             .spawn("projector-mysql-janitor", janitor.run(soft));
-    }
-}
-
-/// One projection, and its gate.
-async fn run<S: Sink>(
-    kafka: &KafkaConfig,
-    settings: Settings,
-    sinks: Vec<S>,
-    lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
-    gate: &ReadinessCheck,
-    shutdown: &Shutdown,
-) -> anyhow::Result<()> {
-    let (status, changes) = watch::channel(Status::default());
-    let soft = shutdown.soft().clone();
-    let projection = projection::run(kafka, settings, sinks, lane_of, status, soft);
-    let (ended, ()) = tokio::join!(Box::pin(projection), show(changes, gate));
-    Ok(ended?)
-}
-
-/// Keeps the gate as the status says, until the projection has ended.
-async fn show(mut changes: watch::Receiver<Status>, gate: &ReadinessCheck) {
-    while changes.changed().await.is_ok() {
-        let status = changes.borrow_and_update().clone();
-        match status.faults.first() {
-            Some(fault) => gate.not_ready(fault.clone()),
-            None if status.joined => gate.ready(),
-            None => gate.not_ready("waiting for partitions"),
-        }
     }
 }
 

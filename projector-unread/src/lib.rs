@@ -6,7 +6,6 @@ mod log_end;
 #[doc(hidden)]
 pub mod measured;
 mod metrics;
-mod readiness;
 mod service;
 mod sink;
 

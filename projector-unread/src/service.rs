@@ -2,15 +2,14 @@ use std::sync::Arc;
 
 use event_log::{KafkaConfig, LogReader};
 use message_store::MessageStore;
-use projection::{Settings, Status};
+use projection::Settings;
 use schemas::topics::Topic;
-use service_runtime::{Health, Process, ReadinessCheck, Supervisor, without_calls};
-use tokio::sync::watch;
+use service_runtime::{ReadinessCheck, Health, Process, Supervisor, without_calls};
 use tokio_util::sync::CancellationToken;
 use unread_rebuild::{RebuildQueue, Rebuilder};
 use unread_store::Node;
 
-use crate::{Config, readiness, sink::UnreadSink};
+use crate::{Config, sink::UnreadSink};
 
 /// Reads the configuration, starts and serves it on its own address: what a process of its own does.
 ///
@@ -38,7 +37,6 @@ pub async fn start(
     let soft = supervisor.shutdown().soft().clone();
     let queue = RebuildQueue::new();
 
-    let kafka_gate = health.check("projector-unread.kafka");
     let sink = UnreadSink::new(
         node.clone(),
         Arc::clone(&log),
@@ -51,7 +49,7 @@ pub async fn start(
             config.kafka.clone(),
             own.settings(),
             sink,
-            (Arc::clone(&log), kafka_gate),
+            health.check("projector-unread.kafka"),
             soft.clone(),
         ),
     );
@@ -69,16 +67,13 @@ pub async fn start(
     ))
 }
 
-/// The projection, with one lane, and its gate.
+/// The projection, with one lane.
 async fn project(
     kafka: KafkaConfig,
     settings: Settings,
     sink: UnreadSink,
-    (log, gate): (Arc<LogReader>, ReadinessCheck),
+    gate: ReadinessCheck,
     soft: CancellationToken,
 ) -> anyhow::Result<()> {
-    let (status, changes) = watch::channel(Status::default());
-    let projection = projection::run(&kafka, settings, vec![sink], |_| 0, status, soft);
-    let (ended, ()) = tokio::join!(Box::pin(projection), readiness::watch(changes, log, gate));
-    Ok(ended?)
+    Ok(projection::run(&kafka, settings, vec![sink], |_| 0, gate, soft).await?)
 }

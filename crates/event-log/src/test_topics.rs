@@ -34,6 +34,16 @@ impl TestTopics {
         &self.config
     }
 
+    /// Deletes one of them, so that nothing can be appended to it.
+    ///
+    /// # Panics
+    /// Where Kafka does not answer or refuses.
+    pub async fn delete_topic(&self, topic: Topic) {
+        let admin = Admin::new(&self.config).expect("an admin client");
+        let deleted = admin.delete_topics(&[self.config.topic(topic)]).await;
+        deleted.expect("the topic can be deleted");
+    }
+
     /// Deletes them, unless the broker is gone.
     fn delete(&self) {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -2,6 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use event_log::GroupEvent;
 use schemas::Partition;
+use service_runtime::ReadinessCheck;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -12,7 +13,7 @@ use crate::{
     brokers::Brokers,
     fetch::FetchLoopError,
     lane::LaneCommand,
-    projection::{ProjectionError, Settings, Status},
+    projection::{ProjectionError, Settings},
 };
 
 /// How a lane is told things, and what it says.
@@ -26,7 +27,9 @@ pub(crate) struct Conductor<F> {
     pub(crate) lanes: Vec<LaneHandle>,
     pub(crate) lane_of: F,
     pub(crate) brokers: Brokers,
-    pub(crate) status: watch::Sender<Status>,
+    pub(crate) gate: ReadinessCheck,
+    /// Whether the group has assigned partitions.
+    pub(crate) joined: bool,
     pub(crate) soft: CancellationToken,
     pub(crate) settings: Settings,
 }
@@ -34,7 +37,7 @@ pub(crate) struct Conductor<F> {
 impl<F: Fn(Partition) -> usize> Conductor<F> {
     /// Until one of the parts ends.
     pub(crate) async fn run(
-        self,
+        mut self,
         mut group_events: mpsc::UnboundedReceiver<GroupEvent>,
         mut fetch_end: oneshot::Receiver<Result<(), FetchLoopError>>,
         mut tasks: JoinSet<Result<(), String>>,
@@ -68,7 +71,7 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
                         return Err(ProjectionError::Group(why.to_owned()));
                     }
                 },
-                _ = ticks.tick() => self.publish_faults(),
+                _ = ticks.tick() => self.update_gate(),
             }
         }
     }
@@ -92,11 +95,12 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
         Err(ProjectionError::Reading(reason))
     }
 
-    fn pass_on(&self, event: GroupEvent) -> Result<(), ProjectionError> {
+    fn pass_on(&mut self, event: GroupEvent) -> Result<(), ProjectionError> {
         match event {
             GroupEvent::Assigned(partitions) => {
-                self.status.send_modify(|status| status.joined = true);
                 self.deal(partitions, LaneCommand::Assign);
+                self.joined = true;
+                self.update_gate();
             }
             GroupEvent::Revoked {
                 partitions,
@@ -126,19 +130,20 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
         }
     }
 
-    fn publish_faults(&self) {
-        let of_lanes = self
-            .lanes
-            .iter()
-            .filter_map(|lane| lane.fault.borrow().clone());
-        let faults: Vec<String> = of_lanes.chain(self.brokers.fault()).collect();
-        self.status.send_if_modified(|status| {
-            let changed = status.faults != faults;
-            if changed {
-                status.faults = faults;
-            }
-            changed
-        });
+    fn update_gate(&self) {
+        match self.unready_reason() {
+            Some(reason) => self.gate.not_ready(reason),
+            None => self.gate.ready(),
+        }
+    }
+
+    /// Why this projection is not ready, where it is not.
+    fn unready_reason(&self) -> Option<String> {
+        let mut lanes = self.lanes.iter();
+        lanes
+            .find_map(|lane| lane.fault.borrow().clone())
+            .or_else(|| self.brokers.fault())
+            .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()))
     }
 }
 
@@ -155,16 +160,17 @@ async fn drain(mut tasks: JoinSet<Result<(), String>>) -> Result<(), ProjectionE
 #[cfg(test)]
 mod tests {
     use event_log::FetchError;
+    use service_runtime::Health;
 
     use super::*;
 
     fn of_no_lanes(soft: CancellationToken) -> Conductor<impl Fn(Partition) -> usize> {
-        let (status, _) = watch::channel(Status::default());
         Conductor {
             lanes: Vec::new(),
             lane_of: |_| 0,
             brokers: Brokers::default(),
-            status,
+            gate: Health::new().check("test"),
+            joined: false,
             soft,
             settings: Settings {
                 group: String::new(),
@@ -211,6 +217,24 @@ mod tests {
         let conductor = of_no_lanes(CancellationToken::new());
         let ended = conductor.run(group_events, fetch_end, tasks).await;
         assert!(matches!(ended, Err(ProjectionError::Reading(why)) if why == "why"));
+    }
+
+    #[test]
+    fn a_fault_of_a_lane_or_of_the_brokers_goes_before_readiness() {
+        let mut conductor = of_no_lanes(CancellationToken::new());
+        let (fault, receiver) = watch::channel(None);
+        conductor.lanes.push(LaneHandle {
+            commands: mpsc::unbounded_channel().0,
+            fault: receiver,
+        });
+        let reason = |conductor: &Conductor<_>| conductor.unready_reason().unwrap_or_default();
+        assert_eq!(reason(&conductor), "waiting for partitions");
+        conductor.joined = true;
+        assert_eq!(reason(&conductor), "");
+        conductor.brokers.failed("no broker answers".to_owned());
+        assert_eq!(reason(&conductor), "no broker answers");
+        fault.send_replace(Some("a dead letter cannot be appended".to_owned()));
+        assert_eq!(reason(&conductor), "a dead letter cannot be appended");
     }
 
     #[tokio::test]

@@ -14,6 +14,6 @@ mod replay;
 mod sink;
 mod witness;
 
-pub use projection::{ProjectionError, Settings, Status, run};
+pub use projection::{ProjectionError, Settings, run};
 pub use replay::{Replay, ReplayError};
 pub use sink::{Coverage, LogEvent, Sink, SinkError, Slice};

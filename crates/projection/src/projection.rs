@@ -9,6 +9,7 @@ use std::{
 use event_log::{EventLogError, Fetcher, GroupMember, KafkaConfig, LogReader};
 use metrics::Counter;
 use schemas::{Partition, topics::Topic};
+use service_runtime::ReadinessCheck;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -73,15 +74,6 @@ impl Settings {
     }
 }
 
-/// What a projection is at, for readiness.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Whether the group has given it its share.
-    pub joined: bool,
-    /// What keeps lanes from going on, or does without a part of a store; and what is wrong with the brokers.
-    pub faults: Vec<String>,
-}
-
 /// Why a projection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectionError {
@@ -99,7 +91,8 @@ pub enum ProjectionError {
     Sink(String),
 }
 
-/// Runs a projection until `soft` is cancelled: lane `i` has `sinks[i]`, and `lane_of` says which partition is whose.
+/// Runs a projection until `soft` is cancelled: lane `i` has `sinks[i]`, and `lane_of` says which partition is whose. `gate` is open
+/// while the group has assigned partitions, every lane can write all of its store, and the brokers answer.
 ///
 /// # Errors
 /// [`ProjectionError`]: the process should end, another member takes over.
@@ -108,7 +101,7 @@ pub async fn run<S: Sink>(
     settings: Settings,
     sinks: Vec<S>,
     lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
-    status: watch::Sender<Status>,
+    gate: ReadinessCheck,
     soft: CancellationToken,
 ) -> Result<(), ProjectionError> {
     let dead_letters = Arc::new(DeadLetters::new(kafka, &settings.group)?);
@@ -150,7 +143,8 @@ pub async fn run<S: Sink>(
         lanes: handles,
         lane_of,
         brokers,
-        status,
+        joined: false,
+        gate,
         soft,
         settings,
     };

@@ -13,13 +13,14 @@ use event_log::{
     AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
     TestTopics,
 };
-use projection::{Coverage, Settings, Sink, SinkError, Slice, Status};
+use projection::{Coverage, Settings, Sink, SinkError, Slice};
 use schemas::{
     LogPosition, Mid, NextOffset, Ordinal, Partition, TimestampMs, dead_letter,
     event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
 };
-use tokio::sync::{oneshot, watch};
+use service_runtime::Health;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// What a store would keep: rows and positions, written together.
@@ -193,9 +194,9 @@ impl TestEnv {
             if_gone_back: |partitions| format!("build {} anew", partitions[0]),
         };
         let (kafka, soft) = (self.kafka.clone(), soft.clone());
-        let (status, _) = watch::channel(Status::default());
+        let gate = Health::new().check("test");
         tokio::spawn(async move {
-            projection::run(&kafka, settings, sinks, |p| p.index() % 2, status, soft).await
+            projection::run(&kafka, settings, sinks, |p| p.index() % 2, gate, soft).await
         })
     }
 }

@@ -100,3 +100,13 @@ async fn a_redis_that_comes_back_older_is_healed() {
     }
     projector.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_that_cannot_be_written_closes_the_gate() {
+    let mut env = TestEnv::new().await;
+    env.delete_dead_letters().await;
+    let projector = env.project().await;
+    env.story.malformed_record().await;
+    becomes(&projector, "projector-unread.kafka", false).await;
+    projector.stop().await;
+}

@@ -123,12 +123,23 @@ impl Story {
         let ts = now();
         let value = Event { src, ts, body }.encode();
         let key = conversation.to_string();
+        self.append_record(partition, key.as_bytes(), &value, ts)
+            .await;
+    }
+
+    /// A record that is no event, in some partition.
+    pub async fn malformed_record(&mut self) {
+        let partition = 3.try_into().unwrap();
+        self.append_record(partition, b"", b"no event", now()).await;
+    }
+
+    async fn append_record(&self, partition: Partition, key: &[u8], value: &[u8], ts: TimestampMs) {
         let (fate, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topic,
             partition,
-            key: key.as_bytes(),
-            value: Some(&value),
+            key,
+            value: Some(value),
             timestamp: Some(ts),
             headers: &[],
         };

@@ -42,7 +42,7 @@ pub struct TestEnv {
     reader: SharedConnection,
     rebuilder: Rebuilder,
     _contacts: Service,
-    _topics: TestTopics,
+    topics: TestTopics,
 }
 
 /// A running service; it stops with the value.
@@ -86,7 +86,7 @@ impl TestEnv {
             kafka,
             redis_config,
             mysql,
-            _topics: topics,
+            topics,
         }
     }
 
@@ -111,6 +111,15 @@ impl TestEnv {
         let service = Service::run(supervisor, health);
         service.becomes_ready().await;
         service
+    }
+
+    /// From now on no dead letter can be written. A projector that starts after that notices within a second.
+    pub async fn delete_dead_letters(&mut self) {
+        self.topics.delete_topic(Topic::DeadLetters).await;
+        let notice = ("topic.metadata.propagation.max.ms", "1000");
+        self.kafka.properties = [(notice.0.to_owned(), notice.1.to_owned())]
+            .into_iter()
+            .collect();
     }
 
     /// Sends a plain command to Redis.
