@@ -1,8 +1,8 @@
 //! Appends to `chat.inbound`.
 
 use event_log::{
-    AppendRecord, Delivery, DeliveryFailure, EventLogError, LogProducer, OnDelivery,
-    ProducerSettings, QueueFull, SpreadProducer,
+    AppendRecord, Delivery, DeliveryFailure, EventLogError, LogProducer, OnDelivery, ProducerPool,
+    ProducerSettings, QueueFull,
 };
 use schemas::{Partition, topics::Topic};
 use tokio::sync::oneshot;
@@ -74,7 +74,7 @@ impl OnDelivery for SingleDelivery {
 /// The producers of `chat.inbound`: without linger for single posts, with a short linger for the lines of batches.
 pub(crate) struct InboundProducer {
     topic: String,
-    singles: SpreadProducer<SingleDelivery>,
+    singles: ProducerPool<SingleDelivery>,
     batches: LogProducer<LineDelivery>,
 }
 
@@ -91,7 +91,7 @@ impl InboundProducer {
         };
         Ok(Self {
             topic: kafka.topic(Topic::Inbound),
-            singles: SpreadProducer::new(kafka, &settings(0), ingest.single_connections)?,
+            singles: ProducerPool::new(kafka, &settings(0), ingest.single_connections)?,
             batches: LogProducer::new(kafka, &settings(ingest.batch_linger_ms))?,
         })
     }

@@ -84,7 +84,7 @@ pub struct ProjectorMySqlConfig {
     /// How often each database is asked whether its offsets are still the expected ones, milliseconds.
     #[garde(range(min = 10, max = 3_600_000))]
     pub verify_interval_ms: u32,
-    /// How much of the log may be read ahead for one lane, bytes.
+    /// How much of the log may be read ahead for one worker, bytes.
     #[garde(range(min = 65_536, max = 1_073_741_824))]
     pub max_queued_bytes: usize,
     /// How many months after the current one every `chat_msg_<n>` is to have.
@@ -162,7 +162,7 @@ impl ProjectorMySqlConfig {
         group: &str,
         max_pending: usize,
         interval_ms: u32,
-        if_gone_back: fn(&[Partition]) -> String,
+        if_truncated: fn(&[Partition]) -> String,
     ) -> Settings {
         Settings {
             group: group.to_owned(),
@@ -171,7 +171,7 @@ impl ProjectorMySqlConfig {
             verify_every: ms(self.verify_interval_ms),
             max_queued_bytes: self.max_queued_bytes,
             if_deleted: "To go on without them, run `tidemark db skip-deleted`; and lengthen the topic's retention",
-            if_gone_back,
+            if_truncated,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What `bench/pure-parts` measures; no part of the API.
 
 use message_store::{ContactDelta, MessageStore, MySqlConfig, Sink as StoreSink};
-use projection::{Sink as _, Slice};
+use projection::{EventBatch, Sink as _};
 use schemas::LogPosition;
 use tokio::runtime::Runtime;
 
 use crate::{coalesce::CoalescingSink, destination::Destination};
 
-/// Folds slices as the projection of contacts does; nothing is written.
+/// Folds batches as the projection of contacts does; nothing is written.
 pub struct Contacts {
     destinations: Vec<Destination>,
     /// The store's pools belong to it, though nothing connects.
@@ -30,16 +30,16 @@ impl Contacts {
         }
     }
 
-    /// The number of rows that a slice changes.
+    /// The number of rows that a batch changes.
     #[must_use]
-    pub fn fold(&self, slice: &Slice) -> usize {
+    pub fn fold(&self, batch: &EventBatch) -> usize {
         let mut sink = CoalescingSink::<ContactDelta>::new(self.destinations.clone());
         // As if the databases were empty.
         for index in 0..self.destinations.len() {
-            sink.reset(index, [(slice.partition, LogPosition::default())].into());
+            sink.reset(index, [(batch.partition, LogPosition::default())].into());
         }
-        for event in &slice.events {
-            sink.absorb_event(slice.partition, event);
+        for event in &batch.events {
+            sink.absorb_event(batch.partition, event);
         }
         sink.pending()
     }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use message_store::MessageRow;
-use projection::{Coverage, LogEvent, Sink, SinkError, Slice};
+use projection::{Coverage, EventBatch, LogEvent, Sink, SinkError};
 use schemas::{LogPosition, Partition, event::Body};
 
 use crate::{destination::Destination, metrics, offsets::Offsets, severity::sink_error};
@@ -45,14 +45,14 @@ impl Sink for MessagesSink {
         Ok(found.into_iter().collect())
     }
 
-    fn absorb(&mut self, slice: Slice) {
-        for event in slice.events {
+    fn absorb(&mut self, batch: EventBatch) {
+        for event in batch.events {
             if let Some(row) = row_of(event) {
                 self.bytes += size(&row);
                 self.rows.push(row);
             }
         }
-        self.offsets.advance(slice.partition, slice.behind);
+        self.offsets.advance(batch.partition, batch.end);
     }
 
     fn pending(&self) -> usize {

@@ -53,8 +53,8 @@ pub async fn start(
     ))
 }
 
-/// Each database has as many lanes as writers, and each of those a share of the database's partitions.
-fn lane_by_writer(
+/// Each database has as many workers as writers, and each of those a share of the database's partitions.
+fn worker_by_writer(
     layout: Layout,
     writers: usize,
 ) -> impl Fn(Partition) -> usize + Copy + Send + 'static {
@@ -85,14 +85,14 @@ impl Projections<'_> {
                 let writers = usize::from(self.own.messages_writers);
                 let sinks = destinations(StoreSink::Messages)
                     .flat_map(|to| repeat_n(to, writers).map(MessagesSink::new));
-                let lane_of = lane_by_writer(layout, writers);
-                self.spawn_named("messages", self.own.messages(), sinks.collect(), lane_of);
+                let worker_of = worker_by_writer(layout, writers);
+                self.spawn_named("messages", self.own.messages(), sinks.collect(), worker_of);
             }
             Table::Reads => {
                 let sinks =
                     destinations(StoreSink::Reads).map(|to| CoalescingSink::<ReadRow>::new([to]));
-                let lane_of = lane_by_writer(layout, 1);
-                self.spawn_named("reads", self.own.reads(), sinks.collect(), lane_of);
+                let worker_of = worker_by_writer(layout, 1);
+                self.spawn_named("reads", self.own.reads(), sinks.collect(), worker_of);
             }
             Table::Contacts => {
                 let sink = CoalescingSink::<ContactDelta>::new(destinations(StoreSink::Contacts));
@@ -106,13 +106,13 @@ impl Projections<'_> {
         what: &str,
         settings: Settings,
         sinks: Vec<S>,
-        lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
+        worker_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
     ) {
         let gate = self.health.check(format!("projector-mysql.{what}"));
         let soft = self.supervisor.shutdown().soft().clone();
         let kafka = self.kafka.clone();
         self.supervisor.spawn(settings.group.clone(), async move {
-            Ok(projection::run(&kafka, settings, sinks, lane_of, gate, soft).await?)
+            Ok(projection::run(&kafka, settings, sinks, worker_of, gate, soft).await?)
         });
     }
 
@@ -144,22 +144,22 @@ mod tests {
         let layout = Layout::new(&MySqlConfig::default());
         let databases = layout.shards().len();
         for writers in [1, 2, 3] {
-            let lane_of = lane_by_writer(layout, writers);
+            let worker_of = worker_by_writer(layout, writers);
             let mut tables: BTreeMap<usize, Vec<Partition>> = BTreeMap::new();
             for partition in Partition::all() {
                 tables
-                    .entry(lane_of(partition))
+                    .entry(worker_of(partition))
                     .or_default()
                     .push(partition);
             }
             assert!(tables.keys().copied().eq(0..databases * writers));
-            for (lane, tables) in tables {
+            for (worker, tables) in tables {
                 let database = |table: &Partition| usize::from(layout.shard_of(*table).get());
                 assert!(
                     tables
                         .iter()
                         .map(database)
-                        .all(|found| found == lane / writers)
+                        .all(|found| found == worker / writers)
                 );
                 // 16 tables of a database.
                 assert!(tables.len().abs_diff(16 / writers) <= 1, "{tables:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use projection::Slice;
+use projection::EventBatch;
 use schemas::{
     LogPosition, Partition, TimestampMs, UserId,
     event::{Body, Event},
@@ -21,11 +21,11 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn absorb(&mut self, slice: &Slice) {
-        for event in &slice.events {
+    pub(crate) fn absorb(&mut self, batch: &EventBatch) {
+        for event in &batch.events {
             self.fold(&event.event);
         }
-        self.behind.insert(slice.partition, slice.behind);
+        self.behind.insert(batch.partition, batch.end);
     }
 
     fn fold(&mut self, event: &Event) {
@@ -143,14 +143,14 @@ mod tests {
         }))
     }
 
-    fn slice(partition: i64, events: impl IntoIterator<Item = Event>) -> Slice {
+    fn event_batch(partition: i64, events: impl IntoIterator<Item = Event>) -> EventBatch {
         let numbered = (0..).zip(events);
         let events: Vec<LogEvent> = numbered
             .map(|(offset, event)| LogEvent { offset, event })
             .collect();
-        Slice {
+        EventBatch {
             partition: partition.try_into().unwrap(),
-            behind: LogPosition {
+            end: LogPosition {
                 next: NextOffset::new(events.len() as i64),
                 watermark: SourceOffset::START,
             },
@@ -160,7 +160,7 @@ mod tests {
 
     fn folded(events: impl IntoIterator<Item = Event>) -> Batch {
         let mut batch = Batch::default();
-        batch.absorb(&slice(0, events));
+        batch.absorb(&event_batch(0, events));
         batch
     }
 
@@ -208,7 +208,7 @@ mod tests {
     fn a_released_partition_moves_no_position() {
         let p = |n: i64| Partition::try_from(n).unwrap();
         let mut batch = folded([message(1, 2, 1)]);
-        batch.absorb(&slice(1, []));
+        batch.absorb(&event_batch(1, []));
         batch.forget(&[p(0)]);
         assert_eq!(batch.behind().keys().copied().collect::<Vec<_>>(), [p(1)]);
         assert_eq!(batch.counts(), 2);

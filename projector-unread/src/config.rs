@@ -87,7 +87,7 @@ impl ProjectorUnreadConfig {
             max_queued_bytes: self.max_queued_bytes,
             if_deleted: "To go on without them, empty this Redis: counts come back from the contacts; and lengthen the \
                          topic's retention",
-            if_gone_back: |_| {
+            if_truncated: |_| {
                 "`tidemark rebuild contacts`, and only then empty this Redis: counts come back from the contacts"
                     .to_owned()
             },

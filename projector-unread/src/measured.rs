@@ -2,14 +2,14 @@
 
 use std::hint::black_box;
 
-use projection::Slice;
+use projection::EventBatch;
 
 use crate::batch::Batch;
 
-/// Folds a slice into an empty batch; answers how many events that holds.
+/// Folds events into an empty batch; answers how many events that holds.
 #[must_use]
-pub fn fold(slice: &Slice) -> usize {
+pub fn fold(events: &EventBatch) -> usize {
     let mut batch = Batch::default();
-    batch.absorb(slice);
+    batch.absorb(events);
     black_box(&batch).events() as usize
 }

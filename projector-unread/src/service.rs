@@ -67,7 +67,7 @@ pub async fn start(
     ))
 }
 
-/// The projection, with one lane.
+/// The projection, with one worker.
 async fn project(
     kafka: KafkaConfig,
     settings: Settings,

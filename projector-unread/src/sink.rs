@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use event_log::LogReader;
-use projection::{Coverage, Sink, SinkError, Slice};
+use projection::{Coverage, EventBatch, Sink, SinkError};
 use schemas::{LogPosition, Partition};
 use service_runtime::ReadinessCheck;
 use unread_rebuild::RebuildQueue;
@@ -196,8 +196,8 @@ impl Sink for UnreadSink {
             .collect())
     }
 
-    fn absorb(&mut self, slice: Slice) {
-        self.batch.absorb(&slice);
+    fn absorb(&mut self, batch: EventBatch) {
+        self.batch.absorb(&batch);
     }
 
     fn pending(&self) -> usize {

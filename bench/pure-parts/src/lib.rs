@@ -4,7 +4,7 @@ mod traffic;
 
 use std::hint::black_box;
 
-use projection::{LogEvent, Slice};
+use projection::{EventBatch, LogEvent};
 use schemas::{
     LogPosition, NextOffset, Partition,
     command::Command,
@@ -44,10 +44,10 @@ impl Part {
         let inbound: Vec<Vec<u8>> = commands.iter().cloned().map(Command::encode).collect();
         let events = stepped(&inbound);
         let values: Vec<Vec<u8>> = events.iter().cloned().map(Event::encode).collect();
-        let slice = slice(&events);
-        let of_slice = slice.clone();
+        let batch = batch(&events);
+        let of_batch = batch.clone();
         let contacts = projector_mysql::measured::Contacts::new();
-        let rows = contacts.fold(&slice);
+        let rows = contacts.fold(&batch);
         assert!(rows > 0, "messages make rows of contacts");
         vec![
             Self::new("parse-ndjson", move || ingest::measured::ndjson(&ndjson)),
@@ -73,10 +73,10 @@ impl Part {
                 read.filter(|read| black_box(read).is_ok()).count()
             }),
             Self::new("fold-unread", move || {
-                projector_unread::measured::fold(&slice)
+                projector_unread::measured::fold(&batch)
             }),
             Self::new("fold-contacts", move || {
-                usize::from(contacts.fold(&of_slice) == rows) * COUNT
+                usize::from(contacts.fold(&of_batch) == rows) * COUNT
             }),
         ]
     }
@@ -114,16 +114,16 @@ fn stepped(inbound: &[Vec<u8>]) -> Vec<Event> {
     events
 }
 
-fn slice(events: &[Event]) -> Slice {
+fn batch(events: &[Event]) -> EventBatch {
     let numbered = (0..).zip(events.iter().cloned());
     let events: Vec<LogEvent> = numbered
         .map(|(offset, event)| LogEvent { offset, event })
         .collect();
     let next = NextOffset::new(events.len() as i64);
     let watermark = SourceOffset::START;
-    Slice {
+    EventBatch {
         partition: partition(),
-        behind: LogPosition { next, watermark },
+        end: LogPosition { next, watermark },
         events,
     }
 }

@@ -13,14 +13,14 @@ use rdkafka::{
 };
 use schemas::{Partition, topics::Topic};
 
-use crate::{EventLogError, KafkaConfig, context::Named, unpolled::read_log};
+use crate::{EventLogError, KafkaConfig, client_log::drain_log, context::NamedContext};
 
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a new topic may take to be known everywhere.
-const HEARD_OF: Duration = Duration::from_secs(10);
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a new topic may take to be known to every broker.
+const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// In what a cluster's topic is not as declared.
+/// A difference between a cluster's topic and its declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopicDifference {
     /// It is not there.
@@ -28,13 +28,13 @@ pub enum TopicDifference {
         /// The topic's full name.
         topic: String,
     },
-    /// It has another number of partitions, which nothing may change: every id's place depends on it.
+    /// The number of partitions, which cannot be changed: the partition of every conversation depends on it.
     Partitions {
         /// The topic's full name.
         topic: String,
-        /// How many there are.
+        /// The cluster's number.
         found: usize,
-        /// How many there must be.
+        /// The declared number.
         declared: usize,
     },
     /// A setting differs.
@@ -43,15 +43,15 @@ pub enum TopicDifference {
         topic: String,
         /// Kafka's name of the setting.
         name: String,
-        /// Its value in the cluster.
+        /// The cluster's value.
         found: String,
-        /// The declared one.
+        /// The declared value.
         declared: String,
     },
 }
 
 impl TopicDifference {
-    /// Whether [`Admin::apply`] does away with it.
+    /// Whether [`Admin::apply`] removes it.
     #[must_use]
     pub fn can_be_changed(&self) -> bool {
         !matches!(self, Self::Partitions { .. })
@@ -87,7 +87,7 @@ impl fmt::Display for TopicDifference {
 /// Makes a cluster's topics agree with `schemas::topics`.
 pub struct Admin {
     config: KafkaConfig,
-    client: AdminClient<Named>,
+    client: AdminClient<NamedContext>,
 }
 
 impl Admin {
@@ -98,7 +98,7 @@ impl Admin {
     pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
         let client = config
             .client()
-            .create_with_context(Named("admin"))
+            .create_with_context(NamedContext("admin"))
             .map_err(|e| EventLogError::new("creating an admin client", e))?;
         Ok(Self {
             config: config.clone(),
@@ -106,7 +106,7 @@ impl Admin {
         })
     }
 
-    /// In what the cluster differs from the declaration.
+    /// The differences between the cluster and the declaration.
     ///
     /// # Errors
     /// [`EventLogError`] where the cluster does not answer.
@@ -133,8 +133,8 @@ impl Admin {
         Ok(differences)
     }
 
-    /// Creates what is missing and sets what differs; answers what it changed, once every partition has a leader.
-    /// What [cannot be changed](TopicDifference::can_be_changed) is among them, and left as it is.
+    /// Creates missing topics and changes settings; returns the differences that it found, once every partition has a leader. Those
+    /// that [cannot be changed](TopicDifference::can_be_changed) are left as they are.
     ///
     /// # Errors
     /// [`EventLogError`] where the cluster does not answer or refuses.
@@ -157,9 +157,9 @@ impl Admin {
         Ok(differences)
     }
 
-    /// A broker says that a topic is created before every broker knows it, and that each partition has a leader.
+    /// A topic counts as created before every broker knows it and before each partition has a leader.
     async fn await_applied(&self) -> Result<(), EventLogError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let pending = |d: &TopicDifference| match d {
             // Partitions without a leader do not count: there will be more.
             TopicDifference::Partitions {
@@ -222,10 +222,10 @@ impl Admin {
         let metadata = self
             .client
             .inner()
-            .fetch_metadata(Some(name), PATIENCE)
+            .fetch_metadata(Some(name), TIMEOUT)
             .map_err(|e| {
-                // SAFETY: the client is ours.
-                unsafe { read_log(self.client.inner().native_ptr(), "admin") };
+                // SAFETY: the client lives as long as `self`.
+                unsafe { drain_log(self.client.inner().native_ptr(), "admin") };
                 EventLogError::new("asking for the topics", e)
             })?;
         Ok(metadata
@@ -237,10 +237,10 @@ impl Admin {
             .count())
     }
 
-    /// The settings of a topic. A broker that has not heard of a new topic yet tells none: then it is asked again for a while.
-    async fn settings_told(&self, name: &str) -> Result<BTreeMap<String, String>, EventLogError> {
+    /// The settings of a topic. A broker that does not know a new topic yet returns none: then the query is repeated for a while.
+    async fn fetch_settings(&self, name: &str) -> Result<BTreeMap<String, String>, EventLogError> {
         let fault = |e| EventLogError::new(format!("asking for the settings of {name}"), e);
-        let deadline = Instant::now() + HEARD_OF;
+        let deadline = Instant::now() + PROPAGATION_TIMEOUT;
         loop {
             let answers = self
                 .client
@@ -257,11 +257,11 @@ impl Admin {
                 return Ok(found);
             }
             if Instant::now() >= deadline {
-                // Every topic has settings: rdkafka passes over the reason why they are not told.
+                // Every topic has settings: rdkafka drops the reason why none are returned.
                 let code = RDKafkaErrorCode::TopicAuthorizationFailed;
                 return Err(fault(KafkaError::AdminOp(code)));
             }
-            tokio::time::sleep(ASK_AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
@@ -270,7 +270,7 @@ impl Admin {
         topic: Topic,
         name: &str,
     ) -> Result<Vec<TopicDifference>, EventLogError> {
-        let found = self.settings_told(name).await?;
+        let found = self.fetch_settings(name).await?;
         Ok(topic
             .settings()
             .iter()
@@ -298,7 +298,7 @@ impl Admin {
             .map_err(fault)?;
         for answer in answers {
             match answer {
-                // Somebody else applied the same declaration at the same time.
+                // Another process applied the same declaration at the same time.
                 Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
                 Err((_, code)) => return Err(fault(KafkaError::AdminOp(code))),
             }
@@ -326,6 +326,6 @@ impl Admin {
 
 fn options() -> AdminOptions {
     AdminOptions::new()
-        .request_timeout(Some(PATIENCE))
-        .operation_timeout(Some(PATIENCE))
+        .request_timeout(Some(TIMEOUT))
+        .operation_timeout(Some(TIMEOUT))
 }

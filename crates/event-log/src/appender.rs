@@ -4,7 +4,7 @@ use crate::{
     AppendRecord, DeliveryFailure, EventLogError, KafkaConfig, LogProducer, ProducerSettings,
 };
 
-/// A producer for records whose fate is waited for one by one.
+/// A producer for records whose outcomes are awaited one by one.
 pub struct Appender {
     producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
 }
@@ -18,14 +18,14 @@ impl Appender {
         LogProducer::new(config, settings).map(|producer| Self { producer })
     }
 
-    /// Appends a record; its offset.
+    /// Appends a record and returns its offset.
     ///
     /// # Errors
     /// [`DeliveryFailure`]; unknown where more is queued than the settings allow, although nothing was appended then.
     pub async fn append(&self, record: AppendRecord<'_>) -> Result<i64, DeliveryFailure> {
-        let (fate, outcome) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
         self.producer
-            .append(record, fate)
+            .append(record, sender)
             .map_err(|full| DeliveryFailure::Unknown(full.to_string()))?;
         outcome
             .await

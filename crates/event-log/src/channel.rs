@@ -8,13 +8,13 @@ use service_runtime::Secret;
 
 use crate::KafkaConfig;
 
-/// What a connection to a broker is made of, as Kafka names it.
+/// Kafka's security protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecurityProtocol {
-    /// Plain text, nobody in particular.
+    /// Plain text, without authentication.
     Plaintext,
-    /// TLS; who connects is told by its certificate, if it has one.
+    /// TLS; a client is authenticated by its certificate, if it has one.
     Ssl,
     /// A user and a password over plain text.
     SaslPlaintext,
@@ -41,7 +41,7 @@ impl SecurityProtocol {
     }
 }
 
-/// How a user proves to be itself.
+/// How a user is authenticated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SaslMechanism {
     /// The password itself; over TLS only.
@@ -78,7 +78,7 @@ impl KafkaConfig {
         })
     }
 
-    /// What every client needs to come through to the brokers.
+    /// Sets encryption and authentication.
     pub(crate) fn secure(&self, client: &mut ClientConfig) {
         let protocol = self.protocol();
         client.set("security.protocol", protocol.name());
@@ -104,7 +104,7 @@ impl KafkaConfig {
     }
 }
 
-/// What was given has to be used: a password that is not sent, or a file that is not read, would be lost in silence.
+/// Settings that would be ignored are refused: a password that is not sent, or a file that is not read.
 pub(crate) fn fits_protocol(
     config: &KafkaConfig,
 ) -> impl FnOnce(&Option<SecurityProtocol>, &()) -> garde::Result {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_protocol_follows_from_what_is_given() {
+    fn the_protocol_follows_from_the_other_settings() {
         let mut config = KafkaConfig::default();
         assert_eq!(config.protocol(), SecurityProtocol::Plaintext);
         config.tls_ca = Some("/dev/null".into());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_lost_in_silence_is_refused() {
+    fn settings_that_would_be_ignored_are_refused() {
         let said = refused(|config| config.security_protocol = Some(SecurityProtocol::SaslSsl));
         assert!(said.contains("needs kafka.username"), "{said}");
         let said = refused(|config| {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named_with_its_setting() {
+    fn a_missing_file_is_reported_with_its_setting() {
         let said = refused(|config| config.tls_ca = Some("/no/such/ca.pem".into()));
         assert!(
             said.contains("tls_ca: names /no/such/ca.pem, which cannot be read"),

@@ -65,7 +65,7 @@ pub struct KafkaConfig {
     pub properties: ClientProperties,
 }
 
-/// Settings on which Tidemark's guarantees or bounds rest: nobody else may set them.
+/// Settings on which Tidemark's guarantees or bounds depend: operators cannot set them.
 pub(crate) trait OwnSettings {
     /// Sets one of [`properties::OWN`].
     fn own(&mut self, name: &'static str, value: impl Into<String>) -> &mut Self;
@@ -78,7 +78,7 @@ impl OwnSettings for ClientConfig {
     }
 }
 
-/// What Kafka takes in the name of a topic.
+/// Whether the prefix is legal in the name of a topic.
 fn may_name_a_topic(prefix: &str, _context: &()) -> garde::Result {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if prefix.chars().all(is_legal) {
@@ -129,7 +129,7 @@ impl KafkaConfig {
         client
             .own("bootstrap.servers", &self.brokers)
             .set("client.id", "tidemark")
-            // A broker that went away is asked again soon, and its silence is not repeated in the log.
+            // Reconnects soon to a broker that was down, without a log message for each attempt.
             .set("reconnect.backoff.ms", "50")
             .set("reconnect.backoff.max.ms", "1000")
             .set("log.connection.close", "false")
@@ -141,7 +141,7 @@ impl KafkaConfig {
         client
     }
 
-    /// A consumer that neither resets nor stores offsets by itself.
+    /// The configuration of a consumer that neither resets nor stores offsets by itself.
     pub(crate) fn consumer(&self, group: &str) -> ClientConfig {
         let mut client = self.client();
         client

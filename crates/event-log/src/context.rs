@@ -10,11 +10,10 @@ use rdkafka::{
     error::{KafkaError, RDKafkaErrorCode},
 };
 
-/// Logs what goes wrong between librdkafka and the brokers, under the client's name. What a caller has to know comes
-/// back from its calls; this is for people.
-pub(crate) struct Named(pub(crate) &'static str);
+/// Logs librdkafka's errors under the client's name, for operators. Callers get theirs from their calls.
+pub(crate) struct NamedContext(pub(crate) &'static str);
 
-impl ClientContext for Named {
+impl ClientContext for NamedContext {
     fn error(&self, error: KafkaError, reason: &str) {
         report(self.0, &error, reason);
     }
@@ -24,24 +23,24 @@ impl ClientContext for Named {
     }
 }
 
-impl ConsumerContext for Named {}
+impl ConsumerContext for NamedContext {}
 
-/// An error that librdkafka reports beside the calls.
+/// Logs an error that librdkafka reports outside of calls.
 pub(crate) fn report(client: &str, error: &KafkaError, reason: &str) {
     match error {
-        // Having read everything is no error, whatever librdkafka calls it.
+        // The end of a partition is no error.
         KafkaError::PartitionEOF(_) => {}
         KafkaError::Global(RDKafkaErrorCode::PartitionEOF) => {}
         _ => tracing::warn!(client, %error, reason, hint = hint(error), "Kafka"),
     }
 }
 
-/// What librdkafka says at every start, since the setting is there on purpose (ADR 3).
+/// A warning of librdkafka at every start about a setting that we need (ADR 3).
 const EXPECTED: &str = "enable.gapless.guarantee is experimental";
 
-/// A line of librdkafka's log. Only there does it say why a broker turned a client away; its calls time out.
+/// Takes a line of librdkafka's log. Only there does it say why a broker refused a client; the calls time out.
 pub(crate) fn log(client: &str, level: RDKafkaLogLevel, message: &str) {
-    if let Some(hint) = turned_away(message) {
+    if let Some(hint) = refusal_hint(message) {
         *refusal() = Some((Instant::now(), hint));
     }
     match level {
@@ -50,7 +49,11 @@ pub(crate) fn log(client: &str, level: RDKafkaLogLevel, message: &str) {
         | RDKafkaLogLevel::Alert
         | RDKafkaLogLevel::Critical
         | RDKafkaLogLevel::Error => {
-            tracing::error!(client, hint = turned_away(message), "librdkafka: {message}");
+            tracing::error!(
+                client,
+                hint = refusal_hint(message),
+                "librdkafka: {message}"
+            );
         }
         RDKafkaLogLevel::Warning => tracing::warn!(client, "librdkafka: {message}"),
         RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
@@ -70,7 +73,7 @@ pub(crate) fn level(number: i32) -> RDKafkaLogLevel {
     }
 }
 
-/// Which setting may be wrong, where the error or what a broker said just before tells.
+/// Which setting may be wrong, judging by the error and by recent refusals.
 pub(crate) fn hint(error: &KafkaError) -> Option<&'static str> {
     use RDKafkaErrorCode as Code;
     let code = match error {
@@ -83,8 +86,8 @@ pub(crate) fn hint(error: &KafkaError) -> Option<&'static str> {
         | Code::ClusterAuthorizationFailed
         | Code::TransactionalIdAuthorizationFailed => Some(MISSING_ACL),
         Code::SaslAuthenticationFailed | Code::Authentication => Some(WRONG_USER),
-        // librdkafka does not say of a connection that was closed who closed it, and why.
-        Code::BrokerTransportFailure => Some(recent_refusal().unwrap_or(HUNG_UP)),
+        // librdkafka does not say who closed a connection, or why.
+        Code::BrokerTransportFailure => Some(recent_refusal().unwrap_or(DISCONNECTED)),
         Code::SSL
         | Code::AllBrokersDown
         | Code::OperationTimedOut
@@ -113,13 +116,13 @@ const WRONG_AUTHORITY: &str = "no authority of kafka.tls_ca has signed the broke
 const WRONG_PROTOCOL: &str =
     "the broker expects another kafka.security_protocol, or a client's kafka.tls_cert";
 
-const HUNG_UP: &str =
+const DISCONNECTED: &str =
     "nobody is there, or a broker hangs up that expects another kafka.security_protocol";
 
-/// Longer than librdkafka waits between two complaints of the same kind.
+/// Longer than librdkafka waits between two messages of the same kind.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// What a broker said when it turned a client of this process away: all of them have the same settings.
+/// The last refusal of a client of this process: all clients have the same settings.
 static REFUSAL: Mutex<Option<(Instant, &str)>> = Mutex::new(None);
 
 fn refusal() -> std::sync::MutexGuard<'static, Option<(Instant, &'static str)>> {
@@ -131,7 +134,7 @@ fn recent_refusal() -> Option<&'static str> {
     (when.elapsed() < RECENT).then_some(hint)
 }
 
-fn turned_away(message: &str) -> Option<&'static str> {
+fn refusal_hint(message: &str) -> Option<&'static str> {
     if message.contains("certificate verify failed") || message.contains("broker certificate") {
         Some(WRONG_AUTHORITY)
     } else if message.contains("SSL handshake failed") || message.contains("security.protocol") {

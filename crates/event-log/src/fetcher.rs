@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -8,52 +8,52 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
-use schemas::{NextOffset, Partition, topics::Topic};
+use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
 
 use crate::{
     EventLogError, KafkaConfig, RecordRef,
     config::OwnSettings as _,
-    context::{self, Named},
-    kept::Kept,
+    context::{self, NamedContext},
+    reconnect::ReconnectingClient,
 };
 
-/// How long a broker may take to say what a partition holds; the polling thread waits for it.
-const ASK_PATIENCE: Duration = Duration::from_secs(2);
-/// The shortest time between two rounds of asking.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// How long a broker may take to return the offset range of a partition; the polling thread waits for it.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The shortest time between two rounds of such queries.
+const QUERY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What a poll brought.
+/// What a poll returned.
 #[derive(Debug)]
 pub enum Fetched<'a> {
     /// The next record of its partition, in librdkafka's memory.
     Record(RecordRef<'a>),
-    /// The partition has no more right now.
-    Drained(Partition),
-    /// A broker did not have the partition's position for a while and has it again: reading goes on there. Leaders
-    /// may have changed meanwhile, so what lies before need not be what was read.
-    Resumed(Partition),
+    /// The partition has no more records right now.
+    EndOfPartition(Partition),
+    /// The partition's position was out of range for a while and is in range again: reading continues there. The leader may have changed
+    /// and the log been truncated meanwhile, so the records before need not be those that were read.
+    BackInRange(Partition),
 }
 
-/// Why a poll brought nothing.
+/// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The position is no longer, or not yet, on the log. The caller's resume offset and the log disagree.
+    /// The position is no longer, or not yet, on the log.
     #[error(
         "{partition:?} of {topic} cannot be read from offset {position}: the log holds {start} to {end}"
     )]
     OutOfRange {
         /// The topic's full name.
         topic: String,
-        /// The partition.
+        /// The partition out of range.
         partition: Partition,
-        /// Where reading was to go on.
+        /// The offset to read next.
         position: NextOffset,
-        /// The first offset there is.
+        /// The first offset on the log.
         start: i64,
-        /// One above the last.
+        /// One above the last offset.
         end: i64,
     },
-    /// Polling on may help: librdkafka or the fetcher tries again by itself.
+    /// Polling again may help: librdkafka or the fetcher retries by itself.
     #[error("{0}")]
     Transient(String),
     /// The client is no longer usable.
@@ -63,22 +63,21 @@ pub enum FetchError {
 
 /// A partition that was started.
 struct Reading {
-    /// Where it goes on.
     next: NextOffset,
     paused: bool,
 }
 
-/// Reads partitions of one topic from given offsets, without a group. For one thread: that which polls also starts,
-/// stops, pauses and resumes.
+/// Reads partitions of one topic from given offsets, without a group. One thread polls, starts, stops, pauses
+/// and resumes.
 pub struct Fetcher {
-    consumer: Kept<BaseConsumer<Named>>,
+    consumer: ReconnectingClient<BaseConsumer<NamedContext>>,
     topic: String,
-    reading: BTreeMap<Partition, Reading>,
-    /// Partitions that librdkafka may have stopped reading, because a broker did not have their position.
-    doubtful: BTreeSet<Partition>,
-    ask_after: Instant,
-    /// Partitions that are read on, to be told of.
-    resumed: VecDeque<Partition>,
+    reading: PartitionMap<Reading>,
+    /// Partitions that librdkafka may have stopped reading because their position was out of range.
+    suspect: BTreeSet<Partition>,
+    query_after: Instant,
+    /// Partitions to be reported as back in range.
+    back_in_range: VecDeque<Partition>,
 }
 
 impl Fetcher {
@@ -94,19 +93,19 @@ impl Fetcher {
             .own("fetch.wait.max.ms", config.fetch_wait_ms.to_string())
             .own("queued.min.messages", "10000")
             .own("queued.max.messages.kbytes", "2048")
-            .create_with_context(Named("fetcher"))
+            .create_with_context(NamedContext("fetcher"))
             .map_err(|e| EventLogError::new("creating a fetcher", e))?;
         Ok(Self {
-            consumer: Kept::new(consumer, &config.brokers),
+            consumer: ReconnectingClient::new(consumer, &config.brokers),
             topic: config.topic(topic),
-            reading: BTreeMap::new(),
-            doubtful: BTreeSet::new(),
-            ask_after: Instant::now(),
-            resumed: VecDeque::new(),
+            reading: PartitionMap::new(),
+            suspect: BTreeSet::new(),
+            query_after: Instant::now(),
+            back_in_range: VecDeque::new(),
         })
     }
 
-    /// Begins to read a partition at `next`, not paused; a partition that is being read is started anew there.
+    /// Starts reading a partition at `next`, not paused; a partition that is being read is restarted there.
     ///
     /// # Errors
     /// [`EventLogError`] where librdkafka refuses.
@@ -125,25 +124,24 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Ends reading a partition: none of its records comes after this.
+    /// Stops reading a partition: none of its records comes after this.
     ///
     /// # Errors
     /// [`EventLogError`] where librdkafka refuses.
     pub fn stop(&mut self, partition: Partition) -> Result<(), EventLogError> {
         // librdkafka keeps a pause beyond the assignment: the next start would read nothing.
         self.resume(partition)?;
-        if self.reading.remove(&partition).is_none() {
+        if self.reading.remove(partition).is_none() {
             return Ok(());
         }
-        self.doubtful.remove(&partition);
-        self.resumed.retain(|resumed| *resumed != partition);
+        self.suspect.remove(&partition);
+        self.back_in_range.retain(|back| *back != partition);
         self.consumer
             .incremental_unassign(&self.one(partition))
             .map_err(|e| EventLogError::new(format!("stopping {partition:?} of {}", self.topic), e))
     }
 
-    /// Holds a partition back; it goes on where it was after [`Self::resume`]. Polling must go on meanwhile. One that
-    /// was not started stays so.
+    /// Pauses a started partition until [`Self::resume`]. Polling must continue meanwhile.
     ///
     /// # Errors
     /// [`EventLogError`] where librdkafka refuses.
@@ -151,7 +149,7 @@ impl Fetcher {
         self.set_paused(partition, true)
     }
 
-    /// Ends a pause, if there is one.
+    /// Resumes a paused partition.
     ///
     /// # Errors
     /// [`EventLogError`] where librdkafka refuses.
@@ -161,7 +159,7 @@ impl Fetcher {
 
     fn set_paused(&mut self, partition: Partition, pause: bool) -> Result<(), EventLogError> {
         let list = self.one(partition);
-        let Some(reading) = self.reading.get_mut(&partition) else {
+        let Some(reading) = self.reading.get_mut(partition) else {
             return Ok(());
         };
         if reading.paused == pause {
@@ -176,25 +174,25 @@ impl Fetcher {
         done.map_err(|e| EventLogError::new(format!("{what} {partition:?}"), e))
     }
 
-    /// Waits at most `timeout` for the next record of any started partition, and hands it to `take`, whose answer it gives;
-    /// about 2 s longer while a broker is asked for the bounds of partitions whose position it did not have.
+    /// Waits at most `timeout` for the next record of any started partition, and returns what `take` makes of it. It waits about 2 s longer
+    /// while the offset ranges of partitions out of range are queried.
     ///
     /// # Errors
-    /// [`FetchError`], see there for what to do; nothing was handed over then.
+    /// [`FetchError`]; `take` was not called then.
     pub fn poll<T>(
         &mut self,
         timeout: Duration,
         take: impl FnOnce(Fetched<'_>) -> T,
     ) -> Result<Option<T>, FetchError> {
-        self.settle_doubts()?;
-        if let Some(partition) = self.resumed.pop_front() {
-            return Ok(Some(take(Fetched::Resumed(partition))));
+        self.check_positions()?;
+        if let Some(partition) = self.back_in_range.pop_front() {
+            return Ok(Some(take(Fetched::BackInRange(partition))));
         }
         match self.consumer.poll(timeout) {
             None => Ok(None),
             Some(Ok(message)) => {
                 let record = RecordRef::of_message(&message);
-                if let Some(reading) = self.reading.get_mut(&record.partition) {
+                if let Some(reading) = self.reading.get_mut(record.partition) {
                     reading.next = NextOffset::after(record.offset);
                 }
                 Ok(Some(take(Fetched::Record(record))))
@@ -202,25 +200,24 @@ impl Fetcher {
             Some(Err(KafkaError::PartitionEOF(partition))) => Ok(i64::from(partition)
                 .try_into()
                 .ok()
-                .filter(|partition| self.reading.contains_key(partition))
-                .map(|partition| take(Fetched::Drained(partition)))),
+                .filter(|partition| self.reading.contains(*partition))
+                .map(|partition| take(Fetched::EndOfPartition(partition)))),
             Some(Err(error)) => {
-                self.explain(&error)?;
-                let resumed = self.resumed.pop_front();
-                Ok(resumed.map(|partition| take(Fetched::Resumed(partition))))
+                self.handle_error(&error)?;
+                let back_in_range = self.back_in_range.pop_front();
+                Ok(back_in_range.map(|partition| take(Fetched::BackInRange(partition))))
             }
         }
     }
 
-    /// What is to be done about what a poll brought instead of a record.
-    fn explain(&mut self, error: &KafkaError) -> Result<(), FetchError> {
+    fn handle_error(&mut self, error: &KafkaError) -> Result<(), FetchError> {
         use RDKafkaErrorCode as Code;
         match error {
             KafkaError::MessageConsumptionFatal(_) => Err(FetchError::Fatal(error.to_string())),
             KafkaError::MessageConsumption(Code::OffsetOutOfRange | Code::AutoOffsetReset) => {
-                // librdkafka has stopped reading a partition for good, and rdkafka does not say which.
-                self.doubtful = self.reading.keys().copied().collect();
-                self.settle_doubts()
+                // librdkafka has stopped reading a partition, and rdkafka does not say which.
+                self.suspect = self.reading.partitions().collect();
+                self.check_positions()
             }
             KafkaError::MessageConsumption(
                 Code::TopicAuthorizationFailed | Code::GroupAuthorizationFailed,
@@ -229,32 +226,32 @@ impl Fetcher {
         }
     }
 
-    /// Asks what the doubtful partitions hold, until that is known: those whose position is on the log are read on.
-    fn settle_doubts(&mut self) -> Result<(), FetchError> {
-        if self.doubtful.is_empty() || Instant::now() < self.ask_after {
+    /// Queries the offset ranges of suspect partitions until they are known: those whose position is in range are read on.
+    fn check_positions(&mut self) -> Result<(), FetchError> {
+        if self.suspect.is_empty() || Instant::now() < self.query_after {
             return Ok(());
         }
-        for partition in self.doubtful.clone() {
-            if let Err(error) = self.settle(partition) {
-                tracing::warn!(%error, topic = self.topic, "not read until its position is settled");
-                self.ask_after = Instant::now() + ASK_EVERY;
+        for partition in self.suspect.clone() {
+            if let Err(error) = self.check_position(partition) {
+                tracing::warn!(%error, topic = self.topic, "not read until its offset range is known");
+                self.query_after = Instant::now() + QUERY_INTERVAL;
                 return Err(error);
             }
         }
-        // A position that comes into doubt again at once is not asked for at once.
-        self.ask_after = Instant::now() + ASK_EVERY;
+        // A position that is out of range again at once is not queried at once.
+        self.query_after = Instant::now() + QUERY_INTERVAL;
         Ok(())
     }
 
-    fn settle(&mut self, partition: Partition) -> Result<(), FetchError> {
-        let Some(&Reading { next, paused }) = self.reading.get(&partition) else {
-            self.doubtful.remove(&partition);
+    fn check_position(&mut self, partition: Partition) -> Result<(), FetchError> {
+        let Some(&Reading { next, paused }) = self.reading.get(partition) else {
+            self.suspect.remove(&partition);
             return Ok(());
         };
         let (start, end) = self
             .consumer
-            .fetch_watermarks(&self.topic, partition.get().into(), ASK_PATIENCE)
-            .map_err(|e| FetchError::Transient(format!("bounds of {partition:?}: {e}")))?;
+            .fetch_watermarks(&self.topic, partition.get().into(), QUERY_TIMEOUT)
+            .map_err(|e| FetchError::Transient(format!("offsets of {partition:?}: {e}")))?;
         if !(start..=end).contains(&next.get()) {
             return Err(FetchError::OutOfRange {
                 topic: self.topic.clone(),
@@ -267,7 +264,7 @@ impl Fetcher {
         let fatal = |fault: EventLogError| FetchError::Fatal(fault.to_string());
         self.start(partition, next).map_err(fatal)?;
         self.set_paused(partition, paused).map_err(fatal)?;
-        self.resumed.push_back(partition);
+        self.back_in_range.push_back(partition);
         Ok(())
     }
 

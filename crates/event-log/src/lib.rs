@@ -4,38 +4,40 @@
 mod admin;
 mod appender;
 mod channel;
+mod client_log;
 mod config;
 mod context;
 mod fetcher;
-mod kept;
+mod generation;
 mod member;
 mod producer;
+mod producer_pool;
 mod properties;
 mod reader;
+mod reconnect;
 mod record;
 mod scan;
 mod sequenced;
-mod spread;
 #[cfg(feature = "test-topics")]
 mod test_topics;
-mod unpolled;
 
 pub use admin::{Admin, TopicDifference};
 pub use appender::Appender;
 pub use channel::{SaslMechanism, SecurityProtocol};
 pub use config::KafkaConfig;
 pub use fetcher::{FetchError, Fetched, Fetcher};
-pub use member::{GroupEvent, GroupMember, Released};
+pub use generation::AssignmentGeneration;
+pub use member::{GroupEvent, GroupMember, RevokeGuard};
 pub use producer::{
     AppendRecord, Delivery, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,
-    placed,
+    require_offset,
 };
+pub use producer_pool::ProducerPool;
 pub use properties::ClientProperties;
 pub use reader::{Bounds, LogReader};
 pub use record::{Record, RecordRef};
 pub use scan::Scanned;
 pub use sequenced::Newest;
-pub use spread::SpreadProducer;
 #[cfg(feature = "test-topics")]
 pub use test_topics::TestTopics;
 

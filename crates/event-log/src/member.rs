@@ -1,5 +1,4 @@
 use std::{
-    collections::BTreeMap,
     sync::{Mutex, mpsc as sync_mpsc},
     thread,
     time::Duration,
@@ -12,38 +11,40 @@ use rdkafka::{
     consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext},
     error::KafkaError,
 };
-use schemas::{NextOffset, Partition, topics::Topic};
+use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{EventLogError, KafkaConfig, config::OwnSettings as _, context, kept::Kept};
+use crate::{
+    EventLogError, KafkaConfig, config::OwnSettings as _, context, reconnect::ReconnectingClient,
+};
 
-/// How long a revoke waits for its partitions to be released. Heartbeats go on meanwhile, so the session outlasts it;
-/// `max.poll.interval.ms` (300 s) would end it. Who takes longer is treated as gone, which costs an overlap and no
-/// exactness.
+/// How long a revoke waits for its partitions to be released. Heartbeats continue meanwhile, so the session does not expire before
+/// `max.poll.interval.ms` (300 s). After the deadline the next owner starts all the same: two owners overlap, which the readers' rule
+/// allows for.
 const RELEASE_DEADLINE: Duration = Duration::from_secs(20);
 
 /// How long leaving may take before the session's timeout has to do it.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Dropped or sent when the partitions of a [`GroupEvent::Revoked`] are no longer worked on.
+/// Drop it when the partitions of a [`GroupEvent::Revoked`] are no longer worked on.
 #[derive(Debug)]
-pub struct Released(
+pub struct RevokeGuard(
     #[expect(dead_code, reason = "its drop is the message")] sync_mpsc::SyncSender<()>,
 );
 
-/// A change of what this member owns.
+/// A change of the partitions that this member owns.
 #[derive(Debug)]
 pub enum GroupEvent {
-    /// These partitions are this member's from now on; none in a group with more members than partitions.
+    /// This member owns these partitions from now on; none in a group with more members than partitions.
     Assigned(Vec<Partition>),
-    /// These partitions are to be given up; nobody else gets them before `released` is dropped, or 20 s are over.
+    /// This member must release these partitions; no other member gets them before `guard` is dropped, or 20 s have passed.
     Revoked {
-        /// Which.
+        /// The partitions to release.
         partitions: Vec<Partition>,
-        /// The barrier.
-        released: Released,
+        /// Dropped once they are released.
+        guard: RevokeGuard,
     },
-    /// Membership ended for good; the process should too.
+    /// The membership has ended for good; the process should end.
     Failed(String),
 }
 
@@ -91,7 +92,7 @@ impl ConsumerContext for Context {
 }
 
 impl Context {
-    /// The member never fetches: its partitions are paused for good.
+    /// The member never fetches: its partitions stay paused.
     fn assign(
         &self,
         consumer: &BaseConsumer<Self>,
@@ -112,7 +113,7 @@ impl Context {
         let (release, released) = sync_mpsc::sync_channel(1);
         let event = GroupEvent::Revoked {
             partitions,
-            released: Released(release),
+            guard: RevokeGuard(release),
         };
         if self.events.send(event).is_ok()
             && released.recv_timeout(RELEASE_DEADLINE) == Err(sync_mpsc::RecvTimeoutError::Timeout)
@@ -129,17 +130,17 @@ fn partitions_of(list: &TopicPartitionList) -> Vec<Partition> {
         .collect()
 }
 
-/// Membership of a consumer group: who works on which partition. Reading is [`crate::Fetcher`]'s.
+/// Membership of a consumer group, which assigns partitions. [`crate::Fetcher`] reads them.
 ///
-/// Its polling thread does nothing else, so a revoke may wait there without stopping anybody.
+/// The polling thread does nothing else, so a revoke may wait on it.
 pub struct GroupMember {
-    lag: Mutex<BTreeMap<Partition, NextOffset>>,
+    lag: Mutex<PartitionMap<NextOffset>>,
     commands: sync_mpsc::Sender<Command>,
     left: oneshot::Receiver<()>,
 }
 
 enum Command {
-    Commit(BTreeMap<Partition, NextOffset>),
+    Commit(PartitionMap<NextOffset>),
     Leave,
 }
 
@@ -155,7 +156,7 @@ impl GroupMember {
     ) -> Result<(Self, mpsc::UnboundedReceiver<GroupEvent>), EventLogError> {
         let (events, receiver) = mpsc::unbounded_channel();
         let session_ms = config.session_timeout_ms;
-        let consumer: Kept<BaseConsumer<Context>> = config
+        let consumer: ReconnectingClient<BaseConsumer<Context>> = config
             .consumer(&config.group(group))
             .own("partition.assignment.strategy", "cooperative-sticky")
             .own("session.timeout.ms", session_ms.to_string())
@@ -163,7 +164,7 @@ impl GroupMember {
             .own("enable.partition.eof", "false")
             .own("queued.max.messages.kbytes", "64")
             .create_with_context(Context { events })
-            .map(|consumer| Kept::new(consumer, &config.brokers))
+            .map(|consumer| ReconnectingClient::new(consumer, &config.brokers))
             .map_err(|e| EventLogError::new("creating a group member", e))?;
         let topic = config.topic(topic);
         consumer
@@ -175,7 +176,7 @@ impl GroupMember {
             .name("group-member".to_owned())
             .spawn(move || {
                 poll_loop(&consumer, &topic, &queue);
-                // Closing tells the group; without it the others wait for the session to time out.
+                // Closing leaves the group; otherwise the other members wait for the session to time out.
                 drop(consumer);
                 drop(leaving);
             })
@@ -190,33 +191,33 @@ impl GroupMember {
         ))
     }
 
-    /// Notes how far a partition is done; for lag only, nothing resumes from it.
-    pub fn note(&self, partition: Partition, next: NextOffset) {
+    /// Sets the offset to be committed for a partition; for lag only, nothing resumes from it.
+    pub fn set_offset(&self, partition: Partition, next: NextOffset) {
         self.lag().insert(partition, next);
     }
 
-    /// Commits what was noted since the last call, in the background.
-    pub fn commit_noted(&self) {
-        let noted = std::mem::take(&mut *self.lag());
-        if !noted.is_empty() {
-            // A member that has left has nobody to tell.
-            let _ = self.commands.send(Command::Commit(noted));
+    /// Commits the offsets that were set since the last call, in the background.
+    pub fn commit_offsets(&self) {
+        let offsets = std::mem::take(&mut *self.lag());
+        if !offsets.is_empty() {
+            // A member that has left commits nothing.
+            let _ = self.commands.send(Command::Commit(offsets));
         }
     }
 
-    /// Tells the group that its partitions are free, and waits a few seconds for that to be heard. Every [`Released`]
-    /// must be dropped, and the receiver of changes too or still be served: a last revoke may come.
+    /// Leaves the group, and waits a few seconds for that. Every [`RevokeGuard`] must be dropped, and the receiver of changes must be
+    /// dropped or still be read: a last revoke may come.
     pub async fn leave(mut self) {
         let _ = self.commands.send(Command::Leave);
         if tokio::time::timeout(LEAVE_DEADLINE, &mut self.left)
             .await
             .is_err()
         {
-            tracing::warn!("the group was not told in time");
+            tracing::warn!("the group was not left in time");
         }
     }
 
-    fn lag(&self) -> std::sync::MutexGuard<'_, BTreeMap<Partition, NextOffset>> {
+    fn lag(&self) -> std::sync::MutexGuard<'_, PartitionMap<NextOffset>> {
         self.lag
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -235,7 +236,7 @@ fn poll_loop(
     commands: &sync_mpsc::Receiver<Command>,
 ) {
     loop {
-        // Partitions are paused: a record or an error that slips through before that is nobody's.
+        // Partitions are paused: a record or an error that comes before the pause is ignored.
         if let Some(Err(KafkaError::MessageConsumptionFatal(code))) =
             consumer.poll(Duration::from_millis(100))
         {
@@ -254,11 +255,7 @@ fn poll_loop(
     }
 }
 
-fn commit(
-    consumer: &BaseConsumer<Context>,
-    topic: &str,
-    offsets: &BTreeMap<Partition, NextOffset>,
-) {
+fn commit(consumer: &BaseConsumer<Context>, topic: &str, offsets: &PartitionMap<NextOffset>) {
     let mut list = TopicPartitionList::with_capacity(offsets.len());
     let committed = offsets
         .iter()

@@ -9,27 +9,29 @@ use rdkafka::{
 };
 use schemas::{Partition, TimestampMs};
 
-use crate::{EventLogError, KafkaConfig, config::OwnSettings as _, context, kept::Kept};
+use crate::{
+    EventLogError, KafkaConfig, config::OwnSettings as _, context, reconnect::ReconnectingClient,
+};
 
-/// What must differ between the producers of Tidemark; everything else is the same for all.
+/// The settings in which Tidemark's producers differ.
 #[derive(Clone, Debug)]
 pub struct ProducerSettings {
-    /// How long a record may wait for company, milliseconds.
+    /// How long a record may wait for others of its batch, milliseconds.
     pub linger_ms: u32,
-    /// After how long an unconfirmed record is given up, milliseconds; 0 for never (PROTOCOL S6).
+    /// After this long an unacknowledged record fails, milliseconds; 0 for never (PROTOCOL S6).
     pub message_timeout_ms: u32,
     /// The most that may be queued in librdkafka, bytes.
     pub queue_bytes: usize,
     /// The largest record that is taken, bytes.
     pub max_message_bytes: usize,
-    /// Whether a record that is refused for good ends the producer, so that nothing behind it gets onto the log
-    /// (PROTOCOL S6). Elsewhere a refused record is that record's matter only.
+    /// Whether a record that is refused for good ends the producer, so that no later record gets onto the log (PROTOCOL S6). Otherwise
+    /// only that record fails.
     pub gapless: bool,
 }
 
 impl ProducerSettings {
-    /// For a few records that must get onto the log, whatever is in the way for however long.
-    pub const PATIENT: Self = Self {
+    /// For a few records that must get onto the log, however long that takes.
+    pub const WITHOUT_TIMEOUT: Self = Self {
         linger_ms: 0,
         message_timeout_ms: 0,
         queue_bytes: 1 << 20,
@@ -38,7 +40,7 @@ impl ProducerSettings {
     };
 }
 
-/// Why an append is not known to have happened.
+/// Why an append failed, or may have failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryFailure {
     /// The broker refused it; it is not on the log.
@@ -49,34 +51,34 @@ pub enum DeliveryFailure {
     Unknown(String),
 }
 
-/// What became of an append: on the log at this offset, or at one that is not known (`None`). A broker that has stored
-/// a retried batch before may no longer know where.
+/// The outcome of an append: on the log at this offset, or at an unknown one (`None`). A broker that had already stored a retried batch
+/// may not know its offset any more.
 pub type Delivery = Result<Option<i64>, DeliveryFailure>;
 
-/// Takes the fate of one append. Called on the producer's polling thread, so it must not block.
+/// Takes the outcome of one append. Called on the producer's polling thread, so it must not block.
 pub trait OnDelivery: Send + Sync + 'static {
-    /// The record's fate is known.
+    /// The outcome is known.
     fn delivered(self, outcome: Delivery);
 }
 
-/// What `outcome` is to those who need the record's place: a record whose place is not known has an unknown fate.
+/// The offset of an appended record, for callers that need it: an unknown offset counts as an unknown outcome.
 ///
 /// # Errors
-/// [`DeliveryFailure`], as the producer gave it or for want of a place.
-pub fn placed(outcome: Delivery) -> Result<i64, DeliveryFailure> {
+/// [`DeliveryFailure`], from the producer or for want of an offset.
+pub fn require_offset(outcome: Delivery) -> Result<i64, DeliveryFailure> {
     outcome?
         .ok_or_else(|| DeliveryFailure::Unknown("stored at an offset that is not known".to_owned()))
 }
 
-/// Gets what [`placed`] makes of the outcome.
+/// Receives the outcome with [`require_offset`] applied.
 impl OnDelivery for tokio::sync::oneshot::Sender<Result<i64, DeliveryFailure>> {
     fn delivered(self, outcome: Delivery) {
-        // The asker may have gone; then nobody wants to know.
-        let _ = self.send(placed(outcome));
+        // The query_client may have gone; then nobody wants to know.
+        let _ = self.send(require_offset(outcome));
     }
 }
 
-/// librdkafka's queue has no room. Nothing was appended; the delivery handle comes back.
+/// librdkafka's queue is full. Nothing was appended; the delivery handle is returned.
 #[derive(Debug, thiserror::Error)]
 #[error("the producer's queue is full")]
 pub struct QueueFull<D>(pub D);
@@ -148,7 +150,7 @@ fn classify(error: &KafkaError) -> DeliveryFailure {
 /// An idempotent producer with acks=all that appends to explicit partitions. Within one partition its records keep
 /// their order.
 pub struct LogProducer<D: OnDelivery> {
-    inner: Kept<ThreadedProducer<Context<D>>>,
+    inner: ReconnectingClient<ThreadedProducer<Context<D>>>,
 }
 
 impl<D: OnDelivery> LogProducer<D> {
@@ -179,12 +181,12 @@ impl<D: OnDelivery> LogProducer<D> {
             .own("compression.type", "lz4");
         let inner = client
             .create_with_context(Context(PhantomData))
-            .map(|producer| Kept::new(producer, &config.brokers))
+            .map(|producer| ReconnectingClient::new(producer, &config.brokers))
             .map_err(|e| EventLogError::new("creating a producer", e))?;
         Ok(Self { inner })
     }
 
-    /// Queues a record; `handle` hears of its fate exactly once, also where librdkafka turns it down at once.
+    /// Queues a record; `handle` gets the outcome exactly once, also where librdkafka refuses the record at once.
     ///
     /// # Errors
     /// [`QueueFull`], with the handle.
@@ -213,7 +215,7 @@ impl<D: OnDelivery> LogProducer<D> {
         }
     }
 
-    /// Why the producer will never append again, where that is so: the process should end.
+    /// The error after which the producer cannot append any more: the process should end.
     pub fn fatal_error(&self) -> Option<String> {
         self.inner
             .client()
@@ -221,11 +223,10 @@ impl<D: OnDelivery> LogProducer<D> {
             .map(|(code, reason)| format!("{code}: {reason}"))
     }
 
-    /// Waits until every queued record's fate is known, at most `deadline`. Dropping a producer forgets what is
-    /// queued.
+    /// Waits at most `deadline` until the outcome of every queued record is known. Dropping a producer drops its queue.
     ///
     /// # Errors
-    /// [`EventLogError`] where records are still without an answer.
+    /// [`EventLogError`] where records are still unacknowledged.
     pub fn flush(&self, deadline: Duration) -> Result<(), EventLogError> {
         self.inner
             .flush(deadline)
@@ -250,14 +251,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offset_that_was_not_told_is_no_position() {
+    fn an_unknown_offset_is_an_unknown_outcome() {
         for reported in [-1, -1001] {
-            let outcome = placed(Ok(known_offset(reported)));
+            let outcome = require_offset(Ok(known_offset(reported)));
             assert!(
                 matches!(outcome, Err(DeliveryFailure::Unknown(_))),
                 "{outcome:?}"
             );
         }
-        assert_eq!(placed(Ok(known_offset(0))), Ok(0));
+        assert_eq!(require_offset(Ok(known_offset(0))), Ok(0));
     }
 }

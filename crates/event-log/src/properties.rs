@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 
 const REDACTED: &str = "[redacted]";
 
-/// What Tidemark sets itself, behind whatever an operator adds, with librdkafka's other names for it.
+/// The properties that Tidemark sets itself, with librdkafka's aliases of them.
 const OWN: &[&str] = &[
     "acks",
     "auto.commit.enable",
@@ -43,7 +43,7 @@ const OWN: &[&str] = &[
     "session.timeout.ms",
 ];
 
-/// What a name holds whose value is a secret.
+/// Parts of the names of secrets.
 const SECRET: &[&str] = &[
     "password",
     "passphrase",
@@ -105,7 +105,7 @@ impl Serialize for ClientProperties {
     }
 }
 
-/// A property that is overruled would be lost in silence.
+/// A property that would be overridden is refused rather than ignored.
 fn refuse_own(properties: &BTreeMap<String, String>, (): &()) -> garde::Result {
     let own: Vec<&str> = properties
         .keys()
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_overruled_is_refused_by_name() {
+    fn properties_that_would_be_overridden_are_refused_by_name() {
         let refused = properties(&[("acks", "1"), ("linger.ms", "5"), ("client.rack", "a")]);
         let report = refused.validate().unwrap_err().to_string();
         assert!(

@@ -15,47 +15,47 @@ use schemas::{Partition, TimestampMs, topics::Topic};
 use crate::{
     EventLogError, KafkaConfig, Record,
     config::OwnSettings as _,
-    context::Named,
-    kept::Kept,
+    context::NamedContext,
+    reconnect::ReconnectingClient,
     scan::{Scan, Scanned, TopicSource},
 };
 
-/// How long a broker may take to answer, and a scan to bring its next record.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a broker may take to answer, and a scan to find its next record.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of librdkafka's log is looked at when a broker does not answer: why is said at the beginning.
+/// How many lines of librdkafka's log are read when a broker does not answer: the reason comes first.
 const LOG_LINES: u32 = 20;
 
-/// How long a leader that was just elected gets before it is asked again.
+/// The pause before a query is repeated while leaders change.
 const LEADER_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a partition holds: offsets from `start` up to but not including `end`.
+/// The offsets that a partition has: from `start` up to but not including `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The first offset that is still there.
+    /// The first offset on the log.
     pub start: i64,
-    /// One above the last.
+    /// One above the last offset.
     pub end: i64,
 }
 
-/// Up to so many records of each partition are few.
-const FEW: i64 = 64;
+/// A scan of at most this many records of each partition is small.
+const SMALL_SCAN: i64 = 64;
 
-/// What a broker sends of a partition at a time where few records are wanted: the first of them, and whatever lies behind it. A
-/// batch that is larger comes whole. Of a backlog, librdkafka's megabyte of each partition took more than a second to pass over.
-const BYTES_OF_FEW: &str = "65536";
+/// The fetch size of a small scan. A larger batch comes whole. With librdkafka's default of a megabyte, skipping the records of a backlog
+/// that were not wanted took more than a second.
+const BYTES_OF_SMALL_SCAN: &str = "65536";
 
-/// Looks into topics: how far they go, and what lies between two offsets. Its calls block; the `async` ones run on
-/// tokio's blocking threads.
+/// Reads offset ranges of topics, and the records between two offsets. Its calls block; the `async` ones run on tokio's blocking
+/// threads.
 pub struct LogReader {
     config: KafkaConfig,
-    few: Scanner,
-    many: Scanner,
-    asker: Kept<BaseConsumer<Named>>,
+    small_scans: Scanner,
+    large_scans: Scanner,
+    query_client: ReconnectingClient<BaseConsumer<NamedContext>>,
 }
 
-/// A consumer for one scan at a time, since a scan assigns; made when it is first wanted.
-type Scanner = Mutex<Option<Kept<BaseConsumer<Named>>>>;
+/// A consumer for one scan at a time, since a scan assigns partitions; made on first use.
+type Scanner = Mutex<Option<ReconnectingClient<BaseConsumer<NamedContext>>>>;
 
 impl LogReader {
     /// Connects lazily.
@@ -65,13 +65,13 @@ impl LogReader {
     pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
         Ok(Self {
             config: config.clone(),
-            few: Scanner::default(),
-            many: Scanner::default(),
-            asker: consumer(config, None)?,
+            small_scans: Scanner::default(),
+            large_scans: Scanner::default(),
+            query_client: consumer(config, None)?,
         })
     }
 
-    /// What each of `partitions` holds; every one of them is in the answer.
+    /// The offsets of each of `partitions`; every one of them is in the result.
     ///
     /// # Errors
     /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
@@ -111,8 +111,8 @@ impl LogReader {
     pub fn group_members(&self, group: &str) -> Result<usize, EventLogError> {
         let name = self.config.group(group);
         let groups = self
-            .asker
-            .fetch_group_list(Some(&name), PATIENCE)
+            .query_client
+            .fetch_group_list(Some(&name), TIMEOUT)
             .map_err(|e| EventLogError::new(format!("asking for the members of {name}"), e))?;
         Ok(groups
             .groups()
@@ -160,13 +160,12 @@ impl LogReader {
             .map(|(partition, offset)| {
                 offset
                     .map(|offset| (partition, offset))
-                    .ok_or_else(|| unanswered(&name, partition))
+                    .ok_or_else(|| no_answer(&name, partition))
             })
             .collect()
     }
 
-    /// ListOffsets takes −1 and −2 for the end and the start where it takes a time otherwise, and librdkafka asks
-    /// each broker once for all its partitions.
+    /// ListOffsets takes a time, or −1 and −2 for the end and the start. librdkafka sends one request to each broker.
     fn list_offsets(
         &self,
         topic: Topic,
@@ -181,32 +180,32 @@ impl LogReader {
         let answer = partitions
             .iter()
             .try_for_each(|partition| list.add_partition_offset(&name, partition.get().into(), at))
-            .and_then(|()| self.ask_leaders(&list))
+            .and_then(|()| self.query_leaders(&list))
             .map_err(|e| EventLogError::new(format!("listing offsets of {name}"), e))?;
         offsets_of(&name, partitions, &answer)
     }
 
-    /// Asks again while leaders change hands.
-    fn ask_leaders(&self, list: &TopicPartitionList) -> Result<TopicPartitionList, KafkaError> {
-        let deadline = Instant::now() + PATIENCE;
+    /// Repeats the query while leaders change.
+    fn query_leaders(&self, list: &TopicPartitionList) -> Result<TopicPartitionList, KafkaError> {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let answer = self.asker.offsets_for_times(list.clone(), left);
+            let answer = self.query_client.offsets_for_times(list.clone(), left);
             if answer.is_err() {
-                // It reads nothing: this brings what librdkafka has logged, a line at a time.
+                // No partition is assigned: each poll takes a line of librdkafka's log.
                 for _ in 0..LOG_LINES {
-                    let _ = self.asker.poll(Duration::ZERO);
+                    let _ = self.query_client.poll(Duration::ZERO);
                 }
             }
-            if !leaders_move(&answer) || left <= LEADER_PAUSE {
+            if !leaders_change(&answer) || left <= LEADER_PAUSE {
                 return answer;
             }
             std::thread::sleep(LEADER_PAUSE);
         }
     }
 
-    /// Reads `ranges` (from included, to excluded) and hands every record to `visit`, in order within a partition,
-    /// until all are read or `visit` breaks. For those who must see all of it.
+    /// Reads `ranges` and calls `visit` with every record, in order within a partition, until all are read or `visit` breaks. A removed
+    /// record is an error.
     ///
     /// # Errors
     /// [`EventLogError`] where nothing comes for 30 s, the client fails, or some of it is no longer on the log.
@@ -236,7 +235,7 @@ impl LogReader {
         ))
     }
 
-    /// As [`Self::scan`], for those who can do without what retention takes meanwhile: `visit` is told of it.
+    /// As [`Self::scan`], but removed records are given to `visit` as [`Scanned::Removed`].
     ///
     /// # Errors
     /// [`EventLogError`] where nothing comes for 30 s, the client fails, or the log ends before where a range begins.
@@ -248,11 +247,11 @@ impl LogReader {
     ) -> Result<(), EventLogError> {
         let name = self.config.topic(topic);
         let fault = |e| EventLogError::new(format!("reading {name}"), e);
-        let is_few = |(_, range): &(_, Range<i64>)| range.end - range.start <= FEW;
-        let (scanner, bytes) = if ranges.iter().all(is_few) {
-            (&self.few, Some(BYTES_OF_FEW))
+        let is_small = |(_, range): &(_, Range<i64>)| range.end - range.start <= SMALL_SCAN;
+        let (scanner, bytes) = if ranges.iter().all(is_small) {
+            (&self.small_scans, Some(BYTES_OF_SMALL_SCAN))
         } else {
-            (&self.many, None)
+            (&self.large_scans, None)
         };
         let mut made = scanner.lock().unwrap_or_else(PoisonError::into_inner);
         let consumer = match &mut *made {
@@ -262,16 +261,14 @@ impl LogReader {
         let source = TopicSource {
             consumer,
             topic: &name,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
         };
-        let done = Scan::new(source, ranges, PATIENCE)
-            .run(visit)
-            .map_err(fault);
+        let done = Scan::new(source, ranges, TIMEOUT).run(visit).map_err(fault);
         consumer.unassign().map_err(fault)?;
         done
     }
 
-    /// The record at `offset`, where it is still there.
+    /// The record at `offset`, where it is on the log.
     ///
     /// # Errors
     /// As [`Self::scan_remaining`].
@@ -300,28 +297,27 @@ impl LogReader {
 fn consumer(
     config: &KafkaConfig,
     partition_bytes: Option<&str>,
-) -> Result<Kept<BaseConsumer<Named>>, EventLogError> {
+) -> Result<ReconnectingClient<BaseConsumer<NamedContext>>, EventLogError> {
     let mut settings = config.consumer("tidemark-reader");
     settings
         .own("queued.max.messages.kbytes", "4096")
         // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
         // log would hold up the next scan.
         .own("fetch.wait.max.ms", "5")
-        // What was heard of a topic while its leaders changed may be that it has no partitions; nothing asks again
-        // before it is this old.
+        // Metadata of a topic whose leaders change may say that it has no partitions; it is used until it is this old.
         .set("metadata.max.age.ms", "5000")
         .set("topic.metadata.refresh.interval.ms", "2000");
     if let Some(bytes) = partition_bytes {
         settings.set("max.partition.fetch.bytes", bytes);
     }
     settings
-        .create_with_context(Named("reader"))
-        .map(|consumer| Kept::new(consumer, &config.brokers))
+        .create_with_context(NamedContext("reader"))
+        .map(|consumer| ReconnectingClient::new(consumer, &config.brokers))
         .map_err(|e| EventLogError::new("creating a reader", e))
 }
 
-/// Whether an answer, or a part of it, says that somebody else leads than was known, or for a moment nobody.
-fn leaders_move(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
+/// Whether a response, or a part of it, says that the leader has changed, or that there is none for a moment.
+fn leaders_change(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
     use RDKafkaErrorCode as Code;
     let moves = |error: &KafkaError| {
         matches!(
@@ -346,7 +342,7 @@ fn leaders_move(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
     }
 }
 
-/// What each of `partitions` was answered; `None` where there is no record such as was asked for.
+/// The offset of each of `partitions`; `None` where no record is at or after the time.
 fn offsets_of(
     topic: &str,
     partitions: &[Partition],
@@ -355,21 +351,21 @@ fn offsets_of(
     let answer_for = |partition: Partition| {
         let element = answer
             .find_partition(topic, partition.get().into())
-            .ok_or_else(|| unanswered(topic, partition))?;
+            .ok_or_else(|| no_answer(topic, partition))?;
         element
             .error()
             .map_err(|e| EventLogError::new(format!("listing offsets of {topic}"), e))?;
         match element.offset() {
             Offset::Offset(offset) => Ok((partition, Some(offset))),
             Offset::End => Ok((partition, None)),
-            _ => Err(unanswered(topic, partition)),
+            _ => Err(no_answer(topic, partition)),
         }
     };
     partitions.iter().copied().map(answer_for).collect()
 }
 
-/// Without this, a partition that nothing is known of would pass for an empty one.
-fn unanswered(topic: &str, partition: Partition) -> EventLogError {
+/// Without this, a partition without an answer would look empty.
+fn no_answer(topic: &str, partition: Partition) -> EventLogError {
     EventLogError::new(
         format!("listing offsets of {topic}: no answer for partition {partition}"),
         KafkaError::OffsetFetch(RDKafkaErrorCode::NoOffset),

@@ -4,14 +4,14 @@ use schemas::{
     event::{Event, SkippedRecord},
 };
 
-/// A record as it lies on a topic, owned.
+/// A record of a topic, owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its partition.
     pub partition: Partition,
     /// Its offset there.
     pub offset: i64,
-    /// Its time, whoever set it (the topic's `message.timestamp.type` says).
+    /// Set by the producer or the broker, according to the topic's `message.timestamp.type`.
     pub timestamp: TimestampMs,
     /// The leader epoch of the batch it came in; −1 where the broker does not say.
     pub leader_epoch: i32,
@@ -23,14 +23,14 @@ pub struct Record {
     pub headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// A record as it lies on a topic, in the memory of whoever read it.
+/// A record of a topic, borrowed from the client that read it.
 #[derive(Clone, Debug)]
 pub struct RecordRef<'a> {
     /// Its partition.
     pub partition: Partition,
     /// Its offset there.
     pub offset: i64,
-    /// Its time, whoever set it (the topic's `message.timestamp.type` says).
+    /// Set by the producer or the broker, according to the topic's `message.timestamp.type`.
     pub timestamp: TimestampMs,
     /// The leader epoch of the batch it came in; −1 where the broker does not say.
     pub leader_epoch: i32,
@@ -41,7 +41,7 @@ pub struct RecordRef<'a> {
     headers: Headers<'a>,
 }
 
-/// Where the headers lie; librdkafka makes a list of them when it is first asked for one, which costs more than all the rest.
+/// The source of the headers. librdkafka makes a list of them on first use, which costs more than all the rest.
 #[derive(Clone, Copy, Debug)]
 enum Headers<'a> {
     OfMessage(&'a BorrowedMessage<'a>),
@@ -66,7 +66,7 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// A copy of its own.
+    /// An owned copy.
     #[must_use]
     pub fn to_record(&self) -> Record {
         Record {
@@ -94,10 +94,10 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// The event that a record of `chat.events` is.
+    /// The event of a record of `chat.events`.
     ///
     /// # Errors
-    /// [`SkippedRecord`]: no reader takes it for one.
+    /// [`SkippedRecord`]: readers skip it.
     pub fn event(&self) -> Result<Event, SkippedRecord> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }
@@ -110,7 +110,7 @@ impl<'a> RecordRef<'a> {
 }
 
 impl Record {
-    /// The same record, for those who only read it.
+    /// The same record, borrowed.
     #[must_use]
     pub fn by_ref(&self) -> RecordRef<'_> {
         RecordRef {
@@ -124,10 +124,10 @@ impl Record {
         }
     }
 
-    /// The event that a record of `chat.events` is.
+    /// The event of a record of `chat.events`.
     ///
     /// # Errors
-    /// [`SkippedRecord`]: no reader takes it for one.
+    /// [`SkippedRecord`]: readers skip it.
     pub fn event(&self) -> Result<Event, SkippedRecord> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }

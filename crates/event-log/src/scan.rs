@@ -13,41 +13,41 @@ use rdkafka::{
 };
 use schemas::Partition;
 
-use crate::{Bounds, Record, RecordRef, context::Named};
+use crate::{Bounds, Record, RecordRef, context::NamedContext};
 
 /// How long a poll waits.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What a scan comes to, in order within a partition.
+/// A result of a scan, in order within a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scanned {
     /// The next record.
     Record(Record),
-    /// These offsets were asked for and are gone: retention or a deletion took them before they were read.
+    /// These offsets were removed by retention or deletion before they were read.
     Removed {
         /// The partition.
         partition: Partition,
-        /// From included, to excluded.
+        /// A part of the range that was to be read.
         offsets: Range<i64>,
     },
 }
 
-/// What a scan needs of Kafka.
+/// The part of a consumer that a scan needs.
 pub(crate) trait Source {
-    /// Reads what is left of `open`, and nothing else, from here on.
+    /// Reads only the rest of `open` from now on.
     fn read(&self, open: &BTreeMap<Partition, Range<i64>>) -> Result<(), KafkaError>;
-    /// The next record, or why there is none; waits for it at most `timeout`.
+    /// The next record or an error; waits at most `timeout`.
     fn poll(&self, timeout: Duration) -> Option<Result<Record, KafkaError>>;
-    /// What a partition holds now.
+    /// The offsets that a partition has now.
     fn bounds(&self, partition: Partition) -> Result<Bounds, KafkaError>;
 }
 
-/// A consumer that nobody else uses during the scan.
+/// A consumer that only the scan uses.
 pub(crate) struct TopicSource<'a> {
-    pub(crate) consumer: &'a BaseConsumer<Named>,
+    pub(crate) consumer: &'a BaseConsumer<NamedContext>,
     pub(crate) topic: &'a str,
-    /// How long a broker may take to say what a partition holds.
-    pub(crate) patience: Duration,
+    /// How long a broker may take to return the offset range of a partition.
+    pub(crate) timeout: Duration,
 }
 
 impl Source for TopicSource<'_> {
@@ -69,7 +69,7 @@ impl Source for TopicSource<'_> {
         let number = partition.get().into();
         let (start, end) = self
             .consumer
-            .fetch_watermarks(self.topic, number, self.patience)?;
+            .fetch_watermarks(self.topic, number, self.timeout)?;
         Ok(Bounds { start, end })
     }
 }
@@ -77,16 +77,16 @@ impl Source for TopicSource<'_> {
 /// A scan under way.
 pub(crate) struct Scan<S> {
     source: S,
-    /// What is left of each partition.
+    /// The rest of each partition.
     open: BTreeMap<Partition, Range<i64>>,
-    /// How long the brokers may let it wait for its next record.
-    patience: Duration,
-    /// How long they have, without the visitor's own time.
-    silent: Duration,
+    /// The longest wait for the next record.
+    timeout: Duration,
+    /// The wait so far, without the visitor's own time.
+    waited: Duration,
 }
 
 impl<S: Source> Scan<S> {
-    pub(crate) fn new(source: S, ranges: &[(Partition, Range<i64>)], patience: Duration) -> Self {
+    pub(crate) fn new(source: S, ranges: &[(Partition, Range<i64>)], timeout: Duration) -> Self {
         Self {
             source,
             open: ranges
@@ -94,8 +94,8 @@ impl<S: Source> Scan<S> {
                 .filter(|(_, range)| !range.is_empty())
                 .cloned()
                 .collect(),
-            patience,
-            silent: Duration::ZERO,
+            timeout,
+            waited: Duration::ZERO,
         }
     }
 
@@ -112,7 +112,7 @@ impl<S: Source> Scan<S> {
             if self.step(&mut visit)?.is_break() {
                 break;
             }
-            if self.silent > self.patience {
+            if self.waited > self.timeout {
                 let late = RDKafkaErrorCode::OperationTimedOut;
                 return Err(KafkaError::MessageConsumption(late));
             }
@@ -127,10 +127,10 @@ impl<S: Source> Scan<S> {
         use RDKafkaErrorCode as Code;
         let asked = Instant::now();
         let polled = self.source.poll(POLL);
-        self.silent += asked.elapsed();
+        self.waited += asked.elapsed();
         match polled {
             Some(Ok(record)) => {
-                self.silent = Duration::ZERO;
+                self.waited = Duration::ZERO;
                 return Ok(self.take(record, visit));
             }
             // A new leader's high watermark may lie below the end for a moment: the rest still comes.
@@ -138,7 +138,7 @@ impl<S: Source> Scan<S> {
             Some(Err(error @ KafkaError::MessageConsumptionFatal(_))) => return Err(error),
             Some(Err(KafkaError::MessageConsumption(
                 Code::OffsetOutOfRange | Code::AutoOffsetReset,
-            ))) => return self.catch_up(visit),
+            ))) => return self.skip_removed(visit),
             Some(Err(error)) => tracing::debug!(%error, "reading"),
         }
         Ok(ControlFlow::Continue(()))
@@ -165,9 +165,8 @@ impl<S: Source> Scan<S> {
         }
     }
 
-    /// A broker does not have some position, and librdkafka has stopped there: tells of what was removed, and reads
-    /// on behind it.
-    fn catch_up(
+    /// A position is out of range, and librdkafka has stopped there: reports removed offsets, and reads on after them.
+    fn skip_removed(
         &mut self,
         visit: &mut impl FnMut(Scanned) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, KafkaError> {
@@ -195,9 +194,9 @@ impl<S: Source> Scan<S> {
             }
         }
         if nothing_removed {
-            // As while a leader changes: the same question at once would have the same answer.
+            // A leader is changing: the same query would have the same result at once.
             std::thread::sleep(POLL);
-            self.silent += POLL;
+            self.waited += POLL;
         }
         if !self.open.is_empty() {
             self.source.read(&self.open)?;
@@ -280,11 +279,11 @@ mod tests {
     fn scan(
         log: &Log,
         range: Range<i64>,
-        patience: Duration,
+        timeout: Duration,
         mut each: impl FnMut(),
     ) -> (Vec<Scanned>, Result<(), KafkaError>) {
         let mut seen = Vec::new();
-        let ended = Scan::new(log, &[(partition(), range)], patience).run(|scanned| {
+        let ended = Scan::new(log, &[(partition(), range)], timeout).run(|scanned| {
             each();
             seen.push(scanned);
             ControlFlow::Continue(())
@@ -293,18 +292,18 @@ mod tests {
     }
 
     #[test]
-    fn the_visitors_own_time_is_not_the_brokers_silence() {
+    fn the_time_of_the_visitor_does_not_count_as_waiting() {
         let log = Log::new(0, 3);
-        let patience = Duration::from_millis(20);
-        let (seen, ended) = scan(&log, 0..3, patience, || {
-            std::thread::sleep(2 * patience);
+        let timeout = Duration::from_millis(20);
+        let (seen, ended) = scan(&log, 0..3, timeout, || {
+            std::thread::sleep(2 * timeout);
         });
         assert_eq!(ended, Ok(()));
         assert_eq!(seen.len(), 3);
     }
 
     #[test]
-    fn silence_ends_it() {
+    fn a_scan_ends_after_its_timeout() {
         struct Silent;
         impl Source for Silent {
             fn read(&self, _: &BTreeMap<Partition, Range<i64>>) -> Result<(), KafkaError> {
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_told_and_the_rest_is_read() {
+    fn removed_offsets_are_reported_and_the_rest_is_read() {
         let log = Log::new(2, 4);
         let (seen, ended) = scan(&log, 0..4, Duration::MAX, || {});
         assert_eq!(ended, Ok(()));

@@ -18,12 +18,12 @@ use event_log::{
 use schemas::{NextOffset, Partition, TimestampMs, topics::Topic};
 use tokio::sync::oneshot;
 
-type Fate = Result<i64, DeliveryFailure>;
+type Outcome = Result<i64, DeliveryFailure>;
 
-/// A deployment of its own on the shared broker, and who appends to its `chat.events`.
+/// Topics of its own on the shared broker, and a producer for `chat.events`.
 struct Log {
     topics: TestTopics,
-    producer: LogProducer<oneshot::Sender<Fate>>,
+    producer: LogProducer<oneshot::Sender<Outcome>>,
 }
 
 impl Log {
@@ -44,8 +44,8 @@ impl Log {
         self.topics.config().clone()
     }
 
-    async fn append(&self, to: Partition, value: &str, ts: i64) -> Fate {
-        let (fate, outcome) = oneshot::channel();
+    async fn append(&self, to: Partition, value: &str, ts: i64) -> Outcome {
+        let (sender, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topics.config().topic(Topic::Events),
             partition: to,
@@ -54,7 +54,7 @@ impl Log {
             timestamp: Some(TimestampMs(ts)),
             headers: &[("h".to_owned(), Some(b"v".to_vec()))],
         };
-        self.producer.append(record, fate).unwrap();
+        self.producer.append(record, sender).unwrap();
         outcome.await.unwrap()
     }
 
@@ -69,7 +69,6 @@ fn partition(n: i64) -> Partition {
     n.try_into().unwrap()
 }
 
-/// Runs what blocks where it may.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()
 }
@@ -118,8 +117,8 @@ async fn what_is_appended_is_read_back_whole() {
     let log = Log::new().await;
     let config = log.config();
     for (offset, text) in ["one", "two", "three"].into_iter().enumerate() {
-        let fate = log.append(partition(5), text, 1000 + offset as i64).await;
-        assert_eq!(fate, Ok(offset as i64));
+        let outcome = log.append(partition(5), text, 1000 + offset as i64).await;
+        assert_eq!(outcome, Ok(offset as i64));
     }
     let reader = Arc::new(LogReader::new(&config).unwrap());
     let ends = reader.ends(Topic::Events).await.unwrap();
@@ -175,7 +174,7 @@ async fn what_is_appended_is_read_back_whole() {
 
 /// Each record is more than a broker is asked for where few are wanted.
 #[tokio::test(flavor = "multi_thread")]
-async fn few_records_are_found_among_large_ones() {
+async fn a_small_scan_finds_large_records() {
     let log = Log::new().await;
     let config = log.config();
     let ranges = [3, 4, 5].map(|n| (partition(n), 2..4));
@@ -185,8 +184,8 @@ async fn few_records_are_found_among_large_ones() {
         .collect();
     for (to, _) in &ranges {
         for offset in 0..5 {
-            let fate = log.append(*to, &text, 1000 + offset).await;
-            assert_eq!(fate, Ok(offset));
+            let outcome = log.append(*to, &text, 1000 + offset).await;
+            assert_eq!(outcome, Ok(offset));
         }
     }
     let found = blocking(move || {
@@ -208,7 +207,7 @@ async fn few_records_are_found_among_large_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log() {
+async fn a_fetcher_can_be_restarted_anywhere_and_reports_a_position_out_of_range() {
     let log = Log::new().await;
     let config = log.config();
     log.append_all(partition(1), &["a", "b", "c"]).await;
@@ -223,11 +222,11 @@ async fn a_fetcher_starts_anew_where_it_is_told_and_names_a_position_off_the_log
                     expected += 1;
                     false
                 }
-                Fetched::Drained(drained) => {
+                Fetched::EndOfPartition(drained) => {
                     assert_eq!(drained, partition(1));
                     expected == 3
                 }
-                Fetched::Resumed(partition) => panic!("{partition} was never in doubt"),
+                Fetched::BackInRange(partition) => panic!("{partition} was never out of range"),
             });
         }
         fetcher.start(partition(1), NextOffset::new(77)).unwrap();
@@ -256,16 +255,16 @@ fn read_to(fetcher: &mut Fetcher, of: Partition, end: i64) -> Vec<i64> {
             offsets.push(record.offset);
             false
         }
-        Ok(Fetched::Drained(drained)) => {
+        Ok(Fetched::EndOfPartition(drained)) => {
             drained == of && offsets.last().is_some_and(|last| last + 1 == end)
         }
-        Ok(Fetched::Resumed(_)) | Err(_) => false,
+        Ok(Fetched::BackInRange(_)) | Err(_) => false,
     });
     offsets
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_position_that_comes_onto_the_log_is_read_on_from() {
+async fn a_position_that_comes_back_into_range_is_read_on_from() {
     let log = Log::new().await;
     let config = log.config();
     log.append_all(partition(1), &["a"]).await;
@@ -283,26 +282,26 @@ async fn a_position_that_comes_onto_the_log_is_read_on_from() {
     };
     log.append_all(partition(1), &["b", "c", "d"]).await;
     blocking(move || {
-        let mut told = false;
+        let mut reported = false;
         let mut offsets = Vec::new();
         poll_until(&mut fetcher, |fetched| {
             match fetched {
                 Ok(Fetched::Record(record)) => {
-                    assert!(told, "the log may be another one from here on");
+                    assert!(reported, "the log may have been truncated");
                     offsets.push(record.offset);
                 }
-                Ok(Fetched::Resumed(resumed)) => told |= resumed == partition(1),
-                Ok(Fetched::Drained(_)) | Err(_) => {}
+                Ok(Fetched::BackInRange(resumed)) => reported |= resumed == partition(1),
+                Ok(Fetched::EndOfPartition(_)) | Err(_) => {}
             }
             offsets.len() == 2
         });
-        assert_eq!((told, offsets), (true, vec![2, 3]));
+        assert_eq!((reported, offsets), (true, vec![2, 3]));
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partition_that_was_paused_is_read_after_a_new_start() {
+async fn a_paused_partition_is_read_after_a_restart() {
     let log = Log::new().await;
     let config = log.config();
     log.append_all(partition(1), &["a", "b"]).await;
@@ -319,7 +318,7 @@ async fn a_partition_that_was_paused_is_read_after_a_new_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scan_tells_what_was_removed_and_passes_over_it_only_where_asked_to() {
+async fn a_scan_reports_removed_offsets_and_skips_them_only_on_request() {
     let log = Log::new().await;
     let config = log.config();
     log.append_all(partition(5), &["a", "b", "c", "d"]).await;
@@ -362,7 +361,7 @@ async fn a_scan_tells_what_was_removed_and_passes_over_it_only_where_asked_to() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_shares_the_partitions_and_a_revoke_waits_for_the_release() {
+async fn a_group_shares_the_partitions_and_a_revoke_waits_for_its_guard() {
     let log = Log::new().await;
     let config = log.config();
     let (_first, mut events) = GroupMember::join(&config, "g", Topic::Events).unwrap();
@@ -371,11 +370,7 @@ async fn a_group_shares_the_partitions_and_a_revoke_waits_for_the_release() {
     };
     assert_eq!(all.len(), 64);
     let (_second, mut others) = GroupMember::join(&config, "g", Topic::Events).unwrap();
-    let Some(GroupEvent::Revoked {
-        partitions,
-        released,
-    }) = events.recv().await
-    else {
+    let Some(GroupEvent::Revoked { partitions, guard }) = events.recv().await else {
         panic!("a revoke")
     };
     assert_eq!(partitions.len(), 32);
@@ -387,7 +382,7 @@ async fn a_group_shares_the_partitions_and_a_revoke_waits_for_the_release() {
         taken.extend(some);
     }
     assert_eq!(taken, [], "nothing is handed on before it is released");
-    drop(released);
+    drop(guard);
     while taken.is_empty() {
         let Some(GroupEvent::Assigned(some)) = others.recv().await else {
             panic!("an assignment")

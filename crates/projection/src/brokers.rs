@@ -1,14 +1,14 @@
-//! Whether the brokers answer, for people: librdkafka retries by itself for as long as it takes.
+//! Whether the brokers answer, for operators: librdkafka retries by itself for as long as it takes.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-/// How often the same trouble is worth a line in the log.
+/// How often a fault that lasts is logged.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// What is known of the brokers, by whoever had to do with them. Clones share it.
+/// The last fault that anybody met with the brokers. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Brokers(Arc<Mutex<State>>);
 
@@ -20,27 +20,27 @@ struct State {
 }
 
 impl Brokers {
-    /// Something failed that may go well later.
+    /// A call failed that may succeed later.
     pub(crate) fn failed(&self, why: String) {
-        if self.note_fault(why.clone(), Instant::now()) {
-            tracing::warn!(why, "the brokers cannot be read from, trying again");
+        if self.record_fault(why.clone(), Instant::now()) {
+            tracing::warn!(why, "the brokers cannot be read from, retrying");
         }
     }
 
-    /// Whether it is to be logged.
-    fn note_fault(&self, why: String, now: Instant) -> bool {
+    /// Returns whether to log it.
+    fn record_fault(&self, why: String, now: Instant) -> bool {
         let mut state = self.lock();
         state.fault = Some((why, now));
-        let is_news = state
+        let is_due = state
             .warned
             .is_none_or(|warned| now.duration_since(warned) >= WARN_EVERY);
-        if is_news {
+        if is_due {
             state.warned = Some(now);
         }
-        is_news
+        is_due
     }
 
-    /// They answered what was asked at `asked`: whatever failed before that is over.
+    /// They answered a request that was sent at `asked`: earlier faults have passed.
     pub(crate) fn answered(&self, asked: Instant) {
         let mut state = self.lock();
         if state.fault.as_ref().is_some_and(|(_, at)| *at <= asked) {
@@ -48,7 +48,6 @@ impl Brokers {
         }
     }
 
-    /// What is wrong at present.
     pub(crate) fn fault(&self) -> Option<String> {
         self.lock().fault.as_ref().map(|(why, _)| why.clone())
     }
@@ -63,25 +62,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_lasts_until_an_answer_to_a_later_question() {
+    fn a_fault_lasts_until_a_later_request_is_answered() {
         let brokers = Brokers::default();
         let asked = Instant::now();
         let failed = asked + Duration::from_secs(1);
-        brokers.note_fault("away".to_owned(), failed);
+        brokers.record_fault("unavailable".to_owned(), failed);
         brokers.answered(asked);
-        assert_eq!(brokers.fault().as_deref(), Some("away"));
+        assert_eq!(brokers.fault().as_deref(), Some("unavailable"));
         brokers.answered(failed + Duration::from_secs(1));
         assert_eq!(brokers.fault(), None);
     }
 
     #[test]
-    fn the_log_hears_of_it_every_so_often() {
+    fn a_lasting_fault_is_logged_every_ten_seconds() {
         let brokers = Brokers::default();
         let now = Instant::now();
-        let heard =
-            |after: u64| brokers.note_fault("away".to_owned(), now + Duration::from_secs(after));
+        let logged = |after: u64| {
+            brokers.record_fault("unavailable".to_owned(), now + Duration::from_secs(after))
+        };
         assert_eq!(
-            [0, 1, 9, 10, 11, 25].map(heard),
+            [0, 1, 9, 10, 11, 25].map(logged),
             [true, false, false, true, false, true]
         );
     }

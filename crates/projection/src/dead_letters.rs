@@ -8,7 +8,7 @@ use schemas::{dead_letter, event::SkippedRecord, topics::Topic};
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
-/// Puts records of `chat.events` that are no events where people find them.
+/// Writes records of `chat.events` that are no events to the dead-letter topic.
 pub(crate) struct DeadLetters {
     appender: Appender,
     topic: String,
@@ -16,7 +16,7 @@ pub(crate) struct DeadLetters {
     stage: String,
 }
 
-/// A record that is passed over, and why.
+/// A record that is skipped, and why.
 #[derive(Debug)]
 pub(crate) struct Poison {
     pub(crate) record: Record,
@@ -40,12 +40,12 @@ impl DeadLetters {
         })
     }
 
-    /// Returns once the dead letter is on its topic, however long that takes: the position must not pass it before. What is
-    /// in the way meanwhile goes to `complain`.
-    pub(crate) async fn bury(&self, poison: &Poison, complain: impl Fn(String)) {
+    /// Returns once the dead letter is on its topic, however long that takes: the position must not move past the record before. Each
+    /// failure is given to `on_failure`.
+    pub(crate) async fn dead_letter(&self, poison: &Poison, on_failure: impl Fn(String)) {
         let mut pause = FIRST_RETRY;
         while let Err(error) = self.append(poison).await {
-            complain(format!("a dead letter cannot be appended: {error}"));
+            on_failure(format!("a dead letter cannot be appended: {error}"));
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_RETRY);
         }

@@ -1,4 +1,4 @@
-//! How far a projection is behind, for people: group offsets and metrics. Nothing resumes from either.
+//! How far a projection lags, for operators: group offsets and metrics. Nothing resumes from either.
 
 use std::{
     collections::BTreeMap,
@@ -8,47 +8,50 @@ use std::{
 
 use event_log::{GroupMember, KafkaConfig, LogReader};
 use metrics::Counter;
-use schemas::{NextOffset, Partition, topics::Topic};
+use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
 use tokio::{sync::watch, time::timeout};
 
 use crate::brokers::Brokers;
 
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 
-/// After this long without an answer the brokers count as away.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// After this long without an answer the brokers count as unavailable.
+const BROKER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What each owned partition has in the store.
-pub(crate) type Done = BTreeMap<Partition, NextOffset>;
+pub(crate) type StoredOffsets = PartitionMap<NextOffset>;
 
-/// Commits what is done, and sets the lag gauges; leaves the group when the last lane has ended.
+/// Commits the stored offsets and sets the lag gauges; leaves the group when the last worker has ended.
 pub(crate) async fn report(
     (reader, kafka): (Arc<LogReader>, KafkaConfig),
     group: String,
     member: GroupMember,
     brokers: Brokers,
-    mut done: watch::Receiver<Done>,
+    mut stored: watch::Receiver<StoredOffsets>,
 ) {
     let mut more = true;
     while more {
-        more = still_running(&mut done).await;
-        let now = done.borrow_and_update().clone();
+        more = still_running(&mut stored).await;
+        let now = stored.borrow_and_update().clone();
         for (partition, next) in &now {
-            member.note(*partition, *next);
+            member.set_offset(partition, *next);
         }
-        member.commit_noted();
-        // Brokers that are away have no lag to tell.
-        if more && let Some(ends) = ask_ends(&reader, &brokers).await {
+        member.commit_offsets();
+        // Without the brokers there is no lag to report.
+        if more && let Some(ends) = fetch_ends(&reader, &brokers).await {
             set_gauges(&kafka, &group, &now, &ends);
         }
     }
     member.leave().await;
 }
 
-/// Where the log ends, if the brokers answer; that they do not is noted.
-async fn ask_ends(reader: &Arc<LogReader>, brokers: &Brokers) -> Option<BTreeMap<Partition, i64>> {
+/// Where the log ends; `None`, and a fault of the brokers, where they do not answer.
+async fn fetch_ends(
+    reader: &Arc<LogReader>,
+    brokers: &Brokers,
+) -> Option<BTreeMap<Partition, i64>> {
     let asked = Instant::now();
-    let why = match timeout(PATIENCE, reader.ends(Topic::Events)).await {
+    let why = match timeout(BROKER_TIMEOUT, reader.ends(Topic::Events)).await {
         Ok(Ok(ends)) => {
             brokers.answered(asked);
             return Some(ends);
@@ -60,14 +63,14 @@ async fn ask_ends(reader: &Arc<LogReader>, brokers: &Brokers) -> Option<BTreeMap
     None
 }
 
-/// Waits for the next report's time; `false` once every lane has ended.
-async fn still_running(done: &mut watch::Receiver<Done>) -> bool {
-    let every_lane_ended = async { while done.changed().await.is_ok() {} };
-    timeout(REPORT_EVERY, every_lane_ended).await.is_err()
+/// Waits until the next report is due; `false` once every worker has ended.
+async fn still_running(stored: &mut watch::Receiver<StoredOffsets>) -> bool {
+    let every_worker_ended = async { while stored.changed().await.is_ok() {} };
+    timeout(REPORT_EVERY, every_worker_ended).await.is_err()
 }
 
-/// Counts events that sinks took in, which they may not have written yet: where a projection coalesces for long, this tells whether
-/// it keeps up, and the lag how long it holds things.
+/// Counts the events that sinks took, written or not: where a projection coalesces for long, this shows whether it keeps up, and the lag
+/// shows for how long it holds events.
 pub(crate) fn events_counter(kafka: &KafkaConfig, group: &str) -> Counter {
     const EVENTS: &str = "tidemark_projection_events_total";
     metrics::describe_counter!(
@@ -78,10 +81,15 @@ pub(crate) fn events_counter(kafka: &KafkaConfig, group: &str) -> Counter {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]
-fn set_gauges(kafka: &KafkaConfig, group: &str, done: &Done, ends: &BTreeMap<Partition, i64>) {
-    for (partition, next) in done {
+fn set_gauges(
+    kafka: &KafkaConfig,
+    group: &str,
+    stored: &StoredOffsets,
+    ends: &BTreeMap<Partition, i64>,
+) {
+    for (partition, next) in stored {
         let lag = ends
-            .get(partition)
+            .get(&partition)
             .map_or(0, |end| (end - next.get()).max(0));
         metrics::gauge!(
             "kafka_consumergroup_lag",

@@ -2,18 +2,17 @@
 #![warn(missing_docs)]
 
 mod brokers;
-mod conductor;
+mod coordinator;
 mod dead_letters;
-mod fetch;
+mod fetch_loop;
 mod lag;
-mod lane;
-mod look_back;
+mod open_batch;
 mod projection;
-mod reading;
 mod replay;
 mod sink;
-mod witness;
+mod truncation_check;
+mod worker;
 
 pub use projection::{ProjectionError, Settings, run};
 pub use replay::{Replay, ReplayError};
-pub use sink::{Coverage, LogEvent, Sink, SinkError, Slice};
+pub use sink::{Coverage, EventBatch, LogEvent, Sink, SinkError};

@@ -1,4 +1,4 @@
-//! A projection: its settings, and how its parts are put together.
+//! A projection: its settings, and how its parts are connected.
 
 use std::{
     sync::{Arc, atomic::AtomicUsize, mpsc as sync_mpsc},
@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Sink,
     brokers::Brokers,
-    conductor::{Conductor, LaneHandle},
+    coordinator::{Coordinator, WorkerHandle},
     dead_letters::DeadLetters,
-    fetch::{self, FetchLoop, FetchLoopError, LaneFeed},
+    fetch_loop::{FetchCommand, FetchLoop, FetchLoopError, WorkerQueue},
     lag,
-    lane::{Connections, Lane},
-    look_back::{self, Found, GoneBack},
+    truncation_check::{self, Found, Truncation},
+    worker::{PartitionWorker, WorkerChannels},
 };
 
 /// How a projection runs.
@@ -32,27 +32,27 @@ use crate::{
 pub struct Settings {
     /// The consumer group, without the deployment's prefix.
     pub group: String,
-    /// A lane flushes when its sink's pending reaches this, in the sink's own unit.
+    /// A worker flushes when its sink's pending count reaches this.
     pub max_pending: usize,
-    /// A lane flushes when something has waited this long.
+    /// A worker flushes when its oldest batch has waited this long.
     pub interval: Duration,
-    /// How often an idle lane asks its sink whether the store still stands where it was left.
+    /// How often a worker has its sink verify that the store is as it was left.
     pub verify_every: Duration,
-    /// How much may wait in front of a lane before its partitions are paused, bytes.
+    /// How much may be queued for a worker before its partitions are paused, bytes.
     pub max_queued_bytes: usize,
-    /// How an operator goes on where records were deleted before they were read: the end of that error.
+    /// The remedy in the error about records that were deleted before they were read.
     pub if_deleted: &'static str,
-    /// How an operator goes on where the log of these partitions is not what was read: the end of that error, after "to go on".
-    pub if_gone_back: fn(&[Partition]) -> String,
+    /// The remedy in the error about these partitions, the end of whose log was lost; it follows "To go on: ".
+    pub if_truncated: fn(&[Partition]) -> String,
 }
 
-/// Brokers hold an empty answer back no longer than this.
+/// The longest time that brokers may delay an empty fetch response.
 const LONGEST_FETCH_WAIT: Duration = Duration::from_millis(250);
 
 impl Settings {
-    /// How the log is fetched: what the lanes would only hold back need not come at once, and an answer costs the broker
-    /// the same however little is in it.
-    fn fetching(&self, kafka: &KafkaConfig) -> KafkaConfig {
+    /// The settings of the fetcher. Records that wait for the next flush anyway need not come at once, and every response costs the broker
+    /// the same.
+    fn fetcher_config(&self, kafka: &KafkaConfig) -> KafkaConfig {
         let wait = (self.interval / 2).min(LONGEST_FETCH_WAIT);
         KafkaConfig {
             fetch_wait_ms: kafka.fetch_wait_ms.max(wait.as_millis() as u32),
@@ -60,39 +60,40 @@ impl Settings {
         }
     }
 
-    /// What an operator is told where positions and log disagree.
-    pub(crate) fn gone_back(&self, gone_back: &[GoneBack]) -> String {
-        let partitions: Vec<Partition> = gone_back.iter().map(|back| back.partition).collect();
-        let remedy = (self.if_gone_back)(&partitions);
-        let is_shorter = |back: &GoneBack| matches!(back.found, Found::End(_));
-        let when = if gone_back.iter().any(is_shorter) {
+    /// The error about positions that the log does not agree with.
+    pub(crate) fn truncation_error(&self, truncations: &[Truncation]) -> String {
+        let partitions: Vec<Partition> = truncations.iter().map(|found| found.partition).collect();
+        let remedy = (self.if_truncated)(&partitions);
+        let is_shorter = |truncation: &Truncation| matches!(truncation.found, Found::End(_));
+        let when = if truncations.iter().any(is_shorter) {
             ", once the log is as long again"
         } else {
             ""
         };
-        format!("{}. To go on{when}: {remedy}", look_back::told(gone_back))
+        let error = truncation_check::describe(truncations);
+        format!("{error}. To go on{when}: {remedy}")
     }
 }
 
 /// Why a projection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectionError {
-    /// Kafka refused at start.
+    /// A Kafka client could not be created.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
-    /// Reading cannot go on; the text says what to do where somebody can do something.
+    /// The log cannot be read any further. The text says what an operator can do about it.
     #[error("reading chat.events: {0}")]
     Reading(String),
-    /// The group cannot be a member's any more.
+    /// The membership in the group has ended.
     #[error("consumer group: {0}")]
     Group(String),
-    /// A sink cannot go on.
+    /// A sink cannot continue.
     #[error("{0}")]
     Sink(String),
 }
 
-/// Runs a projection until `soft` is cancelled: lane `i` has `sinks[i]`, and `lane_of` says which partition is whose. `gate` is open
-/// while the group has assigned partitions, every lane can write all of its store, and the brokers answer.
+/// Runs a projection until `soft` is cancelled: worker `i` writes to `sinks[i]`, and `worker_of` assigns partitions to workers. `gate` is open
+/// while the group has assigned partitions, every worker can write all of its store, and the brokers answer.
 ///
 /// # Errors
 /// [`ProjectionError`]: the process should end, another member takes over.
@@ -100,7 +101,7 @@ pub async fn run<S: Sink>(
     kafka: &KafkaConfig,
     settings: Settings,
     sinks: Vec<S>,
-    lane_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
+    worker_of: impl Fn(Partition) -> usize + Copy + Send + 'static,
     gate: ReadinessCheck,
     soft: CancellationToken,
 ) -> Result<(), ProjectionError> {
@@ -108,26 +109,26 @@ pub async fn run<S: Sink>(
     let log = Arc::new(LogReader::new(kafka)?);
     let (member, group_events) = GroupMember::join(kafka, &settings.group, Topic::Events)?;
     let (fetch_commands, fetch_queue) = sync_mpsc::channel();
-    let (done, done_receiver) = watch::channel(lag::Done::new());
-    let wires = Wires {
+    let (stored, stored_receiver) = watch::channel(lag::StoredOffsets::new());
+    let channels = SharedChannels {
         fetch: fetch_commands,
-        done,
+        stored,
         dead_letters,
         log: Arc::clone(&log),
         events: lag::events_counter(kafka, &settings.group),
     };
-    let Lanes {
+    let Workers {
         tasks,
         handles,
-        feeds,
-    } = start_lanes(sinks, &settings, wires, &soft);
-    let fetcher = Fetcher::new(&settings.fetching(kafka), Topic::Events)?;
+        queues,
+    } = start_workers(sinks, &settings, channels, &soft);
+    let fetcher = Fetcher::new(&settings.fetcher_config(kafka), Topic::Events)?;
     let brokers = Brokers::default();
     let fetch_loop = FetchLoop::new(
         fetcher,
         fetch_queue,
-        feeds,
-        lane_of,
+        queues,
+        worker_of,
         settings.max_queued_bytes,
         brokers.clone(),
     );
@@ -137,80 +138,80 @@ pub async fn run<S: Sink>(
         settings.group.clone(),
         member,
         brokers.clone(),
-        done_receiver,
+        stored_receiver,
     ));
-    let conductor = Conductor {
-        lanes: handles,
-        lane_of,
+    let coordinator = Coordinator {
+        workers: handles,
+        worker_of,
         brokers,
         joined: false,
         gate,
         soft,
         settings,
     };
-    let outcome = conductor.run(group_events, fetch_end, tasks).await;
+    let outcome = coordinator.run(group_events, fetch_end, tasks).await;
     if let Err(error) = reporter.await {
-        tracing::warn!(%error, "lag was not reported");
+        tracing::warn!(%error, "the lag report failed");
     }
     outcome
 }
 
-/// What all lanes are connected to.
-struct Wires {
-    fetch: sync_mpsc::Sender<fetch::Command>,
-    done: watch::Sender<lag::Done>,
+/// The channels and clients that all workers share.
+struct SharedChannels {
+    fetch: sync_mpsc::Sender<FetchCommand>,
+    stored: watch::Sender<lag::StoredOffsets>,
     dead_letters: Arc<DeadLetters>,
     log: Arc<LogReader>,
     events: Counter,
 }
 
-/// Lanes at work, and both ends of what leads to them.
-struct Lanes {
+/// The running workers, and the coordinator's and the fetch thread's ends of their channels.
+struct Workers {
     tasks: JoinSet<Result<(), String>>,
-    handles: Vec<LaneHandle>,
-    feeds: Vec<LaneFeed>,
+    handles: Vec<WorkerHandle>,
+    queues: Vec<WorkerQueue>,
 }
 
-fn start_lanes<S: Sink>(
+fn start_workers<S: Sink>(
     sinks: Vec<S>,
     settings: &Settings,
-    wires: Wires,
+    channels: SharedChannels,
     soft: &CancellationToken,
-) -> Lanes {
+) -> Workers {
     let mut tasks = JoinSet::new();
-    let (mut handles, mut feeds) = (Vec::new(), Vec::new());
+    let (mut handles, mut queues) = (Vec::new(), Vec::new());
     for sink in sinks {
         let (commands, command_queue) = mpsc::unbounded_channel();
-        let (sender, feed_queue) = mpsc::unbounded_channel();
+        let (sender, batch_queue) = mpsc::unbounded_channel();
         let (fault, fault_receiver) = watch::channel(None);
         let queued = Arc::new(AtomicUsize::new(0));
-        let connections = Connections {
+        let channels = WorkerChannels {
             commands: command_queue,
-            feeds: feed_queue,
+            batches: batch_queue,
             queued: Arc::clone(&queued),
-            fetch: wires.fetch.clone(),
-            done: wires.done.clone(),
-            dead_letters: Arc::clone(&wires.dead_letters),
-            log: Arc::clone(&wires.log),
-            events: wires.events.clone(),
+            fetch: channels.fetch.clone(),
+            stored: channels.stored.clone(),
+            dead_letters: Arc::clone(&channels.dead_letters),
+            log: Arc::clone(&channels.log),
+            events: channels.events.clone(),
             fault,
         };
-        tasks.spawn(Lane::new(sink, settings.clone(), connections).run(soft.clone()));
-        handles.push(LaneHandle {
+        tasks.spawn(PartitionWorker::new(sink, settings.clone(), channels).run(soft.clone()));
+        handles.push(WorkerHandle {
             commands: commands.clone(),
             fault: fault_receiver,
         });
-        feeds.push(LaneFeed {
+        queues.push(WorkerQueue {
             sender,
             commands,
             queued,
             paused: false,
         });
     }
-    Lanes {
+    Workers {
         tasks,
         handles,
-        feeds,
+        queues,
     }
 }
 
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_at_intervals_is_fetched_no_oftener_than_twice_in_one() {
+    fn a_fetch_waits_for_half_of_the_flush_interval_at_most() {
         let wait = |interval_ms| {
             let settings = Settings {
                 group: "test".to_owned(),
@@ -245,13 +246,13 @@ mod tests {
                 verify_every: Duration::from_secs(1),
                 max_queued_bytes: 1,
                 if_deleted: "",
-                if_gone_back: |_| String::new(),
+                if_truncated: |_| String::new(),
             };
             let kafka = KafkaConfig {
                 fetch_wait_ms: 5,
                 ..KafkaConfig::default()
             };
-            settings.fetching(&kafka).fetch_wait_ms
+            settings.fetcher_config(&kafka).fetch_wait_ms
         };
         assert_eq!([5, 50, 30_000].map(wait), [5, 25, 250]);
     }

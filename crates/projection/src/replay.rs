@@ -1,4 +1,4 @@
-//! A part of the log, read into a sink outside of any group: to build anew what a projection has built.
+//! Reads a part of the log into a sink outside of any group, to rebuild what a projection has written.
 
 use std::{
     collections::BTreeMap,
@@ -7,21 +7,21 @@ use std::{
     time::Duration,
 };
 
-use event_log::{EventLogError, LogReader};
-use schemas::{LogPosition, Partition, topics::Topic};
+use event_log::{AssignmentGeneration, EventLogError, LogReader};
+use schemas::{LogPosition, Partition, PartitionMap, topics::Topic};
 use tokio::{
     sync::mpsc,
     task::JoinHandle,
     time::{Instant, sleep},
 };
 
-use crate::{Sink, SinkError, Slice, reading::Reading};
+use crate::{EventBatch, Sink, SinkError, open_batch::OpenBatch};
 
-/// How many slices may wait for the sink.
-const SLICES_AHEAD: usize = 16;
+/// How many batches may be queued for the sink.
+const BATCHES_AHEAD: usize = 16;
 
-/// How long a store may be away.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a store may be unavailable.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Why a replay ended before its end. What the sink has written is there, with its positions.
@@ -35,8 +35,8 @@ pub enum ReplayError {
     Sink(#[from] SinkError),
 }
 
-/// Reads partitions of `chat.events` into a sink, from where its store stands, by the same rules as a projection. What is no event
-/// is passed over: the projection that runs has put it into the dead letters.
+/// Reads partitions of `chat.events` into a sink, from its store's position, by the same rules as a projection. Records that are no
+/// events are skipped: the running projection dead-letters them.
 pub struct Replay<S> {
     sink: S,
     reader: Arc<LogReader>,
@@ -45,7 +45,7 @@ pub struct Replay<S> {
 }
 
 impl<S: Sink> Replay<S> {
-    /// Begins where the sink's store stands. It is flushed when its pending reaches `max_pending`.
+    /// Begins at the store's positions. The sink is flushed when its pending count reaches `max_pending`.
     ///
     /// # Errors
     /// The store's.
@@ -64,13 +64,13 @@ impl<S: Sink> Replay<S> {
         })
     }
 
-    /// How far the store is.
+    /// The store's positions.
     #[must_use]
     pub fn positions(&self) -> &BTreeMap<Partition, LogPosition> {
         &self.positions
     }
 
-    /// Reads up to these ends and writes all of it. `progress` is told how many records were taken in.
+    /// Reads up to these ends and writes all of it. `progress` is called with the number of records read.
     ///
     /// # Errors
     /// [`ReplayError`].
@@ -79,19 +79,19 @@ impl<S: Sink> Replay<S> {
         ends: &BTreeMap<Partition, i64>,
         mut progress: impl FnMut(u64),
     ) -> Result<(), ReplayError> {
-        let (mut slices, reading) = self.read(ends);
-        while let Some(slice) = slices.recv().await {
-            let at = self.positions.entry(slice.partition).or_default();
+        let (mut batches, reading) = self.read(ends);
+        while let Some(batch) = batches.recv().await {
+            let at = self.positions.entry(batch.partition).or_default();
             progress(
-                slice
-                    .behind
+                batch
+                    .end
                     .next
                     .get()
                     .saturating_sub(at.next.get())
                     .cast_unsigned(),
             );
-            *at = slice.behind;
-            self.sink.absorb(slice);
+            *at = batch.end;
+            self.sink.absorb(batch);
             if self.sink.pending() >= self.max_pending {
                 self.flush().await?;
             }
@@ -100,18 +100,22 @@ impl<S: Sink> Replay<S> {
         Ok(self.flush().await?)
     }
 
-    /// Slices from where the store is, up to the ends.
+    /// Batches from the store's positions up to the ends.
     fn read(
         &self,
         ends: &BTreeMap<Partition, i64>,
-    ) -> (mpsc::Receiver<Slice>, JoinHandle<Result<(), EventLogError>>) {
-        let (sender, receiver) = mpsc::channel(SLICES_AHEAD);
-        let mut readings = BTreeMap::new();
+    ) -> (
+        mpsc::Receiver<EventBatch>,
+        JoinHandle<Result<(), EventLogError>>,
+    ) {
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let mut open_batches = PartitionMap::new();
         let mut ranges: Vec<(Partition, Range<i64>)> = Vec::new();
         for (partition, position) in &self.positions {
             let end = ends.get(partition).copied().unwrap_or_default();
             if position.next.get() < end {
-                readings.insert(*partition, Reading::new(0, 0, *position, None));
+                let open = OpenBatch::new(0, AssignmentGeneration::default(), *position, None);
+                open_batches.insert(*partition, open);
                 ranges.push((*partition, position.next.get()..end));
             }
         }
@@ -119,19 +123,24 @@ impl<S: Sink> Replay<S> {
         let reading = tokio::task::spawn_blocking(move || {
             reader.scan(Topic::Events, &ranges, |record| {
                 let partition = record.partition;
-                let Some(reading) = readings.get_mut(&partition) else {
+                let Some(open) = open_batches.get_mut(partition) else {
                     return ControlFlow::Continue(());
                 };
-                reading.take(&record.by_ref());
-                if reading.is_full() && sender.blocking_send(reading.cut(partition).slice).is_err()
+                open.take(&record.by_ref());
+                if open.is_full()
+                    && sender
+                        .blocking_send(open.take_batch(partition).batch)
+                        .is_err()
                 {
                     return ControlFlow::Break(());
                 }
                 ControlFlow::Continue(())
             })?;
-            for (partition, mut reading) in readings {
-                if reading.has_moved()
-                    && sender.blocking_send(reading.cut(partition).slice).is_err()
+            for (partition, mut open) in open_batches {
+                if open.has_moved()
+                    && sender
+                        .blocking_send(open.take_batch(partition).batch)
+                        .is_err()
                 {
                     break;
                 }
@@ -141,14 +150,14 @@ impl<S: Sink> Replay<S> {
         (receiver, reading)
     }
 
-    /// Tries for a while what may pass.
+    /// Retries transient errors for a while.
     async fn flush(&mut self) -> Result<(), SinkError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
             match self.sink.flush().await {
                 Ok(_) => return Ok(()),
                 Err(SinkError::Transient(why)) if Instant::now() < deadline => {
-                    tracing::debug!(why, "trying again");
+                    tracing::debug!(why, "retrying");
                     sleep(RETRY).await;
                 }
                 Err(error) => return Err(error),

@@ -8,78 +8,78 @@ use schemas::{LogPosition, Partition, event::Event};
 /// An event and its offset in `chat.events`, which is its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEvent {
-    /// The offset.
+    /// In `chat.events`.
     pub offset: i64,
-    /// The event; never a progress event, of which only the watermark counts.
+    /// Never a progress event: of those only the watermark counts.
     pub event: Event,
 }
 
-/// The next piece of one partition: its events, and the position behind them. It may have no events and still move the
-/// position, over repeats and progress.
+/// The next events of one partition, and the position after them. It may have no events and still move the position, past repeats and
+/// progress records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
-    /// Which partition.
+pub struct EventBatch {
+    /// The partition that all events are from.
     pub partition: Partition,
     /// In log order.
     pub events: Vec<LogEvent>,
-    /// Where it ends.
-    pub behind: LogPosition,
+    /// The position after the last of its records.
+    pub end: LogPosition,
 }
 
-/// Why a sink could not do something.
+/// Why a call of a sink failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// The store is away or busy: what is held stays held, and the same call is made again later.
+    /// The store is unavailable or busy: the sink keeps its batches, and the same call is retried with backoff.
     #[error("{0}")]
     Transient(String),
-    /// The store does not stand where the sink believed: positions must be read anew, and what is held is dropped.
+    /// The store's positions are not those that the sink last wrote: they must be read again, and the sink's batches are dropped.
     #[error("positions moved: {0}")]
     Moved(String),
-    /// Going on would be wrong; the process ends.
+    /// Continuing would be wrong; the process ends.
     #[error("{0}")]
     Fatal(String),
 }
 
-/// How much of its store a call of a sink reached.
+/// How much of its store a call reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Coverage {
     /// All of it.
     Whole,
-    /// A part cannot be used and was left out; the rest goes on without it. The text says which part, and why. Once it can
-    /// be used again the sink says [`SinkError::Moved`].
+    /// A part cannot be used and was left out; the rest continues. The text says which part, and why. Once that part can be used again,
+    /// the sink returns [`SinkError::Moved`].
     Without(String),
 }
 
-/// A store's side of a projection: takes slices into memory, and writes them with their positions.
+/// A store's side of a projection: takes batches into memory, and writes them with their positions.
 pub trait Sink: Send + 'static {
-    /// Reads from the store where each of `partitions` goes on, and forgets everything held for them. Only this call may
-    /// change from where partitions are read.
+    /// Reads the resume positions of `partitions` from the store, and drops their batches. Only this call may change where partitions
+    /// are read from.
     fn resume(
         &mut self,
         partitions: &[Partition],
     ) -> impl Future<Output = Result<BTreeMap<Partition, LogPosition>, SinkError>> + Send;
 
-    /// Every position that parts of the store keep of a partition, as [`Self::resume`] found them, where there is more than the one that
-    /// it answered: the log has to agree with each.
+    /// The positions of a partition in the parts of the store, as [`Self::resume`] found them, where there are more than the one that it
+    /// returned: the log has to agree with each.
     fn positions(&self, _partition: Partition) -> BTreeSet<LogPosition> {
         BTreeSet::new()
     }
 
-    /// Takes a slice into memory. Slices of a partition come gapless and in order, from where it resumed.
-    fn absorb(&mut self, slice: Slice);
+    /// Takes a batch into memory. The batches of a partition come in order and without gaps, from its resume position.
+    fn absorb(&mut self, batch: EventBatch);
 
     /// How many rows (or what the sink counts in) wait to be written.
     fn pending(&self) -> usize;
 
-    /// Writes what was absorbed, data and positions at once. After a transient error, or if it is dropped half-way, what
-    /// was not written is still held. What an error asks for is to be done, whatever the flush was for.
+    /// Writes the batches with their positions, in one step. After a transient error, or if the call is dropped, what was not written is
+    /// still held.
     fn flush(&mut self) -> impl Future<Output = Result<Coverage, SinkError>> + Send;
 
-    /// Does the store still stand where it was left? Called every so often, also between flushes: one that came back older
-    /// must be noticed when no new event comes, and in partitions that do not move.
+    /// Checks that the store still has the positions that this sink wrote last. Called at intervals, also between flushes: a store that
+    /// was restored to an older state must be noticed even when no new events come.
     fn verify(&mut self) -> impl Future<Output = Result<Coverage, SinkError>> + Send;
 
-    /// Forgets everything held for `partitions`: they are somebody else's.
+    /// Drops the batches of `partitions`, which other members own now.
     fn release(&mut self, partitions: &[Partition]);
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use event_log::{Delivery, OnDelivery, placed};
+use event_log::{Delivery, OnDelivery, require_offset};
 use tokio::time::Instant;
 
 use super::queue::ResultQueue;
@@ -39,7 +39,7 @@ impl LineDelivery {
 impl OnDelivery for LineDelivery {
     fn delivered(self, outcome: Delivery) {
         drop(self.permit);
-        let outcome = placed(outcome);
+        let outcome = require_offset(outcome);
         if let (Some(at), Ok(_)) = (self.sampled_at, &outcome) {
             self.queue.metrics.line_delivered(at.elapsed());
         }

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
-use projection::{Coverage, LogEvent, Sink, SinkError, Slice};
+use projection::{Coverage, EventBatch, LogEvent, Sink, SinkError};
 use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::{
@@ -218,12 +218,12 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
         of_each.collect()
     }
 
-    fn absorb(&mut self, slice: Slice) {
-        for event in &slice.events {
-            self.absorb_event(slice.partition, event);
+    fn absorb(&mut self, batch: EventBatch) {
+        for event in &batch.events {
+            self.absorb_event(batch.partition, event);
         }
         for buffer in self.buffers_mut() {
-            buffer.advance(slice.partition, slice.behind);
+            buffer.advance(batch.partition, batch.end);
         }
     }
 

@@ -1,10 +1,10 @@
-//! What shells ask for, done over Kafka.
+//! The effects that shells request, carried out over Kafka.
 
 use std::sync::mpsc;
 
 use event_log::{
-    AppendRecord, DeliveryFailure, EventLogError, KafkaConfig, LogProducer, OnDelivery,
-    ProducerSettings,
+    AppendRecord, AssignmentGeneration, DeliveryFailure, EventLogError, KafkaConfig, LogProducer,
+    OnDelivery, ProducerSettings,
 };
 use schemas::{
     Partition,
@@ -15,41 +15,38 @@ use schemas::{
 
 use super::{
     event_writer::{Appended, EventWriter},
-    snapshot_turns::SnapshotTurns,
+    snapshot_queue::SnapshotQueue,
     snapshot_writer::{Job, SnapshotWriter},
 };
 use crate::{
     core::snapshot::Snapshot,
-    shell::{DeadLetter, OutputId, ShellEffects, SnapshotWriteId, WriteFailed},
+    shell::{DeadLetter, WriteFailed, ShellEffects, SnapshotWriteId, OutputId},
 };
 
-/// Tells one start of a partition from the next: reports of an earlier shell must not reach a later one.
-pub(super) type Run = u64;
-
-/// Which effect a report is about.
+/// The effect that a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     DeadLetter(OutputId),
-    /// One of `of` pieces of a snapshot.
+    /// One of `of` chunks of a snapshot.
     SnapshotChunk {
         ticket: SnapshotWriteId,
         of: usize,
     },
 }
 
-/// What became of one record that is no event.
+/// The outcome of appending one record that is no event.
 pub(super) struct Report {
     pub(super) partition: Partition,
-    pub(super) run: Run,
+    pub(super) generation: AssignmentGeneration,
     pub(super) effect: Effect,
-    /// Its offset, where that is known.
+    /// The record's offset, where that is known.
     pub(super) outcome: Result<Option<i64>, WriteFailed>,
 }
 
 /// Carries a report from the producer's thread to the worker's.
 pub(super) struct Delivery {
     partition: Partition,
-    run: Run,
+    generation: AssignmentGeneration,
     effect: Effect,
     reports: mpsc::Sender<Report>,
 }
@@ -57,13 +54,13 @@ pub(super) struct Delivery {
 impl Delivery {
     pub(super) fn new(
         partition: Partition,
-        run: Run,
+        generation: AssignmentGeneration,
         effect: Effect,
         reports: mpsc::Sender<Report>,
     ) -> Self {
         Self {
             partition,
-            run,
+            generation,
             effect,
             reports,
         }
@@ -72,21 +69,21 @@ impl Delivery {
 
 impl OnDelivery for Delivery {
     fn delivered(self, outcome: event_log::Delivery) {
-        // A worker that is gone wants no reports.
+        // The worker may be gone.
         let _ = self.reports.send(Report {
             partition: self.partition,
-            run: self.run,
+            generation: self.generation,
             effect: self.effect,
             outcome: outcome.map_err(|failure| WriteFailed(failure.to_string())),
         });
     }
 }
 
-/// What may wait in the producer of events, and in that of dead letters, bytes.
+/// The queue size of the producer of events, and of that of dead letters, bytes.
 pub(super) const QUEUE_BYTES: usize = 256 << 20;
 
-/// A producer whose records are never given up: what is behind one must not overtake it (PROTOCOL S6, S7).
-pub(super) fn never_given_up(queue_bytes: usize) -> ProducerSettings {
+/// Settings of a producer whose records never time out: later records must not overtake one (PROTOCOL S6, S7).
+pub(super) fn without_timeout(queue_bytes: usize) -> ProducerSettings {
     ProducerSettings {
         linger_ms: 0,
         message_timeout_ms: 0,
@@ -100,10 +97,10 @@ pub(super) fn never_given_up(queue_bytes: usize) -> ProducerSettings {
 /// The producers of a sequencer process.
 pub(super) struct Effects {
     events: EventWriter,
-    /// Each kind queues apart, so that a large snapshot cannot fill the queue of what must not fail.
+    /// Each kind has a queue of its own, so that a large snapshot cannot fill the queue of records that must not fail.
     dead_letters: LogProducer<Delivery>,
     snapshots: SnapshotWriter,
-    snapshot_turns: SnapshotTurns,
+    snapshot_queue: SnapshotQueue,
     inbound_topic: String,
     dead_letters_topic: String,
     reports: mpsc::Sender<Report>,
@@ -118,9 +115,9 @@ impl Effects {
     ) -> Result<Self, EventLogError> {
         Ok(Self {
             events: EventWriter::new(kafka, linger_ms, appended)?,
-            dead_letters: LogProducer::new(kafka, &never_given_up(QUEUE_BYTES))?,
+            dead_letters: LogProducer::new(kafka, &without_timeout(QUEUE_BYTES))?,
             snapshots: SnapshotWriter::start(kafka, reports.clone())?,
-            snapshot_turns: SnapshotTurns::default(),
+            snapshot_queue: SnapshotQueue::default(),
             inbound_topic: kafka.topic(Topic::Inbound),
             dead_letters_topic: kafka.topic(Topic::DeadLetters),
             reports,
@@ -128,21 +125,25 @@ impl Effects {
     }
 
     /// A snapshot of this shell is stored or lost, or the shell is gone.
-    pub(super) fn snapshot_done(&mut self, partition: Partition, run: Run) {
-        self.snapshot_turns.done((partition, run));
+    pub(super) fn snapshot_done(&mut self, partition: Partition, generation: AssignmentGeneration) {
+        self.snapshot_queue.done((partition, generation));
     }
 
-    /// Whether a snapshot is on its way.
-    pub(super) fn has_snapshots_under_way(&self) -> bool {
-        !self.snapshot_turns.is_idle()
+    /// Whether a snapshot is being stored.
+    pub(super) fn has_snapshots_in_flight(&self) -> bool {
+        !self.snapshot_queue.is_idle()
     }
 
     /// The effects of one shell.
-    pub(super) fn of(&mut self, partition: Partition, run: Run) -> ShellIo<'_> {
+    pub(super) fn of(
+        &mut self,
+        partition: Partition,
+        generation: AssignmentGeneration,
+    ) -> ShellIo<'_> {
         ShellIo {
             effects: self,
             partition,
-            run,
+            generation,
         }
     }
 }
@@ -151,7 +152,7 @@ impl Effects {
 pub(super) struct ShellIo<'a> {
     effects: &'a mut Effects,
     partition: Partition,
-    run: Run,
+    generation: AssignmentGeneration,
 }
 
 pub(super) fn not_queued(handle: impl OnDelivery, why: &str) {
@@ -160,14 +161,14 @@ pub(super) fn not_queued(handle: impl OnDelivery, why: &str) {
 
 impl ShellEffects for ShellIo<'_> {
     fn may_snapshot(&mut self) -> bool {
-        let shell = (self.partition, self.run);
-        self.effects.snapshot_turns.ask(shell)
+        let shell = (self.partition, self.generation);
+        self.effects.snapshot_queue.try_start(shell)
     }
 
     fn append(&mut self, ticket: OutputId, event: Event) {
         self.effects
             .events
-            .append(self.partition, self.run, ticket, event);
+            .append(self.partition, self.generation, ticket, event);
     }
 
     fn dead_letter(&mut self, ticket: OutputId, letter: DeadLetter) {
@@ -203,7 +204,7 @@ impl ShellEffects for ShellIo<'_> {
             headers: &letter.headers,
         };
         let (effect, reports) = (Effect::DeadLetter(ticket), self.effects.reports.clone());
-        let delivery = Delivery::new(self.partition, self.run, effect, reports);
+        let delivery = Delivery::new(self.partition, self.generation, effect, reports);
         if let Err(full) = self.effects.dead_letters.append(append, delivery) {
             not_queued(full.0, "the producer's queue is full");
         }
@@ -212,7 +213,7 @@ impl ShellEffects for ShellIo<'_> {
     fn store_snapshot(&mut self, ticket: SnapshotWriteId, snapshot: Snapshot) {
         self.effects.snapshots.store(Job {
             partition: self.partition,
-            run: self.run,
+            generation: self.generation,
             ticket,
             snapshot,
         });
@@ -227,7 +228,7 @@ mod tests {
     use crate::SequencerConfig;
 
     #[test]
-    fn what_all_partitions_may_have_in_flight_fits_into_the_queues() {
+    fn the_records_in_flight_of_all_partitions_fit_into_the_queues() {
         /// The largest record that a topic takes, and what stays with it: its headers, librdkafka's own.
         const RECORD: usize = (1 << 20) + (64 << 10);
         let config = SequencerConfig::default().shell();

@@ -1,4 +1,4 @@
-//! Appends events, which nothing may follow onto the log once one of them has failed (PROTOCOL S6).
+//! Appends events. Once one has failed, no later event may get onto the log (PROTOCOL S6).
 
 use std::{
     fmt::Write as _,
@@ -10,19 +10,20 @@ use std::{
 };
 
 use event_log::{
-    AppendRecord, EventLogError, KafkaConfig, LogProducer, OnDelivery, ProducerSettings,
+    AppendRecord, AssignmentGeneration, EventLogError, KafkaConfig, LogProducer, OnDelivery,
+    ProducerSettings,
 };
 use schemas::{Partition, event::Event, topics::Topic};
 
-use super::effects::{QUEUE_BYTES, Run, never_given_up, not_queued};
-use crate::shell::{OutputId, WriteFailed};
+use super::effects::{QUEUE_BYTES, not_queued, without_timeout};
+use crate::shell::{WriteFailed, OutputId};
 
-/// What became of an append.
+/// The outcome of an append.
 pub(super) struct Appended {
     pub(super) partition: Partition,
-    pub(super) run: Run,
+    pub(super) generation: AssignmentGeneration,
     pub(super) ticket: OutputId,
-    /// Its offset, where that is known.
+    /// The event's offset, where that is known.
     pub(super) outcome: Result<Option<i64>, WriteFailed>,
 }
 
@@ -30,35 +31,35 @@ pub(super) struct Appended {
 pub(super) struct EventWriter {
     producer: LogProducer<EventDelivery>,
     topic: String,
-    fates: Arc<Fates>,
+    outcomes: Arc<Outcomes>,
     /// Scratch for the event at hand; librdkafka copies what it is given.
     key: String,
     value: Vec<u8>,
 }
 
-/// Where what became of appends goes.
-struct Fates {
+/// Receives the outcomes of appends.
+struct Outcomes {
     reports: mpsc::Sender<Appended>,
-    /// Whether one failed.
+    /// Whether an append has failed.
     has_failed: AtomicBool,
 }
 
 struct EventDelivery {
     partition: Partition,
-    run: Run,
+    generation: AssignmentGeneration,
     ticket: OutputId,
-    fates: Arc<Fates>,
+    outcomes: Arc<Outcomes>,
 }
 
 impl OnDelivery for EventDelivery {
     fn delivered(self, outcome: event_log::Delivery) {
         if outcome.is_err() {
-            self.fates.has_failed.store(true, Ordering::SeqCst);
+            self.outcomes.has_failed.store(true, Ordering::SeqCst);
         }
-        // A worker that is gone wants no reports.
-        let _ = self.fates.reports.send(Appended {
+        // The worker may be gone.
+        let _ = self.outcomes.reports.send(Appended {
             partition: self.partition,
-            run: self.run,
+            generation: self.generation,
             ticket: self.ticket,
             outcome: outcome.map_err(|failure| WriteFailed(failure.to_string())),
         });
@@ -66,7 +67,7 @@ impl OnDelivery for EventDelivery {
 }
 
 impl EventWriter {
-    /// Reports on every append.
+    /// The outcome of every append goes to `reports`.
     pub(super) fn new(
         kafka: &KafkaConfig,
         linger_ms: u32,
@@ -76,12 +77,12 @@ impl EventWriter {
             linger_ms,
             max_message_bytes: 1_000_000,
             gapless: true,
-            ..never_given_up(QUEUE_BYTES)
+            ..without_timeout(QUEUE_BYTES)
         };
         Ok(Self {
             producer: LogProducer::new(kafka, &settings)?,
             topic: kafka.topic(Topic::Events),
-            fates: Arc::new(Fates {
+            outcomes: Arc::new(Outcomes {
                 reports,
                 has_failed: AtomicBool::new(false),
             }),
@@ -90,22 +91,22 @@ impl EventWriter {
         })
     }
 
-    /// Queues an event, unless one before it has failed.
+    /// Queues an event, unless an earlier one has failed.
     pub(super) fn append(
         &mut self,
         partition: Partition,
-        run: Run,
+        generation: AssignmentGeneration,
         ticket: OutputId,
         event: Event,
     ) {
         let delivery = EventDelivery {
             partition,
-            run,
+            generation,
             ticket,
-            fates: Arc::clone(&self.fates),
+            outcomes: Arc::clone(&self.outcomes),
         };
-        if self.fates.has_failed.load(Ordering::SeqCst) {
-            return not_queued(delivery, "an event before it failed");
+        if self.outcomes.has_failed.load(Ordering::SeqCst) {
+            return not_queued(delivery, "an earlier event failed");
         }
         self.key.clear();
         if let Some(id) = event.conversation() {

@@ -1,4 +1,4 @@
-//! This process's membership of the consumer group, which only says who works on which partition.
+//! This process's membership of the consumer group, which assigns partitions.
 
 use event_log::{EventLogError, GroupEvent, GroupMember, KafkaConfig};
 use schemas::{NextOffset, Partition, topics::Topic};
@@ -12,46 +12,46 @@ pub const GROUP: &str = "sequencer";
 
 pub(super) struct Group {
     member: GroupMember,
-    changes: UnboundedReceiver<GroupEvent>,
+    events: UnboundedReceiver<GroupEvent>,
 }
 
 impl Group {
     pub(super) fn join(kafka: &KafkaConfig) -> Result<Self, EventLogError> {
-        let (member, changes) = GroupMember::join(kafka, GROUP, Topic::Inbound)?;
-        Ok(Self { member, changes })
+        let (member, events) = GroupMember::join(kafka, GROUP, Topic::Inbound)?;
+        Ok(Self { member, events })
     }
 
-    /// What has changed, if anything has.
+    /// The next change of the assignment, if there is one.
     ///
     /// # Errors
-    /// Where nobody would tell: partitions may be lost, so the process must end.
-    pub(super) fn next_change(&mut self) -> anyhow::Result<Option<GroupEvent>> {
-        next_of(&mut self.changes)
+    /// Where the membership has ended: the process must end, since it may have lost its partitions.
+    pub(super) fn next_event(&mut self) -> anyhow::Result<Option<GroupEvent>> {
+        try_next(&mut self.events)
     }
 
-    /// Commits how far partitions are done, for lag only.
-    pub(super) fn commit(&self, done: impl IntoIterator<Item = (Partition, i64)>) {
-        for (partition, next) in done {
-            self.member.note(partition, NextOffset::new(next));
+    /// Commits offsets, for lag only.
+    pub(super) fn commit(&self, offsets: impl IntoIterator<Item = (Partition, i64)>) {
+        for (partition, next) in offsets {
+            self.member.set_offset(partition, NextOffset::new(next));
         }
-        self.member.commit_noted();
+        self.member.commit_offsets();
     }
 
-    /// Gives all partitions up; every barrier must be open.
+    /// Releases all partitions. Every revoke guard must have been dropped.
     pub(super) fn leave(self, runtime: &Handle) {
-        drop(self.changes);
+        drop(self.events);
         runtime.block_on(self.member.leave());
     }
 }
 
-fn next_of(changes: &mut UnboundedReceiver<GroupEvent>) -> anyhow::Result<Option<GroupEvent>> {
-    match changes.try_recv() {
+fn try_next(events: &mut UnboundedReceiver<GroupEvent>) -> anyhow::Result<Option<GroupEvent>> {
+    match events.try_recv() {
         Ok(GroupEvent::Failed(why)) => anyhow::bail!("consumer group: {why}"),
-        Ok(change) => Ok(Some(change)),
+        Ok(event) => Ok(Some(event)),
         Err(TryRecvError::Empty) => Ok(None),
         Err(TryRecvError::Disconnected) => {
             anyhow::bail!(
-                "consumer group: its thread has ended, so a loss of partitions would go unheard"
+                "consumer group: its thread has ended, so a loss of partitions would not be noticed"
             )
         }
     }
@@ -64,15 +64,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_that_nobody_follows_any_more_is_no_quiet_group() {
-        let (sender, mut changes) = mpsc::unbounded_channel();
-        assert!(matches!(next_of(&mut changes), Ok(None)));
+    fn the_end_of_the_member_thread_is_an_error() {
+        let (sender, mut events) = mpsc::unbounded_channel();
+        assert!(matches!(try_next(&mut events), Ok(None)));
         sender.send(GroupEvent::Assigned(Vec::new())).unwrap();
         assert!(matches!(
-            next_of(&mut changes),
+            try_next(&mut events),
             Ok(Some(GroupEvent::Assigned(_)))
         ));
         drop(sender);
-        assert!(next_of(&mut changes).is_err());
+        assert!(try_next(&mut events).is_err());
     }
 }

@@ -1,57 +1,54 @@
-//! Records of `chat.inbound`, stepped where librdkafka has them.
+//! Polls records of `chat.inbound`. Shells take them in librdkafka's memory, without a copy.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 use event_log::{FetchError, Fetched, Fetcher, RecordRef};
-use schemas::{Partition, TimestampMs};
+use schemas::{Partition, PartitionMap, TimestampMs};
 
 use super::phase::Phase;
 use crate::shell::{InboundRecord, InboundView};
 
-/// How many records are polled before reports and timers get their turn.
+/// How many records are polled between two checks for reports and timers.
 const POLL_RECORDS: usize = 4000;
 
-/// Partitions that a round of polling brought something of.
+/// The partitions of which a round of polling returned anything.
 #[derive(Default)]
-pub(super) struct Stepped {
-    /// Their shells have taken records.
+pub(super) struct Polled {
+    /// Partitions whose shells have taken records.
     pub(super) taken: BTreeSet<Partition>,
-    /// There is no more of them right now.
-    pub(super) drained: Vec<Partition>,
-    /// Their position was off the log for a while; none of their records behind that is taken.
-    pub(super) resumed: Vec<Partition>,
+    /// Partitions without more records right now.
+    pub(super) at_end: Vec<Partition>,
+    /// Partitions whose position was out of range for a while; none of their later records is taken.
+    pub(super) back_in_range: Vec<Partition>,
 }
 
-/// Hands what is at hand to the shells, after waiting so long at most for the first of it.
+/// Gives the available records to the shells, after waiting at most `timeout` for the first one.
 ///
 /// # Errors
 /// The log cannot be read on; the process must end.
-pub(super) fn step_at_hand(
+pub(super) fn poll_inbound(
     fetcher: &mut Fetcher,
-    partitions: &mut BTreeMap<Partition, Phase>,
-    mut patience: Duration,
+    partitions: &mut PartitionMap<Phase>,
+    mut timeout: Duration,
     now_ms: u64,
-) -> anyhow::Result<Stepped> {
-    let mut stepped = Stepped::default();
+) -> anyhow::Result<Polled> {
+    let mut polled_partitions = Polled::default();
     for _ in 0..POLL_RECORDS {
-        let polled = fetcher.poll(patience, |fetched| match fetched {
+        let polled = fetcher.poll(timeout, |fetched| match fetched {
             Fetched::Record(record) => {
-                let phase = partitions.get_mut(&record.partition);
+                let phase = partitions.get_mut(record.partition);
                 if let Some(owned) = phase.and_then(Phase::owned_mut) {
                     owned.shell.take(&record, now_ms);
-                    stepped.taken.insert(record.partition);
+                    polled_partitions.taken.insert(record.partition);
                 }
             }
-            Fetched::Drained(partition) => stepped.drained.push(partition),
-            Fetched::Resumed(partition) => stepped.resumed.push(partition),
+            Fetched::EndOfPartition(partition) => polled_partitions.at_end.push(partition),
+            Fetched::BackInRange(partition) => polled_partitions.back_in_range.push(partition),
         });
         match polled {
-            // What comes behind it is not for a shell that has not compared the log with what it sequenced.
-            Ok(Some(())) if !stepped.resumed.is_empty() => break,
+            // Later records must not reach a shell that has not compared the log with what it sequenced.
+            Ok(Some(())) if !polled_partitions.back_in_range.is_empty() => break,
             Ok(Some(())) => {}
             Ok(None) => break,
             Err(FetchError::Transient(error)) => {
@@ -60,9 +57,9 @@ pub(super) fn step_at_hand(
             }
             Err(error) => return Err(cannot_read_on(error)),
         }
-        patience = Duration::ZERO;
+        timeout = Duration::ZERO;
     }
-    Ok(stepped)
+    Ok(polled_partitions)
 }
 
 impl InboundView for RecordRef<'_> {
@@ -98,7 +95,7 @@ impl InboundView for RecordRef<'_> {
     }
 }
 
-/// Only what is missing from the log can be gone on without.
+/// Advice is given only where records are missing.
 fn cannot_read_on(error: FetchError) -> anyhow::Error {
     let what = match error {
         FetchError::OutOfRange { .. } => {

@@ -7,7 +7,7 @@ mod group;
 mod inbound;
 mod phase;
 mod publisher;
-mod snapshot_turns;
+mod snapshot_queue;
 mod snapshot_writer;
 mod snapshots;
 mod starts;

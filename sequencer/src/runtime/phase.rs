@@ -1,38 +1,37 @@
-//! One partition in this process's hands.
+//! A partition that this process owns.
 
 use std::{sync::Arc, time::Instant};
 
-use event_log::{EventLogError, Fetcher, Released};
+use event_log::{AssignmentGeneration, EventLogError, Fetcher, RevokeGuard};
 use schemas::Partition;
 
-use super::effects::Run;
 use crate::shell::{Counts, PartitionShell};
 
-/// How far a partition is with this process.
+/// The phase of a partition.
 pub(super) enum Phase {
-    /// Its start is under way, or due again.
+    /// Its state is being loaded, or is to be loaded again.
     Starting {
-        run: Run,
-        /// When to try again, after a try that Kafka failed.
+        generation: AssignmentGeneration,
+        /// When to retry a load that failed.
         retry_at: Option<Instant>,
     },
     Working(Owned),
-    /// No more is read, and it is let go once nothing is in flight, so that the next start sees all of it. Exactness
-    /// does not depend on that (PROTOCOL S11).
+    /// No more records are read, and it is released once nothing is in flight, so that the next owner sees all of it. Exactness does not
+    /// depend on that (PROTOCOL S11).
     Leaving {
         owned: Owned,
-        /// When it is let go all the same.
+        /// When it is released all the same.
         until: Instant,
         then: Then,
     },
 }
 
-/// What comes after a partition was let go.
+/// What happens to a partition after it has left.
 pub(super) enum Then {
-    /// Another process may have it.
-    Release(#[expect(dead_code, reason = "its drop is the message")] Arc<Released>),
-    /// It starts anew here, from the log as it is then.
-    StartAnew,
+    /// Other members may have it.
+    Release(#[expect(dead_code, reason = "its drop is the message")] Arc<RevokeGuard>),
+    /// It is loaded again here, from the log as it is then.
+    Restart,
 }
 
 impl Phase {
@@ -57,17 +56,16 @@ impl Phase {
         }
     }
 
-    /// Whether this is the start named `run`.
-    pub(super) fn is_start(&self, of: Run) -> bool {
-        matches!(self, Self::Starting { run, .. } if *run == of)
+    /// Whether it is in the start of this generation.
+    pub(super) fn is_start(&self, of: AssignmentGeneration) -> bool {
+        matches!(self, Self::Starting { generation, .. } if *generation == of)
     }
 
-    /// Whether its start is due again.
     pub(super) fn is_retry_due(&self, now: Instant) -> bool {
         matches!(self, Self::Starting { retry_at: Some(at), .. } if *at <= now)
     }
 
-    /// Whether it was to be given up and may go.
+    /// Whether it is leaving and nothing is in flight, or its deadline has passed.
     pub(super) fn is_done_leaving(&self, now: Instant) -> bool {
         match self {
             Self::Starting { .. } | Self::Working(_) => false,
@@ -81,24 +79,24 @@ impl Phase {
 /// A partition with its shell.
 pub(super) struct Owned {
     pub(super) shell: PartitionShell,
-    pub(super) run: Run,
+    pub(super) generation: AssignmentGeneration,
     paused: bool,
-    /// What is in the totals already.
+    /// The counts that are already in the totals.
     pub(super) counted: Counts,
 }
 
 impl Owned {
-    pub(super) fn new(shell: PartitionShell, run: Run) -> Self {
+    pub(super) fn new(shell: PartitionShell, generation: AssignmentGeneration) -> Self {
         Self {
             shell,
-            run,
+            generation,
             paused: false,
             counted: Counts::default(),
         }
     }
 
-    /// Holds the partition back while the shell has no room, and lets it go on after that.
-    pub(super) fn balance(
+    /// Pauses the partition while its shell cannot take more records.
+    pub(super) fn apply_backpressure(
         &mut self,
         fetcher: &mut Fetcher,
         partition: Partition,

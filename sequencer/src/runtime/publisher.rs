@@ -1,8 +1,8 @@
-//! Tells of the worker: its status as soon as it changes, its counts every now and then.
+//! Publishes the worker's status as soon as it changes, and its counts at intervals.
 
-use std::{collections::BTreeMap, mem};
+use std::mem;
 
-use schemas::Partition;
+use schemas::PartitionMap;
 use tokio::sync::watch;
 
 use super::{
@@ -27,33 +27,32 @@ impl Publisher {
         }
     }
 
-    /// The group has given this process its share.
+    /// The group has assigned partitions.
     pub(super) fn joined(&mut self) {
         self.joined = true;
         self.changed = true;
     }
 
-    /// A partition has come, gone or moved on.
+    /// A partition was added or removed, or its phase has changed.
     pub(super) fn phase_changed(&mut self) {
         self.changed = true;
     }
 
-    /// A shell is done with: its counts stay.
+    /// A shell is gone; its counts stay.
     pub(super) fn retired(&mut self, owned: &Owned) {
         self.totals.add(&owned.counted, owned.shell.counts());
     }
 
-    /// Publishes the phases if one has changed. What belongs together is never seen apart: who has joined is not
-    /// without what it is about to start.
-    pub(super) fn follow(&mut self, partitions: &BTreeMap<Partition, Phase>) {
+    /// Publishes the phases if one has changed. A member that has joined is never seen without the partitions that it is about to start.
+    pub(super) fn publish_changes(&mut self, partitions: &PartitionMap<Phase>) {
         if mem::take(&mut self.changed) {
             self.status
-                .send_modify(|status| self_describe(status, self.joined, partitions));
+                .send_modify(|status| describe(status, self.joined, partitions));
         }
     }
 
     /// Publishes everything.
-    pub(super) fn report(&mut self, partitions: &mut BTreeMap<Partition, Phase>) {
+    pub(super) fn report(&mut self, partitions: &mut PartitionMap<Phase>) {
         for owned in partitions.values_mut().filter_map(Phase::owned_mut) {
             let before = mem::replace(&mut owned.counted, *owned.shell.counts());
             self.totals.add(&before, &owned.counted);
@@ -62,41 +61,44 @@ impl Publisher {
         self.changed = false;
         self.status.send_modify(|status| {
             status.done = done;
-            self_describe(status, self.joined, partitions);
+            describe(status, self.joined, partitions);
         });
     }
 }
 
-fn self_describe(status: &mut Status, joined: bool, partitions: &BTreeMap<Partition, Phase>) {
+fn describe(status: &mut Status, joined: bool, partitions: &PartitionMap<Phase>) {
     status.joined = joined;
     status.partitions = partitions
         .iter()
-        .filter_map(|(partition, phase)| Some((*partition, phase.owned()?.shell.next_inbound())))
+        .filter_map(|(partition, phase)| Some((partition, phase.owned()?.shell.next_inbound())))
         .collect();
     status.starting = partitions
         .iter()
         .filter(|(_, phase)| phase.owned().is_none())
-        .map(|(partition, _)| *partition)
+        .map(|(partition, _)| partition)
         .collect();
 }
 
 #[cfg(test)]
 mod tests {
+    use event_log::AssignmentGeneration;
+    use schemas::Partition;
+
     use super::*;
 
     #[test]
-    fn who_has_joined_shows_at_once_what_it_is_about_to_start() {
+    fn joining_and_the_starting_partitions_are_published_together() {
         let (sender, status) = watch::channel(Status::default());
         let mut publisher = Publisher::new(sender);
         let partition: Partition = 5.try_into().unwrap();
         let starting = Phase::Starting {
-            run: 1,
+            generation: AssignmentGeneration::default(),
             retry_at: None,
         };
-        let partitions = BTreeMap::from([(partition, starting)]);
+        let partitions = PartitionMap::from([(partition, starting)]);
         publisher.joined();
         assert!(!status.borrow().joined, "not without its partitions");
-        publisher.follow(&partitions);
+        publisher.publish_changes(&partitions);
         let seen = status.borrow();
         assert!(seen.joined);
         assert_eq!(seen.starting, [partition]);

@@ -11,27 +11,29 @@ use std::{
     time::Duration,
 };
 
-use event_log::{AppendRecord, EventLogError, KafkaConfig, LogProducer, QueueFull};
+use event_log::{
+    AppendRecord, AssignmentGeneration, EventLogError, KafkaConfig, LogProducer, QueueFull,
+};
 use prost::Message as _;
 use schemas::{Partition, proto::SnapshotChunk, topics::Topic};
 
-use super::effects::{self, Delivery, Effect, Report, Run};
+use super::effects::{self, Delivery, Effect, Report};
 use crate::{
     core::snapshot::Snapshot,
-    shell::{CHUNK_BYTES, SnapshotWriteId, WriteFailed, split},
+    shell::{CHUNK_BYTES, WriteFailed, SnapshotWriteId, split},
 };
 
-/// What may wait in the producer; a snapshot that is larger waits outside.
+/// The producer's queue size; the rest of a larger snapshot waits outside.
 const QUEUE_BYTES: usize = 32 << 20;
-/// How long a full queue is left alone.
+/// The pause before an append to a full queue is retried.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// How long the last pieces may take when the sequencer ends.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the last chunks may take when the sequencer ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A snapshot to be stored, and for whom.
+/// A snapshot to be stored, and its shell.
 pub(super) struct Job {
     pub(super) partition: Partition,
-    pub(super) run: Run,
+    pub(super) generation: AssignmentGeneration,
     pub(super) ticket: SnapshotWriteId,
     pub(super) snapshot: Snapshot,
 }
@@ -39,7 +41,7 @@ pub(super) struct Job {
 pub(super) struct SnapshotWriter {
     jobs: mpsc::Sender<Job>,
     reports: mpsc::Sender<Report>,
-    /// Nobody waits for what is not queued yet.
+    /// The sequencer ends: chunks that are not queued yet are dropped.
     ends: Arc<AtomicBool>,
 }
 
@@ -51,7 +53,7 @@ impl SnapshotWriter {
         let (jobs, queue) = mpsc::channel();
         let ends = Arc::new(AtomicBool::new(false));
         let writing = Writing {
-            producer: LogProducer::new(kafka, &effects::never_given_up(QUEUE_BYTES))?,
+            producer: LogProducer::new(kafka, &effects::without_timeout(QUEUE_BYTES))?,
             topic: kafka.topic(Topic::Snapshots),
             reports: reports.clone(),
             ends: Arc::clone(&ends),
@@ -67,7 +69,7 @@ impl SnapshotWriter {
         })
     }
 
-    /// Stores it in pieces, each of which is reported.
+    /// Stores it in chunks, each of which is reported.
     pub(super) fn store(&self, job: Job) {
         if let Err(mpsc::SendError(job)) = self.jobs.send(job) {
             let effect = Effect::SnapshotChunk {
@@ -76,7 +78,7 @@ impl SnapshotWriter {
             };
             let _ = self.reports.send(Report {
                 partition: job.partition,
-                run: job.run,
+                generation: job.generation,
                 effect,
                 outcome: Err(WriteFailed(
                     "the thread that stores snapshots has ended".to_owned(),
@@ -92,7 +94,7 @@ impl Drop for SnapshotWriter {
     }
 }
 
-/// The thread's part.
+/// The state of the writing thread.
 struct Writing {
     producer: LogProducer<Delivery>,
     topic: String,
@@ -109,16 +111,17 @@ impl Writing {
                 of: chunks.len(),
             };
             for chunk in chunks {
-                let delivery = Delivery::new(job.partition, job.run, effect, self.reports.clone());
+                let delivery =
+                    Delivery::new(job.partition, job.generation, effect, self.reports.clone());
                 self.append(job.partition, &chunk, delivery);
             }
         }
-        if let Err(fault) = self.producer.flush(FLUSH_PATIENCE) {
+        if let Err(fault) = self.producer.flush(FLUSH_TIMEOUT) {
             tracing::debug!(%fault, "the last snapshots are lost; the next start folds more of the log");
         }
     }
 
-    /// Waits while the queue is full; that ends with the process at the latest.
+    /// Waits while the queue is full, until the process ends at the latest.
     fn append(&self, partition: Partition, chunk: &SnapshotChunk, mut delivery: Delivery) {
         let value = chunk.encode_to_vec();
         let record = AppendRecord {

@@ -1,17 +1,16 @@
-//! Which snapshots are on their way and which older ones may go.
+//! Tracks which snapshots are being stored, and deletes older ones.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use event_log::{Admin, EventLogError, KafkaConfig};
-use schemas::{Partition, topics::Topic};
+use event_log::{Admin, AssignmentGeneration, EventLogError, KafkaConfig};
+use schemas::{Partition, PartitionMap, topics::Topic};
 use tokio::runtime::Handle;
 
-use super::effects::Run;
-use crate::shell::{SnapshotWriteId, WriteFailed};
+use crate::shell::{WriteFailed, SnapshotWriteId};
 
-/// Follows the snapshots of all partitions and deletes those that are no longer needed.
+/// Tracks the snapshots of all partitions and deletes those that are no longer needed.
 pub(super) struct Snapshots {
-    pieces: SnapshotPieces,
+    chunks: SnapshotChunks,
     admin: Arc<Admin>,
     runtime: Handle,
 }
@@ -19,22 +18,24 @@ pub(super) struct Snapshots {
 impl Snapshots {
     pub(super) fn new(kafka: &KafkaConfig, runtime: Handle) -> Result<Self, EventLogError> {
         Ok(Self {
-            pieces: SnapshotPieces::default(),
+            chunks: SnapshotChunks::default(),
             admin: Arc::new(Admin::new(kafka)?),
             runtime,
         })
     }
 
-    /// Takes the report of one of `of` pieces; answers whether it was the last.
+    /// Takes the report of one of `of` chunks, and returns whether it was the last.
     pub(super) fn reported(
         &mut self,
         partition: Partition,
-        run: Run,
+        generation: AssignmentGeneration,
         ticket: SnapshotWriteId,
         of: usize,
         outcome: &Result<Option<i64>, WriteFailed>,
     ) -> bool {
-        let stored = self.pieces.reported(partition, run, ticket, of, outcome);
+        let stored = self
+            .chunks
+            .reported(partition, generation, ticket, of, outcome);
         if let Some(below) = stored.as_ref().and_then(|stored| stored.obsolete_below) {
             self.delete(partition, below);
         }
@@ -48,45 +49,45 @@ impl Snapshots {
                 .delete_before(Topic::Snapshots, partition, below)
                 .await
             {
-                tracing::warn!(%error, %partition, "old snapshots stay");
+                tracing::warn!(%error, %partition, "old snapshots were not deleted");
             }
         });
     }
 }
 
-/// A snapshot of which not all pieces are reported.
+/// A snapshot of which not all chunks are reported.
 struct Storing {
     reported: usize,
     lost: bool,
-    /// Of the pieces so far; `None` once one's is not known.
+    /// The first offset of the chunks so far; `None` once a chunk's offset is unknown.
     first_offset: Option<i64>,
 }
 
-/// All pieces of a snapshot are reported.
+/// All chunks of a snapshot are reported.
 #[derive(Debug, PartialEq, Eq)]
 struct Stored {
-    /// What lies below this offset of the partition of `chat.snapshots` may go: the newest two lie above.
+    /// Records of `chat.snapshots` below this offset may be deleted: the newest two snapshots are above.
     obsolete_below: Option<i64>,
 }
 
 #[derive(Default)]
-struct SnapshotPieces {
-    storing: BTreeMap<(Partition, Run, SnapshotWriteId), Storing>,
+struct SnapshotChunks {
+    storing: BTreeMap<(Partition, AssignmentGeneration, SnapshotWriteId), Storing>,
     /// Where the newest whole snapshot of each partition begins.
-    newest: BTreeMap<Partition, i64>,
+    newest: PartitionMap<i64>,
 }
 
-impl SnapshotPieces {
-    /// Takes the report of one of `of` pieces; answers when it was the last.
+impl SnapshotChunks {
+    /// Takes the report of one of `of` chunks; returns the snapshot after the last one.
     fn reported(
         &mut self,
         partition: Partition,
-        run: Run,
+        generation: AssignmentGeneration,
         ticket: SnapshotWriteId,
         of: usize,
         outcome: &Result<Option<i64>, WriteFailed>,
     ) -> Option<Stored> {
-        let key = (partition, run, ticket);
+        let key = (partition, generation, ticket);
         let storing = self.storing.entry(key).or_insert(Storing {
             reported: 0,
             lost: false,
@@ -94,7 +95,7 @@ impl SnapshotPieces {
         });
         storing.reported += 1;
         match outcome {
-            // The order of options puts what is not known below everything.
+            // `None` is less than every offset, so one unknown offset makes the minimum unknown.
             Ok(offset) => storing.first_offset = storing.first_offset.min(*offset),
             Err(_) => storing.lost = true,
         }
@@ -106,7 +107,7 @@ impl SnapshotPieces {
             tracing::warn!(%partition, "a snapshot was lost; the next start folds more of the log");
             None
         } else {
-            // One whose place is not known deletes nothing, now or later.
+            // A snapshot at an unknown offset deletes nothing, now or later.
             storing
                 .first_offset
                 .and_then(|first| self.newest.insert(partition, first))
@@ -120,11 +121,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_two_whole_ones_are_kept() {
-        let mut pieces = SnapshotPieces::default();
+    fn the_newest_two_complete_snapshots_are_kept() {
+        let mut chunks = SnapshotChunks::default();
         let p: Partition = 3.try_into().unwrap();
-        let mut report =
-            |ticket, of, outcome| pieces.reported(p, 1, SnapshotWriteId(ticket), of, &outcome);
+        let mut report = |ticket, of, outcome| {
+            chunks.reported(
+                p,
+                AssignmentGeneration::default(),
+                SnapshotWriteId(ticket),
+                of,
+                &outcome,
+            )
+        };
         assert_eq!(report(1, 2, Ok(Some(10))), None);
         assert_eq!(
             report(1, 2, Ok(Some(11))),
@@ -147,7 +155,7 @@ mod tests {
         assert_eq!(
             report(9, 2, Ok(None)),
             None,
-            "its place is not known, so it deletes nothing"
+            "its offset is unknown, so it deletes nothing"
         );
         assert_eq!(
             report(9, 2, Ok(Some(20))),

@@ -1,5 +1,5 @@
-//! Starts of partitions: what [`Loader`] asks for, read from Kafka. Runs on threads of its own, so that partitions that
-//! are being worked on do not wait for others to start.
+//! Loads the state of partitions: reads what [`Loader`] needs from Kafka, on threads of its own, so that working partitions do not wait
+//! for others that start.
 
 use std::{
     collections::BTreeMap,
@@ -8,26 +8,25 @@ use std::{
     thread,
 };
 
-use event_log::{Bounds, EventLogError, KafkaConfig, LogReader, Record};
-use schemas::{Partition, TimestampMs, event::Source, topics::Topic};
+use event_log::{AssignmentGeneration, Bounds, EventLogError, KafkaConfig, LogReader, Record};
+use schemas::{Partition, PartitionMap, TimestampMs, event::Source, topics::Topic};
 
-use super::effects::Run;
-use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader, LogRange};
+use crate::shell::{Assembler, EventRecord, LoadError, Loaded, Loader, LogRange, LoadRequest};
 
-/// How a start ended.
+/// The outcome of a load.
 pub(super) struct LoadReport {
-    pub(super) starts: Vec<(Partition, Run)>,
-    /// Where it went well: of every one of them.
-    pub(super) outcome: Result<BTreeMap<Partition, Loaded>, LoadFault>,
+    pub(super) starts: Vec<(Partition, AssignmentGeneration)>,
+    /// Has every partition of `starts`, or none.
+    pub(super) outcome: Result<PartitionMap<Loaded>, LoadFault>,
 }
 
-/// Why a partition's past could not be read.
+/// Why the state of a partition could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadFault {
-    /// Worth another try.
+    /// Kafka failed; a retry may succeed.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
-    /// Not worth one.
+    /// The log does not allow it; a retry does not help.
     #[error(transparent)]
     Refused(#[from] LoadError),
 }
@@ -37,36 +36,36 @@ pub enum LoadFault {
 pub struct Sequenced {
     /// The highest source on `chat.events`; [`SourceOffset::START`](schemas::event::SourceOffset::START) where there is none.
     pub last: Source,
-    /// What the partition's clock shows.
+    /// The partition's clock.
     pub clock: TimestampMs,
 }
 
-/// How far `partition` is sequenced, as an owner finds it at its start (PROTOCOL S9): whatever lies at the end of `chat.events`,
-/// repeats of a former owner or no events at all, is read past. Blocks.
+/// How far `partition` is sequenced, as an owner finds it at its start (PROTOCOL S9). Repeats of a former owner and malformed records at
+/// the end of `chat.events` do not count. Blocks.
 ///
 /// # Errors
-/// [`LoadFault`]: also where the log begins above 0 and no snapshot replaces what is gone, so that it cannot be known.
+/// [`LoadFault`], also where the log begins above 0 and no snapshot replaces the deleted records.
 pub fn sequenced(reader: &LogReader, partition: Partition) -> Result<Sequenced, LoadFault> {
     let events = reader.bounds(Topic::Events, &[partition])?;
     let mut snapshots = read_snapshots(reader, &[partition])?;
-    let snapshots = snapshots.remove(&partition).unwrap_or_default().finish();
+    let snapshots = snapshots.remove(partition).unwrap_or_default().finish();
     let loader = Loader::of_events(partition, range(events[&partition]), snapshots)?;
-    let mut loaded = run(reader, BTreeMap::from([(partition, loader)]), &events)?;
+    let mut loaded = run_loaders(reader, PartitionMap::from([(partition, loader)]), &events)?;
     let Loaded { state, last, .. } = loaded
-        .remove(&partition)
-        .expect("a run has every partition that it was begun for");
+        .remove(partition)
+        .expect("the result has every partition of the request");
     Ok(Sequenced {
         last,
         clock: state.clock(),
     })
 }
 
-/// The starts under way.
+/// The loads in progress.
 pub(super) struct Starts {
     reader: Arc<LogReader>,
     sender: mpsc::Sender<LoadReport>,
     ended: mpsc::Receiver<LoadReport>,
-    last_run: Run,
+    last_generation: AssignmentGeneration,
 }
 
 impl Starts {
@@ -76,21 +75,21 @@ impl Starts {
             reader: Arc::new(LogReader::new(kafka)?),
             sender,
             ended,
-            last_run: 0,
+            last_generation: AssignmentGeneration::default(),
         })
     }
 
-    /// Loads `partitions` together, each under a new name: a few requests to the brokers serve them all.
-    pub(super) fn begin(&mut self, partitions: &[Partition]) -> Vec<(Partition, Run)> {
+    /// Loads `partitions` together, with few requests, each with a new generation.
+    pub(super) fn begin(
+        &mut self,
+        partitions: &[Partition],
+    ) -> Vec<(Partition, AssignmentGeneration)> {
         if partitions.is_empty() {
             return Vec::new();
         }
-        let starts: Vec<(Partition, Run)> = partitions
+        let starts: Vec<(Partition, AssignmentGeneration)> = partitions
             .iter()
-            .map(|partition| {
-                self.last_run += 1;
-                (*partition, self.last_run)
-            })
+            .map(|partition| (*partition, self.last_generation.advance()))
             .collect();
         let (reader, reports) = (Arc::clone(&self.reader), self.sender.clone());
         let of_these = starts.clone();
@@ -99,7 +98,7 @@ impl Starts {
             .spawn(move || {
                 let partitions: Vec<Partition> = of_these.iter().map(|(p, _)| *p).collect();
                 let outcome = load(&reader, &partitions);
-                // A worker that is gone starts nothing.
+                // The worker may be gone.
                 let _ = reports.send(LoadReport {
                     starts: of_these,
                     outcome,
@@ -109,50 +108,41 @@ impl Starts {
         starts
     }
 
-    /// A start that has ended, if one has.
+    /// A load that has ended, if there is one.
     pub(super) fn next_ended(&self) -> Option<LoadReport> {
         self.ended.try_recv().ok()
     }
 }
 
-fn load(
-    reader: &LogReader,
-    partitions: &[Partition],
-) -> Result<BTreeMap<Partition, Loaded>, LoadFault> {
-    // The events' ends come first: an inbound record that an event names is on the log by then.
+fn load(reader: &LogReader, partitions: &[Partition]) -> Result<PartitionMap<Loaded>, LoadFault> {
+    // The ends of the events are queried first: the inbound record of every event is on the log by then.
     let events = reader.bounds(Topic::Events, partitions)?;
     let inbound = reader.bounds(Topic::Inbound, partitions)?;
     let mut snapshots = read_snapshots(reader, partitions)?;
-    let mut loaders = BTreeMap::new();
+    let mut loaders = PartitionMap::new();
     for &partition in partitions {
         let loader = Loader::new(
             partition,
             range(events[&partition]),
             range(inbound[&partition]),
-            snapshots.remove(&partition).unwrap_or_default().finish(),
+            snapshots.remove(partition).unwrap_or_default().finish(),
         )?;
         loaders.insert(partition, loader);
     }
-    run(reader, loaders, &events)
+    run_loaders(reader, loaders, &events)
 }
 
-/// Gives the loaders what they need until all of them are done.
-fn run(
+/// Gives the loaders what they need until all are done.
+fn run_loaders(
     reader: &LogReader,
-    mut loaders: BTreeMap<Partition, Loader>,
+    mut loaders: PartitionMap<Loader>,
     events: &BTreeMap<Partition, Bounds>,
-) -> Result<BTreeMap<Partition, Loaded>, LoadFault> {
+) -> Result<PartitionMap<Loaded>, LoadFault> {
     while serve(reader, &mut loaders, events)? {}
-    Ok(loaders
-        .into_iter()
-        .map(|(partition, loader)| {
-            let loaded = loader.finish();
-            (
-                partition,
-                loaded.expect("a loader that needs nothing is done"),
-            )
-        })
-        .collect())
+    Ok(loaders.map(|_, loader| {
+        let loaded = loader.finish();
+        loaded.expect("a loader that needs nothing is done")
+    }))
 }
 
 fn range(Bounds { start, end }: Bounds) -> LogRange {
@@ -162,8 +152,8 @@ fn range(Bounds { start, end }: Bounds) -> LogRange {
 fn read_snapshots(
     reader: &LogReader,
     partitions: &[Partition],
-) -> Result<BTreeMap<Partition, Assembler>, EventLogError> {
-    let mut assemblers: BTreeMap<Partition, Assembler> = BTreeMap::new();
+) -> Result<PartitionMap<Assembler>, EventLogError> {
+    let mut assemblers: PartitionMap<Assembler> = PartitionMap::new();
     let ranges: Vec<_> = reader
         .bounds(Topic::Snapshots, partitions)?
         .into_iter()
@@ -171,23 +161,22 @@ fn read_snapshots(
         .collect();
     reader.scan(Topic::Snapshots, &ranges, |record| {
         assemblers
-            .entry(record.partition)
-            .or_default()
+            .get_or_insert_with(record.partition, Assembler::default)
             .push(record.bytes());
         ControlFlow::Continue(())
     })?;
     Ok(assemblers)
 }
 
-/// Gives every loader what it needs next; `false` once none needs anything.
+/// Gives every loader what it needs next, and returns whether any needed something.
 fn serve(
     reader: &LogReader,
-    loaders: &mut BTreeMap<Partition, Loader>,
+    loaders: &mut PartitionMap<Loader>,
     events: &BTreeMap<Partition, Bounds>,
 ) -> Result<bool, LoadFault> {
     let mut folds = Vec::new();
     let mut more = false;
-    for (&partition, loader) in loaders.iter_mut() {
+    for (partition, loader) in loaders.iter_mut() {
         match loader.request() {
             LoadRequest::Done => continue,
             LoadRequest::Events(from) => folds.push((partition, from..events[&partition].end)),
@@ -208,12 +197,12 @@ fn serve(
 
 fn fold(
     reader: &LogReader,
-    loaders: &mut BTreeMap<Partition, Loader>,
+    loaders: &mut PartitionMap<Loader>,
     ranges: &[(Partition, std::ops::Range<i64>)],
 ) -> Result<(), LoadFault> {
     let mut refused = None;
     reader.scan(Topic::Events, ranges, |record| {
-        let Some(loader) = loaders.get_mut(&record.partition) else {
+        let Some(loader) = loaders.get_mut(record.partition) else {
             return ControlFlow::Continue(());
         };
         match loader.on_events([as_event(&record)]) {
@@ -227,7 +216,7 @@ fn fold(
     refused.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// What a loader hears of a record that is gone: it agrees with no snapshot.
+/// Stands for a deleted record: it agrees with no snapshot.
 const MISSING: EventRecord<'static> = EventRecord {
     offset: -1,
     ts: TimestampMs(0),

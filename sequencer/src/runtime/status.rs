@@ -1,26 +1,26 @@
-//! What the sequencer tells of itself.
+//! The sequencer's status.
 
 use std::collections::BTreeMap;
 
-use schemas::Partition;
+use schemas::{Partition, PartitionMap};
 use serde::Serialize;
 
 use crate::shell::Counts;
 
-/// What a sequencer process is at; the body of `GET /status`.
+/// The state of a sequencer process; the body of `GET /status`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Status {
-    /// Whether its consumer group has given it its share.
+    /// Whether its consumer group has assigned partitions to it.
     pub joined: bool,
-    /// The partitions it works on, with the inbound offset to be stepped next.
-    pub partitions: BTreeMap<Partition, i64>,
-    /// The partitions it is about to start.
+    /// The partitions it works on, with the inbound offset to be sequenced next.
+    pub partitions: PartitionMap<i64>,
+    /// The partitions whose state is being loaded.
     pub starting: Vec<Partition>,
-    /// What it has done since the process began.
+    /// Counts since the start of the process, by outcome.
     pub done: BTreeMap<&'static str, u64>,
 }
 
-/// The counts of all shells, those that are gone too.
+/// The counts of all shells, including those that are gone.
 #[derive(Default)]
 pub(super) struct Totals(BTreeMap<&'static str, u64>);
 

@@ -1,21 +1,20 @@
 use std::{
-    collections::BTreeMap,
     sync::{Arc, mpsc},
     time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
-use event_log::{Fetcher, GroupEvent, Released};
-use schemas::{NextOffset, Partition, topics::Topic};
+use event_log::{AssignmentGeneration, Fetcher, GroupEvent, RevokeGuard};
+use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Status,
-    effects::{Effect, Effects, Report, Run, ShellIo},
+    effects::{Effect, Effects, Report, ShellIo},
     event_writer::Appended,
     group::Group,
-    inbound::{Stepped, step_at_hand},
+    inbound::{Polled, poll_inbound},
     phase::{Owned, Phase, Then},
     publisher::Publisher,
     snapshots::Snapshots,
@@ -23,33 +22,34 @@ use super::{
 };
 use crate::{
     Config,
-    shell::{HaltReason, Loaded, NextAction, PartitionShell, ShellConfig},
+    shell::{NextAction, HaltReason, Loaded, PartitionShell, ShellConfig},
 };
 
-/// How long a poll waits: reports of what is in flight must not wait longer.
+/// How long a poll waits. Reports of records in flight must not wait longer.
 const BUSY_POLL: Duration = Duration::from_millis(1);
 const IDLE_POLL: Duration = Duration::from_millis(10);
 const TICK_EVERY: Duration = Duration::from_millis(50);
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const LOAD_RETRY: Duration = Duration::from_millis(500);
-/// How long what is in flight may delay giving partitions up.
+/// How long records in flight may delay the release of partitions.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The thread that owns partitions: polls, steps, appends, and follows the group.
+/// The thread that owns partitions: it polls, sequences, appends, and handles changes of the assignment.
 pub(crate) struct Worker {
     shell_config: ShellConfig,
     runtime: tokio::runtime::Handle,
     began: Instant,
-    /// Since then, at the beginning of this turn: a turn is short, and asking for every record would cost more than the timers need.
+    /// Milliseconds since then, at the beginning of this round: a round is short, and reading the clock for every record would cost more
+    /// than the timers need.
     now_ms: u64,
     group: Group,
     starts: Starts,
-    partitions: BTreeMap<Partition, Phase>,
+    partitions: PartitionMap<Phase>,
     fetcher: Fetcher,
     effects: Effects,
     appended: mpsc::Receiver<Appended>,
-    /// Scratch of [`Self::take_appended`]; empty between its calls.
-    appended_by_now: Vec<Appended>,
+    /// Reused by [`Self::handle_appended`]; empty between its calls.
+    appended_buffer: Vec<Appended>,
     reports: mpsc::Receiver<Report>,
     snapshots: Snapshots,
     publisher: Publisher,
@@ -68,7 +68,7 @@ impl Worker {
             now_ms: 0,
             group: Group::join(kafka)?,
             starts: Starts::new(kafka)?,
-            partitions: BTreeMap::new(),
+            partitions: PartitionMap::new(),
             fetcher: Fetcher::new(kafka, Topic::Inbound)?,
             effects: Effects::new(
                 kafka,
@@ -77,7 +77,7 @@ impl Worker {
                 report_sender,
             )?,
             appended,
-            appended_by_now: Vec::new(),
+            appended_buffer: Vec::new(),
             reports,
             snapshots: Snapshots::new(kafka, runtime.clone())?,
             publisher: Publisher::new(status),
@@ -85,13 +85,13 @@ impl Worker {
         })
     }
 
-    /// Works until `soft` is cancelled, then sees off what is in flight. Leaves the group also where it fails, so that
-    /// others need not wait for the session to time out.
+    /// Works until `soft` is cancelled, then waits for records in flight. Leaves the group also after an error, so that other members need
+    /// not wait for the session to time out.
     ///
     /// # Errors
-    /// What a [`NextAction::Halt`] says, or that Kafka cannot be used: the process must end.
+    /// The reason of a [`NextAction::Halt`], or a failure of Kafka: the process must end.
     pub(crate) fn run(mut self, soft: &CancellationToken) -> anyhow::Result<()> {
-        let ended = self.work(soft).and_then(|()| self.see_off());
+        let ended = self.work(soft).and_then(|()| self.drain());
         let Self {
             effects,
             partitions,
@@ -99,7 +99,7 @@ impl Worker {
             runtime,
             ..
         } = self;
-        // Nothing more is produced once others may have the partitions, and a last revoke finds no barrier closed.
+        // Nothing is produced any more when others may have the partitions, and no guard is left when the last revoke comes.
         drop(effects);
         drop(partitions);
         group.leave(&runtime);
@@ -109,7 +109,7 @@ impl Worker {
     fn work(&mut self, soft: &CancellationToken) -> anyhow::Result<()> {
         let (mut ticked, mut reported) = (Instant::now(), Instant::now());
         while !soft.is_cancelled() {
-            self.turn()?;
+            self.run_once()?;
             if ticked.elapsed() >= TICK_EVERY {
                 ticked = Instant::now();
                 self.tick()?;
@@ -122,26 +122,26 @@ impl Worker {
         Ok(())
     }
 
-    fn turn(&mut self) -> anyhow::Result<()> {
+    fn run_once(&mut self) -> anyhow::Result<()> {
         self.now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.follow_group()?;
-        self.take_loaded()?;
-        self.take_reports()?;
+        self.handle_group_events()?;
+        self.handle_loaded()?;
+        self.handle_reports()?;
         self.poll()?;
-        self.publisher.follow(&self.partitions);
+        self.publisher.publish_changes(&self.partitions);
         Ok(())
     }
 
-    /// Reads no more, and waits for what is in flight.
-    fn see_off(&mut self) -> anyhow::Result<()> {
-        for partition in self.partitions.keys() {
-            self.fetcher.stop(*partition)?;
+    /// Stops reading, and waits for records in flight.
+    fn drain(&mut self) -> anyhow::Result<()> {
+        for partition in self.partitions.partitions() {
+            self.fetcher.stop(partition)?;
         }
         let deadline = Instant::now() + LEAVE_DEADLINE;
-        while (self.has_pending_outputs() || self.effects.has_snapshots_under_way())
+        while (self.has_pending_outputs() || self.effects.has_snapshots_in_flight())
             && Instant::now() < deadline
         {
-            self.take_reports()?;
+            self.handle_reports()?;
             std::thread::sleep(BUSY_POLL);
         }
         self.report();
@@ -155,59 +155,62 @@ impl Worker {
             .any(|owned| owned.shell.pending_outputs() > 0)
     }
 
-    fn follow_group(&mut self) -> anyhow::Result<()> {
-        while let Some(change) = self.group.next_change()? {
-            match change {
+    fn handle_group_events(&mut self) -> anyhow::Result<()> {
+        while let Some(event) = self.group.next_event()? {
+            match event {
                 GroupEvent::Assigned(partitions) => {
                     tracing::info!(count = partitions.len(), "assigned");
                     self.publisher.joined();
                     self.start(&partitions);
                 }
-                GroupEvent::Revoked {
-                    partitions,
-                    released,
-                } => {
+                GroupEvent::Revoked { partitions, guard } => {
                     tracing::info!(count = partitions.len(), "revoked");
-                    self.leave(&partitions, released)?;
+                    self.leave(&partitions, guard)?;
                 }
-                GroupEvent::Failed(why) => anyhow::bail!("consumer group: {why}"),
+                GroupEvent::WriteFailed(why) => anyhow::bail!("consumer group: {why}"),
             }
         }
         Ok(())
     }
 
-    /// Moves a partition on; `None` for one that is no longer this process's.
+    /// Sets the phase of a partition; `None` removes it.
     fn set(&mut self, partition: Partition, phase: Option<Phase>) {
         let before = match phase {
             Some(phase) => self.partitions.insert(partition, phase),
-            None => self.partitions.remove(&partition),
+            None => self.partitions.remove(partition),
         };
         if let Some(gone) = before.and_then(Phase::into_owned) {
             self.publisher.retired(&gone);
-            self.effects.snapshot_done(partition, gone.run);
+            self.effects.snapshot_done(partition, gone.generation);
         }
         self.publisher.phase_changed();
     }
 
     fn start(&mut self, partitions: &[Partition]) {
-        for (partition, run) in self.starts.begin(partitions) {
+        for (partition, generation) in self.starts.begin(partitions) {
             let retry_at = None;
-            self.set(partition, Some(Phase::Starting { run, retry_at }));
+            self.set(
+                partition,
+                Some(Phase::Starting {
+                    generation,
+                    retry_at,
+                }),
+            );
         }
     }
 
-    fn leave(&mut self, partitions: &[Partition], released: Released) -> anyhow::Result<()> {
-        let released = Arc::new(released);
+    fn leave(&mut self, partitions: &[Partition], guard: RevokeGuard) -> anyhow::Result<()> {
+        let guard = Arc::new(guard);
         for &partition in partitions {
-            self.stop(partition, || Then::Release(Arc::clone(&released)))?;
+            self.stop(partition, || Then::Release(Arc::clone(&guard)))?;
         }
         Ok(())
     }
 
-    /// Reads no more of a partition; what is in flight is waited for before `then`.
+    /// Stops reading a partition, and waits for its records in flight before `then`.
     fn stop(&mut self, partition: Partition, then: impl FnOnce() -> Then) -> anyhow::Result<()> {
         self.fetcher.stop(partition)?;
-        let owned = self.partitions.remove(&partition);
+        let owned = self.partitions.remove(partition);
         if let Some(owned) = owned.and_then(Phase::into_owned) {
             let leaving = Phase::Leaving {
                 owned,
@@ -220,10 +223,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Is done with a partition's shell.
-    fn let_go(&mut self, partition: Partition) {
+    /// Drops a partition's shell.
+    fn finish_leaving(&mut self, partition: Partition) {
         let release = matches!(
-            self.partitions.get(&partition),
+            self.partitions.get(partition),
             Some(Phase::Leaving {
                 then: Then::Release(_),
                 ..
@@ -236,21 +239,28 @@ impl Worker {
         }
     }
 
-    fn take_loaded(&mut self) -> anyhow::Result<()> {
+    fn handle_loaded(&mut self) -> anyhow::Result<()> {
         while let Some(LoadReport { starts, outcome }) = self.starts.next_ended() {
-            let current = |(partition, run): &(Partition, Run)| {
-                let phase = self.partitions.get(partition);
-                phase.is_some_and(|phase| phase.is_start(*run))
+            let current = |(partition, generation): &(Partition, AssignmentGeneration)| {
+                let phase = self.partitions.get(*partition);
+                phase.is_some_and(|phase| phase.is_start(*generation))
             };
-            let starts: Vec<(Partition, Run)> = starts.into_iter().filter(current).collect();
+            let starts: Vec<(Partition, AssignmentGeneration)> =
+                starts.into_iter().filter(current).collect();
             match outcome {
                 Ok(loaded) => self.begin(&starts, loaded)?,
                 Err(LoadFault::Refused(refused)) => return Err(refused.into()),
                 Err(LoadFault::Kafka(fault)) => {
-                    tracing::warn!(%fault, "starting again shortly");
+                    tracing::warn!(%fault, "loading failed, retrying");
                     let retry_at = Some(Instant::now() + LOAD_RETRY);
-                    for (partition, run) in starts {
-                        self.set(partition, Some(Phase::Starting { run, retry_at }));
+                    for (partition, generation) in starts {
+                        self.set(
+                            partition,
+                            Some(Phase::Starting {
+                                generation,
+                                retry_at,
+                            }),
+                        );
                     }
                 }
             }
@@ -260,80 +270,88 @@ impl Worker {
 
     fn begin(
         &mut self,
-        starts: &[(Partition, Run)],
-        mut loaded: BTreeMap<Partition, Loaded>,
+        starts: &[(Partition, AssignmentGeneration)],
+        mut loaded: PartitionMap<Loaded>,
     ) -> anyhow::Result<()> {
-        for &(partition, run) in starts {
+        for &(partition, generation) in starts {
             let loaded = loaded
-                .remove(&partition)
-                .expect("a load has every partition that it was begun for");
+                .remove(partition)
+                .expect("a load has every partition of its request");
             let now = self.now_ms;
             let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
             self.fetcher
                 .start(partition, NextOffset::new(shell.next_inbound()))?;
-            self.set(partition, Some(Phase::Working(Owned::new(shell, run))));
+            self.set(
+                partition,
+                Some(Phase::Working(Owned::new(shell, generation))),
+            );
         }
         Ok(())
     }
 
-    fn take_reports(&mut self) -> anyhow::Result<()> {
-        self.take_appended()?;
+    fn handle_reports(&mut self) -> anyhow::Result<()> {
+        self.handle_appended()?;
         while let Ok(report) = self.reports.try_recv() {
-            self.take_report(report)?;
+            self.handle_report(report)?;
         }
         Ok(())
     }
 
-    fn take_appended(&mut self) -> anyhow::Result<()> {
-        let mut appended = std::mem::take(&mut self.appended_by_now);
+    fn handle_appended(&mut self) -> anyhow::Result<()> {
+        let mut appended = std::mem::take(&mut self.appended_buffer);
         appended.extend(self.appended.try_iter());
         let taken = appended
-            .chunk_by(|a, b| (a.partition, a.run) == (b.partition, b.run))
-            .try_for_each(|of_one_shell| self.take_appended_of_one(of_one_shell));
+            .chunk_by(|a, b| (a.partition, a.generation) == (b.partition, b.generation))
+            .try_for_each(|of_shell| self.handle_appended_of_shell(of_shell));
         appended.clear();
-        self.appended_by_now = appended;
+        self.appended_buffer = appended;
         taken
     }
 
-    fn take_appended_of_one(&mut self, of_one_shell: &[Appended]) -> anyhow::Result<()> {
-        let Some(&Appended { partition, run, .. }) = of_one_shell.first() else {
+    fn handle_appended_of_shell(&mut self, of_shell: &[Appended]) -> anyhow::Result<()> {
+        let Some(&Appended {
+            partition,
+            generation,
+            ..
+        }) = of_shell.first()
+        else {
             return Ok(());
         };
-        // Also where the shell that asked is gone: an event that is lost must not be followed by another.
-        let failed = of_one_shell
-            .iter()
-            .find_map(|one| one.outcome.as_ref().err());
+        // Also if the shell is gone: no event may follow one that was lost.
+        let failed = of_shell.iter().find_map(|one| one.outcome.as_ref().err());
         if let Some(failed) = failed {
             return Err(HaltReason::AppendFailed(failed.clone()))
                 .with_context(|| format!("partition {partition}"));
         }
-        let reports = of_one_shell.iter();
+        let reports = of_shell.iter();
         let reports = reports.map(|one| (one.ticket, one.outcome.clone()));
-        self.drive(partition, Some(run), |shell, now, io| {
+        self.drive(partition, Some(generation), |shell, now, io| {
             shell.on_appended(reports, now, io)
         })
     }
 
-    fn take_report(&mut self, report: Report) -> anyhow::Result<()> {
+    fn handle_report(&mut self, report: Report) -> anyhow::Result<()> {
         let Report {
             partition,
-            run,
+            generation,
             effect,
             outcome,
         } = report;
         match effect {
-            Effect::DeadLetter(ticket) => self.drive(partition, Some(run), |shell, now, io| {
-                shell.on_dead_lettered(ticket, outcome.map(|_| ()), now, io)
-            }),
+            Effect::DeadLetter(ticket) => {
+                self.drive(partition, Some(generation), |shell, now, io| {
+                    shell.on_dead_lettered(ticket, outcome.map(|_| ()), now, io)
+                })
+            }
             Effect::SnapshotChunk { ticket, of } => {
                 if !self
                     .snapshots
-                    .reported(partition, run, ticket, of, &outcome)
+                    .reported(partition, generation, ticket, of, &outcome)
                 {
                     return Ok(());
                 }
-                self.effects.snapshot_done(partition, run);
-                self.drive(partition, Some(run), |shell, now, io| {
+                self.effects.snapshot_done(partition, generation);
+                self.drive(partition, Some(generation), |shell, now, io| {
                     shell.on_snapshot_stored(ticket, now, io)
                 })
             }
@@ -341,89 +359,91 @@ impl Worker {
     }
 
     fn poll(&mut self) -> anyhow::Result<()> {
-        let patience = if self.has_pending_outputs() {
+        let timeout = if self.has_pending_outputs() {
             BUSY_POLL
         } else {
             IDLE_POLL
         };
-        let Stepped {
+        let Polled {
             taken,
-            drained,
-            resumed,
-        } = step_at_hand(
+            at_end,
+            back_in_range,
+        } = poll_inbound(
             &mut self.fetcher,
             &mut self.partitions,
-            patience,
+            timeout,
             self.now_ms,
         )?;
         for partition in taken {
             self.drive(partition, None, |shell, now, io| shell.on_taken(now, io))?;
         }
-        for partition in drained {
+        for partition in at_end {
             self.drive(partition, None, |shell, now, io| shell.on_drained(now, io))?;
         }
-        for partition in resumed {
-            self.start_anew(partition)?;
+        for partition in back_in_range {
+            self.restart(partition)?;
         }
         Ok(())
     }
 
-    /// A start compares the log with what was sequenced from it.
-    fn start_anew(&mut self, partition: Partition) -> anyhow::Result<()> {
-        if let Some(Phase::Working(_)) = self.partitions.get(&partition) {
-            tracing::warn!(%partition, "its position was off chat.inbound for a while; starting anew");
-            self.stop(partition, || Then::StartAnew)?;
+    /// Loads a partition again, which compares the log with what was sequenced from it.
+    fn restart(&mut self, partition: Partition) -> anyhow::Result<()> {
+        if let Some(Phase::Working(_)) = self.partitions.get(partition) {
+            tracing::warn!(%partition, "its position was out of range in chat.inbound for a while; restarting");
+            self.stop(partition, || Then::Restart)?;
         }
         Ok(())
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {
-        for partition in self.those(|phase| phase.owned().is_some()) {
+        for partition in self.partitions_where(|phase| phase.owned().is_some()) {
             self.drive(partition, None, |shell, now, io| shell.on_tick(now, io))?;
         }
         let now = Instant::now();
-        for partition in self.those(|phase| phase.is_done_leaving(now)) {
-            self.let_go(partition);
+        for partition in self.partitions_where(|phase| phase.is_done_leaving(now)) {
+            self.finish_leaving(partition);
         }
-        let due = self.those(|phase| phase.is_retry_due(now));
+        let due = self.partitions_where(|phase| phase.is_retry_due(now));
         self.start(&due);
         Ok(())
     }
 
-    fn those(&self, which: impl Fn(&Phase) -> bool) -> Vec<Partition> {
+    fn partitions_where(&self, condition: impl Fn(&Phase) -> bool) -> Vec<Partition> {
         self.partitions
             .iter()
-            .filter(|(_, phase)| which(phase))
-            .map(|(partition, _)| *partition)
+            .filter(|(_, phase)| condition(phase))
+            .map(|(partition, _)| partition)
             .collect()
     }
 
-    /// Calls a shell (of this run, where one is named) and does what it answers.
+    /// Calls a shell (of this generation, where one is given) and does what it returns.
     fn drive(
         &mut self,
         partition: Partition,
-        run: Option<Run>,
+        generation: Option<AssignmentGeneration>,
         call: impl FnOnce(&mut PartitionShell, u64, &mut ShellIo<'_>) -> NextAction,
     ) -> anyhow::Result<()> {
         let now = self.now_ms;
-        let Some(phase) = self.partitions.get_mut(&partition) else {
+        let Some(phase) = self.partitions.get_mut(partition) else {
             return Ok(());
         };
         let is_working = matches!(phase, Phase::Working(_));
         let Some(owned) = phase.owned_mut() else {
             return Ok(());
         };
-        if run.is_some_and(|run| run != owned.run) {
+        if generation.is_some_and(|generation| generation != owned.generation) {
             return Ok(());
         }
-        let mut io = self.effects.of(partition, owned.run);
+        let mut io = self.effects.of(partition, owned.generation);
         match call(&mut owned.shell, now, &mut io) {
-            NextAction::Continue if is_working => Ok(owned.balance(&mut self.fetcher, partition)?),
+            NextAction::Continue if is_working => {
+                Ok(owned.apply_backpressure(&mut self.fetcher, partition)?)
+            }
             NextAction::Continue => Ok(()),
             NextAction::Restart => {
-                tracing::info!(%partition, "another owner has written; starting anew");
+                tracing::info!(%partition, "another owner has written; restarting");
                 self.fetcher.stop(partition)?;
-                self.let_go(partition);
+                self.finish_leaving(partition);
                 Ok(())
             }
             NextAction::Halt(reason) => {
@@ -436,7 +456,7 @@ impl Worker {
         self.publisher.report(&mut self.partitions);
         let settled = self.partitions.iter().filter_map(|(partition, phase)| {
             let shell = &phase.owned()?.shell;
-            Some((*partition, shell.settled_inbound()))
+            Some((partition, shell.settled_inbound()))
         });
         self.group.commit(settled);
     }

@@ -147,7 +147,7 @@ impl EventLog {
     ) -> Result<i64> {
         let settings = ProducerSettings {
             max_message_bytes: LARGEST_RECORD,
-            ..ProducerSettings::PATIENT
+            ..ProducerSettings::WITHOUT_TIMEOUT
         };
         let appender = Appender::new(&self.config, &settings)?;
         let record = AppendRecord {

@@ -83,7 +83,7 @@ fn wait_until_stopped(reader: &LogReader) -> anyhow::Result<()> {
 }
 
 async fn append_all(kafka: &KafkaConfig, starts: &[(Partition, Event)]) -> anyhow::Result<()> {
-    let appender = Appender::new(kafka, &ProducerSettings::PATIENT)?;
+    let appender = Appender::new(kafka, &ProducerSettings::WITHOUT_TIMEOUT)?;
     let topic = kafka.topic(Topic::Events);
     for (partition, event) in starts {
         append(&appender, &topic, *partition, event.clone()).await?;

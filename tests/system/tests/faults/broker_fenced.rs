@@ -22,7 +22,7 @@ use tokio::time::timeout;
 fn clients_find_a_broker_again_that_named_none() {
     run(Servers::Own(Settings::WITHOUT_SERVICES), async |env| {
         let config = env.events.config();
-        let appender = Appender::new(config, &ProducerSettings::PATIENT)?;
+        let appender = Appender::new(config, &ProducerSettings::WITHOUT_TIMEOUT)?;
         let follower = Follower::start(config)?;
         let before = append(&appender, config).await?;
         follower.reaches(before).await?;

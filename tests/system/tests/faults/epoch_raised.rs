@@ -195,7 +195,7 @@ async fn append_many(
     timestamp: Option<TimestampMs>,
 ) -> Result<()> {
     let config = env.events.config();
-    let appender = Appender::new(config, &ProducerSettings::PATIENT)?;
+    let appender = Appender::new(config, &ProducerSettings::WITHOUT_TIMEOUT)?;
     let topic = config.topic(Topic::Events);
     let record = || AppendRecord {
         topic: &topic,

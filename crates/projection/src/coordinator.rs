@@ -11,21 +11,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     brokers::Brokers,
-    fetch::FetchLoopError,
-    lane::LaneCommand,
+    fetch_loop::FetchLoopError,
     projection::{ProjectionError, Settings},
+    worker::WorkerCommand,
 };
 
-/// How a lane is told things, and what it says.
-pub(crate) struct LaneHandle {
-    pub(crate) commands: mpsc::UnboundedSender<LaneCommand>,
+/// The coordinator's ends of a worker's channels.
+pub(crate) struct WorkerHandle {
+    pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
     pub(crate) fault: watch::Receiver<Option<String>>,
 }
 
-/// Passes the group's changes on to the lanes, and faults to whoever asks.
-pub(crate) struct Conductor<F> {
-    pub(crate) lanes: Vec<LaneHandle>,
-    pub(crate) lane_of: F,
+/// Passes assignments and revokes on to the workers, and keeps the gate by their faults.
+pub(crate) struct Coordinator<F> {
+    pub(crate) workers: Vec<WorkerHandle>,
+    pub(crate) worker_of: F,
     pub(crate) brokers: Brokers,
     pub(crate) gate: ReadinessCheck,
     /// Whether the group has assigned partitions.
@@ -34,8 +34,8 @@ pub(crate) struct Conductor<F> {
     pub(crate) settings: Settings,
 }
 
-impl<F: Fn(Partition) -> usize> Conductor<F> {
-    /// Until one of the parts ends.
+impl<F: Fn(Partition) -> usize> Coordinator<F> {
+    /// Runs until one of the parts ends.
     pub(crate) async fn run(
         mut self,
         mut group_events: mpsc::UnboundedReceiver<GroupEvent>,
@@ -45,14 +45,14 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
         let mut ticks = tokio::time::interval(Duration::from_millis(200));
         let mut leaving = false;
         loop {
-            // A part that ends takes others with it, so the causes are looked at before the consequences.
+            // A part that ends makes others end, so causes are checked before their consequences.
             tokio::select! {
                 biased;
                 ended = tasks.join_next() => match ended {
                     Some(Ok(Ok(()))) => {}
                     Some(Ok(Err(error))) => return Err(ProjectionError::Sink(error)),
                     Some(Err(error)) => return Err(ProjectionError::Sink(error.to_string())),
-                    // Without a reader lanes end, too: what it says comes after that.
+                    // The workers end when the fetch thread does, so its error counts.
                     None => {
                         let ended = fetch_end.await;
                         return self.reading_ended(ended);
@@ -63,11 +63,11 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
                     return drain(tasks).await;
                 }
                 event = group_events.recv(), if !leaving => match event {
-                    Some(event) => self.pass_on(event)?,
-                    // It leaves the group when the lanes have ended, and they end by themselves only when told to.
+                    Some(event) => self.handle_group_event(event)?,
+                    // The member leaves the group when all workers have ended, which is expected only after a cancellation.
                     None if self.soft.is_cancelled() => leaving = true,
                     None => {
-                        let why = "the thread that keeps the membership has ended";
+                        let why = "the thread of the group member has ended";
                         return Err(ProjectionError::Group(why.to_owned()));
                     }
                 },
@@ -86,8 +86,8 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
                 let remedy = self.settings.if_deleted;
                 format!("{error}: records were deleted unread. {remedy}")
             }
-            Ok(Err(error)) => match error.gone_back() {
-                Some(gone_back) => self.settings.gone_back(&[gone_back]),
+            Ok(Err(error)) => match error.truncation() {
+                Some(truncation) => self.settings.truncation_error(&[truncation]),
                 None => error.to_string(),
             },
             Err(_) => "the fetch thread panicked".to_owned(),
@@ -95,20 +95,17 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
         Err(ProjectionError::Reading(reason))
     }
 
-    fn pass_on(&mut self, event: GroupEvent) -> Result<(), ProjectionError> {
+    fn handle_group_event(&mut self, event: GroupEvent) -> Result<(), ProjectionError> {
         match event {
             GroupEvent::Assigned(partitions) => {
-                self.deal(partitions, LaneCommand::Assign);
+                self.send_to_workers(partitions, WorkerCommand::Assign);
                 self.joined = true;
                 self.update_gate();
             }
-            GroupEvent::Revoked {
-                partitions,
-                released,
-            } => {
-                let released = Arc::new(released);
-                self.deal(partitions, |share| {
-                    LaneCommand::Revoke(share, Arc::clone(&released))
+            GroupEvent::Revoked { partitions, guard } => {
+                let guard = Arc::new(guard);
+                self.send_to_workers(partitions, |share| {
+                    WorkerCommand::Revoke(share, Arc::clone(&guard))
                 });
             }
             GroupEvent::Failed(why) => return Err(ProjectionError::Group(why)),
@@ -116,17 +113,21 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
         Ok(())
     }
 
-    fn deal(&self, partitions: Vec<Partition>, command: impl Fn(Vec<Partition>) -> LaneCommand) {
+    fn send_to_workers(
+        &self,
+        partitions: Vec<Partition>,
+        command: impl Fn(Vec<Partition>) -> WorkerCommand,
+    ) {
         let mut shares: BTreeMap<usize, Vec<Partition>> = BTreeMap::new();
         for partition in partitions {
             shares
-                .entry((self.lane_of)(partition))
+                .entry((self.worker_of)(partition))
                 .or_default()
                 .push(partition);
         }
-        for (lane, share) in shares {
-            // A lane that has ended is noticed as a task.
-            let _ = self.lanes[lane].commands.send(command(share));
+        for (worker, share) in shares {
+            // A worker that has ended is noticed by its task.
+            let _ = self.workers[worker].commands.send(command(share));
         }
     }
 
@@ -139,9 +140,9 @@ impl<F: Fn(Partition) -> usize> Conductor<F> {
 
     /// Why this projection is not ready, where it is not.
     fn unready_reason(&self) -> Option<String> {
-        let mut lanes = self.lanes.iter();
-        lanes
-            .find_map(|lane| lane.fault.borrow().clone())
+        let mut workers = self.workers.iter();
+        workers
+            .find_map(|worker| worker.fault.borrow().clone())
             .or_else(|| self.brokers.fault())
             .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()))
     }
@@ -164,10 +165,10 @@ mod tests {
 
     use super::*;
 
-    fn of_no_lanes(soft: CancellationToken) -> Conductor<impl Fn(Partition) -> usize> {
-        Conductor {
-            lanes: Vec::new(),
-            lane_of: |_| 0,
+    fn without_workers(soft: CancellationToken) -> Coordinator<impl Fn(Partition) -> usize> {
+        Coordinator {
+            workers: Vec::new(),
+            worker_of: |_| 0,
             brokers: Brokers::default(),
             gate: Health::new().check("test"),
             joined: false,
@@ -179,14 +180,14 @@ mod tests {
                 verify_every: Duration::ZERO,
                 max_queued_bytes: 1,
                 if_deleted: "",
-                if_gone_back: |_| String::new(),
+                if_truncated: |_| String::new(),
             },
         }
     }
 
-    /// A conductor of no lanes, one task that goes on until it is told, and a membership that ends at once.
+    /// A coordinator without workers, with a task that runs until it is cancelled, and a membership that ends at once.
     async fn without_membership(soft: CancellationToken) -> Result<(), ProjectionError> {
-        let conductor = of_no_lanes(soft.clone());
+        let coordinator = without_workers(soft.clone());
         let (_, group_events) = mpsc::unbounded_channel();
         let (end, fetch_end) = oneshot::channel();
         let mut tasks = JoinSet::new();
@@ -195,46 +196,47 @@ mod tests {
             let _ = end.send(Ok(()));
             Ok(())
         });
-        let run = conductor.run(group_events, fetch_end, tasks);
+        let run = coordinator.run(group_events, fetch_end, tasks);
         tokio::time::timeout(Duration::from_secs(20), run)
             .await
             .unwrap()
     }
 
     #[tokio::test]
-    async fn a_reader_is_heard_that_ends_after_its_lanes() {
+    async fn the_error_of_the_fetch_thread_is_reported_if_the_workers_end_first() {
         let (_group, group_events) = mpsc::unbounded_channel();
         let (end, fetch_end) = oneshot::channel();
         let mut tasks = JoinSet::new();
-        let lanes_end = tasks.spawn(async { Ok(()) });
+        let workers_end = tasks.spawn(async { Ok(()) });
         tokio::spawn(async move {
-            while !lanes_end.is_finished() {
+            while !workers_end.is_finished() {
                 tokio::task::yield_now().await;
             }
             let why = FetchError::Fatal("why".to_owned());
             end.send(Err(why.into())).unwrap();
         });
-        let conductor = of_no_lanes(CancellationToken::new());
-        let ended = conductor.run(group_events, fetch_end, tasks).await;
+        let coordinator = without_workers(CancellationToken::new());
+        let ended = coordinator.run(group_events, fetch_end, tasks).await;
         assert!(matches!(ended, Err(ProjectionError::Reading(why)) if why == "why"));
     }
 
     #[test]
-    fn a_fault_of_a_lane_or_of_the_brokers_goes_before_readiness() {
-        let mut conductor = of_no_lanes(CancellationToken::new());
+    fn a_fault_of_a_worker_or_of_the_brokers_closes_the_gate() {
+        let mut coordinator = without_workers(CancellationToken::new());
         let (fault, receiver) = watch::channel(None);
-        conductor.lanes.push(LaneHandle {
+        coordinator.workers.push(WorkerHandle {
             commands: mpsc::unbounded_channel().0,
             fault: receiver,
         });
-        let reason = |conductor: &Conductor<_>| conductor.unready_reason().unwrap_or_default();
-        assert_eq!(reason(&conductor), "waiting for partitions");
-        conductor.joined = true;
-        assert_eq!(reason(&conductor), "");
-        conductor.brokers.failed("no broker answers".to_owned());
-        assert_eq!(reason(&conductor), "no broker answers");
+        let reason =
+            |coordinator: &Coordinator<_>| coordinator.unready_reason().unwrap_or_default();
+        assert_eq!(reason(&coordinator), "waiting for partitions");
+        coordinator.joined = true;
+        assert_eq!(reason(&coordinator), "");
+        coordinator.brokers.failed("no broker answers".to_owned());
+        assert_eq!(reason(&coordinator), "no broker answers");
         fault.send_replace(Some("a dead letter cannot be appended".to_owned()));
-        assert_eq!(reason(&conductor), "a dead letter cannot be appended");
+        assert_eq!(reason(&coordinator), "a dead letter cannot be appended");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! The consumer shape over a real Kafka, with a sink that keeps everything in memory and fails on demand.
+//! A projection over a real Kafka, with a sink that writes to memory and fails on demand.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use event_log::{
     AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
     TestTopics,
 };
-use projection::{Coverage, Settings, Sink, SinkError, Slice};
+use projection::{Coverage, EventBatch, Settings, Sink, SinkError};
 use schemas::{
     LogPosition, Mid, NextOffset, Ordinal, Partition, TimestampMs, dead_letter,
     event::{Body, Event, Message, Source, SourceOffset},
@@ -23,22 +23,22 @@ use service_runtime::Health;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// What a store would keep: rows and positions, written together.
+/// A store in memory: rows and positions, written together.
 #[derive(Default)]
-struct Kept {
+struct Store {
     offsets: BTreeMap<Partition, Vec<i64>>,
     positions: BTreeMap<Partition, LogPosition>,
-    /// Where another part of the store stands, further than those.
+    /// The positions of another part of the store, which is ahead.
     ahead: BTreeMap<Partition, LogPosition>,
-    /// What the next flushes answer.
+    /// What the next flushes return.
     faults: VecDeque<SinkError>,
-    /// How many slices with events were taken into memory.
+    /// How many batches with events were taken into memory.
     absorbed: usize,
 }
 
 struct MemorySink {
-    kept: Arc<Mutex<Kept>>,
-    held: Vec<Slice>,
+    store: Arc<Mutex<Store>>,
+    held: Vec<EventBatch>,
 }
 
 impl Sink for MemorySink {
@@ -47,37 +47,38 @@ impl Sink for MemorySink {
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
         self.release(partitions);
-        let kept = self.kept.lock().unwrap();
+        let store = self.store.lock().unwrap();
         Ok(partitions
             .iter()
-            .filter_map(|p| Some((*p, *kept.positions.get(p)?)))
+            .filter_map(|p| Some((*p, *store.positions.get(p)?)))
             .collect())
     }
 
     fn positions(&self, partition: Partition) -> BTreeSet<LogPosition> {
-        let kept = self.kept.lock().unwrap();
-        kept.ahead.get(&partition).copied().into_iter().collect()
+        let store = self.store.lock().unwrap();
+        store.ahead.get(&partition).copied().into_iter().collect()
     }
 
-    fn absorb(&mut self, slice: Slice) {
-        self.kept.lock().unwrap().absorbed += usize::from(!slice.events.is_empty());
-        self.held.push(slice);
+    fn absorb(&mut self, batch: EventBatch) {
+        self.store.lock().unwrap().absorbed += usize::from(!batch.events.is_empty());
+        self.held.push(batch);
     }
 
     fn pending(&self) -> usize {
-        self.held.iter().map(|slice| slice.events.len()).sum()
+        self.held.iter().map(|batch| batch.events.len()).sum()
     }
 
     async fn flush(&mut self) -> Result<Coverage, SinkError> {
-        let mut kept = self.kept.lock().unwrap();
-        if let Some(fault) = kept.faults.pop_front() {
+        let mut store = self.store.lock().unwrap();
+        if let Some(fault) = store.faults.pop_front() {
             return Err(fault);
         }
-        for slice in self.held.drain(..) {
-            kept.positions.insert(slice.partition, slice.behind);
-            let offsets = slice.events.iter().map(|event| event.offset);
-            kept.offsets
-                .entry(slice.partition)
+        for batch in self.held.drain(..) {
+            store.positions.insert(batch.partition, batch.end);
+            let offsets = batch.events.iter().map(|event| event.offset);
+            store
+                .offsets
+                .entry(batch.partition)
                 .or_default()
                 .extend(offsets);
         }
@@ -85,7 +86,7 @@ impl Sink for MemorySink {
     }
 
     async fn verify(&mut self) -> Result<Coverage, SinkError> {
-        self.kept
+        self.store
             .lock()
             .unwrap()
             .faults
@@ -95,7 +96,7 @@ impl Sink for MemorySink {
 
     fn release(&mut self, partitions: &[Partition]) {
         self.held
-            .retain(|slice| !partitions.contains(&slice.partition));
+            .retain(|batch| !partitions.contains(&batch.partition));
     }
 }
 
@@ -129,7 +130,7 @@ impl TestEnv {
     }
 
     async fn append_to(&self, partition: Partition, value: &[u8]) -> i64 {
-        let (fate, outcome) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.kafka.topic(Topic::Events),
             partition,
@@ -138,7 +139,7 @@ impl TestEnv {
             timestamp: Some(TimestampMs(1)),
             headers: &[],
         };
-        self.producer.append(record, fate).unwrap();
+        self.producer.append(record, sender).unwrap();
         outcome.await.unwrap().unwrap()
     }
 
@@ -165,22 +166,22 @@ impl TestEnv {
         self.append(&event(src, Body::Progress).encode()).await
     }
 
-    /// Runs one projection with two lanes until `soft` is cancelled.
-    fn project(&self, kept: &Arc<Mutex<Kept>>, soft: &CancellationToken) -> Projection {
+    /// Runs one projection with two workers until `soft` is cancelled.
+    fn project(&self, store: &Arc<Mutex<Store>>, soft: &CancellationToken) -> Projection {
         let often = Duration::from_millis(20);
-        self.project_every(often, kept, soft)
+        self.project_every(often, store, soft)
     }
 
     /// `interval` is how long something waits for its flush; looks at the store are a little rarer.
     fn project_every(
         &self,
         interval: Duration,
-        kept: &Arc<Mutex<Kept>>,
+        store: &Arc<Mutex<Store>>,
         soft: &CancellationToken,
     ) -> Projection {
         let sinks = (0..2)
             .map(|_| MemorySink {
-                kept: Arc::clone(kept),
+                store: Arc::clone(store),
                 held: Vec::new(),
             })
             .collect();
@@ -191,7 +192,7 @@ impl TestEnv {
             verify_every: interval * 5 / 2,
             max_queued_bytes: 4096,
             if_deleted: "",
-            if_gone_back: |partitions| format!("build {} anew", partitions[0]),
+            if_truncated: |partitions| format!("rebuild {}", partitions[0]),
         };
         let (kafka, soft) = (self.kafka.clone(), soft.clone());
         let gate = Health::new().check("test");
@@ -231,21 +232,21 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_event_is_kept_once_through_faults_rewinds_and_restarts() {
+async fn every_event_is_stored_once_through_faults_rewinds_and_restarts() {
     let env = TestEnv::new().await;
-    let kept = Arc::new(Mutex::new(Kept::default()));
+    let store = Arc::new(Mutex::new(Store::default()));
     let mut expected = Vec::new();
     let mut last = 0;
     for round in 0..3 {
         let soft = CancellationToken::new();
-        let running = env.project(&kept, &soft);
+        let running = env.project(&store, &soft);
         for src in round * 300..(round + 1) * 300 {
             expected.push(env.message(src).await);
             if src % 100 == 50 {
                 // A former owner wakes and appends decisions again.
                 env.message(src - 1).await;
                 last = env.message(src).await;
-                kept.lock().unwrap().faults.extend([
+                store.lock().unwrap().faults.extend([
                     SinkError::Transient("away".to_owned()),
                     SinkError::Transient("still away".to_owned()),
                     SinkError::Moved("older than remembered".to_owned()),
@@ -253,9 +254,10 @@ async fn every_event_is_kept_once_through_faults_rewinds_and_restarts() {
             }
         }
         let end = last.max(*expected.last().unwrap());
-        until("all is kept", || {
-            let kept = kept.lock().unwrap();
-            kept.positions
+        until("all is stored", || {
+            let store = store.lock().unwrap();
+            store
+                .positions
                 .get(&partition())
                 .is_some_and(|at| at.next.get() > end)
         })
@@ -263,7 +265,7 @@ async fn every_event_is_kept_once_through_faults_rewinds_and_restarts() {
         soft.cancel();
         running.await.unwrap().unwrap();
         assert_eq!(
-            kept.lock().unwrap().offsets[&partition()],
+            store.lock().unwrap().offsets[&partition()],
             expected,
             "round {round}"
         );
@@ -273,29 +275,30 @@ async fn every_event_is_kept_once_through_faults_rewinds_and_restarts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
     let env = TestEnv::new().await;
-    let kept = Arc::new(Mutex::new(Kept::default()));
+    let store = Arc::new(Mutex::new(Store::default()));
     let soft = CancellationToken::new();
-    let running = env.project(&kept, &soft);
+    let running = env.project(&store, &soft);
     env.message(0).await;
     let poison = env.append(b"no event").await;
-    // Of that the letter is only the beginning: it would not fit.
+    // The dead letter has only the beginning of that, since it would not fit.
     env.append(&vec![0xff; 3_000_000]).await;
     env.message(5).await;
     let progress = env.progress(9).await;
     until("progress has passed", || {
-        let kept = kept.lock().unwrap();
-        kept.positions
+        let store = store.lock().unwrap();
+        store
+            .positions
             .get(&partition())
             .is_some_and(|at| at.next.get() > progress)
     })
     .await;
     assert_eq!(
-        kept.lock().unwrap().positions[&partition()]
+        store.lock().unwrap().positions[&partition()]
             .watermark
             .offset,
         9
     );
-    assert_eq!(kept.lock().unwrap().offsets[&partition()], [0, 3]);
+    assert_eq!(store.lock().unwrap().offsets[&partition()], [0, 3]);
     let reader = LogReader::new(&env.kafka).unwrap();
     let letter = tokio::task::spawn_blocking(move || {
         reader
@@ -315,14 +318,15 @@ async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sink_that_cannot_go_on_ends_the_projection() {
+async fn a_fatal_error_of_a_sink_ends_the_projection() {
     let env = TestEnv::new().await;
-    let kept = Arc::new(Mutex::new(Kept::default()));
-    kept.lock()
+    let store = Arc::new(Mutex::new(Store::default()));
+    store
+        .lock()
         .unwrap()
         .faults
         .push_back(SinkError::Fatal("the tables are of another env".to_owned()));
-    let running = env.project(&kept, &CancellationToken::new());
+    let running = env.project(&store, &CancellationToken::new());
     let error = running.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("another env"), "{error}");
 }
@@ -339,19 +343,19 @@ async fn refused(at: LogPosition, ahead: Option<LogPosition>) -> String {
     for src in [0, 2, 4, 6, 8, 10] {
         env.message(src).await;
     }
-    let kept = Arc::new(Mutex::new(Kept::default()));
-    kept.lock().unwrap().positions.insert(partition(), at);
+    let store = Arc::new(Mutex::new(Store::default()));
+    store.lock().unwrap().positions.insert(partition(), at);
     let part = ahead.map(|ahead| (partition(), ahead));
-    kept.lock().unwrap().ahead.extend(part);
-    let running = env.project(&kept, &CancellationToken::new());
+    store.lock().unwrap().ahead.extend(part);
+    let running = env.project(&store, &CancellationToken::new());
     let error = running.await.unwrap().unwrap_err().to_string();
-    assert!(kept.lock().unwrap().offsets.is_empty());
-    assert!(error.contains("build 3 anew"), "{error}");
+    assert!(store.lock().unwrap().offsets.is_empty());
+    assert!(error.contains("rebuild 3"), "{error}");
     error
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_position_is_refused_whose_log_is_another_by_now() {
+async fn a_position_that_the_log_does_not_agree_with_is_refused() {
     for (at, ahead, why) in [
         (position(4, 5), None, "was 0:5, and is 0:6 now"),
         (position(4, 7), None, "was 0:7, and is 0:6 now"),
@@ -365,8 +369,8 @@ async fn a_position_is_refused_whose_log_is_another_by_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn repeats_and_junk_below_a_position_do_not_speak_against_it() {
-    /// More than anybody looks at for good measure.
+async fn repeats_and_malformed_records_below_a_position_are_ignored() {
+    /// More than one widening of the truncation check.
     const REPEATS: i64 = 70_000;
     let env = TestEnv::new().await;
     for src in [0, 2, 4] {
@@ -374,71 +378,71 @@ async fn repeats_and_junk_below_a_position_do_not_speak_against_it() {
     }
     futures::future::join_all((0..REPEATS).map(|_| env.message(2))).await;
     env.append(b"no event").await;
-    let kept = Arc::new(Mutex::new(Kept::default()));
+    let store = Arc::new(Mutex::new(Store::default()));
     let at = BTreeMap::from([(partition(), position(REPEATS + 4, 4))]);
-    kept.lock().unwrap().positions.extend(at.clone());
-    kept.lock().unwrap().ahead.extend(at);
+    store.lock().unwrap().positions.extend(at.clone());
+    store.lock().unwrap().ahead.extend(at);
     let soft = CancellationToken::new();
-    let running = env.project(&kept, &soft);
+    let running = env.project(&store, &soft);
     let next = env.message(5).await;
-    until("it is kept", || !kept.lock().unwrap().offsets.is_empty()).await;
-    assert_eq!(kept.lock().unwrap().offsets[&partition()], [next]);
+    until("it is stored", || !store.lock().unwrap().offsets.is_empty()).await;
+    assert_eq!(store.lock().unwrap().offsets[&partition()], [next]);
     soft.cancel();
     running.await.unwrap().unwrap();
 }
 
 /// Two members, of which the first holds events of all partitions, nothing flushed, when the second takes its share.
-/// The last flushes of its lanes answer with `faults`.
+/// The last flushes of its workers answer with `faults`.
 async fn a_revoke_with_faults(
     env: &TestEnv,
-    kept: &Arc<Mutex<Kept>>,
+    store: &Arc<Mutex<Store>>,
     faults: Vec<SinkError>,
 ) -> [(Projection, CancellationToken); 2] {
     let never = Duration::from_secs(3600);
     let member = || {
         let soft = CancellationToken::new();
-        (env.project_every(never, kept, &soft), soft)
+        (env.project_every(never, store, &soft), soft)
     };
     let first = member();
     for destid in 1..=64 {
         assert_eq!(env.message_to(destid, 0).await, 0);
     }
-    until("all is absorbed", || kept.lock().unwrap().absorbed == 64).await;
-    kept.lock().unwrap().faults.extend(faults);
+    until("all is absorbed", || store.lock().unwrap().absorbed == 64).await;
+    store.lock().unwrap().faults.extend(faults);
     let second = member();
     until("the faults have been met", || {
-        kept.lock().unwrap().faults.is_empty()
+        store.lock().unwrap().faults.is_empty()
     })
     .await;
     [first, second]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_last_flush_says_counts_for_the_partitions_that_stay() {
+async fn the_error_of_a_last_flush_counts_for_the_partitions_that_stay() {
     let env = TestEnv::new().await;
-    let kept = Arc::new(Mutex::new(Kept::default()));
+    let store = Arc::new(Mutex::new(Store::default()));
     let moved = || SinkError::Moved("a part of the store is back".to_owned());
-    let members = a_revoke_with_faults(&env, &kept, vec![moved(), moved()]).await;
+    let members = a_revoke_with_faults(&env, &store, vec![moved(), moved()]).await;
     until("all is read again, by whoever has it now", || {
-        kept.lock().unwrap().absorbed >= 128
+        store.lock().unwrap().absorbed >= 128
     })
     .await;
     for (running, soft) in members {
         soft.cancel();
         running.await.unwrap().unwrap();
     }
-    let kept = kept.lock().unwrap();
-    assert_eq!(kept.offsets.len(), 64);
-    assert!(kept.offsets.values().all(|offsets| *offsets == [0]));
+    let store = store.lock().unwrap();
+    assert_eq!(store.offsets.len(), 64);
+    assert!(store.offsets.values().all(|offsets| *offsets == [0]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_last_flush_that_cannot_go_on_ends_the_projection() {
+async fn a_fatal_error_of_a_last_flush_ends_the_projection() {
     let env = TestEnv::new().await;
-    let kept = Arc::new(Mutex::new(Kept::default()));
-    // One: the lane that meets it may end the other before that is flushed.
+    let store = Arc::new(Mutex::new(Store::default()));
+    // One: the worker that meets it may end the other before that is flushed.
     let fatal = SinkError::Fatal("the tables are of another env".to_owned());
-    let [(first, _), (second, soft)] = a_revoke_with_faults(&env, &kept, vec![fatal]).await;
+    let [(first, _), (second, soft)] = a_revoke_with_faults(&env, &store, vec![fatal]).await;
     let error = first.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("another env"), "{error}");
     soft.cancel();

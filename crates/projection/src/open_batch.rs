@@ -1,66 +1,66 @@
-//! One partition on its way from records to slices.
+//! Gathers the records of one partition into batches.
 
-use event_log::{Record, RecordRef};
+use event_log::{AssignmentGeneration, Record, RecordRef};
 use schemas::{LogPosition, NextOffset, Partition, SourceWatermark, event::Body};
 
-use crate::{
-    LogEvent, Slice,
-    dead_letters::Poison,
-    fetch::{Feed, Run},
-};
+use crate::{EventBatch, LogEvent, dead_letters::Poison, fetch_loop::FetchedBatch};
 
-/// A slice is handed over when it holds this many events and dead letters, or this much, or when nothing more is at hand.
-const SLICE_RECORDS: usize = 512;
-const SLICE_BYTES: usize = 128 << 10;
+/// A batch is complete with this many events and dead letters, with this many bytes, or when there are no more records right now.
+const BATCH_RECORDS: usize = 512;
+const BATCH_BYTES: usize = 128 << 10;
 
-/// What a record weighs in memory beside its bytes, about.
+/// What a record takes in memory beside its bytes, about.
 const RECORD_BYTES: usize = 128;
 
-/// The open slice of a partition, and where it is in the log.
-pub(crate) struct Reading {
-    pub(crate) lane: usize,
-    run: Run,
-    /// The highest leader epoch of records that were there when the position was compared with the log; the first record's where
-    /// there were none.
+/// The batch of a partition that is being filled, and its position in the log.
+pub(crate) struct OpenBatch {
+    pub(crate) worker: usize,
+    generation: AssignmentGeneration,
+    /// The highest leader epoch of the records that were there when the position was checked against the log; where there were none, that
+    /// of the first record.
     leader_epoch: Option<i32>,
     watermarks: SourceWatermark,
     next: NextOffset,
     events: Vec<LogEvent>,
     poison: Vec<Poison>,
     bytes: usize,
-    moved: bool,
+    has_moved: bool,
 }
 
-impl Reading {
-    pub(crate) fn new(lane: usize, run: Run, at: LogPosition, leader_epoch: Option<i32>) -> Self {
+impl OpenBatch {
+    pub(crate) fn new(
+        worker: usize,
+        generation: AssignmentGeneration,
+        at: LogPosition,
+        leader_epoch: Option<i32>,
+    ) -> Self {
         Self {
-            lane,
-            run,
+            worker,
+            generation,
             leader_epoch,
             watermarks: SourceWatermark::above(at.watermark),
             next: at.next,
             events: Vec::new(),
             poison: Vec::new(),
             bytes: 0,
-            moved: false,
+            has_moved: false,
         }
     }
 
-    /// Whether a record is of a leader that was elected since: what was read before it need not be on the log any more.
-    pub(crate) fn doubts(&mut self, record: &RecordRef<'_>) -> bool {
+    /// Whether a record is of a leader that was elected since: the log may have been truncated.
+    pub(crate) fn has_newer_leader(&mut self, record: &RecordRef<'_>) -> bool {
         record.leader_epoch > *self.leader_epoch.get_or_insert(record.leader_epoch)
     }
 
-    /// The leaders up to this epoch had been elected.
     pub(crate) fn leader_epoch(&self) -> Option<i32> {
         self.leader_epoch
     }
 
-    /// Takes the next record; how many bytes the slice has grown by. Repeats and progress are not kept.
+    /// Takes the next record, and returns how many bytes the batch grew by. Repeats and progress records are left out.
     pub(crate) fn take(&mut self, record: &RecordRef<'_>) -> usize {
-        self.moved = true;
+        self.has_moved = true;
         self.next = NextOffset::after(record.offset);
-        let mut weight = weight_of_event(record);
+        let mut bytes = event_bytes(record);
         match record.event() {
             Ok(event) => {
                 if !self.watermarks.admit(event.src.offset) || event.body == Body::Progress {
@@ -71,40 +71,39 @@ impl Reading {
             }
             Err(why) => {
                 let record = record.to_record();
-                weight += weight_of_headers(&record);
+                bytes += header_bytes(&record);
                 self.poison.push(Poison { record, why });
             }
         }
-        self.bytes += weight;
-        weight
+        self.bytes += bytes;
+        bytes
     }
 
-    /// Whether it has come any further since the last slice.
+    /// Whether records were taken since the last batch.
     pub(crate) fn has_moved(&self) -> bool {
-        self.moved
+        self.has_moved
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.events.len() + self.poison.len() >= SLICE_RECORDS || self.bytes >= SLICE_BYTES
+        self.events.len() + self.poison.len() >= BATCH_RECORDS || self.bytes >= BATCH_BYTES
     }
 
-    /// What the open slice weighs.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(crate) fn cut(&mut self, partition: Partition) -> Feed {
-        self.moved = false;
-        let behind = LogPosition {
+    pub(crate) fn take_batch(&mut self, partition: Partition) -> FetchedBatch {
+        self.has_moved = false;
+        let end = LogPosition {
             next: self.next,
             watermark: self.watermarks.highest().unwrap_or_default(),
         };
-        Feed {
-            run: self.run,
-            slice: Slice {
+        FetchedBatch {
+            generation: self.generation,
+            batch: EventBatch {
                 partition,
                 events: std::mem::take(&mut self.events),
-                behind,
+                end,
             },
             poison: std::mem::take(&mut self.poison),
             bytes: std::mem::take(&mut self.bytes),
@@ -112,13 +111,13 @@ impl Reading {
     }
 }
 
-fn weight_of_event(record: &RecordRef<'_>) -> usize {
+fn event_bytes(record: &RecordRef<'_>) -> usize {
     let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
     RECORD_BYTES + length(record.key) + length(record.value)
 }
 
-/// Only dead letters keep them.
-fn weight_of_headers(record: &Record) -> usize {
+/// Only dead letters have them.
+fn header_bytes(record: &Record) -> usize {
     let lengths = record.headers.iter();
     lengths
         .map(|(name, value)| name.len() + value.as_ref().map_or(0, Vec::len))
@@ -176,17 +175,22 @@ pub(crate) mod tests {
         }
     }
 
-    fn reading() -> Reading {
-        Reading::new(0, 1, LogPosition::default(), None)
+    fn empty() -> OpenBatch {
+        OpenBatch::new(
+            0,
+            AssignmentGeneration::default(),
+            LogPosition::default(),
+            None,
+        )
     }
 
-    /// How many records a slice takes.
+    /// How many records a batch takes.
     fn fill(next: impl Fn(i64) -> Record) -> i64 {
-        let mut reading = reading();
+        let mut open = empty();
         (1..)
             .find(|offset| {
-                reading.take(&next(*offset).by_ref());
-                reading.is_full()
+                open.take(&next(*offset).by_ref());
+                open.is_full()
             })
             .unwrap()
     }
@@ -201,43 +205,52 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_weighs_nothing() {
-        let mut reading = reading();
-        let grown = reading.take(&record(3, 5, 100).by_ref());
+    fn repeats_and_progress_take_no_memory() {
+        let mut open = empty();
+        let grown = open.take(&record(3, 5, 100).by_ref());
         assert!(grown > 100);
         // A former owner's repeat, and progress.
         let mut repeat = record(3, 5, 100);
         repeat.offset = 6;
-        assert_eq!(reading.take(&repeat.by_ref()), 0);
+        assert_eq!(open.take(&repeat.by_ref()), 0);
         let progress = value(3, 7, encode(9, Body::Progress));
-        assert_eq!(reading.take(&progress.by_ref()), 0);
-        assert_eq!(reading.bytes(), grown);
-        let feed = reading.cut(3_i64.try_into().unwrap());
-        assert_eq!((feed.bytes, feed.slice.behind.next.get()), (grown, 8));
-        assert_eq!((reading.bytes(), reading.has_moved()), (0, false));
+        assert_eq!(open.take(&progress.by_ref()), 0);
+        assert_eq!(open.bytes(), grown);
+        let fetched = open.take_batch(3_i64.try_into().unwrap());
+        assert_eq!((fetched.bytes, fetched.batch.end.next.get()), (grown, 8));
+        assert_eq!((open.bytes(), open.has_moved()), (0, false));
     }
 
     #[test]
-    fn a_later_leader_raises_doubts() {
+    fn a_record_of_a_later_leader_is_noticed() {
         let of_leader = |leader_epoch| Record {
             leader_epoch,
             ..record(3, 0, 1)
         };
-        let doubts = |known: Option<i32>, epochs: [i32; 3]| {
-            let mut reading = Reading::new(0, 1, LogPosition::default(), known);
-            epochs.map(|epoch| reading.doubts(&of_leader(epoch).by_ref()))
+        let noticed = |known: Option<i32>, epochs: [i32; 3]| {
+            let mut open = OpenBatch::new(
+                0,
+                AssignmentGeneration::default(),
+                LogPosition::default(),
+                known,
+            );
+            epochs.map(|epoch| open.has_newer_leader(&of_leader(epoch).by_ref()))
         };
-        assert_eq!(doubts(Some(4), [3, 4, 5]), [false, false, true]);
-        assert_eq!(doubts(None, [3, 3, 4]), [false, false, true]);
+        assert_eq!(noticed(Some(4), [3, 4, 5]), [false, false, true]);
+        assert_eq!(noticed(None, [3, 3, 4]), [false, false, true]);
     }
 
     #[test]
-    fn poison_says_what_is_wrong_with_it() {
-        let mut reading = reading();
-        reading.take(&value(4, 0, b"junk".to_vec()).by_ref());
-        reading.take(&record(4, 1, 1).by_ref());
-        let feed = reading.cut(4_i64.try_into().unwrap());
-        let reasons: Vec<Reason> = feed.poison.iter().map(|poison| poison.why.reason).collect();
+    fn poison_has_its_reason() {
+        let mut open = empty();
+        open.take(&value(4, 0, b"junk".to_vec()).by_ref());
+        open.take(&record(4, 1, 1).by_ref());
+        let fetched = open.take_batch(4_i64.try_into().unwrap());
+        let reasons: Vec<Reason> = fetched
+            .poison
+            .iter()
+            .map(|poison| poison.why.reason)
+            .collect();
         assert_eq!(reasons, [Reason::Malformed, Reason::WrongPartition]);
     }
 }

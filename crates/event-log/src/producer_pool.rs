@@ -7,14 +7,13 @@ use crate::{
     AppendRecord, EventLogError, KafkaConfig, LogProducer, OnDelivery, ProducerSettings, QueueFull,
 };
 
-/// Producers that share the partitions among them. A partition is always the same one's, so that its records keep their
-/// order.
-pub struct SpreadProducer<D: OnDelivery> {
-    shares: Vec<LogProducer<D>>,
+/// Producers that share the partitions among them. A partition always has the same producer, so that its records keep their order.
+pub struct ProducerPool<D: OnDelivery> {
+    producers: Vec<LogProducer<D>>,
 }
 
-impl<D: OnDelivery> SpreadProducer<D> {
-    /// With so many connections to each broker, one at least. Each may queue what `settings` say.
+impl<D: OnDelivery> ProducerPool<D> {
+    /// With so many connections to each broker, at least one. Each producer has a queue as `settings` say.
     ///
     /// # Errors
     /// As [`LogProducer::new`].
@@ -23,9 +22,9 @@ impl<D: OnDelivery> SpreadProducer<D> {
         settings: &ProducerSettings,
         connections: usize,
     ) -> Result<Self, EventLogError> {
-        let shares = (0..connections.max(1)).map(|_| LogProducer::new(config, settings));
+        let producers = (0..connections.max(1)).map(|_| LogProducer::new(config, settings));
         Ok(Self {
-            shares: shares.collect::<Result<_, _>>()?,
+            producers: producers.collect::<Result<_, _>>()?,
         })
     }
 
@@ -34,12 +33,12 @@ impl<D: OnDelivery> SpreadProducer<D> {
     /// # Errors
     /// [`QueueFull`], with the handle.
     pub fn append(&self, record: AppendRecord<'_>, handle: D) -> Result<(), QueueFull<D>> {
-        let share = usize::from(record.partition.get()) % self.shares.len();
-        self.shares[share].append(record, handle)
+        let index = usize::from(record.partition.get()) % self.producers.len();
+        self.producers[index].append(record, handle)
     }
 
-    /// Why one of them will never append again, where that is so: the process should end.
+    /// The error after which one of the producers cannot append any more: the process should end.
     pub fn fatal_error(&self) -> Option<String> {
-        self.shares.iter().find_map(LogProducer::fatal_error)
+        self.producers.iter().find_map(LogProducer::fatal_error)
     }
 }

@@ -1,4 +1,4 @@
-//! The log of clients that nobody polls: librdkafka keeps it in a queue for whoever does.
+//! The log of clients that are not polled, which librdkafka keeps in a queue.
 
 use std::{
     ffi::{CStr, c_char, c_int},
@@ -13,11 +13,11 @@ use rdkafka::bindings::{
 
 use crate::context;
 
-/// Reads what librdkafka has said so far.
+/// Takes the messages that are queued.
 ///
 /// # Safety
 /// The client lives.
-pub(crate) unsafe fn read_log(client: *mut rd_kafka_t, name: &str) {
+pub(crate) unsafe fn drain_log(client: *mut rd_kafka_t, name: &str) {
     // SAFETY: the client lives; the queue and each event are given back below, once.
     unsafe {
         let queue = rd_kafka_queue_get_main(client);

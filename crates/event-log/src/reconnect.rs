@@ -1,8 +1,8 @@
-//! Clients that find their brokers again.
+//! Clients that reconnect after they have lost all brokers.
 //!
 //! librdkafka drops every broker that a metadata response does not name. A single broker that the controller has just
-//! fenced, after a pause or under load, answers and names none, not even itself: the client is left without any broker to
-//! ask and stands still for good (seen with 2.12.1; confluentinc/librdkafka issue 5301). Adding the bootstrap brokers once
+//! fenced, after a pause or under load, answers and names none, not even itself: the client is left without any broker
+//! and stays so (seen with 2.12.1; confluentinc/librdkafka issue 5301). Adding the bootstrap brokers once
 //! more brings it back.
 
 use std::{
@@ -21,10 +21,10 @@ use rdkafka::{
     producer::{Producer as _, ProducerContext, ThreadedProducer},
 };
 
-/// How long a client may be without brokers.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often clients are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What has a librdkafka handle, the same one for as long as it lives.
+/// A client with a librdkafka handle, the same one for as long as it lives.
 pub(crate) trait Native {
     fn native(&self) -> *mut rd_kafka_t;
 }
@@ -41,27 +41,27 @@ impl<C: ProducerContext + 'static> Native for ThreadedProducer<C> {
     }
 }
 
-/// A client that is given its bootstrap brokers again whenever it was told that there are none.
-pub(crate) struct Kept<T> {
+/// A client to which its bootstrap brokers are added again whenever it knows no broker.
+pub(crate) struct ReconnectingClient<T> {
     // Before the client, so that it is dropped before it.
-    _watched: Watched,
+    _registration: Registration,
     client: T,
 }
 
-impl<T: Native> Kept<T> {
+impl<T: Native> ReconnectingClient<T> {
     pub(crate) fn new(client: T, bootstrap: &str) -> Self {
         let handle = Handle {
             native: ptr::NonNull::new(client.native()).expect("a client has a handle"),
             bootstrap: CString::new(bootstrap).expect("librdkafka took it as a string"),
         };
         Self {
-            _watched: Watched::register(handle),
+            _registration: Registration::register(handle),
             client,
         }
     }
 }
 
-impl<T> Deref for Kept<T> {
+impl<T> Deref for ReconnectingClient<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -78,21 +78,21 @@ struct Handle {
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// What the last metadata response said, without asking: there is a controller's id where it named any broker.
-    fn was_told_of_brokers(&self) -> bool {
+    /// From the last metadata response, without a request: it has a controller's id if it named any broker.
+    fn knows_brokers(&self) -> bool {
         // SAFETY: the client lives, since it is registered; with no time to wait the call only reads.
         unsafe { rd_kafka_controllerid(self.native.as_ptr(), 0) >= 0 }
     }
 
-    /// Those that the client still has are not added twice.
+    /// Brokers that the client still knows are not added twice.
     fn add_bootstrap_brokers(&self) {
         // SAFETY: the client lives, since it is registered, and the string is copied.
         unsafe { rd_kafka_brokers_add(self.native.as_ptr(), self.bootstrap.as_ptr()) };
     }
 }
 
-/// A registration with the thread that looks after all clients of the process.
-struct Watched(u64);
+/// A registration with the thread that checks all clients of the process.
+struct Registration(u64);
 
 #[derive(Default)]
 struct Registry {
@@ -100,7 +100,7 @@ struct Registry {
     handles: BTreeMap<u64, Handle>,
 }
 
-impl Watched {
+impl Registration {
     fn register(handle: Handle) -> Self {
         let mut registry = registry();
         registry.last += 1;
@@ -110,8 +110,8 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
-    /// Returns when nobody uses the handle any more.
+impl Drop for Registration {
+    /// Returns when the checking thread does not use the handle any more.
     fn drop(&mut self) {
         registry().handles.remove(&self.0);
     }
@@ -127,8 +127,8 @@ fn registry() -> MutexGuard<'static, Registry> {
             .name("kafka-brokers".to_owned())
             .spawn(|| {
                 loop {
-                    thread::sleep(LOOK_EVERY);
-                    look_after_all();
+                    thread::sleep(CHECK_INTERVAL);
+                    check_all();
                 }
             })
             .expect("the system has a thread to spare at start");
@@ -136,9 +136,9 @@ fn registry() -> MutexGuard<'static, Registry> {
     }))
 }
 
-fn look_after_all() {
+fn check_all() {
     for handle in registry().handles.values() {
-        if !handle.was_told_of_brokers() {
+        if !handle.knows_brokers() {
             handle.add_bootstrap_brokers();
         }
     }

@@ -1,0 +1,12 @@
+/// Numbers the starts of partitions in a process. What was read or requested before a restart carries the earlier number, so it does not
+/// reach the later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AssignmentGeneration(u64);
+
+impl AssignmentGeneration {
+    /// Moves on to the next generation, and returns it.
+    pub fn advance(&mut self) -> Self {
+        self.0 += 1;
+        *self
+    }
+}
