@@ -4,7 +4,7 @@ use event_log::{KafkaConfig, LogReader};
 use message_store::MessageStore;
 use projection::Settings;
 use schemas::topics::Topic;
-use service_runtime::{ReadinessCheck, Health, Process, Supervisor, without_calls};
+use service_runtime::{Health, Process, ReadinessCheck, Supervisor, without_calls};
 use tokio_util::sync::CancellationToken;
 use unread_rebuild::{RebuildQueue, Rebuilder};
 use unread_store::Node;
