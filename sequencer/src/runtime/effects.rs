@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     core::snapshot::Snapshot,
-    shell::{DeadLetter, WriteFailed, ShellEffects, SnapshotWriteId, OutputId},
+    shell::{DeadLetter, OutputId, ShellEffects, SnapshotWriteId, WriteFailed},
 };
 
 /// The effect that a report is about.

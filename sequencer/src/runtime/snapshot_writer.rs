@@ -20,7 +20,7 @@ use schemas::{Partition, proto::SnapshotChunk, topics::Topic};
 use super::effects::{self, Delivery, Effect, Report};
 use crate::{
     core::snapshot::Snapshot,
-    shell::{CHUNK_BYTES, WriteFailed, SnapshotWriteId, split},
+    shell::{CHUNK_BYTES, SnapshotWriteId, WriteFailed, split},
 };
 
 /// The producer's queue size; the rest of a larger snapshot waits outside.

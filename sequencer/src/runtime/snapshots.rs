@@ -6,7 +6,7 @@ use event_log::{Admin, AssignmentGeneration, EventLogError, KafkaConfig};
 use schemas::{Partition, PartitionMap, topics::Topic};
 use tokio::runtime::Handle;
 
-use crate::shell::{WriteFailed, SnapshotWriteId};
+use crate::shell::{SnapshotWriteId, WriteFailed};
 
 /// Tracks the snapshots of all partitions and deletes those that are no longer needed.
 pub(super) struct Snapshots {

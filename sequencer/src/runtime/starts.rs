@@ -11,7 +11,7 @@ use std::{
 use event_log::{AssignmentGeneration, Bounds, EventLogError, KafkaConfig, LogReader, Record};
 use schemas::{Partition, PartitionMap, TimestampMs, event::Source, topics::Topic};
 
-use crate::shell::{Assembler, EventRecord, LoadError, Loaded, Loader, LogRange, LoadRequest};
+use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader, LogRange};
 
 /// The outcome of a load.
 pub(super) struct LoadReport {

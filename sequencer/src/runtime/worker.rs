@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Config,
-    shell::{NextAction, HaltReason, Loaded, PartitionShell, ShellConfig},
+    shell::{HaltReason, Loaded, NextAction, PartitionShell, ShellConfig},
 };
 
 /// How long a poll waits. Reports of records in flight must not wait longer.
@@ -167,7 +167,7 @@ impl Worker {
                     tracing::info!(count = partitions.len(), "revoked");
                     self.leave(&partitions, guard)?;
                 }
-                GroupEvent::WriteFailed(why) => anyhow::bail!("consumer group: {why}"),
+                GroupEvent::Failed(why) => anyhow::bail!("consumer group: {why}"),
             }
         }
         Ok(())
