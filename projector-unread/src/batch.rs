@@ -1,4 +1,4 @@
-//! What waits to be applied.
+//! Events that wait to be applied.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use schemas::{
 };
 use unread_store::UserUpdate;
 
-/// Events folded to one update per user, and how far their partitions come with them.
+/// Events folded to one update per user, and the positions behind them.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     updates: Vec<UserUpdate>,
@@ -58,9 +58,8 @@ impl Batch {
         self.counts += update.peers.len() - before;
     }
 
-    /// Forgets how far these partitions come, so that no watermark moves for them. What was folded already may stay: applied once more, or
-    /// by two, it changes nothing.
-    pub(crate) fn forget(&mut self, partitions: &[Partition]) {
+    /// Removes the positions of these partitions. Their updates may stay: applying them again, or by two processes, changes nothing.
+    pub(crate) fn release(&mut self, partitions: &[Partition]) {
         for partition in partitions {
             self.behind.remove(partition);
         }
@@ -73,22 +72,20 @@ impl Batch {
         &self.updates
     }
 
-    /// How far each partition comes.
+    /// The position behind the events of each partition.
     pub(crate) fn behind(&self) -> &BTreeMap<Partition, LogPosition> {
         &self.behind
     }
 
-    /// What it weighs: one for each user, and one for each of their peers.
+    /// The number of counts: one for each user, and one for each of their peers.
     pub(crate) fn counts(&self) -> usize {
         self.counts
     }
 
-    /// How many events it has.
     pub(crate) fn events(&self) -> u64 {
         self.events
     }
 
-    /// The time of its oldest event.
     pub(crate) fn oldest(&self) -> Option<TimestampMs> {
         self.oldest
     }
@@ -209,10 +206,10 @@ mod tests {
         let p = |n: i64| Partition::try_from(n).unwrap();
         let mut batch = folded([message(1, 2, 1)]);
         batch.absorb(&event_batch(1, []));
-        batch.forget(&[p(0)]);
+        batch.release(&[p(0)]);
         assert_eq!(batch.behind().keys().copied().collect::<Vec<_>>(), [p(1)]);
         assert_eq!(batch.counts(), 2);
-        batch.forget(&[p(1)]);
+        batch.release(&[p(1)]);
         assert_eq!((batch.counts(), batch.updates().len()), (0, 0));
     }
 

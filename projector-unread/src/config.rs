@@ -12,7 +12,7 @@ use service_runtime::{ConfigError, ConfigSource};
 use unread_rebuild::RebuildConfig;
 use unread_store::RedisConfig;
 
-/// Everything that projector-unread is configured by.
+/// The configuration of projector-unread.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Config {
     /// Section `projector_unread`.
@@ -44,16 +44,16 @@ impl Config {
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProjectorUnreadConfig {
-    /// Where health and metrics are served, `address:port`.
+    /// Address of health and metrics, `address:port`.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// How long an event may wait for company before it is applied, milliseconds.
+    /// How long an event may wait for others before its batch is applied, milliseconds.
     #[garde(range(min = 1, max = 60_000))]
     pub interval_ms: u32,
     /// How many counts (one for each receiver and sender) may wait before they are applied at once.
     #[garde(range(min = 1, max = 10_000_000))]
     pub max_pending: usize,
-    /// How often the watermarks are looked at while nothing comes, milliseconds. A Redis that was emptied is noticed after this time.
+    /// How often the positions are verified while no events come, milliseconds. A Redis that was emptied is noticed after this time.
     #[garde(range(min = 10, max = 3_600_000))]
     pub verify_interval_ms: u32,
     /// How much of the log may be read ahead, bytes.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_valid_and_unknown_keys_are_refused() {
+    fn the_defaults_are_valid_and_unknown_keys_are_rejected() {
         let config = Config::load(&ConfigSource::default()).unwrap();
         assert_eq!(config.projector_unread.listen.to_string(), "127.0.0.1:7304");
         let set = |key: &str, value: &str| {

@@ -1,4 +1,4 @@
-//! What `bench/pure-parts` measures. No part of the API.
+//! The code that `bench/pure-parts` measures. Not part of the API.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use projection::EventBatch;
 
 use crate::batch::Batch;
 
-/// Folds events into an empty batch; answers how many events that holds.
+/// Folds a batch of events into an empty batch; returns its number of events.
 #[must_use]
 pub fn fold(events: &EventBatch) -> usize {
     let mut batch = Batch::default();

@@ -1,5 +1,3 @@
-//! What is counted.
-
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use metrics::{Counter, Histogram, Unit};
@@ -13,7 +11,6 @@ const SECONDS: &str = "tidemark_unread_batch_seconds";
 const DELAY: &str = "tidemark_unread_event_delay_seconds";
 const ABSENT: &str = "tidemark_unread_users_absent_total";
 
-/// Handles that are made once.
 pub(crate) struct SinkMetrics {
     events: Counter,
     batches: Counter,
@@ -26,10 +23,10 @@ pub(crate) struct SinkMetrics {
 impl SinkMetrics {
     pub(crate) fn new() -> Self {
         metrics::describe_counter!(EVENTS, "Events applied to Redis, repeats too");
-        metrics::describe_counter!(BATCHES, "Batches applied to Redis with their watermarks");
+        metrics::describe_counter!(BATCHES, "Batches applied to Redis with their positions");
         metrics::describe_counter!(
             FAILURES,
-            "Batches that failed and are repeated or read anew"
+            "Batches that failed and are retried or read again"
         );
         metrics::describe_histogram!(SECONDS, Unit::Seconds, "Time to apply a batch");
         metrics::describe_histogram!(
@@ -45,7 +42,7 @@ impl SinkMetrics {
         metrics::describe_histogram!(
             "tidemark_unread_rebuild_seconds",
             Unit::Seconds,
-            "Time from the wish for a user's rebuild to its end"
+            "Time from the request of a user's rebuild to its end"
         );
         Self {
             events: metrics::counter!(EVENTS),

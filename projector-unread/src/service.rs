@@ -58,7 +58,7 @@ pub async fn start(
     let store = MessageStore::connect(&config.mysql);
     let rebuilder = Rebuilder::new(&store, &log, &node, &topic, &own.rebuild);
     supervisor.spawn("projector-unread rebuilds", async move {
-        queue.work(rebuilder, node, soft).await;
+        queue.run(rebuilder, node, soft).await;
         Ok(())
     });
     Ok(without_calls(

@@ -1,4 +1,4 @@
-//! The projection's sink: one Redis node (PROTOCOL R1, R2).
+//! The projection's sink, which is one Redis node (PROTOCOL R1, R2).
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -14,22 +14,22 @@ use unread_store::{
 
 use crate::{batch::Batch, log_end::log_end, metrics::SinkMetrics};
 
-/// Writes batches to a node, with watermarks that move only from where this sink left them.
+/// Writes batches to a node. Positions move by compare-and-set from those that this sink has written last.
 pub(crate) struct UnreadSink {
     node: Node,
     log: Arc<LogReader>,
     rebuilds: RebuildQueue,
     gate: ReadinessCheck,
     metrics: SinkMetrics,
-    /// None before the first use and after an error. On one that is kept, the watermarks were read first.
+    /// `None` before the first use and after an error. Positions were read first on every connection here.
     connection: Option<Connection>,
-    /// The watermarks of the partitions that this sink owns, as it left them.
+    /// The positions of the assigned partitions, as this sink has read or written them last.
     remembered: StoredPositions,
     batch: Batch,
 }
 
-/// How often watermarks may turn out to be missing right after they were written.
-const SETTLE_ATTEMPTS: usize = 5;
+/// How often positions may be missing right after they were written.
+const MAX_ATTEMPTS: usize = 5;
 
 impl UnreadSink {
     pub(crate) fn new(
@@ -50,13 +50,13 @@ impl UnreadSink {
         }
     }
 
-    /// A connection on which the watermarks were read first and stood where this sink left them.
-    async fn settled(&mut self) -> Result<Connection, SinkError> {
+    /// The connection; on a new one the positions are verified first.
+    async fn verified_connection(&mut self) -> Result<Connection, SinkError> {
         if let Some(connection) = &self.connection {
             return Ok(connection.clone());
         }
         let connection = self.connect().await?;
-        self.compare(&connection).await?;
+        self.verify_positions(&connection).await?;
         self.connection = Some(connection.clone());
         Ok(connection)
     }
@@ -66,25 +66,28 @@ impl UnreadSink {
         self.check(connected)
     }
 
-    /// Whether the node's watermarks are those that this sink left there.
-    async fn compare(&mut self, connection: &Connection) -> Result<(), SinkError> {
+    /// Fails with [`SinkError::Moved`] if the node's positions are not the remembered ones.
+    async fn verify_positions(&mut self, connection: &Connection) -> Result<(), SinkError> {
         let found = connection.read_positions().await;
         let found = self.check(found)?;
         self.gate.ready();
-        let moved = |(partition, watermark): &(Partition, StoredPosition)| {
-            found.get(*partition) != Some(*watermark)
+        let moved = |(partition, stored): &(Partition, StoredPosition)| {
+            found.get(*partition) != Some(*stored)
         };
         match self.remembered.iter().find(moved) {
             None => Ok(()),
             Some((partition, _)) => Err(SinkError::Moved(format!(
-                "the watermark of partition {partition} in redis is not as it was left"
+                "the position of partition {partition} in redis is not the one written last"
             ))),
         }
     }
 
-    /// The node's watermarks, whole and of one generation; written anew where they are not.
-    async fn whole_marks(&mut self, connection: &Connection) -> Result<StoredPositions, SinkError> {
-        for _ in 0..SETTLE_ATTEMPTS {
+    /// The node's positions, after initialising or repairing them where necessary.
+    async fn complete_positions(
+        &mut self,
+        connection: &Connection,
+    ) -> Result<StoredPositions, SinkError> {
+        for _ in 0..MAX_ATTEMPTS {
             let found = connection.read_positions().await;
             let found = self.check(found)?;
             match ResumePlan::new(&self.remembered, &found) {
@@ -92,41 +95,45 @@ impl UnreadSink {
                     behind, replaced, ..
                 } => {
                     if replaced || !behind.is_empty() {
-                        tracing::warn!(replaced, ?behind, "redis is not as it was left");
+                        tracing::warn!(
+                            replaced,
+                            ?behind,
+                            "redis has lost its newest writes, or was emptied"
+                        );
                     }
                     return Ok(found);
                 }
                 ResumePlan::Initialise => self.initialise(connection).await?,
-                ResumePlan::Repair(watermarks) => {
-                    tracing::warn!(count = watermarks.len(), "redis had lost some watermarks");
-                    let repaired = connection.repair_positions(&watermarks).await;
+                ResumePlan::Repair(positions) => {
+                    tracing::warn!(count = positions.len(), "redis has lost some positions");
+                    let repaired = connection.repair_positions(&positions).await;
                     self.check(repaired)?;
                 }
             }
         }
         Err(SinkError::Transient(
-            "redis loses its watermarks as soon as they are written".to_owned(),
+            "redis loses its positions as soon as they are written".to_owned(),
         ))
     }
 
-    /// Begins a new generation at the end of the log. Whoever is rebuilt from then on has a barrier behind that end, so nothing before it
-    /// has to be applied.
+    /// Begins a new generation at the end of the log. All users are rebuilt from then on, from contact rows that reach at least that end,
+    /// so no event before it has to be applied.
     async fn initialise(&mut self, connection: &Connection) -> Result<(), SinkError> {
         let end = log_end(&self.log).await;
         let end = end.map_err(|fault| SinkError::Transient(fault.to_string()))?;
         let initialised = connection.initialise_positions(&end).await;
         let generation = self.check(initialised)?;
-        tracing::warn!(%generation, "redis was without its watermarks: everybody is to be rebuilt");
+        tracing::warn!(%generation, "redis had no positions: all users will be rebuilt");
         Ok(())
     }
 
-    /// The moves that the batch makes, and the generation they are of.
+    /// The position moves of the batch, and their generation.
     fn moves(&self) -> Result<Option<(Generation, Vec<PositionMove>)>, SinkError> {
         let mut generation = None;
         let mut moves = Vec::with_capacity(self.batch.behind().len());
         for (partition, behind) in self.batch.behind() {
             let from = self.remembered.get(*partition).ok_or_else(|| {
-                SinkError::Moved(format!("partition {partition} was not resumed"))
+                SinkError::Moved(format!("partition {partition} has no position yet"))
             })?;
             generation = Some(from.generation);
             let to = StoredPosition {
@@ -149,17 +156,17 @@ impl UnreadSink {
         generation: Generation,
         moves: &[PositionMove],
     ) -> Result<BatchOutcome, SinkError> {
-        let mut connection = self.settled().await?;
+        let mut connection = self.verified_connection().await?;
         let applied = connection.apply_batch(generation, self.batch.updates(), moves);
         match applied.await {
             Err(UnreadError::PositionsMoved) => Err(SinkError::Moved(
-                "another has moved the watermarks in redis, or they are gone".to_owned(),
+                "another process has moved the positions in redis, or they were deleted".to_owned(),
             )),
             outcome => self.check(outcome),
         }
     }
 
-    /// Drops the connection after an error: what was sent last may have been done or not, which the watermarks tell on the next one.
+    /// Drops the connection after an error. The outcome of the last call is unknown; the positions on the next connection show it.
     fn check<T>(&mut self, outcome: Result<T, UnreadError>) -> Result<T, SinkError> {
         outcome.map_err(|error| {
             self.connection = None;
@@ -175,21 +182,21 @@ impl Sink for UnreadSink {
         &mut self,
         partitions: &[Partition],
     ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
-        self.batch.forget(partitions);
+        self.batch.release(partitions);
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let found = self.whole_marks(&connection).await?;
-        // Only now: until then it is what the plan compares with.
+        let found = self.complete_positions(&connection).await?;
+        // Only now: the plan compares with the former ones.
         for partition in partitions {
             if let Some(stored) = found.get(*partition) {
                 self.remembered.insert(*partition, stored);
             }
         }
         self.connection = Some(connection.clone());
-        // Those that were owned before may have been left elsewhere.
-        self.compare(&connection).await?;
+        // The positions of partitions that were assigned before may have been moved by another process.
+        self.verify_positions(&connection).await?;
         Ok(partitions
             .iter()
             .filter_map(|p| Some((*p, found.get(*p)?.position)))
@@ -222,21 +229,21 @@ impl Sink for UnreadSink {
         let batch = std::mem::take(&mut self.batch);
         self.metrics.applied(&batch, begun, outcome.absent.len());
         if !outcome.absent.is_empty() {
-            self.rebuilds.want(&outcome.absent);
+            self.rebuilds.push(&outcome.absent);
         }
         Ok(Coverage::Whole)
     }
 
     async fn verify(&mut self) -> Result<Coverage, SinkError> {
         match self.connection.clone() {
-            Some(connection) => self.compare(&connection).await?,
-            None => self.settled().await.map(drop)?,
+            Some(connection) => self.verify_positions(&connection).await?,
+            None => self.verified_connection().await.map(drop)?,
         }
         Ok(Coverage::Whole)
     }
 
     fn release(&mut self, partitions: &[Partition]) {
-        self.batch.forget(partitions);
+        self.batch.release(partitions);
         for partition in partitions {
             self.remembered.remove(*partition);
         }

@@ -1,30 +1,30 @@
-//! `after=<partition>:<offset>`: what an answer has to reflect, and how fresh it is.
+//! `after=<partition>:<offset>`: the events that a response has to reflect, and `as_of`, the events that it reflects (PROTOCOL A).
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use problem::Problem;
-use schemas::{InboundPosition, Partition, event::SourceOffset};
+use schemas::{InboundPosition, Partition, PartitionMap, event::SourceOffset};
 use serde::{Serialize, Serializer};
 
 use crate::parameters::quoted;
 
-/// The most positions that a call may name: one for each partition.
+/// The maximum of positions in a call: one for each partition.
 const MAX_POSITIONS: usize = 64;
 
-/// The watermarks that a store must have reached (PROTOCOL A).
+/// The watermarks that a store must have reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needed(BTreeMap<Partition, SourceOffset>);
+pub(crate) struct RequiredWatermarks(PartitionMap<SourceOffset>);
 
-/// The watermarks that a store has.
+/// The watermarks of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Watermarks(BTreeMap<Partition, SourceOffset>);
+pub(crate) struct Watermarks(PartitionMap<SourceOffset>);
 
-/// How fresh an answer is: for each partition that was asked for, the lowest watermark of the stores that were read. Written as `after=` is.
+/// For each partition of `after=`, the lowest watermark of the stores that were read. Written as `after=` is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AsOf(BTreeMap<Partition, SourceOffset>);
+pub(crate) struct AsOf(PartitionMap<SourceOffset>);
 
-impl Needed {
-    /// Reads the values of `after`; they are positions of `epoch`, the current one.
+impl RequiredWatermarks {
+    /// Parses the values of `after`, which are positions of `epoch`, the current one.
     ///
     /// # Errors
     /// A problem that names the parameter.
@@ -34,22 +34,19 @@ impl Needed {
             let right = format!("given {MAX_POSITIONS} times at most");
             return Err(Problem::invalid_field("after", wrong, right));
         }
-        let mut needed: BTreeMap<Partition, SourceOffset> = BTreeMap::new();
+        let mut required = PartitionMap::new();
         for text in after {
             let InboundPosition { partition, offset } = parse_position(text)?;
-            let watermark = needed.entry(partition).or_default();
+            let watermark = required.get_or_insert_with(partition, SourceOffset::default);
             *watermark = (*watermark).max(SourceOffset { epoch, offset });
         }
-        Ok(Self(needed))
+        Ok(Self(required))
     }
 
-    /// What is needed of some partitions only: events of the others cannot change the answer.
-    pub(crate) fn of(&self, concerns: impl Fn(Partition) -> bool) -> Self {
-        let kept = self.0.iter().filter(|(partition, _)| concerns(**partition));
-        Self(
-            kept.map(|(partition, watermark)| (*partition, *watermark))
-                .collect(),
-        )
+    /// Only the partitions that `affects` selects: events of the others cannot change the response.
+    pub(crate) fn restrict_to(mut self, affects: impl Fn(Partition) -> bool) -> Self {
+        self.0.retain(|partition, _| affects(partition));
+        self
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -57,39 +54,44 @@ impl Needed {
     }
 
     pub(crate) fn partitions(&self) -> Vec<Partition> {
-        self.0.keys().copied().collect()
+        self.0.partitions().collect()
     }
 
     pub(crate) fn to_vec(&self) -> Vec<(Partition, SourceOffset)> {
         self.0
             .iter()
-            .map(|(p, watermark)| (*p, *watermark))
+            .map(|(partition, watermark)| (partition, *watermark))
             .collect()
     }
 
-    /// What `watermarks` have not reached.
-    pub(crate) fn beyond(&self, watermarks: &Watermarks) -> Self {
-        let missing = |(partition, need): (&Partition, &SourceOffset)| {
+    /// The required watermarks that `watermarks` have not reached.
+    pub(crate) fn missing_in(&self, watermarks: &Watermarks) -> Self {
+        let mut missing = self.clone();
+        missing.0.retain(|partition, required| {
             let reached = watermarks.0.get(partition);
-            let reached = reached.is_some_and(|watermark| watermark.reaches(*need));
-            (!reached).then_some((*partition, *need))
-        };
-        Self(self.0.iter().filter_map(missing).collect())
+            !reached.is_some_and(|watermark| watermark.reaches(*required))
+        });
+        missing
     }
 }
 
-impl fmt::Display for Needed {
+impl fmt::Display for RequiredWatermarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_positions(&self.0, f)
+        let positions: Vec<String> = self
+            .0
+            .iter()
+            .map(|(partition, watermark)| position(partition, *watermark))
+            .collect();
+        f.write_str(&positions.join(", "))
     }
 }
 
 impl Watermarks {
-    /// The larger of each: the watermarks of two stores of which either will do.
+    /// The larger watermark of each partition, for two stores of which one is enough.
     pub(crate) fn or(mut self, other: Self) -> Self {
         for (partition, watermark) in other.0 {
-            let held = self.0.entry(partition).or_default();
-            *held = (*held).max(watermark);
+            let larger = self.0.get_or_insert_with(partition, || watermark);
+            *larger = (*larger).max(watermark);
         }
         self
     }
@@ -102,11 +104,11 @@ impl FromIterator<(Partition, SourceOffset)> for Watermarks {
 }
 
 impl AsOf {
-    /// Takes in another store that was read.
+    /// Adds another store that was read.
     pub(crate) fn and(mut self, watermarks: Watermarks) -> Self {
         for (partition, watermark) in watermarks.0 {
-            let held = self.0.entry(partition).or_insert(watermark);
-            *held = (*held).min(watermark);
+            let lowest = self.0.get_or_insert_with(partition, || watermark);
+            *lowest = (*lowest).min(watermark);
         }
         self
     }
@@ -124,7 +126,11 @@ impl From<Watermarks> for AsOf {
 
 impl Serialize for AsOf {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|(p, watermark)| position(*p, *watermark)))
+        serializer.collect_seq(
+            self.0
+                .iter()
+                .map(|(partition, at)| position(partition, *at)),
+        )
     }
 }
 
@@ -143,24 +149,13 @@ fn position(partition: Partition, watermark: SourceOffset) -> String {
     InboundPosition { partition, offset }.to_string()
 }
 
-fn write_positions(
-    watermarks: &BTreeMap<Partition, SourceOffset>,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    let positions: Vec<String> = watermarks
-        .iter()
-        .map(|(p, watermark)| position(*p, *watermark))
-        .collect();
-    f.write_str(&positions.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn needed(after: &[&str], epoch: u32) -> Needed {
+    fn required(after: &[&str], epoch: u32) -> RequiredWatermarks {
         let after: Vec<String> = after.iter().map(|text| (*text).to_owned()).collect();
-        Needed::parse(&after, epoch).unwrap()
+        RequiredWatermarks::parse(&after, epoch).unwrap()
     }
 
     fn watermarks(of: &[(i64, u32, i64)]) -> Watermarks {
@@ -172,14 +167,14 @@ mod tests {
     #[test]
     fn the_highest_position_of_a_partition_counts() {
         assert_eq!(
-            needed(&["3:7", "3:9", "3:8", "1:0"], 0).to_string(),
+            required(&["3:7", "3:9", "3:8", "1:0"], 0).to_string(),
             "1:0, 3:9"
         );
     }
 
     #[test]
-    fn a_mark_of_a_later_epoch_shows_that_the_position_is_of_that_one() {
-        let need = needed(&["3:7"], 1);
+    fn a_watermark_of_a_later_epoch_shows_that_the_position_is_of_that_epoch() {
+        let required = required(&["3:7"], 1);
         for (watermark, missing) in [
             (watermarks(&[(3, 1, 6)]), "3:7"),
             (watermarks(&[(3, 0, 700)]), "3:7"),
@@ -189,7 +184,7 @@ mod tests {
             (watermarks(&[(3, 2, 7)]), ""),
         ] {
             assert_eq!(
-                need.beyond(&watermark).to_string(),
+                required.missing_in(&watermark).to_string(),
                 missing,
                 "{watermark:?}"
             );
@@ -197,21 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_as_fresh_as_the_stalest_store() {
+    fn as_of_has_the_lowest_watermark_of_the_stores() {
         let contacts = watermarks(&[(1, 0, 5), (2, 0, 9)]);
         let as_of = AsOf::from(contacts).and(watermarks(&[(1, 0, 8), (2, 0, 3)]));
         assert_eq!(serde_json::to_string(&as_of).unwrap(), r#"["1:5","2:3"]"#);
     }
 
     #[test]
-    fn what_is_no_position_is_refused_by_name() {
+    fn an_invalid_position_is_rejected_by_name() {
         for text in ["", "17", "64:0", "1:-1", "1:2:3", "x:y", &"9".repeat(5_000)] {
-            let problem = Needed::parse(&[text.to_owned()], 0).unwrap_err();
+            let problem = RequiredWatermarks::parse(&[text.to_owned()], 0).unwrap_err();
             assert_eq!(problem.errors[0].field, "after", "{text}");
             assert!(problem.detail.len() < 200, "{}", problem.detail);
         }
         let many = vec!["0:0".to_owned(); MAX_POSITIONS + 1];
-        assert!(Needed::parse(&many, 0).is_err());
-        assert!(Needed::parse(&many[1..], 0).is_ok());
+        assert!(RequiredWatermarks::parse(&many, 0).is_err());
+        assert!(RequiredWatermarks::parse(&many[1..], 0).is_ok());
     }
 }

@@ -9,7 +9,7 @@ use service_runtime::{ConfigError, ConfigSource};
 use unread_rebuild::RebuildConfig;
 use unread_store::RedisConfig;
 
-/// Everything that the query API is configured by.
+/// The configuration of the query API.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Config {
     /// Section `query_api`.
@@ -44,16 +44,16 @@ impl Config {
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueryApiConfig {
-    /// Where the calls are served, `address:port`.
+    /// Address of the API, `address:port`.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// How many calls are worked on at a time, those that wait for `after=` too; more are answered 429.
+    /// The maximum of concurrent calls, including those that wait for `after=`; more are answered 429.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests: usize,
     /// How many of them may be one user's, by their token.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests_of_user: usize,
-    /// How many calls of `/v1/inbound` read the log at a time; each takes a connection to Kafka. More wait.
+    /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own; more wait.
     #[garde(range(min = 1, max = 64))]
     pub inbound_lookups: usize,
     /// How many records one call of `/v1/inbound` reads at most before it gives up.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused() {
+    fn values_out_of_range_are_rejected() {
         assert!(load("query_api.max_requests", "1").is_ok());
         assert!(load("query_api.max_requests", "0").is_err());
         assert!(load("query_api.max_requests_of_user", "0").is_err());

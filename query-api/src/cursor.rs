@@ -7,38 +7,38 @@ use schemas::{TimestampMs, UserId};
 
 const VERSION: u8 = 1;
 
-/// Version, time, peer, check.
+/// Version, time, peer, checksum.
 const BYTES: usize = 1 + 8 + 8 + CHECK_BYTES;
 
-/// The check tells a damaged or foreign cursor from a good one. It keeps no secret: a cursor gives no access that its user lacks.
+/// The checksum detects a damaged cursor, and that of another user. It is not a secret: a cursor gives no access that its user lacks.
 const CHECK_BYTES: usize = 8;
 
-/// Writes the place behind which the next page of `uid`'s list begins.
-pub(crate) fn encode(uid: UserId, place: ContactCursor) -> String {
+/// Encodes the position after which the next page of `uid`'s list begins.
+pub(crate) fn encode(uid: UserId, position: ContactCursor) -> String {
     let mut bytes = Vec::with_capacity(BYTES);
     bytes.push(VERSION);
-    bytes.extend(place.last_ts.0.to_be_bytes());
-    bytes.extend(place.peer.get().to_be_bytes());
+    bytes.extend(position.last_ts.0.to_be_bytes());
+    bytes.extend(position.peer.get().to_be_bytes());
     bytes.extend(check(uid, &bytes));
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads what [`encode`] wrote for the same user.
+/// Decodes a cursor of the same user.
 ///
 /// # Errors
 /// A problem that names the parameter.
 pub(crate) fn decode(uid: UserId, text: &str) -> Result<ContactCursor, Problem> {
-    place(uid, text).ok_or_else(|| {
+    parse(uid, text).ok_or_else(|| {
         let right = "next of an earlier page of the same list, unchanged";
         Problem::invalid_field("cursor", "is not a cursor of this list", right)
     })
 }
 
-fn place(uid: UserId, text: &str) -> Option<ContactCursor> {
+fn parse(uid: UserId, text: &str) -> Option<ContactCursor> {
     let bytes: [u8; BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
     let (content, found) = bytes.split_at(BYTES - CHECK_BYTES);
-    let (version, place) = content.split_first()?;
-    let (last_ts, peer) = place.split_first_chunk::<8>()?;
+    let (version, position) = content.split_first()?;
+    let (last_ts, peer) = position.split_first_chunk::<8>()?;
     if *version != VERSION || found != check(uid, content) {
         return None;
     }
@@ -78,8 +78,8 @@ mod tests {
     proptest! {
         #[test]
         fn cursors_round_trip(uid in 1..=i64::MAX, ts in any::<i64>(), peer in 1..=i64::MAX) {
-            let place = cursor(ts, peer);
-            prop_assert_eq!(decode(user(uid), &encode(user(uid), place)).unwrap(), place);
+            let position = cursor(ts, peer);
+            prop_assert_eq!(decode(user(uid), &encode(user(uid), position)).unwrap(), position);
         }
 
         #[test]

@@ -1,21 +1,20 @@
-//! How long a call may take, and waiting within that time.
+//! The deadline of a call, and waiting until it.
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
-    error::{Lagging, QueryError},
+    error::{Lag, QueryError},
     parameters::TimeoutMs,
 };
 
-/// Between the first two looks at a store that lags; each further pause is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// The pause before the first retry; each further pause is twice as long.
+const MIN_DELAY: Duration = Duration::from_millis(5);
 
-/// Pauses grow no longer than this.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_DELAY: Duration = Duration::from_millis(50);
 
-/// When a call has to be answered, whatever is known by then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     at: Instant,
@@ -38,58 +37,61 @@ impl Deadline {
     /// Waits for `work`, which is dropped at the deadline.
     ///
     /// # Errors
-    /// [`QueryError::Stalled`] at the deadline.
+    /// [`QueryError::TimedOut`] at the deadline.
     pub(crate) async fn bound<T>(self, work: impl Future<Output = T>) -> Result<T, QueryError> {
         timeout_at(self.at, work)
             .await
-            .map_err(|_elapsed| self.stalled())
+            .map_err(|_elapsed| self.timed_out())
     }
 
-    /// Repeats `attempt` until it does not lag any more. Each time that it does, there is a pause, and then `come_on` is waited for.
+    /// Repeats `attempt` until no store lags. Before each repetition there is a pause, and then `catch_up` has to finish.
     ///
     /// # Errors
-    /// Those of `attempt` and `come_on`; at the deadline, which store lags ([`QueryError::TooLate`]) or that none answered
-    /// ([`QueryError::Stalled`]).
+    /// Those of `attempt` and `catch_up`; at the deadline, which store lags ([`QueryError::StoreLags`]) or that none answered
+    /// ([`QueryError::TimedOut`]).
     pub(crate) async fn poll<T, F, W>(
         self,
         attempt: impl Fn() -> F,
-        come_on: impl Fn(Lagging) -> W,
+        catch_up: impl Fn(Lag) -> W,
     ) -> Result<T, QueryError>
     where
         F: Future<Output = Result<T, QueryError>>,
         W: Future<Output = Result<(), QueryError>>,
     {
-        let mut pause = FIRST_PAUSE;
-        let mut last_seen = None;
+        let mut delays = ExponentialBuilder::default()
+            .with_min_delay(MIN_DELAY)
+            .with_max_delay(MAX_DELAY)
+            .without_max_times()
+            .build();
+        let mut last_lag = None;
         loop {
-            let lagging = match (timeout_at(self.at, attempt()).await, last_seen) {
-                (Ok(Err(QueryError::Lagging(lagging))), _) => lagging,
+            let lag = match (timeout_at(self.at, attempt()).await, last_lag) {
+                (Ok(Err(QueryError::Lagging(lag))), _) => lag,
                 (Ok(outcome), _) => return outcome,
-                (Err(_elapsed), Some(lagging)) => return Err(self.too_late(lagging)),
-                (Err(_elapsed), None) => return Err(self.stalled()),
+                (Err(_elapsed), Some(lag)) => return Err(self.store_lags(lag)),
+                (Err(_elapsed), None) => return Err(self.timed_out()),
             };
             let wait = async {
-                sleep(pause).await;
-                come_on(lagging.clone()).await
+                sleep(delays.next().unwrap_or(MAX_DELAY)).await;
+                catch_up(lag.clone()).await
             };
             match timeout_at(self.at, wait).await {
                 Ok(waited) => waited?,
-                Err(_elapsed) => return Err(self.too_late(lagging)),
+                Err(_elapsed) => return Err(self.store_lags(lag)),
             }
-            last_seen = Some(lagging);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            last_lag = Some(lag);
         }
     }
 
-    pub(crate) fn stalled(self) -> QueryError {
-        QueryError::Stalled {
+    pub(crate) fn timed_out(self) -> QueryError {
+        QueryError::TimedOut {
             timeout_ms: self.timeout.get(),
         }
     }
 
-    fn too_late(self, lagging: Lagging) -> QueryError {
-        QueryError::TooLate {
-            lagging,
+    fn store_lags(self, lag: Lag) -> QueryError {
+        QueryError::StoreLags {
+            lag,
             timeout_ms: self.timeout.get(),
         }
     }
@@ -100,25 +102,25 @@ mod tests {
     use std::{cell::Cell, future::pending};
 
     use super::*;
-    use crate::{after::Needed, error::LaggingStore};
+    use crate::{after::RequiredWatermarks, error::LaggingStore};
 
     fn deadline(ms: u16) -> Deadline {
         Deadline::in_time(Some(ms.to_string().try_into().unwrap()))
     }
 
     fn lagging() -> QueryError {
-        QueryError::Lagging(Lagging {
+        QueryError::Lagging(Lag {
             store: LaggingStore::Redis,
-            needed: Needed::parse(&["3:7".to_owned()], 0).unwrap(),
+            missing: RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap(),
         })
     }
 
-    async fn at_once(_: Lagging) -> Result<(), QueryError> {
+    async fn at_once(_: Lag) -> Result<(), QueryError> {
         Ok(())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_in_time_is_answered() {
+    async fn a_store_that_catches_up_in_time_is_read() {
         let attempts = Cell::new(0);
         let attempt = async || {
             attempts.set(attempts.get() + 1);
@@ -132,31 +134,31 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_come_is_named_at_the_deadline() {
+    async fn a_store_that_lags_is_named_at_the_deadline() {
         let begun = Instant::now();
         let error = deadline(1_000)
             .poll::<(), _, _>(async || Err(lagging()), at_once)
             .await;
         assert_eq!(begun.elapsed().as_secs(), 1);
-        let words = error.unwrap_err().to_string();
-        assert_eq!(words, "Redis has not reached 3:7 within 1000 ms");
+        let message = error.unwrap_err().to_string();
+        assert_eq!(message, "Redis has not reached 3:7 within 1000 ms");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_named_too_where_nothing_comes_on() {
+    async fn a_store_is_named_too_where_waiting_for_it_hangs() {
         let attempt = async || Err(lagging());
         let error = deadline(1_000).poll::<(), _, _>(attempt, |_| pending());
-        let words = error.await.unwrap_err().to_string();
-        assert_eq!(words, "Redis has not reached 3:7 within 1000 ms");
+        let message = error.await.unwrap_err().to_string();
+        assert_eq!(message, "Redis has not reached 3:7 within 1000 ms");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_does_not_answer_ends_at_the_deadline_too() {
+    async fn a_store_that_does_not_respond_times_out() {
         let error = deadline(1_000)
             .poll::<(), _, _>(pending, at_once)
             .await
             .unwrap_err();
-        assert!(matches!(error, QueryError::Stalled { timeout_ms: 1_000 }));
+        assert!(matches!(error, QueryError::TimedOut { timeout_ms: 1_000 }));
     }
 
     #[tokio::test(start_paused = true)]
@@ -164,7 +166,7 @@ mod tests {
         let attempts = Cell::new(0);
         let attempt = async || {
             attempts.set(attempts.get() + 1);
-            Err(QueryError::Stalled { timeout_ms: 1 })
+            Err(QueryError::TimedOut { timeout_ms: 1 })
         };
         let outcome = deadline(1_000).poll::<(), _, _>(attempt, at_once);
         assert!(outcome.await.is_err());

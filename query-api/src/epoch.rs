@@ -1,4 +1,4 @@
-//! Which epoch of `chat.inbound` is the current one, that of the positions that callers hold.
+//! The current epoch of `chat.inbound`, to which the positions of callers belong.
 
 use std::{
     collections::BTreeMap,
@@ -22,15 +22,12 @@ impl CurrentEpoch {
         self.0.fetch_max(epoch, Ordering::Relaxed);
     }
 
-    /// Looks at the last record of every partition of `chat.events`. Blocks.
-    ///
-    /// # Errors
-    /// Those of Kafka.
-    pub(crate) fn look(&self, reader: &LogReader) -> Result<(), EventLogError> {
+    /// Reads the last record of every partition of `chat.events`. Blocks.
+    pub(crate) fn read_from(&self, reader: &LogReader) -> Result<(), EventLogError> {
         let all: Vec<Partition> = Partition::all().collect();
         let lasts = last_records(&reader.bounds(Topic::Events, &all)?);
         reader.scan(Topic::Events, &lasts, |record| {
-            // What is no event is the projectors' to report.
+            // The projectors report records that are not events.
             if let Ok(event) = record.event() {
                 self.raise(event.src.offset.epoch);
             }

@@ -1,4 +1,4 @@
-//! Why a call is not answered, and what the caller is told.
+//! The errors of calls, and their responses.
 
 use std::fmt;
 
@@ -8,69 +8,52 @@ use message_store::{Shard, Sink, StoreError};
 use problem::Problem;
 use unread_rebuild::UnreadRebuildError;
 
-use crate::after::Needed;
+use crate::after::RequiredWatermarks;
 
-/// Seconds after which a call that found something down may be tried again.
+/// `Retry-After` of calls that failed because a store is down.
 const RETRY_AFTER_S: u64 = 1;
 
-/// A call that cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QueryError {
-    /// The caller asked for what there is not.
+    /// The request is invalid, or names something that does not exist.
     #[error("{0}")]
     Refused(#[from] Problem),
-    /// A store is behind what `after=` names. Whoever can wait looks again.
+    /// A store has not reached `after=`. The call is repeated until its deadline.
     #[error("{0}")]
-    Lagging(Lagging),
-    /// It still was when the time was up.
-    #[error("{lagging} within {timeout_ms} ms")]
-    TooLate {
-        /// Which store, and what it lacks.
-        lagging: Lagging,
-        /// The time that the caller gave.
-        timeout_ms: u16,
-    },
-    /// Something that is needed did not answer in time.
+    Lagging(Lag),
+    /// A store had not reached `after=` at the deadline.
+    #[error("{lag} within {timeout_ms} ms")]
+    StoreLags { lag: Lag, timeout_ms: u16 },
+    /// A store did not respond in time.
     #[error("no answer could be made within {timeout_ms} ms")]
-    Stalled {
-        /// The time that the caller gave.
-        timeout_ms: u16,
-    },
+    TimedOut { timeout_ms: u16 },
     /// The log has to be read further than one call may.
     #[error("what became of it is not within {records} records of where it should be")]
-    ScanTooLong {
-        /// How many were read.
-        records: usize,
-    },
-    /// The user's unread counts are not in Redis and could not be made anew yet.
-    #[error("the unread counts cannot be told: {0}")]
+    ScanTooLong { records: usize },
+    /// The user is absent in Redis and could not be rebuilt yet.
+    #[error("the unread counts were not rebuilt: {0}")]
     NotRebuilt(#[from] UnreadRebuildError),
-    /// MySQL failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Kafka failed.
     #[error(transparent)]
     Log(#[from] EventLogError),
-    /// A defect of ours, or someone else's data in a store.
+    /// A bug, or invalid data in a store.
     #[error("{0}")]
     Defect(String),
 }
 
-/// A store that has not taken in yet what an answer has to reflect.
+/// A store that has not reached the events that the response has to reflect.
 #[derive(Clone, Debug)]
-pub(crate) struct Lagging {
-    /// Which.
+pub(crate) struct Lag {
     pub(crate) store: LaggingStore,
-    /// What it lacks.
-    pub(crate) needed: Needed,
+    pub(crate) missing: RequiredWatermarks,
 }
 
-/// The stores that may lag, as far as a caller can tell them apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LaggingStore {
     Redis,
     Sink(Shard, Sink),
-    /// Of the two sinks that keep read positions neither has come far enough.
+    /// Both sinks that store read positions lag.
     ReadPositions,
 }
 
@@ -85,9 +68,9 @@ impl fmt::Display for LaggingStore {
     }
 }
 
-impl fmt::Display for Lagging {
+impl fmt::Display for Lag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has not reached {}", self.store, self.needed)
+        write!(f, "{} has not reached {}", self.store, self.missing)
     }
 }
 
@@ -97,8 +80,8 @@ impl From<QueryError> for Problem {
         match error {
             QueryError::Refused(problem) => problem,
             QueryError::Lagging(_)
-            | QueryError::TooLate { .. }
-            | QueryError::Stalled { .. }
+            | QueryError::StoreLags { .. }
+            | QueryError::TimedOut { .. }
             | QueryError::ScanTooLong { .. } => Self::timeout(detail),
             QueryError::NotRebuilt(UnreadRebuildError::Fatal(_)) => Self::internal(),
             QueryError::NotRebuilt(_) => Self::unavailable(
@@ -118,11 +101,11 @@ impl From<QueryError> for Problem {
 
 impl IntoResponse for QueryError {
     fn into_response(self) -> Response {
-        let words = self.to_string();
+        let error = self.to_string();
         let problem = Problem::from(self);
         match problem.status {
-            500 => tracing::error!(error = words, "cannot answer"),
-            503 => tracing::warn!(error = words, "cannot answer"),
+            500 => tracing::error!(error, "the call failed"),
+            503 => tracing::warn!(error, "the call failed"),
             _ => {}
         }
         problem.into_response()
@@ -134,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_stay_in_the_log() {
+    fn causes_are_logged_and_not_in_the_response() {
         let defect = QueryError::Defect("column mid: -1".to_owned());
         assert!(!Problem::from(defect).detail.contains("column"));
         let rebuilding = Problem::from(QueryError::NotRebuilt(UnreadRebuildError::Transient(

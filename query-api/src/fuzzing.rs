@@ -1,13 +1,13 @@
-//! What the fuzz targets in `fuzz/` run, and `tests/fuzzed.rs` over what they found. No part of the API.
+//! The code under test of the fuzz targets in `fuzz/`, and of `tests/fuzzed.rs` with their findings. Not part of the API.
 
 use schemas::{InboundPosition, UserId};
 
 use crate::cursor;
 
-/// A cursor: the first 8 bytes are whose list it is of, the rest is the text. The text is read as a position of `after=`, too.
+/// Decodes a cursor: the first 8 bytes are the user, the rest is the text, which is also parsed as a position of `after=`.
 ///
 /// # Panics
-/// A cursor is taken that is not written the same, or by another user than its own.
+/// If a cursor is accepted that is not encoded the same, or that is of another user.
 pub fn cursor(data: &[u8]) {
     let Some((uid, text)) = data.split_first_chunk::<8>() else {
         return;
@@ -21,21 +21,21 @@ pub fn cursor(data: &[u8]) {
     let Ok(uid) = UserId::try_from(i64::from_be_bytes(*uid)) else {
         return;
     };
-    if let Ok(place) = cursor::decode(uid, text) {
-        assert_eq!(cursor::encode(uid, place), text);
+    if let Ok(position) = cursor::decode(uid, text) {
+        assert_eq!(cursor::encode(uid, position), text);
         if let Ok(other) = UserId::try_from(uid.get() ^ 1) {
             assert!(
                 cursor::decode(other, text).is_err(),
-                "another user's cursor is taken"
+                "another user's cursor is accepted"
             );
         }
     }
     // Flipping one bit of a good one must not make another good one.
-    let place = message_store::ContactCursor {
+    let position = message_store::ContactCursor {
         last_ts: schemas::TimestampMs(uid.get()),
         peer: uid,
     };
-    let mut good = cursor::encode(uid, place).into_bytes();
+    let mut good = cursor::encode(uid, position).into_bytes();
     let at = text.len() % good.len();
     good[at] = good[at].wrapping_add(1 + (text.len() % 254) as u8);
     if let Ok(damaged) = String::from_utf8(good) {

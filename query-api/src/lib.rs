@@ -14,11 +14,11 @@ mod message_item;
 mod openapi;
 mod parameters;
 mod readiness;
+mod redis_fallback;
 mod routes;
 mod service;
-mod shared_looks;
-mod sink_marks;
-mod without_redis;
+mod shared_polling;
+mod sink_watermarks;
 
 pub use config::{Config, QueryApiConfig};
 pub use service::{serve, start};

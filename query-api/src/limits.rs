@@ -1,5 +1,4 @@
-//! Limits that hold for every call: how much it may ask with, how many there are at a time, of all callers and of one user, how long one
-//! may take.
+//! Limits of every call: the length of its URI, the number of concurrent calls of all callers and of one user, the time it may take.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,15 +14,15 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{config::QueryApiConfig, parameters::TimeoutMs};
 
-/// The longest path and query together, bytes. 64 positions of `after=` and a cursor need less than half of it.
+/// The maximum length of path and query. 64 positions of `after=` and a cursor need less than half of it.
 const MAX_URI_BYTES: usize = 4_096;
 
-/// Every call has a deadline of its own; this one is for what goes on behind it.
+/// Added to the maximum of `timeout_ms`; calls end at their own deadline, unless there is a bug.
 const GRACE: Duration = Duration::from_secs(5);
 
 const RETRY_AFTER_S: u64 = 1;
 
-/// Puts the limits around `calls`, which must get behind [`access::Access::guard`]: whose they are counts.
+/// Puts the limits around `calls`. They have to run behind [`access::Access::guard`], which identifies the caller.
 pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
     calls: OpenApiRouter<S>,
     config: &QueryApiConfig,
@@ -41,7 +40,7 @@ async fn enforce(
     if let Err(problem) = check_length(&request) {
         return problem.into_response();
     }
-    let Some(_place) = quota.try_acquire(&caller, 1) else {
+    let Some(_permit) = quota.try_acquire(&caller, 1) else {
         return Problem::too_many_requests(RETRY_AFTER_S).into_response();
     };
     match timeout(TimeoutMs::MAX.duration() + GRACE, next.run(request)).await {

@@ -1,5 +1,4 @@
-//! What a caller writes into path and query, parsed once. The words of a refusal are "is …; must be …", which `problem` puts behind the
-//! parameter's name.
+//! Parameters of path and query. Error texts are "is …; must be …"; `problem` prepends the parameter's name.
 
 use std::{fmt, marker::PhantomData, ops::RangeInclusive, time::Duration};
 
@@ -16,22 +15,22 @@ pub(crate) struct UserPath {
     pub(crate) uid: UserId,
 }
 
-/// `limit`: how many items a page has at most.
+/// `limit`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Limit(u8);
 
-/// `timeout_ms`: how long the whole call may take.
+/// `timeout_ms`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct TimeoutMs(u16);
 
-/// `device`: a class of devices.
+/// `device`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Device(pub(crate) DeviceClass);
 
-/// `before_mid` and `after_mid`: a message's number; 0 stands before the first.
+/// `before_mid` and `after_mid`: a message's number, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct MidBound(pub(crate) Mid);
@@ -45,14 +44,13 @@ pub(crate) struct PathPartition(pub(crate) Partition);
 pub(crate) struct PathOffset(pub(crate) i64);
 
 impl Limit {
-    /// The most that a caller may ask for.
     pub(crate) const MAX: Self = Self(200);
 
     pub(crate) fn get(self) -> usize {
         self.0.into()
     }
 
-    /// One more, which tells whether there is a next page.
+    /// One more item shows whether there is a next page.
     pub(crate) fn and_one(self) -> u32 {
         u32::from(self.0) + 1
     }
@@ -65,7 +63,6 @@ impl Default for Limit {
 }
 
 impl TimeoutMs {
-    /// The most that a caller may ask for.
     pub(crate) const MAX: Self = Self(30_000);
 
     pub(crate) fn get(self) -> u16 {
@@ -134,12 +131,12 @@ impl TryFrom<String> for PathOffset {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        // The offset after the last one has to be a number, too.
+        // The next offset has to be representable, too.
         whole_number(&text, 0..=i64::MAX - 1).map(Self)
     }
 }
 
-/// Reads a path's parameter. As a visitor: axum adds the parameter's name to an error from within one only.
+/// Deserializes a path parameter, by a visitor: only then axum adds the parameter's name to an error.
 pub(crate) fn from_path<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -162,7 +159,7 @@ where
     deserializer.deserialize_str(Visitor(PhantomData))
 }
 
-/// A decimal number as everyone writes it: no sign, no leading zeros.
+/// Parses a decimal number without a sign and leading zeros.
 fn whole_number<N>(text: &str, range: RangeInclusive<N>) -> Result<N, String>
 where
     N: TryFrom<i64> + Into<i64> + Copy,
@@ -181,7 +178,7 @@ where
         })
 }
 
-/// A caller's own text, cut where it is too long to repeat.
+/// Quotes a caller's text, shortened where it is long.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 40;
     match text.char_indices().nth(MAX_CHARS) {
@@ -225,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_right_and_repeats_little() {
+    fn an_error_says_what_is_right_and_quotes_little() {
         assert_eq!(
             limit("many").unwrap_err(),
             "is \"many\"; must be a whole number from 1 to 200"

@@ -1,7 +1,7 @@
-//! Whether the stores answer.
+//! Health checks of the stores.
 //!
-//! MySQL and Kafka are gates of `/readyz`. Redis is none: without it every call is still answered, unread counts from MySQL. Whether it
-//! is there is a metric.
+//! MySQL and Kafka are gates of `/readyz`. Redis is not: without it the unread counts come from MySQL, and every call still succeeds. A
+//! metric shows whether it responds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,22 +13,21 @@ use crate::service::QueryApi;
 
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// After this long without an answer Redis counts as away.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const REDIS_UP: &str = "tidemark_query_api_redis_up";
 
-/// Asks every store again and again.
-pub(crate) struct Watch {
+/// Checks every store periodically.
+pub(crate) struct HealthChecks {
     api: Arc<QueryApi>,
     log: Arc<LogReader>,
     mysql: ReadinessCheck,
     kafka: ReadinessCheck,
 }
 
-impl Watch {
+impl HealthChecks {
     pub(crate) fn new(api: Arc<QueryApi>, log: Arc<LogReader>, health: &Health) -> Self {
-        metrics::describe_gauge!(REDIS_UP, "1 where Redis answers, otherwise 0");
+        metrics::describe_gauge!(REDIS_UP, "1 where Redis responds, otherwise 0");
         Self {
             api,
             log,
@@ -37,37 +36,37 @@ impl Watch {
         }
     }
 
-    /// Runs until the soft stage. The stores are asked side by side: one that hangs says nothing about another.
+    /// Runs until the soft stage of the shutdown. The checks are concurrent, so that a store that hangs does not delay another.
     pub(crate) async fn run(self, shutdown: Shutdown) -> anyhow::Result<()> {
         tokio::select! {
-            _ = self.mysql.poll("MySQL", || self.ask_mysql()) => {}
-            _ = self.kafka.poll("Kafka", || self.ask_kafka()) => {}
-            () = self.watch_redis() => {}
+            _ = self.mysql.poll("MySQL", || self.check_mysql()) => {}
+            _ = self.kafka.poll("Kafka", || self.check_kafka()) => {}
+            () = self.check_redis() => {}
             () = shutdown.soft().cancelled() => {}
         }
         Ok(())
     }
 
-    async fn watch_redis(&self) {
+    async fn check_redis(&self) {
         let up = metrics::gauge!(REDIS_UP);
         loop {
             let pinged = async { self.api.redis.get().await?.ping().await };
-            let answers = matches!(timeout(PATIENCE, pinged).await, Ok(Ok(())));
-            up.set(f64::from(u8::from(answers)));
+            let responds = matches!(timeout(TIMEOUT, pinged).await, Ok(Ok(())));
+            up.set(f64::from(u8::from(responds)));
             sleep(INTERVAL).await;
         }
     }
 
-    async fn ask_mysql(&self) -> Result<(), String> {
+    async fn check_mysql(&self) -> Result<(), String> {
         let pinged = self.api.store.ping().await;
         pinged.map_err(|error| error.to_string())
     }
 
-    /// Beside the gate, this keeps the current epoch current: it has to be known before positions can be compared.
-    async fn ask_kafka(&self) -> Result<(), String> {
+    /// Also updates the current epoch, which is needed to compare positions.
+    async fn check_kafka(&self) -> Result<(), String> {
         let (api, log) = (Arc::clone(&self.api), Arc::clone(&self.log));
-        match tokio::task::spawn_blocking(move || api.epoch.look(&log)).await {
-            Ok(looked) => looked.map_err(|fault| fault.to_string()),
+        match tokio::task::spawn_blocking(move || api.epoch.read_from(&log)).await {
+            Ok(read) => read.map_err(|error| error.to_string()),
             Err(panic) => Err(panic.to_string()),
         }
     }

@@ -15,22 +15,22 @@ use crate::{
     config::Config,
     deadline::Deadline,
     epoch::CurrentEpoch,
-    error::{Lagging, LaggingStore, QueryError},
-    inbound::Readers,
+    error::{Lag, LaggingStore, QueryError},
+    inbound::ReaderPool,
     limits, openapi,
-    readiness::Watch,
-    shared_looks::SharedLooks,
-    without_redis::WithoutRedis,
+    readiness::HealthChecks,
+    redis_fallback::RedisFallback,
+    shared_polling::SharedPolling,
 };
 
 /// What all calls share.
 pub(crate) struct QueryApi {
     pub(crate) store: MessageStore,
-    looks: SharedLooks,
+    polling: SharedPolling,
     pub(crate) redis: SharedConnection,
-    pub(crate) without_redis: WithoutRedis,
+    pub(crate) redis_fallback: RedisFallback,
     pub(crate) rebuilder: Rebuilder,
-    pub(crate) readers: Arc<Readers>,
+    pub(crate) reader_pool: Arc<ReaderPool>,
     pub(crate) epoch: CurrentEpoch,
     /// The full name of `chat.events`, under which the sinks keep their offsets.
     pub(crate) events_topic: String,
@@ -54,8 +54,8 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the query API and returns its calls behind `access`, without probes and middleware. Kafka, Redis and MySQL may be away: calls that need them are
-/// then answered 503, and `/readyz` says what is missing.
+/// Starts the query API and returns its calls behind `access`, without probes and middleware. Kafka, Redis and MySQL may be down: calls
+/// that need them are then answered 503, and `/readyz` shows which are.
 ///
 /// # Errors
 /// Where librdkafka refuses a setting, or the URL of Redis cannot be used.
@@ -67,8 +67,8 @@ pub async fn start(
 ) -> anyhow::Result<Router> {
     let log = Arc::new(LogReader::new(&config.kafka)?);
     let api = Arc::new(QueryApi::new(&config, &log)?);
-    let watch = Watch::new(Arc::clone(&api), log, health);
-    supervisor.spawn("query readiness", watch.run(supervisor.shutdown()));
+    let checks = HealthChecks::new(Arc::clone(&api), log, health);
+    supervisor.spawn("query readiness", checks.run(supervisor.shutdown()));
     let calls = limits::apply(openapi::calls(), &config.query_api);
     Ok(described(access.guard(calls), api))
 }
@@ -80,11 +80,11 @@ impl QueryApi {
         let node = Node::new(&config.redis)?;
         let own = &config.query_api;
         Ok(Self {
-            looks: SharedLooks::new(&store, &events_topic),
+            polling: SharedPolling::new(&store, &events_topic),
             rebuilder: Rebuilder::new(&store, log, &node, &events_topic, &own.rebuild),
             redis: SharedConnection::new(node),
-            without_redis: WithoutRedis::new(),
-            readers: Readers::new(
+            redis_fallback: RedisFallback::new(),
+            reader_pool: ReaderPool::new(
                 config.kafka.clone(),
                 own.inbound_lookups,
                 own.inbound_scan_records,
@@ -96,7 +96,7 @@ impl QueryApi {
         })
     }
 
-    /// Repeats `attempt` until it does not lag any more; before a repetition, whatever lagged has been seen to have come on.
+    /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition.
     ///
     /// # Errors
     /// As [`Deadline::poll`].
@@ -108,14 +108,13 @@ impl QueryApi {
     where
         F: Future<Output = Result<T, QueryError>>,
     {
-        deadline
-            .poll(attempt, |lagging| self.come_on(lagging))
-            .await
+        deadline.poll(attempt, |lag| self.catch_up(lag)).await
     }
 
-    async fn come_on(&self, lagging: Lagging) -> Result<(), QueryError> {
-        if let LaggingStore::Sink(shard, sink) = lagging.store {
-            self.looks.reached(shard, sink, &lagging.needed).await?;
+    /// Waits until a MySQL sink has caught up; Redis is simply read again.
+    async fn catch_up(&self, lag: Lag) -> Result<(), QueryError> {
+        if let LaggingStore::Sink(shard, sink) = lag.store {
+            self.polling.reached(shard, sink, &lag.missing).await?;
         }
         Ok(())
     }

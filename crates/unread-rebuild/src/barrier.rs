@@ -7,20 +7,20 @@ use event_log::LogReader;
 use message_store::{ContactRow, MessageStore, Shard, Sink};
 use schemas::{LogPosition, Partition, PartitionMap, UserId, topics::Topic};
 
-use crate::{UnreadRebuildError, patience::Patience};
+use crate::{UnreadRebuildError, backoff::Backoff};
 
-/// The ends of all 64 partitions of `chat.events` at one moment.
+/// The ends of all 64 partitions of `chat.events`.
 pub(crate) type Ends = BTreeMap<Partition, i64>;
 
-/// Reads contact rows that are known to hold everything up to some ends of the log.
+/// Reads contact rows of one database once they contain all events before given ends of the log.
 pub(crate) struct Barrier {
     pub(crate) store: MessageStore,
     pub(crate) log: Arc<LogReader>,
     /// The full name of `chat.events`, under which the contact sink keeps its offsets.
     pub(crate) topic: String,
     pub(crate) shard: Shard,
-    /// Why it stands still, where it does: for those whose own deadline comes first.
-    fault: Mutex<Option<UnreadRebuildError>>,
+    /// The error of the newest attempt, for callers whose own deadline comes first.
+    last_error: Mutex<Option<UnreadRebuildError>>,
 }
 
 impl Barrier {
@@ -35,54 +35,55 @@ impl Barrier {
             log,
             topic,
             shard,
-            fault: Mutex::default(),
+            last_error: Mutex::default(),
         }
     }
 
-    /// What keeps the rows from being read at present; [`UnreadRebuildError::TimedOut`] where it is only that they lag.
-    pub(crate) fn why_late(&self) -> UnreadRebuildError {
-        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.clone().unwrap_or(UnreadRebuildError::TimedOut)
+    /// The reason of a timeout: the last error, or [`UnreadRebuildError::TimedOut`] where the rows only lag.
+    pub(crate) fn timeout_reason(&self) -> UnreadRebuildError {
+        let last_error = self.last_error.lock();
+        let last_error = last_error.unwrap_or_else(PoisonError::into_inner);
+        last_error.clone().unwrap_or(UnreadRebuildError::TimedOut)
     }
 
-    /// Where the log ends now. To be asked once the users are begun, never before.
-    pub(crate) async fn ends(&self, patience: &mut Patience) -> Result<Ends, UnreadRebuildError> {
+    /// The current ends of the log. To be read after the rebuilds have begun, never before.
+    pub(crate) async fn ends(&self, backoff: &mut Backoff) -> Result<Ends, UnreadRebuildError> {
         loop {
             match self.log.ends(Topic::Events).await {
                 Ok(ends) if ends.len() == Partition::all().len() => return Ok(ends),
-                Ok(ends) => self.note(UnreadRebuildError::Transient(format!(
-                    "Kafka tells the ends of {} partitions of {} only",
+                Ok(ends) => self.record_error(UnreadRebuildError::Transient(format!(
+                    "Kafka returned the ends of only {} partitions of {}",
                     ends.len(),
                     self.topic
                 ))),
-                Err(fault) => self.note(fault.into()),
+                Err(error) => self.record_error(error.into()),
             }
-            patience.pause().await.map_err(|_| self.why_late())?;
+            backoff.pause().await.map_err(|_| self.timeout_reason())?;
         }
     }
 
-    /// The rows of `uids`, once the database has taken in everything before `ends`.
+    /// The rows of `uids`, once the database contains all events before `ends`.
     pub(crate) async fn contacts(
         &self,
         ends: &Ends,
         uids: &[UserId],
-        patience: &mut Patience,
+        backoff: &mut Backoff,
     ) -> Result<Vec<ContactRow>, UnreadRebuildError> {
         loop {
             match self.contacts_if_reached(ends, uids).await {
                 Ok(Some(rows)) => {
-                    self.clear();
+                    self.set_last_error(None);
                     return Ok(rows);
                 }
-                Ok(None) => self.clear(),
+                Ok(None) => self.set_last_error(None),
                 Err(fatal @ UnreadRebuildError::Fatal(_)) => return Err(fatal),
-                Err(error) => self.note(error),
+                Err(error) => self.record_error(error),
             }
-            patience.pause().await.map_err(|_| self.why_late())?;
+            backoff.pause().await.map_err(|_| self.timeout_reason())?;
         }
     }
 
-    /// Offsets and rows come from one snapshot: the rows are those of the events below the offsets.
+    /// Positions and rows come from one snapshot: the rows contain the events before the positions.
     async fn contacts_if_reached(
         &self,
         ends: &Ends,
@@ -99,13 +100,16 @@ impl Barrier {
         Ok(Some(snapshot.contacts_of(uids).await?))
     }
 
-    fn note(&self, fault: UnreadRebuildError) {
-        tracing::debug!(%fault, database = self.shard.get(), "rebuilds wait");
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+    fn record_error(&self, error: UnreadRebuildError) {
+        tracing::debug!(%error, database = self.shard.get(), "rebuilds wait");
+        self.set_last_error(Some(error));
     }
 
-    fn clear(&self) {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn set_last_error(&self, error: Option<UnreadRebuildError>) {
+        *self
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = error;
     }
 }
 
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_partition_has_to_be_there() {
+    fn every_partition_has_to_reach_its_end() {
         let ends = Ends::from([(p(0), 5), (p(1), 0)]);
         assert!(has_reached(&[(p(0), at(5))].into(), &ends));
         assert!(has_reached(&[(p(0), at(6)), (p(1), at(1))].into(), &ends));

@@ -4,15 +4,15 @@ use message_store::ContactRow;
 use schemas::{DeviceClass, UserId};
 use unread_store::{PeerOrdinals, UnreadView};
 
-/// A user's unread messages as the contact rows have them.
+/// A user's unread messages according to the contact rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContactCounts {
-    /// What the rows say of each peer that ever wrote.
+    /// All peers that have sent something.
     pub peers: BTreeMap<UserId, PeerOrdinals>,
 }
 
 impl ContactCounts {
-    /// What they say of one class; always [`UnreadView::Complete`].
+    /// The unread messages on one class; always [`UnreadView::Complete`].
     #[must_use]
     pub fn unread(&self, device: DeviceClass) -> UnreadView {
         let mut counts = BTreeMap::new();
@@ -28,7 +28,7 @@ impl ContactCounts {
     }
 }
 
-/// The rows of many users, by user. Users without rows are there, without peers.
+/// The counts of all `uids`; users without rows have no peers.
 pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, ContactCounts> {
     let mut users: BTreeMap<UserId, ContactCounts> = uids
         .iter()
@@ -39,7 +39,7 @@ pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, 
             n: contact.peer_n,
             read: contact.read.map(|read| read.n),
         };
-        // A note to oneself is never unread, and a peer that never wrote has nothing to count.
+        // A note to oneself is never unread, and a peer that has sent nothing has nothing to count.
         if contact.peer == contact.uid || ordinals == PeerOrdinals::NONE {
             continue;
         }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_leave_out_zero_and_name_what_is_unknown() {
+    fn counts_leave_out_zero_and_name_unknown_peers() {
         let rows = [row(1, 2, 3, Some(0), Some(3)), row(1, 3, 5, None, Some(4))];
         let counts = &by_user(&[user(1)], &rows)[&user(1)];
         let expected = |counts: &[(i64, i64)], unknown: &[i64]| UnreadView::Complete {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_to_oneself_and_silent_peers_are_no_peers() {
+    fn notes_to_oneself_and_peers_without_messages_are_left_out() {
         let rows = [
             row(1, 1, 3, Some(0), Some(0)),
             row(1, 2, 0, Some(0), Some(0)),

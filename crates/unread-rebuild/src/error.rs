@@ -2,16 +2,16 @@ use event_log::EventLogError;
 use message_store::StoreError;
 use unread_store::UnreadError;
 
-/// Why a user's counts cannot be told. One error may go to many who wait, so it is text inside.
+/// Why a rebuild failed. It is text inside, since one error goes to all waiters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadRebuildError {
-    /// The contact rows did not come far enough in time, or another process is at it for too long. Ask again later.
+    /// The contact rows did not reach the end of the log in time, or another process holds the lease for too long. Retry later.
     #[error("the contact rows did not reach the end of the log in time")]
     TimedOut,
-    /// A store or the log is away or busy. Ask again later.
+    /// A store or the log does not respond. Retry later.
     #[error("{0}")]
     Transient(String),
-    /// Asking again will not help.
+    /// A retry will not help.
     #[error("{0}")]
     Fatal(String),
 }

@@ -15,53 +15,53 @@ use unread_store::{Node, SharedConnection, UnreadError};
 
 use crate::{Rebuilder, UnreadRebuildError};
 
-/// The most uids that the list holds; the others are in Redis's set until there is room.
+/// The maximum of uids in the queue; the others stay in Redis until there is space.
 const CAPACITY: usize = 100_000;
-/// How many users a batch has at most, and how many batches are under way at a time.
+/// The maximum of users in a batch, and of batches under way.
 const USERS_PER_BATCH: usize = 5_000;
-const BATCHES: usize = 4;
-/// How long a batch is waited for before its users count as failed.
-const BATCH_DEADLINE: Duration = Duration::from_secs(30);
-/// How many users are taken out of Redis's set at a time.
-const USERS_PER_READ: usize = 20_000;
-/// How often Redis's set is read while there is nothing else to do; after failures less often.
-const READ_AGAIN: Duration = Duration::from_secs(1);
-const READ_AGAIN_LATEST: Duration = Duration::from_secs(30);
+const MAX_BATCHES: usize = 4;
+/// The timeout of a batch.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many requests are read from Redis at a time.
+const REQUESTS_PER_READ: usize = 20_000;
+/// How often the requests are read from Redis while the queue is empty; after failures less often.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The users whose rebuild is wanted because an event found them absent. Clones are the same list.
+/// The users that an event found absent and that have to be rebuilt. Clones are the same queue.
 ///
-/// It may forget: every one of them was put into Redis's set of wanted users first, and leaves it only when complete.
+/// It may lose users: each of them has a request in Redis, which is removed only when the user is complete.
 #[derive(Clone, Debug, Default)]
 pub struct RebuildQueue {
-    listed: Arc<Mutex<BTreeSet<UserId>>>,
-    more: Arc<Notify>,
+    queued: Arc<Mutex<BTreeSet<UserId>>>,
+    added: Arc<Notify>,
 }
 
 impl RebuildQueue {
-    /// An empty list.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds users that are in Redis's set of wanted users.
-    pub fn want(&self, uids: &[UserId]) {
-        let mut listed = self.lock();
-        let room = CAPACITY.saturating_sub(listed.len());
-        listed.extend(uids.iter().take(room));
-        drop(listed);
-        self.more.notify_one();
+    /// Adds users whose rebuild is requested in Redis.
+    pub fn push(&self, uids: &[UserId]) {
+        let mut queued = self.lock();
+        let space = CAPACITY.saturating_sub(queued.len());
+        queued.extend(uids.iter().take(space));
+        drop(queued);
+        self.added.notify_one();
     }
 
-    /// Rebuilds whoever is wanted, also those that a former process left, until `soft` is cancelled.
-    pub async fn work(&self, rebuilder: Rebuilder, node: Node, soft: CancellationToken) {
+    /// Rebuilds the queued users, and those requested by a former process, until `soft` is cancelled.
+    pub async fn run(&self, rebuilder: Rebuilder, node: Node, soft: CancellationToken) {
         let worker = Worker {
             queue: self.clone(),
             rebuilder,
             redis: SharedConnection::new(node),
             under_way: BTreeSet::new(),
             batches: JoinSet::new(),
-            read_after: READ_AGAIN,
+            poll_interval: POLL_INTERVAL,
         };
         tokio::select! {
             () = worker.run() => {}
@@ -69,13 +69,13 @@ impl RebuildQueue {
         }
     }
 
-    /// Takes up to `most` users off the list; those that are under way stay on it for their next turn.
-    fn take(&self, most: usize, under_way: &BTreeSet<UserId>) -> Vec<UserId> {
-        let mut listed = self.lock();
-        let free = listed.difference(under_way).take(most);
+    /// Takes up to `limit` users; those that are under way stay queued for a later batch.
+    fn take(&self, limit: usize, under_way: &BTreeSet<UserId>) -> Vec<UserId> {
+        let mut queued = self.lock();
+        let free = queued.difference(under_way).take(limit);
         let taken: Vec<UserId> = free.copied().collect();
         for uid in &taken {
-            listed.remove(uid);
+            queued.remove(uid);
         }
         taken
     }
@@ -85,7 +85,7 @@ impl RebuildQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<UserId>> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,22 +95,22 @@ struct Worker {
     redis: SharedConnection,
     under_way: BTreeSet<UserId>,
     batches: JoinSet<(Vec<UserId>, Result<(), UnreadRebuildError>)>,
-    read_after: Duration,
+    poll_interval: Duration,
 }
 
 impl Worker {
     async fn run(mut self) {
-        let mut read_at = Instant::now();
+        let mut poll_at = Instant::now();
         loop {
             tokio::select! {
                 Some(ended) = self.batches.join_next() => {
-                    let (uids, outcome) = ended.expect("waiting for a rebuild does not panic");
-                    self.note(&uids, outcome);
+                    let (uids, outcome) = ended.expect("a batch does not panic");
+                    self.finish_batch(&uids, outcome);
                 }
-                () = self.queue.more.notified() => {}
-                () = sleep_until(read_at) => {
-                    self.read_wanted().await;
-                    read_at = Instant::now() + self.read_after;
+                () = self.queue.added.notified() => {}
+                () = sleep_until(poll_at) => {
+                    self.read_requests().await;
+                    poll_at = Instant::now() + self.poll_interval;
                 }
             }
             self.begin_batches();
@@ -118,7 +118,7 @@ impl Worker {
     }
 
     fn begin_batches(&mut self) {
-        while self.batches.len() < BATCHES {
+        while self.batches.len() < MAX_BATCHES {
             let uids = self.queue.take(USERS_PER_BATCH, &self.under_way);
             if uids.is_empty() {
                 return;
@@ -126,55 +126,55 @@ impl Worker {
             self.under_way.extend(&uids);
             let rebuilder = self.rebuilder.clone();
             self.batches.spawn(async move {
-                let outcome = rebuilder.rebuild(&uids, Instant::now() + BATCH_DEADLINE);
+                let outcome = rebuilder.rebuild(&uids, Instant::now() + BATCH_TIMEOUT);
                 let outcome = outcome.await;
                 (uids, outcome)
             });
         }
     }
 
-    fn note(&mut self, uids: &[UserId], outcome: Result<(), UnreadRebuildError>) {
+    fn finish_batch(&mut self, uids: &[UserId], outcome: Result<(), UnreadRebuildError>) {
         for uid in uids {
             self.under_way.remove(uid);
         }
         match outcome {
-            Ok(()) => self.read_after = READ_AGAIN,
+            Ok(()) => self.poll_interval = POLL_INTERVAL,
             Err(error) => {
-                tracing::warn!(%error, users = uids.len(), "not all were rebuilt; they stay wanted");
-                self.wait_longer();
+                tracing::warn!(%error, users = uids.len(), "not all users were rebuilt; they stay requested");
+                self.back_off();
             }
         }
     }
 
-    fn wait_longer(&mut self) {
-        self.read_after = (self.read_after * 2).min(READ_AGAIN_LATEST);
+    fn back_off(&mut self) {
+        self.poll_interval = (self.poll_interval * 2).min(MAX_POLL_INTERVAL);
     }
 
-    /// Lists those whom Redis knows to be wanted, unless there is enough to do.
-    async fn read_wanted(&mut self) {
+    /// Queues the users requested in Redis, unless users are queued already.
+    async fn read_requests(&mut self) {
         if !self.queue.is_empty() {
             return;
         }
-        match self.wanted().await {
-            Ok(wanted) => {
-                let new: Vec<UserId> = wanted
+        match self.requests_in_redis().await {
+            Ok(requests) => {
+                let new: Vec<UserId> = requests
                     .into_iter()
                     .filter(|uid| !self.under_way.contains(uid))
                     .collect();
-                self.queue.want(&new);
+                self.queue.push(&new);
             }
             Err(error) => {
-                tracing::warn!(%error, "the set of wanted users was not read");
-                self.wait_longer();
+                tracing::warn!(%error, "the requested rebuilds were not read from redis");
+                self.back_off();
             }
         }
     }
 
-    async fn wanted(&self) -> Result<Vec<UserId>, UnreadError> {
+    async fn requests_in_redis(&self) -> Result<Vec<UserId>, UnreadError> {
         self.redis
             .get()
             .await?
-            .rebuild_requests(USERS_PER_READ)
+            .rebuild_requests(REQUESTS_PER_READ)
             .await
     }
 }
@@ -190,16 +190,16 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_bounded() {
+    fn the_queue_is_bounded() {
         let queue = RebuildQueue::new();
-        queue.want(&users(1..=200_000));
+        queue.push(&users(1..=200_000));
         assert_eq!(queue.lock().len(), CAPACITY);
     }
 
     #[test]
-    fn who_is_under_way_stays_listed_for_the_next_turn() {
+    fn a_user_under_way_stays_queued_for_a_later_batch() {
         let queue = RebuildQueue::new();
-        queue.want(&users([1, 2, 3]));
+        queue.push(&users([1, 2, 3]));
         let under_way = users([2]).into_iter().collect();
         assert_eq!(queue.take(9, &under_way), users([1, 3]));
         assert_eq!(queue.take(9, &under_way), []);

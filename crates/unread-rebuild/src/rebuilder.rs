@@ -10,23 +10,23 @@ use tokio::{
 use unread_store::{Node, SharedConnection};
 
 use crate::{
-    Anew, ContactCounts, RebuildConfig, UnreadRebuildError,
+    ContactCounts, RebuildConfig, ShadowRebuild, UnreadRebuildError,
     barrier::Barrier,
-    flights::Flights,
-    worker::{self, Request, Tools},
+    single_flight::SingleFlight,
+    worker::{self, Context, Request},
 };
 
-/// Rebuilds users in Redis from their contact rows. Clones share rounds; the last one that is dropped ends them.
+/// Rebuilds users in Redis from their contact rows. Clones share the workers, which end with the last clone.
 #[derive(Clone)]
 pub struct Rebuilder {
     layout: Layout,
-    flights: Arc<Flights>,
+    flight: Arc<SingleFlight>,
     redis: Arc<SharedConnection>,
-    desks: Arc<BTreeMap<Shard, Desk>>,
+    shards: Arc<BTreeMap<Shard, ShardHandle>>,
 }
 
-/// Where requests for the users of one database go.
-struct Desk {
+/// Sends requests to the worker of one database.
+struct ShardHandle {
     requests: mpsc::UnboundedSender<Request>,
     barrier: Arc<Barrier>,
 }
@@ -45,20 +45,20 @@ impl Rebuilder {
         config: &RebuildConfig,
     ) -> Self {
         let redis = Arc::new(SharedConnection::new(node.clone()));
-        let open = |shard| {
+        let spawn = |shard| {
             let barrier = Barrier::new(store.clone(), Arc::clone(log), topic.to_owned(), shard);
-            (shard, Desk::open(barrier, &redis, config))
+            (shard, ShardHandle::spawn(barrier, &redis, config))
         };
         Self {
             layout: store.layout(),
-            flights: Arc::default(),
-            desks: Arc::new(store.layout().shards().map(open).collect()),
+            flight: Arc::default(),
+            shards: Arc::new(store.layout().shards().map(spawn).collect()),
             redis: Arc::clone(&redis),
         }
     }
 
-    /// Returns once each of `uids` has been complete at some moment since the call: now read them, or find out that they have been
-    /// dropped again. What is not done at the deadline goes on, and whoever asks again joins in.
+    /// Returns once each of `uids` has been complete at some moment since the call; a user may have been dropped again since. A rebuild
+    /// that is not complete at the deadline continues, and later callers join it.
     ///
     /// # Errors
     /// That of the first user that failed, [`UnreadRebuildError::TimedOut`] at the deadline.
@@ -67,80 +67,82 @@ impl Rebuilder {
         uids: &[UserId],
         deadline: Instant,
     ) -> Result<(), UnreadRebuildError> {
-        let mut landings = Vec::with_capacity(uids.len());
+        let mut waiters = Vec::with_capacity(uids.len());
         for uid in uids {
-            let (landing, ticket) = self.flights.join(*uid);
-            if let Some(ticket) = ticket {
-                self.desk(*uid).ask(Request::Rebuild(ticket));
+            let (waiter, pending) = self.flight.join(*uid);
+            if let Some(pending) = pending {
+                self.shard(*uid).send(Request::Rebuild(pending));
             }
-            landings.push((*uid, landing));
+            waiters.push((*uid, waiter));
         }
-        for (uid, landing) in landings {
-            timeout_at(deadline, landing.outcome())
+        for (uid, waiter) in waiters {
+            timeout_at(deadline, waiter.outcome())
                 .await
-                .unwrap_or_else(|_elapsed| Err(self.desk(uid).barrier.why_late()))?;
+                .unwrap_or_else(|_elapsed| Err(self.shard(uid).barrier.timeout_reason()))?;
         }
         Ok(())
     }
 
-    /// A user's counts from the contact rows alone, which hold at least what was on the log when this was called. For when Redis cannot
-    /// be reached.
+    /// A user's counts from the contact rows alone, with at least all events that were on the log at the call. For use while Redis does
+    /// not respond.
     ///
     /// # Errors
-    /// [`UnreadRebuildError::TimedOut`] at the deadline, otherwise that of MySQL or Kafka.
+    /// [`UnreadRebuildError::TimedOut`] at the deadline, otherwise the error of MySQL or Kafka.
     pub async fn contact_counts(
         &self,
         uid: UserId,
         deadline: Instant,
     ) -> Result<ContactCounts, UnreadRebuildError> {
-        let desk = self.desk(uid);
-        let (answer, counts) = oneshot::channel();
-        desk.ask(Request::Count(uid, answer));
+        let shard = self.shard(uid);
+        let (response, counts) = oneshot::channel();
+        shard.send(Request::Count(uid, response));
         match timeout_at(deadline, counts).await {
             Ok(Ok(counts)) => counts,
-            Ok(Err(_dropped)) => Err(UnreadRebuildError::Transient("nobody counts".to_owned())),
-            Err(_elapsed) => Err(desk.barrier.why_late()),
+            Ok(Err(_dropped)) => Err(UnreadRebuildError::Transient(
+                "the worker has ended".to_owned(),
+            )),
+            Err(_elapsed) => Err(shard.barrier.timeout_reason()),
         }
     }
 
-    /// Begins to make users anew, those too whom Redis has: see [`Anew`]. They are of the table `n`. Whoever is not complete after
-    /// `lease_ms` is left to others, or stays as they were.
+    /// Begins to rebuild users of one table, complete ones too: see [`ShadowRebuild`]. Users that are not done within `lease_ms` stay as
+    /// they were, or are rebuilt by other processes.
     ///
     /// # Errors
-    /// [`UnreadRebuildError`]; what was begun is left to its lease.
-    pub async fn begin_anew(
+    /// [`UnreadRebuildError`]; rebuilds that have begun keep their lease until it expires.
+    pub async fn begin_shadow_rebuild(
         &self,
         n: TableNumber,
         uids: &[UserId],
         lease_ms: u64,
-    ) -> Result<Anew, UnreadRebuildError> {
-        let barrier = Arc::clone(&self.desks[&self.layout.shard_of(n)].barrier);
-        let give_up = Instant::now() + Duration::from_millis(lease_ms);
-        Anew::begin(Arc::clone(&self.redis), barrier, uids, lease_ms, give_up).await
+    ) -> Result<ShadowRebuild, UnreadRebuildError> {
+        let barrier = Arc::clone(&self.shards[&self.layout.shard_of(n)].barrier);
+        let deadline = Instant::now() + Duration::from_millis(lease_ms);
+        ShadowRebuild::begin(Arc::clone(&self.redis), barrier, uids, lease_ms, deadline).await
     }
 
-    fn desk(&self, uid: UserId) -> &Desk {
-        &self.desks[&self.layout.shard_of(TableNumber::of_user(uid))]
+    fn shard(&self, uid: UserId) -> &ShardHandle {
+        &self.shards[&self.layout.shard_of(TableNumber::of_user(uid))]
     }
 }
 
-impl Desk {
-    fn open(barrier: Barrier, redis: &Arc<SharedConnection>, config: &RebuildConfig) -> Self {
+impl ShardHandle {
+    fn spawn(barrier: Barrier, redis: &Arc<SharedConnection>, config: &RebuildConfig) -> Self {
         let barrier = Arc::new(barrier);
-        // Unbounded, and still bounded by who waits: one request for a user, or one for a caller.
+        // Bounded by the callers: there is at most one rebuild per user, and one count per caller.
         let (requests, queue) = mpsc::unbounded_channel();
-        let tools = Tools {
+        let context = Context {
             config: config.clone(),
             redis: Arc::clone(redis),
             barrier: Arc::clone(&barrier),
-            again: requests.downgrade(),
+            requests: requests.downgrade(),
         };
-        tokio::spawn(worker::serve(Arc::new(tools), queue));
+        tokio::spawn(worker::serve(Arc::new(context), queue));
         Self { requests, barrier }
     }
 
-    fn ask(&self, request: Request) {
-        // A worker that is gone drops the request, which tells who waits for it.
+    fn send(&self, request: Request) {
+        // Where the worker has ended, the request is dropped, and its waiters get an error.
         let _ = self.requests.send(request);
     }
 }

@@ -1,4 +1,4 @@
-//! Gathers what is asked of one database, and runs it in rounds.
+//! Gathers the requests of one database and runs them in batches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,48 +11,47 @@ use tokio::{
 use unread_store::SharedConnection;
 
 use crate::{
-    ContactCounts, RebuildConfig, UnreadRebuildError, barrier::Barrier, flights::Ticket,
-    round::Round,
+    ContactCounts, RebuildConfig, UnreadRebuildError, barrier::Barrier, batch::Batch,
+    single_flight::PendingRebuild,
 };
 
-/// What can be asked for.
 pub(crate) enum Request {
-    /// That a user is complete in Redis.
-    Rebuild(Ticket),
-    /// A user's counts, from the rows alone.
+    /// Make a user complete in Redis.
+    Rebuild(PendingRebuild),
+    /// Read a user's counts from the rows alone.
     Count(
         UserId,
         oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
     ),
 }
 
-/// What the rounds of one database work with.
-pub(crate) struct Tools {
+/// What the batches of one database share.
+pub(crate) struct Context {
     pub(crate) config: RebuildConfig,
     pub(crate) redis: Arc<SharedConnection>,
     pub(crate) barrier: Arc<Barrier>,
-    /// Where to put what is to be tried again. Weak, since the worker ends when nobody can ask any more.
-    pub(crate) again: mpsc::WeakUnboundedSender<Request>,
+    /// Takes retries. Weak, so that the worker ends when all handles are dropped.
+    pub(crate) requests: mpsc::WeakUnboundedSender<Request>,
 }
 
-/// How long a round waits for company before it begins.
-const GATHER: Duration = Duration::from_millis(2);
+/// How long a batch waits for more requests before it begins.
+const LINGER: Duration = Duration::from_millis(2);
 
-/// Runs until nobody can ask any more; unfinished rounds end with it.
-pub(crate) async fn serve(tools: Arc<Tools>, mut requests: mpsc::UnboundedReceiver<Request>) {
-    let mut rounds = JoinSet::new();
+/// Runs until all handles are dropped; unfinished batches end with it.
+pub(crate) async fn serve(context: Arc<Context>, mut requests: mpsc::UnboundedReceiver<Request>) {
+    let mut batches = JoinSet::new();
     loop {
-        let may_begin = rounds.len() < tools.config.rounds_per_database;
+        let may_begin = batches.len() < context.config.rounds_per_database;
         tokio::select! {
-            Some(ended) = rounds.join_next() => {
+            Some(ended) = batches.join_next() => {
                 if let Err(error) = ended {
-                    tracing::error!(%error, "a round of rebuilds ended badly");
+                    tracing::error!(%error, "a batch of rebuilds has panicked");
                 }
             }
             first = requests.recv(), if may_begin => {
                 let Some(first) = first else { return };
-                let gathered = gather(first, &mut requests, tools.config.users_per_round).await;
-                rounds.spawn(Round::new(Arc::clone(&tools)).run(gathered));
+                let gathered = gather(first, &mut requests, context.config.users_per_round).await;
+                batches.spawn(Batch::new(Arc::clone(&context)).run(gathered));
             }
         }
     }
@@ -61,11 +60,11 @@ pub(crate) async fn serve(tools: Arc<Tools>, mut requests: mpsc::UnboundedReceiv
 async fn gather(
     first: Request,
     requests: &mut mpsc::UnboundedReceiver<Request>,
-    most: usize,
+    limit: usize,
 ) -> Vec<Request> {
-    sleep(GATHER).await;
+    sleep(LINGER).await;
     let mut gathered = vec![first];
-    while gathered.len() < most
+    while gathered.len() < limit
         && let Ok(request) = requests.try_recv()
     {
         gathered.push(request);

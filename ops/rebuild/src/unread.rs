@@ -159,7 +159,10 @@ impl Users<'_> {
         n: TableNumber,
         uids: &[UserId],
     ) -> Result<Vec<UserId>, RebuildError> {
-        let mut anew = self.rebuilder.begin_anew(n, uids, LEASE_MS).await?;
+        let mut anew = self
+            .rebuilder
+            .begin_shadow_rebuild(n, uids, LEASE_MS)
+            .await?;
         self.proof.fold_to(anew.ends()).await?;
         let mut left_over = Vec::new();
         while let Some(users) = anew.next(USERS_AT_ONCE).await? {

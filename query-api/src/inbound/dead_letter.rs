@@ -1,4 +1,4 @@
-//! Finds the dead letter of an inbound record.
+//! Finds the dead-letter record of an inbound record.
 
 use std::ops::ControlFlow;
 
@@ -7,19 +7,19 @@ use schemas::{InboundPosition, TimestampMs, dead_letter::DeadLetterHeaders, topi
 
 use super::{
     outcome::Outcome,
-    readers::{Budget, LookupError},
+    reader_pool::{LookupError, ScanBudget},
 };
 
-/// Dead letters are written after their originals, but another broker's clock may have set their time.
+/// Dead letters are appended after their originals, but the clock of another broker may be behind.
 const CLOCK_SKEW_MS: i64 = 24 * 3_600_000;
 
-/// The dead letter of the record of `topic` at `position`, which was appended at `appended`, if it has one.
+/// The outcome according to the dead letter of the record of `topic` at `position`, which was appended at `appended`, if it has one.
 pub(super) fn find(
     reader: &LogReader,
     topic: &str,
     position: InboundPosition,
     appended: TimestampMs,
-    budget: &mut Budget,
+    budget: &mut ScanBudget,
 ) -> Result<Option<Outcome>, LookupError> {
     let partition = position.partition;
     let since = TimestampMs(appended.0.saturating_sub(CLOCK_SKEW_MS));
@@ -33,7 +33,7 @@ pub(super) fn find(
         Topic::DeadLetters,
         &[(partition, *start..bounds.end)],
         |record| {
-            found = told(&record, topic, position);
+            found = refusal(&record, topic, position);
             if found.is_some() {
                 return ControlFlow::Break(());
             }
@@ -46,14 +46,14 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// What a dead letter says, if it is that of this record.
-fn told(letter: &Record, topic: &str, position: InboundPosition) -> Option<Outcome> {
-    let told = DeadLetterHeaders::read(|name| letter.header(name))?;
+/// The outcome, if the dead letter is that of this record.
+fn refusal(record: &Record, topic: &str, position: InboundPosition) -> Option<Outcome> {
+    let letter = DeadLetterHeaders::read(|name| record.header(name))?;
     let InboundPosition { partition, offset } = position;
-    let is_its = told.topic == topic && told.partition == partition && told.offset == offset;
+    let is_its = letter.topic == topic && letter.partition == partition && letter.offset == offset;
     is_its.then(|| Outcome::Refused {
-        reason: told.reason.to_string(),
-        detail: told.message,
+        reason: letter.reason.to_string(),
+        detail: letter.message,
     })
 }
 
@@ -91,7 +91,7 @@ mod tests {
             reason: "conflict".to_owned(),
             detail: "another msg".to_owned(),
         };
-        let of = |topic, at| told(&record, topic, position(at));
+        let of = |topic, at| refusal(&record, topic, position(at));
         assert_eq!(of("chat.inbound", "3:7"), Some(refused));
         assert_eq!(of("chat.events", "3:7"), None);
         assert_eq!(of("chat.inbound", "3:8"), None);

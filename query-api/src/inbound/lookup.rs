@@ -11,29 +11,30 @@ use schemas::{
 
 use super::{
     dead_letter,
-    fate::{self, Fate},
+    event::{self, EventLookup},
     outcome::Outcome,
-    readers::{Budget, LookupError},
+    reader_pool::{LookupError, ScanBudget},
 };
 use crate::{deadline::Deadline, error::QueryError, service::QueryApi};
 
-/// What the log alone tells.
-enum Told {
+/// The result of the lookup in the logs.
+enum LogLookup {
     Outcome(Outcome),
-    /// The log has never had it.
-    NotThere,
-    /// A send that neither took a number nor was refused.
+    /// `chat.inbound` has no such record, or none that concerns the caller.
+    NotFound,
+    /// A send that was neither sequenced nor refused.
     Repeat {
         send: SendMessage,
-        /// Its original is below this offset of `chat.events`.
-        before: i64,
+        /// The offset of `chat.events` below which its original is.
+        below: i64,
     },
 }
 
-/// Says what became of the inbound record at `position`, to whom it concerns.
+/// Looks up the outcome of the inbound record at `position`, for a caller whom it concerns.
 ///
 /// # Errors
-/// 404 where there is none yet, or none that concerns `caller`, in the same words; [`QueryError`] where the log or MySQL do not tell in time.
+/// 404 where there is no such record yet, and in the same words where it does not concern `caller`; [`QueryError`] where Kafka or MySQL
+/// fail.
 pub(crate) async fn lookup(
     api: &QueryApi,
     caller: &Caller,
@@ -42,57 +43,58 @@ pub(crate) async fn lookup(
 ) -> Result<Outcome, QueryError> {
     let (topic, epoch) = (api.inbound_topic.clone(), api.epoch.get());
     let caller = caller.clone();
-    let look = move |reader: &LogReader, budget: &mut Budget| {
-        ask_log(reader, &caller, &topic, position, epoch, budget)
+    let look_up = move |reader: &LogReader, budget: &mut ScanBudget| {
+        look_up_in_log(reader, &caller, &topic, position, epoch, budget)
     };
-    match api.readers.with_reader(deadline, look).await? {
-        Told::Outcome(outcome) => Ok(outcome),
-        Told::NotThere => {
+    match api.reader_pool.with_reader(deadline, look_up).await? {
+        LogLookup::Outcome(outcome) => Ok(outcome),
+        LogLookup::NotFound => {
             let what = format!("a record at {position} of chat.inbound");
             Err(Problem::not_found(what).into())
         }
-        Told::Repeat { send, before } => deadline.bound(repeat(&api.store, send, before)).await?,
+        LogLookup::Repeat { send, below } => {
+            deadline.bound(repeat(&api.store, send, below)).await?
+        }
     }
 }
 
-fn ask_log(
+fn look_up_in_log(
     reader: &LogReader,
     caller: &Caller,
     topic: &str,
     position: InboundPosition,
     epoch: u32,
-    budget: &mut Budget,
-) -> Result<Told, LookupError> {
+    budget: &mut ScanBudget,
+) -> Result<LogLookup, LookupError> {
     let InboundPosition { partition, offset } = position;
     let bounds = reader.bounds(Topic::Inbound, &[partition])?;
     if bounds
         .get(&partition)
         .is_none_or(|bounds| offset >= bounds.end)
     {
-        return Ok(Told::NotThere);
+        return Ok(LogLookup::NotFound);
     }
-    // Retention may take it between the two questions, so only this one decides.
+    // Retention may delete the record after the bounds were read, so only this read decides.
     let Some(record) = reader.record(Topic::Inbound, partition, offset)? else {
-        return Ok(Told::Outcome(Outcome::Expired));
+        return Ok(LogLookup::Outcome(Outcome::Expired));
     };
     if !caller.is_one_of(&concerned(record.bytes())) {
-        return Ok(Told::NotThere);
+        return Ok(LogLookup::NotFound);
     }
-    let fate = fate::find(reader, position, record.timestamp, epoch, budget)?;
-    let before = match fate {
-        Fate::Pending => return Ok(Told::Outcome(Outcome::Pending)),
-        Fate::Emitted(outcome) => return Ok(Told::Outcome(outcome)),
-        Fate::Silent { before } => before,
+    let below = match event::find(reader, position, record.timestamp, epoch, budget)? {
+        EventLookup::NotSequenced => return Ok(LogLookup::Outcome(Outcome::Pending)),
+        EventLookup::Event(outcome) => return Ok(LogLookup::Outcome(outcome)),
+        EventLookup::NoEvent { below } => below,
     };
-    // Dead letters are acknowledged before anything later is produced (PROTOCOL S7), so by now it is there.
+    // A dead letter is acknowledged before any later event is produced (PROTOCOL S7), so it exists by now.
     let refused = dead_letter::find(reader, topic, position, record.timestamp, budget)?;
     Ok(match refused {
-        Some(refused) => Told::Outcome(refused),
-        None => without_trace(record.bytes(), before),
+        Some(refused) => LogLookup::Outcome(refused),
+        None => without_event(record.bytes(), below),
     })
 }
 
-/// Whom a record concerns. How far somebody has read is nobody else's business, and what is no command is nobody's.
+/// The users whom a record concerns: a send its two sides, a read-ack its reader, other records nobody.
 fn concerned(value: &[u8]) -> Vec<UserId> {
     match Command::parse(value) {
         Ok(Command::Send(send)) => vec![send.srcid, send.destid],
@@ -101,29 +103,30 @@ fn concerned(value: &[u8]) -> Vec<UserId> {
     }
 }
 
-/// What a record meant that left neither an event nor a dead letter that is still retained.
-fn without_trace(value: &[u8], before: i64) -> Told {
+/// The outcome of a record without an event and without a dead letter that is still retained.
+fn without_event(value: &[u8], below: i64) -> LogLookup {
     match Command::parse(value) {
-        Ok(Command::Send(send)) => Told::Repeat { send, before },
+        Ok(Command::Send(send)) => LogLookup::Repeat { send, below },
         Ok(Command::ReadAck(ack)) => {
-            Told::Outcome(Outcome::ReadPositionKept { reader: ack.into() })
+            LogLookup::Outcome(Outcome::ReadPositionKept { reader: ack.into() })
         }
-        Ok(Command::Control(_)) => Told::Outcome(Outcome::Refused {
+        Ok(Command::Control(_)) => LogLookup::Outcome(Outcome::Refused {
             reason: Reason::InvalidControl.to_string(),
             detail: "its dead letter is no longer retained".to_owned(),
         }),
-        Err(malformed) => Told::Outcome(Outcome::Refused {
+        Err(malformed) => LogLookup::Outcome(Outcome::Refused {
             reason: Reason::Malformed.to_string(),
             detail: malformed.to_string(),
         }),
     }
 }
 
-/// Finds the message that `send` repeats: the newest before it with the same id and text. An id may come again after the dedup window.
+/// Finds the message that `send` repeats: the newest below `below` with the same id and text. An id may be used again after the dedup
+/// window.
 async fn repeat(
     store: &MessageStore,
     send: SendMessage,
-    before: i64,
+    below: i64,
 ) -> Result<Outcome, QueryError> {
     let conversation = send.conversation();
     let shard = store.layout().shard_of(conversation.partition());
@@ -134,7 +137,7 @@ async fn repeat(
         .await?;
     let original = rows
         .iter()
-        .rfind(|row| row.id < before && row.message.msg == send.msg);
+        .rfind(|row| row.id < below && row.message.msg == send.msg);
     let of_mid = original.map(|row| row.message.mid.get());
     let client_msg_id = send.client_msg_id.into_string();
     Ok(Outcome::repeat(conversation, client_msg_id, of_mid))

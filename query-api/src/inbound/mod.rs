@@ -1,11 +1,11 @@
-//! What became of a record of `chat.inbound`.
+//! The outcome of a record of `chat.inbound`.
 
 mod dead_letter;
-mod fate;
+mod event;
 mod lookup;
 mod outcome;
-mod readers;
+mod reader_pool;
 
 pub(crate) use lookup::lookup;
 pub(crate) use outcome::InboundOutcome;
-pub(crate) use readers::Readers;
+pub(crate) use reader_pool::ReaderPool;

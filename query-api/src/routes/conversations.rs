@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    after::{AsOf, Needed, Watermarks},
+    after::{AsOf, RequiredWatermarks, Watermarks},
     cursor,
     deadline::Deadline,
     error::QueryError,
     message_item::MessageItem,
     parameters::{Limit, TimeoutMs, UserPath},
     service::QueryApi,
-    sink_marks,
+    sink_watermarks,
 };
 
 /// Which part of the list.
@@ -79,8 +79,8 @@ struct ByClass<T> {
     mobile: T,
 }
 
-/// A message's place.
-type Place = (DirectConversation, Mid);
+/// Identifies a message.
+type MessageKey = (DirectConversation, Mid);
 
 /// List a user's conversations
 ///
@@ -107,19 +107,20 @@ pub(crate) async fn get_conversations(
     caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
     let limit = query.limit.unwrap_or_default();
-    let needed = Needed::parse(&query.after, api.epoch.get())?;
+    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
     let cursor = query.cursor.as_deref();
     let begin = cursor.map(|text| cursor::decode(uid, text)).transpose()?;
 
-    let ask = || contacts(&api, uid, begin, limit, &needed);
-    let (contacts, watermarks) = api.poll(deadline, ask).await?;
+    let attempt = || contacts(&api, uid, begin, limit, &required);
+    let (contacts, watermarks) = api.poll(deadline, attempt).await?;
     let next = next_cursor(uid, &contacts, limit);
     let shown: Vec<ContactRow> = contacts
         .into_iter()
         .take(limit.get())
         .filter(|row| !row.deleted)
         .collect();
-    let (mut messages, as_of) = last_messages(&api, &shown, &needed, deadline, watermarks).await?;
+    let (mut messages, as_of) =
+        last_messages(&api, &shown, &required, deadline, watermarks).await?;
     let item = |row| ConversationItem::new(row, &mut messages);
     Ok(Json(ConversationsPage {
         items: shown.into_iter().map(item).collect(),
@@ -128,18 +129,18 @@ pub(crate) async fn get_conversations(
     }))
 }
 
-/// One row more than the page shows, so that it is known whether there is a next one.
+/// Reads one row more than the page shows, which tells whether there is a next page.
 async fn contacts(
     api: &QueryApi,
     uid: UserId,
     begin: Option<ContactCursor>,
     limit: Limit,
-    needed: &Needed,
+    required: &RequiredWatermarks,
 ) -> Result<(Vec<ContactRow>, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
     let watermarks =
-        sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
+        sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
     let contacts = tx.contact_page(uid, begin, limit.and_one()).await?;
     Ok((contacts, watermarks))
 }
@@ -153,20 +154,20 @@ fn next_cursor(uid: UserId, contacts: &[ContactRow], limit: Limit) -> Option<Str
 async fn last_messages(
     api: &QueryApi,
     contacts: &[ContactRow],
-    needed: &Needed,
+    required: &RequiredWatermarks,
     deadline: Deadline,
-    contact_marks: Watermarks,
-) -> Result<(BTreeMap<Place, MessageRow>, AsOf), QueryError> {
-    let mut by_shard: BTreeMap<Shard, Vec<Place>> = BTreeMap::new();
-    for place in contacts.iter().filter_map(last_place) {
-        let shard = api.store.layout().shard_of(place.0.partition());
-        by_shard.entry(shard).or_default().push(place);
+    contact_watermarks: Watermarks,
+) -> Result<(BTreeMap<MessageKey, MessageRow>, AsOf), QueryError> {
+    let mut by_shard: BTreeMap<Shard, Vec<MessageKey>> = BTreeMap::new();
+    for key in contacts.iter().filter_map(last_message_key) {
+        let shard = api.store.layout().shard_of(key.0.partition());
+        by_shard.entry(shard).or_default().push(key);
     }
     let mut found = BTreeMap::new();
-    let mut as_of = AsOf::from(contact_marks);
-    for (shard, places) in by_shard {
+    let mut as_of = AsOf::from(contact_watermarks);
+    for (shard, keys) in by_shard {
         let (messages, watermarks) = api
-            .poll(deadline, || messages_of(api, shard, &places, needed))
+            .poll(deadline, || messages_of(api, shard, &keys, required))
             .await?;
         found.extend(messages);
         as_of = as_of.and(watermarks);
@@ -177,32 +178,34 @@ async fn last_messages(
 async fn messages_of(
     api: &QueryApi,
     shard: Shard,
-    places: &[Place],
-    needed: &Needed,
-) -> Result<(BTreeMap<Place, MessageRow>, Watermarks), QueryError> {
-    let partitions: BTreeSet<Partition> = places.iter().map(|p| p.0.partition()).collect();
-    let needed = needed.of(|partition| partitions.contains(&partition));
+    keys: &[MessageKey],
+    required: &RequiredWatermarks,
+) -> Result<(BTreeMap<MessageKey, MessageRow>, Watermarks), QueryError> {
+    let partitions: BTreeSet<Partition> = keys.iter().map(|key| key.0.partition()).collect();
+    let required = required
+        .clone()
+        .restrict_to(|partition| partitions.contains(&partition));
     let mut tx = api.store.snapshot(shard).await?;
     let watermarks =
-        sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, &needed).await?;
-    Ok((tx.messages_by_mid(places).await?, watermarks))
+        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, &required).await?;
+    Ok((tx.messages_by_mid(keys).await?, watermarks))
 }
 
 fn conversation_of(row: &ContactRow) -> DirectConversation {
     DirectConversation::new(row.contact.uid, row.contact.peer)
 }
 
-fn last_place(row: &ContactRow) -> Option<Place> {
+fn last_message_key(row: &ContactRow) -> Option<MessageKey> {
     let last = row.contact.last.as_ref()?;
     Some((conversation_of(row), last.mid))
 }
 
 impl ConversationItem {
-    /// Takes the row's newest message out of `messages`; without it the preview serves.
-    fn new(row: ContactRow, messages: &mut BTreeMap<Place, MessageRow>) -> Self {
+    /// Takes the newest message out of `messages`; where it is missing, the preview is shown.
+    fn new(row: ContactRow, messages: &mut BTreeMap<MessageKey, MessageRow>) -> Self {
         let conversation = conversation_of(&row);
-        let place = last_place(&row);
-        let full = place.and_then(|place| messages.remove(&place));
+        let key = last_message_key(&row);
+        let full = key.and_then(|key| messages.remove(&key));
         let read = row.read_mids();
         let unread = ByClass {
             pc: unread(&row, row.contact.read.pc),
@@ -215,7 +218,7 @@ impl ConversationItem {
                 Some(message) => Some(message.into()),
                 None => preview.map(|last| MessageItem::preview(last, conversation)),
             },
-            last_mid: place.map_or(0, |(_, mid)| mid.get()),
+            last_mid: key.map_or(0, |(_, mid)| mid.get()),
             unread,
             read_mid: ByClass {
                 pc: read.pc.get(),
@@ -225,7 +228,7 @@ impl ConversationItem {
     }
 }
 
-/// How many messages of the peer are behind the one last read. A note to oneself is never unread.
+/// The number of messages of the peer after the last one read. A note to oneself is never unread.
 fn unread(row: &ContactRow, read: ReadUpTo) -> Option<i64> {
     if row.contact.uid == row.contact.peer {
         return Some(0);

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    after::{AsOf, Needed, Watermarks},
+    after::{AsOf, RequiredWatermarks, Watermarks},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     message_item::MessageItem,
     parameters::{Device, Limit, MidBound, TimeoutMs},
     service::QueryApi,
-    sink_marks,
+    sink_watermarks,
 };
 
 /// Whose conversation with whom.
@@ -95,30 +95,29 @@ pub(crate) async fn get_messages(
     caller.may_read(path.uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
     let conversation = DirectConversation::new(path.uid, path.peer);
-    // Every event of a conversation is in its partition: the others have no bearing on it.
+    // All events of a conversation are in its partition.
     let partition = conversation.partition();
-    let needed = Needed::parse(&query.after, api.epoch.get())?.of(|p| p == partition);
+    let required =
+        RequiredWatermarks::parse(&query.after, api.epoch.get())?.restrict_to(|p| p == partition);
     let page = match Selection::of(&query)? {
         Selection::Unread(device, limit) => {
-            let ask = || unread(&api, &path, conversation, device, limit, &needed);
-            api.poll(deadline, ask).await?
+            let attempt = || unread(&api, &path, conversation, device, limit, &required);
+            api.poll(deadline, attempt).await?
         }
         Selection::History(bound, limit) => {
-            let ask = || history(&api, conversation, bound, limit, &needed);
-            api.poll(deadline, ask).await?
+            let attempt = || history(&api, conversation, bound, limit, &required);
+            api.poll(deadline, attempt).await?
         }
     };
     Ok(Json(page))
 }
 
-/// What the parameters mean together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Selection {
     Unread(DeviceClass, Limit),
     History(Bound, Limit),
 }
 
-/// Where a page of history begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Newest,
@@ -148,23 +147,23 @@ fn only_one(field: &'static str, beside: &str) -> Problem {
     Problem::invalid_field(field, wrong, format!("absent where {beside} is given"))
 }
 
-/// The query that older clients had: everything above the read position, which is the larger of the two that are kept.
+/// The messages above the read position, which is the larger of the two that are stored.
 async fn unread(
     api: &QueryApi,
     path: &ConversationPath,
     conversation: DirectConversation,
     device: DeviceClass,
     limit: Limit,
-    needed: &Needed,
+    required: &RequiredWatermarks,
 ) -> Result<MessagesPage, QueryError> {
-    let (by_contact, contact_marks) = read_by_contact(api, path, needed).await?;
+    let (by_contact, contact_watermarks) = read_by_contact(api, path, required).await?;
     let mut tx = open(api, conversation).await?;
     let topic = &api.events_topic;
-    let watermarks = sink_marks::reached(&mut tx, Sink::Messages, topic, needed).await?;
-    let read_marks = sink_marks::read(&mut tx, Sink::Reads, topic, needed).await?;
-    // The position is the larger of the two, so it reflects what either of them does.
-    let position_marks = contact_marks.or(read_marks);
-    sink_marks::expect_reached(LaggingStore::ReadPositions, needed, &position_marks)?;
+    let watermarks = sink_watermarks::reached(&mut tx, Sink::Messages, topic, required).await?;
+    let read_watermarks = sink_watermarks::read(&mut tx, Sink::Reads, topic, required).await?;
+    // The position is the larger of the two, so it reflects the events of both sinks.
+    let position_watermarks = contact_watermarks.or(read_watermarks);
+    sink_watermarks::expect_reached(LaggingStore::ReadPositions, required, &position_watermarks)?;
 
     let by_reads = tx.read_mids(conversation, path.uid).await?;
     let read_mid = by_contact.max(by_reads)[device];
@@ -176,19 +175,20 @@ async fn unread(
     Ok(MessagesPage {
         next: more.then(|| next_before(&rows)).flatten(),
         items: rows.into_iter().map(MessageItem::from).collect(),
-        as_of: AsOf::from(watermarks).and(position_marks),
+        as_of: AsOf::from(watermarks).and(position_watermarks),
     })
 }
 
-/// The read positions that the user's own row has.
+/// The read positions in the user's contact row.
 async fn read_by_contact(
     api: &QueryApi,
     path: &ConversationPath,
-    needed: &Needed,
+    required: &RequiredWatermarks,
 ) -> Result<(PerDevice<Mid>, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(path.uid));
     let mut tx = api.store.snapshot(shard).await?;
-    let watermarks = sink_marks::read(&mut tx, Sink::Contacts, &api.events_topic, needed).await?;
+    let watermarks =
+        sink_watermarks::read(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
     let contact = tx.contact(path.uid, path.peer).await?;
     let mids = contact.map(|row| row.read_mids()).unwrap_or_default();
     Ok((mids, watermarks))
@@ -199,11 +199,11 @@ async fn history(
     conversation: DirectConversation,
     bound: Bound,
     limit: Limit,
-    needed: &Needed,
+    required: &RequiredWatermarks,
 ) -> Result<MessagesPage, QueryError> {
     let mut tx = open(api, conversation).await?;
     let watermarks =
-        sink_marks::reached(&mut tx, Sink::Messages, &api.events_topic, needed).await?;
+        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, required).await?;
     let mut rows = match bound {
         Bound::Newest => tx.page_before(conversation, None, limit.and_one()).await?,
         Bound::Before(mid) => {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ways_to_select_exclude_each_other() {
+    fn selections_exclude_each_other() {
         for (device, before, after, refused) in [
             (false, true, true, Some("after_mid")),
             (true, true, false, Some("before_mid")),

@@ -11,12 +11,12 @@ use unread_store::{Expiry, UnreadView};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    after::{AsOf, Needed, Watermarks},
+    after::{AsOf, RequiredWatermarks, Watermarks},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     parameters::{Device, TimeoutMs, UserPath},
     service::QueryApi,
-    sink_marks,
+    sink_watermarks,
 };
 
 /// On which class of device.
@@ -61,24 +61,23 @@ pub(crate) struct UnreadAnswer {
     as_of: AsOf,
 }
 
-/// What Redis says.
-enum FromRedis {
-    /// Everything of the user, and how far Redis has come.
-    Whole(Counts, Watermarks),
+/// The result of reading Redis.
+enum RedisRead {
+    /// The counts, and the watermarks of Redis.
+    Complete(Counts, Watermarks),
     /// The user has to be rebuilt first.
     Absent,
-    /// Redis is of no help at present; why.
-    Down(String),
+    /// Redis fails, with the reason.
+    Failed(String),
 }
 
-/// What a store says of one class.
 struct Counts {
     by_sender: BTreeMap<UserId, i64>,
     unknown: Vec<UserId>,
 }
 
-/// How long Redis may take for one answer. One that hangs has to leave time for the contact rows.
-const REDIS_PATIENCE: Duration = Duration::from_secs(1);
+/// If Redis hangs, this leaves time to read the contact rows.
+const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Count a user's unread messages
 ///
@@ -104,9 +103,9 @@ pub(crate) async fn get_unread(
 ) -> Result<Json<UnreadAnswer>, QueryError> {
     caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let needed = Needed::parse(&query.after, api.epoch.get())?;
+    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
     let Device(device) = query.device;
-    let (counts, watermarks) = count(&api, uid, device, &needed, deadline).await?;
+    let (counts, watermarks) = count(&api, uid, device, &required, deadline).await?;
     Ok(Json(UnreadAnswer {
         uid,
         device,
@@ -121,21 +120,21 @@ async fn count(
     api: &QueryApi,
     uid: UserId,
     device: DeviceClass,
-    needed: &Needed,
+    required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(Counts, Watermarks), QueryError> {
     loop {
-        let ask = || from_redis(api, uid, device, needed);
-        match api.poll(deadline, ask).await? {
-            FromRedis::Whole(counts, watermarks) => {
-                api.without_redis.end();
+        let attempt = || from_redis(api, uid, device, required);
+        match api.poll(deadline, attempt).await? {
+            RedisRead::Complete(counts, watermarks) => {
+                api.redis_fallback.redis_responded();
                 return Ok((counts, watermarks));
             }
-            // Afterwards it is read again: what was rebuilt may be gone by then.
-            FromRedis::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
-            FromRedis::Down(reason) => {
-                api.without_redis.begin(&reason);
-                return from_contacts(api, uid, device, needed, deadline).await;
+            // Afterwards Redis is read again: the user may have been dropped by then.
+            RedisRead::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
+            RedisRead::Failed(reason) => {
+                api.redis_fallback.redis_failed(&reason);
+                return from_contacts(api, uid, device, required, deadline).await;
             }
         }
     }
@@ -145,60 +144,62 @@ async fn from_redis(
     api: &QueryApi,
     uid: UserId,
     device: DeviceClass,
-    needed: &Needed,
-) -> Result<FromRedis, QueryError> {
-    let watermarks = needed.to_vec();
-    let asked = async {
+    required: &RequiredWatermarks,
+) -> Result<RedisRead, QueryError> {
+    let positions = required.to_vec();
+    let attempt = async {
         let redis = api.redis.get().await?;
-        let read = redis.read_unread_after(uid, device, Expiry::Renew, &watermarks);
+        let read = redis.read_unread_after(uid, device, Expiry::Renew, &positions);
         read.await
     };
-    let read = match timeout(REDIS_PATIENCE, asked).await {
+    let read = match timeout(REDIS_TIMEOUT, attempt).await {
         Ok(Ok(read)) => read,
-        Ok(Err(error)) => return Ok(FromRedis::Down(error.to_string())),
-        Err(_elapsed) => return Ok(FromRedis::Down("redis hangs".to_owned())),
+        Ok(Err(error)) => return Ok(RedisRead::Failed(error.to_string())),
+        Err(_elapsed) => return Ok(RedisRead::Failed("redis does not respond".to_owned())),
     };
     let watermarks: Watermarks = read
         .positions
         .into_iter()
         .map(|(partition, stored)| (partition, stored.position.watermark))
         .collect();
-    sink_marks::expect_reached(LaggingStore::Redis, needed, &watermarks)?;
-    Ok(Counts::of(read.view).map_or(FromRedis::Absent, |counts| {
-        FromRedis::Whole(counts, watermarks)
+    sink_watermarks::expect_reached(LaggingStore::Redis, required, &watermarks)?;
+    Ok(Counts::of(read.view).map_or(RedisRead::Absent, |counts| {
+        RedisRead::Complete(counts, watermarks)
     }))
 }
 
-/// Answers without Redis: from the contact rows, once they have everything that is on the log now, and what `after=` names, which may not
-/// be there yet.
+/// Reads the counts from the contact rows, once these contain all events on the log and those of `after=`, which may not be on the log
+/// yet.
 async fn from_contacts(
     api: &QueryApi,
     uid: UserId,
     device: DeviceClass,
-    needed: &Needed,
+    required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(Counts, Watermarks), QueryError> {
     let watermarks = api
-        .poll(deadline, || contact_marks(api, uid, needed))
+        .poll(deadline, || contact_watermarks(api, uid, required))
         .await?;
     let counts = api.rebuilder.contact_counts(uid, deadline.at()).await?;
     Counts::of(counts.unread(device))
         .map(|counts| (counts, watermarks))
-        .ok_or_else(|| QueryError::Defect("contact rows are always whole".to_owned()))
+        .ok_or_else(|| {
+            QueryError::Defect("counts from contact rows are always complete".to_owned())
+        })
 }
 
-async fn contact_marks(
+async fn contact_watermarks(
     api: &QueryApi,
     uid: UserId,
-    needed: &Needed,
+    required: &RequiredWatermarks,
 ) -> Result<Watermarks, QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
-    sink_marks::reached(&mut tx, Sink::Contacts, &api.events_topic, needed).await
+    sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await
 }
 
 impl Counts {
-    /// `None` where the view is not whole.
+    /// `None` where the view is not complete.
     fn of(view: UnreadView) -> Option<Self> {
         match view {
             UnreadView::Complete { counts, unknown } => Some(Self {

@@ -4,8 +4,8 @@
 
 mod counting;
 mod rebuilding;
+mod requests;
 mod test_env;
-mod wanting;
 
 /// Servers of Redis that a test may stop; the store's own tests have the same need.
 #[path = "../../../unread-store/tests/it/server.rs"]

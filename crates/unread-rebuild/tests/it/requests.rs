@@ -8,7 +8,7 @@ use unread_store::{UserUpdate, UserView};
 use crate::test_env::{PATIENCE, TestEnv, row, users};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
+async fn users_requested_by_a_former_process_are_rebuilt() {
     let env = TestEnv::new().await;
     let [alice, bob] = users(2)[..] else {
         unreachable!()
@@ -29,16 +29,16 @@ async fn those_whom_a_former_process_left_wanted_are_rebuilt() {
 
     let (queue, soft) = (RebuildQueue::new(), CancellationToken::new());
     let (rebuilder, node) = (env.rebuilder(), env.node.clone());
-    let work = tokio::spawn({
+    let running = tokio::spawn({
         let soft = soft.clone();
-        async move { queue.work(rebuilder, node, soft).await }
+        async move { queue.run(rebuilder, node, soft).await }
     });
     let deadline = Instant::now() + PATIENCE;
     while !former.rebuild_requests(100).await.unwrap().is_empty() {
-        assert!(Instant::now() < deadline, "still wanted");
+        assert!(Instant::now() < deadline, "still requested");
         sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(env.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
     soft.cancel();
-    work.await.unwrap();
+    running.await.unwrap();
 }

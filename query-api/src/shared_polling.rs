@@ -1,4 +1,4 @@
-//! Waiting for a MySQL sink: however many calls wait for one, it is looked at once at a time.
+//! Waiting for a MySQL sink. However many calls wait for a sink, one of them polls it.
 
 use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 
@@ -8,26 +8,25 @@ use tokio::{
     time::sleep,
 };
 
-use crate::after::{Needed, Watermarks};
+use crate::after::{RequiredWatermarks, Watermarks};
 
-/// Between two looks at one sink.
-const PAUSE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What was last seen of each sink of each database. It says when it is worth reading; what is then read says how far it reaches.
-pub(crate) struct SharedLooks {
+/// The newest known watermarks of every sink in every database. They show when a read is worth trying; the read itself decides.
+pub(crate) struct SharedPolling {
     store: MessageStore,
     events_topic: String,
-    boards: BTreeMap<(Shard, Sink), Board>,
+    sinks: BTreeMap<(Shard, Sink), SinkState>,
 }
 
 #[derive(Default)]
-struct Board {
+struct SinkState {
     watermarks: watch::Sender<Watermarks>,
-    /// Held by the one call that looks, for all who wait.
-    turn: Mutex<()>,
+    /// Held by the call that polls.
+    polling: Mutex<()>,
 }
 
-impl SharedLooks {
+impl SharedPolling {
     pub(crate) fn new(store: &MessageStore, events_topic: &str) -> Self {
         let sinks = store
             .layout()
@@ -36,11 +35,11 @@ impl SharedLooks {
         Self {
             store: store.clone(),
             events_topic: events_topic.to_owned(),
-            boards: sinks.map(|place| (place, Board::default())).collect(),
+            sinks: sinks.map(|key| (key, SinkState::default())).collect(),
         }
     }
 
-    /// Waits until the watermarks of a sink have been seen to reach `needed`.
+    /// Waits until the watermarks of a sink have reached `required`.
     ///
     /// # Errors
     /// Those of a read.
@@ -48,37 +47,37 @@ impl SharedLooks {
         &self,
         shard: Shard,
         sink: Sink,
-        needed: &Needed,
+        required: &RequiredWatermarks,
     ) -> Result<(), StoreError> {
-        let board = &self.boards[&(shard, sink)];
-        let mut shown = board.watermarks.subscribe();
-        let reached = shown.wait_for(|watermarks| needed.beyond(watermarks).is_empty());
+        let state = &self.sinks[&(shard, sink)];
+        let mut newest = state.watermarks.subscribe();
+        let reached = newest.wait_for(|watermarks| required.missing_in(watermarks).is_empty());
         tokio::select! {
             biased;
             _ = reached => Ok(()),
-            Err(error) = self.keep_looking(shard, sink, board) => Err(error),
+            Err(error) = self.keep_polling(shard, sink, state) => Err(error),
         }
     }
 
-    async fn keep_looking(
+    async fn keep_polling(
         &self,
         shard: Shard,
         sink: Sink,
-        board: &Board,
+        state: &SinkState,
     ) -> Result<Infallible, StoreError> {
-        let _turn = board.turn.lock().await;
+        let _guard = state.polling.lock().await;
         loop {
-            let watermarks = self.look(shard, sink).await?;
-            board.watermarks.send_if_modified(|shown| {
-                let news = *shown != watermarks;
-                *shown = watermarks;
-                news
+            let watermarks = self.read(shard, sink).await?;
+            state.watermarks.send_if_modified(|newest| {
+                let is_modified = *newest != watermarks;
+                *newest = watermarks;
+                is_modified
             });
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    async fn look(&self, shard: Shard, sink: Sink) -> Result<Watermarks, StoreError> {
+    async fn read(&self, shard: Shard, sink: Sink) -> Result<Watermarks, StoreError> {
         let partitions: Vec<_> = self.store.layout().source_partitions(sink, shard).collect();
         let mut tx = self.store.snapshot(shard).await?;
         let resume = tx

@@ -1,4 +1,4 @@
-//! Users made anew whether Redis has them or not, for whoever does not trust what it has.
+//! Rebuilds of users whether Redis has them or not, for an operator who does not trust its contents.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,36 +9,36 @@ use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection};
 
 use crate::{
     UnreadRebuildError,
+    backoff::Backoff,
     barrier::{Barrier, Ends},
     counts,
-    patience::Patience,
 };
 
-/// A rebuild of some users of one database that has begun: events apply to what is being built, and readers see what there was.
-pub struct Anew {
+/// A rebuild of some users of one database. Events apply to the shadow states, and readers read the complete ones until they are replaced.
+pub struct ShadowRebuild {
     begun: Vec<Rebuild>,
     ends: Ends,
     redis: Arc<SharedConnection>,
     barrier: Arc<Barrier>,
-    give_up: Instant,
+    deadline: Instant,
 }
 
-/// The rows of some of them, which hold everything that was on the log when the rebuild began.
-pub struct AnewRows {
-    /// Their users.
+/// The rows of some of the users, which contain all events before the beginning of the rebuild.
+pub struct ShadowRows {
+    /// The users.
     pub uids: Vec<UserId>,
-    /// What the database has of them.
+    /// All contact rows of these users.
     pub rows: Vec<ContactRow>,
     begun: Vec<Rebuild>,
 }
 
-impl Anew {
+impl ShadowRebuild {
     pub(crate) async fn begin(
         redis: Arc<SharedConnection>,
         barrier: Arc<Barrier>,
         uids: &[UserId],
         lease_ms: u64,
-        give_up: Instant,
+        deadline: Instant,
     ) -> Result<Self, UnreadRebuildError> {
         let connection = redis.get().await?;
         let mut begun = Vec::with_capacity(uids.len());
@@ -47,7 +47,7 @@ impl Anew {
             match begin {
                 BeginOutcome::Begun(rebuild) => begun.push(rebuild),
                 BeginOutcome::Complete => complete.push(uid),
-                // Whoever is at it makes the user anew.
+                // The process that has the lease rebuilds the user.
                 BeginOutcome::InProgress { .. } => {}
             }
         }
@@ -56,18 +56,18 @@ impl Anew {
                 .begin_shadow_rebuilds(&complete, lease_ms)
                 .await?,
         );
-        // Only now: whatever is applied to Redis before this moment may have missed what is built, so the rows must have it.
-        let ends = barrier.ends(&mut Patience::until(give_up)).await?;
+        // Only now: events applied to Redis before this moment may have missed the shadow states, so the rows must contain them.
+        let ends = barrier.ends(&mut Backoff::until(deadline)).await?;
         Ok(Self {
             begun,
             ends,
             redis,
             barrier,
-            give_up,
+            deadline,
         })
     }
 
-    /// Where the log ended when it began: the rows hold at least that.
+    /// The ends of the log when the rebuild began: the rows contain all events before them.
     #[must_use]
     pub fn ends(&self) -> &BTreeMap<Partition, i64> {
         &self.ends
@@ -77,37 +77,36 @@ impl Anew {
     ///
     /// # Errors
     /// [`UnreadRebuildError`].
-    pub async fn next(&mut self, most: usize) -> Result<Option<AnewRows>, UnreadRebuildError> {
-        let begun = self.begun.split_off(self.begun.len().saturating_sub(most));
+    pub async fn next(&mut self, limit: usize) -> Result<Option<ShadowRows>, UnreadRebuildError> {
+        let begun = self.begun.split_off(self.begun.len().saturating_sub(limit));
         if begun.is_empty() {
             return Ok(None);
         }
         let uids: Vec<UserId> = begun.iter().map(Rebuild::uid).collect();
-        let mut patience = Patience::until(self.give_up);
-        let rows = self.barrier.contacts(&self.ends, &uids, &mut patience);
-        Ok(Some(AnewRows {
+        let mut backoff = Backoff::until(self.deadline);
+        let rows = self.barrier.contacts(&self.ends, &uids, &mut backoff);
+        Ok(Some(ShadowRows {
             rows: rows.await?,
             uids,
             begun,
         }))
     }
 
-    /// Puts what was built into the place of what there was, each user at one moment. Gives those who were dropped or begun by somebody
-    /// else meanwhile.
+    /// Replaces the users' states with the shadow states, each atomically. Returns the users that were dropped or taken over meanwhile.
     ///
     /// # Errors
-    /// [`UnreadRebuildError`]; some may be in place.
-    pub async fn complete(&self, users: AnewRows) -> Result<Vec<UserId>, UnreadRebuildError> {
+    /// [`UnreadRebuildError`]; some states may be replaced.
+    pub async fn complete(&self, users: ShadowRows) -> Result<Vec<UserId>, UnreadRebuildError> {
         let mut counts = counts::by_user(&users.uids, &users.rows);
         let connection = self.redis.get().await?;
-        let mut again = Vec::new();
+        let mut incomplete = Vec::new();
         for rebuild in users.begun {
             let counts = counts.remove(&rebuild.uid()).unwrap_or_default();
             let peers: Vec<(UserId, PeerOrdinals)> = counts.peers.into_iter().collect();
             if !connection.complete_rebuild(&rebuild, &peers).await? {
-                again.push(rebuild.uid());
+                incomplete.push(rebuild.uid());
             }
         }
-        Ok(again)
+        Ok(incomplete)
     }
 }

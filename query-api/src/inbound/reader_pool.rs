@@ -1,4 +1,4 @@
-//! Readers of the log for calls that look into it: few of them, each used by one call at a time, each call bounded.
+//! Log readers for calls: few of them, each used by one call at a time, which reads a bounded number of records.
 
 use std::{
     ops::ControlFlow,
@@ -11,77 +11,74 @@ use tokio::sync::Semaphore;
 
 use crate::{deadline::Deadline, error::QueryError};
 
-/// The readers of one process. A reader is made when it is needed and kept for the next call.
-pub(crate) struct Readers {
+/// A reader is opened when all others are in use, and returned to the pool after the call.
+pub(crate) struct ReaderPool {
     kafka: KafkaConfig,
-    slots: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     idle: Mutex<Vec<LogReader>>,
     max_records: usize,
 }
 
-/// How much of the log one call may still read.
-pub(super) struct Budget {
+/// Limits what one call reads of the log.
+pub(super) struct ScanBudget {
     max_records: usize,
     spent: usize,
     deadline: Instant,
 }
 
-/// Why the log did not tell.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookupError {
-    /// More would have to be read than one call may.
+    /// The call has read as many records as it may.
     #[error("nothing found within {0} records")]
     TooLong(usize),
-    /// The time is up.
     #[error("not within the time given")]
     TooLate,
-    /// Kafka failed.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
 }
 
-impl Readers {
-    /// At most `at_once` readers, each call of which reads up to `max_records` records.
-    pub(crate) fn new(kafka: KafkaConfig, at_once: usize, max_records: usize) -> Arc<Self> {
+impl ReaderPool {
+    /// At most `max_readers` readers; each call reads up to `max_records` records.
+    pub(crate) fn new(kafka: KafkaConfig, max_readers: usize, max_records: usize) -> Arc<Self> {
         Arc::new(Self {
             kafka,
-            slots: Arc::new(Semaphore::new(at_once)),
+            permits: Arc::new(Semaphore::new(max_readers)),
             idle: Mutex::default(),
             max_records,
         })
     }
 
-    /// Runs `look`, which blocks, with a reader of its own. At the deadline the caller is answered, and the reader comes back once `look`
-    /// has noticed.
+    /// Runs `look_up`, which blocks, with a reader of its own. At the deadline the caller gets its response, and the reader returns to the
+    /// pool once `look_up` has noticed the deadline.
     pub(super) async fn with_reader<T: Send + 'static>(
         self: &Arc<Self>,
         deadline: Deadline,
-        look: impl FnOnce(&LogReader, &mut Budget) -> Result<T, LookupError> + Send + 'static,
+        look_up: impl FnOnce(&LogReader, &mut ScanBudget) -> Result<T, LookupError> + Send + 'static,
     ) -> Result<T, QueryError> {
-        let slot = deadline
-            .bound(Arc::clone(&self.slots).acquire_owned())
+        let permit = deadline
+            .bound(Arc::clone(&self.permits).acquire_owned())
             .await?
             .expect("the semaphore is never closed");
         let this = Arc::clone(self);
-        let mut budget = Budget {
+        let mut budget = ScanBudget {
             max_records: self.max_records,
             spent: 0,
             deadline: deadline.at().into_std(),
         };
-        let looking = tokio::task::spawn_blocking(move || {
+        let running = tokio::task::spawn_blocking(move || {
             let reader = this.take()?;
-            let outcome = look(&reader, &mut budget);
-            this.give_back(reader);
-            drop(slot);
+            let outcome = look_up(&reader, &mut budget);
+            this.put_back(reader);
+            drop(permit);
             outcome
         });
         deadline
-            .bound(looking)
+            .bound(running)
             .await?
             .map_err(|panic| QueryError::Defect(panic.to_string()))?
             .map_err(|error| match error {
                 LookupError::TooLong(records) => QueryError::ScanTooLong { records },
-                LookupError::TooLate => deadline.stalled(),
+                LookupError::TooLate => deadline.timed_out(),
                 LookupError::Kafka(fault) => fault.into(),
             })
     }
@@ -95,14 +92,14 @@ impl Readers {
         idle.map_or_else(|| LogReader::new(&self.kafka), Ok)
     }
 
-    fn give_back(&self, reader: LogReader) {
+    fn put_back(&self, reader: LogReader) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(reader);
     }
 }
 
-impl Budget {
-    /// Counts one record; breaks a scan when nothing is left.
+impl ScanBudget {
+    /// Counts one record; breaks the scan when the budget is spent.
     pub(super) fn spend(&mut self) -> ControlFlow<()> {
         self.spent += 1;
         match self.check() {
@@ -111,7 +108,7 @@ impl Budget {
         }
     }
 
-    /// Whether anything is left.
+    /// Fails when the budget is spent.
     pub(super) fn check(&self) -> Result<(), LookupError> {
         if self.spent >= self.max_records {
             return Err(LookupError::TooLong(self.max_records));

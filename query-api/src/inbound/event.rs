@@ -1,0 +1,163 @@
+//! Finds the event of an inbound record in `chat.events`.
+
+use std::ops::{ControlFlow, Range};
+
+use event_log::{LogReader, Record};
+use schemas::{InboundPosition, TimestampMs, event::SourceOffset, topics::Topic};
+
+use super::{
+    outcome::Outcome,
+    reader_pool::{LookupError, ScanBudget},
+};
+
+/// How many events before the time of a record that caused none are searched.
+const SEARCH_BACK: i64 = 1_000;
+
+/// What `chat.events` contains about a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum EventLookup {
+    /// The sequencer has not reached the record.
+    NotSequenced,
+    /// The record caused an event, which has this outcome.
+    Event(Outcome),
+    /// The record was sequenced and caused no event.
+    NoEvent {
+        /// The offset of an event behind it: everything that was sequenced before the record is below.
+        below: i64,
+    },
+}
+
+/// Looks up the record at `position`, which was appended at `appended`.
+///
+/// The time of an event is that of its cause or later, so the record's event is not before the first event of that time. A progress
+/// record behind a record that caused no event can be: it has the clock of the state, which only events move.
+pub(super) fn find(
+    reader: &LogReader,
+    position: InboundPosition,
+    appended: TimestampMs,
+    epoch: u32,
+    budget: &mut ScanBudget,
+) -> Result<EventLookup, LookupError> {
+    let InboundPosition { partition, offset } = position;
+    let sought = SourceOffset { epoch, offset };
+    let bounds = reader.bounds(Topic::Events, &[partition])?;
+    let Some(bounds) = bounds.get(&partition) else {
+        return Ok(EventLookup::NotSequenced);
+    };
+    let at = reader.offsets_at(Topic::Events, &[partition], appended)?;
+    let from = at.get(&partition).map_or(bounds.start, |at| *at);
+    let back = (from - SEARCH_BACK).max(bounds.start);
+    for range in [from..bounds.end, back..from.min(bounds.end)] {
+        let found = scan(reader, position, range, sought, budget)?;
+        if found != EventLookup::NotSequenced {
+            return Ok(found);
+        }
+    }
+    Ok(EventLookup::NotSequenced)
+}
+
+fn scan(
+    reader: &LogReader,
+    position: InboundPosition,
+    range: Range<i64>,
+    sought: SourceOffset,
+    budget: &mut ScanBudget,
+) -> Result<EventLookup, LookupError> {
+    let mut found = EventLookup::NotSequenced;
+    reader.scan(Topic::Events, &[(position.partition, range)], |record| {
+        found = lookup_in(&record, sought);
+        if found != EventLookup::NotSequenced {
+            return ControlFlow::Break(());
+        }
+        budget.spend()
+    })?;
+    if found == EventLookup::NotSequenced {
+        budget.check()?;
+    }
+    Ok(found)
+}
+
+/// What one event shows. Source offsets rise at their first occurrence, and repeats of a former owner come later, so the first event at
+/// or above the sought offset decides.
+fn lookup_in(record: &Record, sought: SourceOffset) -> EventLookup {
+    let no_event = EventLookup::NoEvent {
+        below: record.offset,
+    };
+    match record.event() {
+        Ok(event) if event.src.offset == sought => {
+            Outcome::of_event(record.offset, event).map_or(no_event, EventLookup::Event)
+        }
+        Ok(event) if event.src.offset > sought => no_event,
+        // The projectors report records that are not events.
+        Ok(_) | Err(_) => EventLookup::NotSequenced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{
+        Partition,
+        event::{Body, Event, Rules, Source},
+    };
+
+    use super::*;
+
+    fn record(watermark: SourceOffset, body: Body) -> Record {
+        let event = Event {
+            src: Source {
+                offset: watermark,
+                leader_epoch: 0,
+            },
+            ts: TimestampMs(5),
+            body,
+        };
+        Record {
+            partition: Partition::try_from(3).unwrap(),
+            offset: 70,
+            timestamp: event.ts,
+            leader_epoch: 0,
+            key: None,
+            value: Some(event.encode()),
+            headers: vec![],
+        }
+    }
+
+    #[test]
+    fn the_first_event_at_or_above_decides() {
+        let watermark = |epoch, offset| SourceOffset { epoch, offset };
+        let sought = watermark(1, 7);
+        let control = || Body::Control(Rules::VERSION_1);
+        let no_event = EventLookup::NoEvent { below: 70 };
+        for (record, expected) in [
+            (
+                record(watermark(1, 6), control()),
+                EventLookup::NotSequenced,
+            ),
+            (
+                record(watermark(0, 8), control()),
+                EventLookup::NotSequenced,
+            ),
+            (record(watermark(1, 8), control()), no_event.clone()),
+            (record(watermark(2, -1), Body::Progress), no_event.clone()),
+            (record(watermark(1, 7), Body::Progress), no_event),
+        ] {
+            assert_eq!(lookup_in(&record, sought), expected);
+        }
+        let found = lookup_in(&record(sought, control()), sought);
+        let changed = Outcome::RulesChanged {
+            events_offset: 70,
+            ts: "1970-01-01T00:00:00.005Z".to_owned(),
+        };
+        assert_eq!(found, EventLookup::Event(changed));
+    }
+
+    #[test]
+    fn a_record_that_is_not_an_event_is_skipped() {
+        let mut broken = record(SourceOffset::START, Body::Progress);
+        broken.value = Some(b"junk".to_vec());
+        assert_eq!(
+            lookup_in(&broken, SourceOffset::START),
+            EventLookup::NotSequenced
+        );
+    }
+}
