@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use schemas::DeviceClass::{Mobile, Pc};
 use unread_store::{RedisConfig, UnreadError, UnreadView};
 
-use crate::test_env::{BOSS, ME, TestEnv, complete, messages, read, user};
+use crate::test_env::{BOSS, LEASE_MS, ME, TestEnv, complete, messages, read, user};
 
 type Map = BTreeMap<String, i64>;
 
@@ -151,7 +151,7 @@ async fn a_batch_of_thousands_of_users_goes_through() {
     assert_eq!(outcome.unwrap().absent.len(), 3_000);
 
     let uids: Vec<_> = (1..=3_000).map(user).collect();
-    let begun = env.conn.begin_rebuilds(&uids, 1_000).await.unwrap();
+    let begun = env.conn.begin_rebuilds(&uids, LEASE_MS).await.unwrap();
     assert_eq!(begun.len(), 3_000);
     let outcome = env.batch(&updates, &[]).await;
     assert_eq!(outcome.unwrap().absent, []);
