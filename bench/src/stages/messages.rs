@@ -147,7 +147,7 @@ async fn env() -> Result<TestEnv> {
     .await
 }
 
-/// Waits until the server has written all that it holds, which it would go on with under whoever comes next.
+/// Waits until the server has written its dirty pages, so that the next measurement does not pay for them.
 async fn written_back(env: &TestEnv) -> Result<()> {
     const AT_ONCE: &str = "SET GLOBAL innodb_io_capacity_max = 20000, innodb_io_capacity = 20000, \
                            innodb_max_dirty_pages_pct_lwm = 0, innodb_max_dirty_pages_pct = 0";

@@ -103,7 +103,7 @@ async fn fill(env: &TestEnv) -> Result<Vec<(i64, i64)>> {
     let pairs: Vec<(i64, i64)> = messages
         .map(|message| (message.srcid, message.destid))
         .collect();
-    // Redis has whoever has asked once.
+    // A first query loads the user into Redis.
     let mut connection = Connection::open(env.port("query-api")?).await?;
     for (_, receiver) in pairs.iter().step_by(SENDERS as usize) {
         let path = format!("/v1/users/{receiver}/unread?device=pc");

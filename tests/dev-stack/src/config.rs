@@ -31,7 +31,7 @@ pub struct StackConfig {
     /// How many Kafka brokers to run: 1, or 3 for a replicated log.
     #[garde(range(min = 1, max = 9))]
     pub kafka_nodes: u16,
-    /// How many Redis servers to run. Nothing makes one the replica of another: that is left to whoever asks for two.
+    /// How many Redis servers to run. Nothing makes one the replica of another: that is left to the caller.
     #[garde(range(min = 1, max = 9))]
     pub redis_nodes: u16,
     /// How many MariaDB servers to run; `mysql.servers` says which database is on which.

@@ -20,7 +20,7 @@ pub(crate) enum ThrowAwayServers {
 }
 
 impl ThrowAwayServers {
-    /// Starts what the environment asks for, or what can be had; `native` starts native servers.
+    /// Starts the kind of servers that TIDEMARK_TEST_SERVERS names, or else what is available; `native` starts native servers.
     pub(crate) fn start(
         native: impl FnOnce() -> Result<FreshServers, StackError>,
     ) -> Result<Self, StackError> {

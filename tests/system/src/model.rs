@@ -1,4 +1,4 @@
-//! What users must see: what was sent and read, counted by whoever sent and read it.
+//! What users must see, computed from what was sent and read.
 
 use std::collections::{BTreeMap, BTreeSet};
 

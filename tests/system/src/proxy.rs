@@ -1,5 +1,5 @@
 //! Something between clients and a server that can stop forwarding, as a network does that swallows packets: connections
-//! hang instead of closing. What it was given meanwhile is delivered later, also if whoever sent it is dead by then.
+//! hang instead of closing. Bytes that arrive meanwhile are delivered later, even if their sender has ended by then.
 
 use std::{
     collections::HashSet,

@@ -30,7 +30,7 @@ pub(super) async fn flush(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// The replica stands still while the other goes on, so that it lags.
+/// The replica is stopped while the primary goes on, so that it lags.
 pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
     let (old, new) = (victim.condition.redis, 1 - victim.condition.redis);
     let replica = NODES[usize::from(new)];

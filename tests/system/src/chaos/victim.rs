@@ -56,7 +56,7 @@ impl Victim<'_> {
         self.env.end(name, Signal::KILL).await
     }
 
-    /// SIGSTOP until whoever waits for it has given it up, then SIGCONT.
+    /// SIGSTOP until its sessions have expired, then SIGCONT.
     pub(super) async fn pause(&mut self, name: &str) -> Result<()> {
         self.env.signal(name, Signal::STOP)?;
         let going_on = self.given_up().await;
