@@ -1,5 +1,7 @@
 //! Against a server that fails before it accepts.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,

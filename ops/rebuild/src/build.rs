@@ -211,7 +211,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         let at = self.ends();
         let live = fence.live_positions().iter();
         let ahead: BTreeMap<Partition, i64> = live
-            .filter(|(partition, live)| live.next.get() > at[&partition])
+            .filter(|(partition, live)| live.next.get() > at[partition])
             .map(|(partition, live)| (partition, live.next.get()))
             .collect();
         if ahead.is_empty() {

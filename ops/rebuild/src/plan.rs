@@ -39,7 +39,7 @@ impl Plan {
             {
                 ShadowState::Absent => {}
                 ShadowState::Unfinished | ShadowState::LiveMissing => {
-                    unfinished.push(shadows.clone())
+                    unfinished.push(shadows.clone());
                 }
             }
         }

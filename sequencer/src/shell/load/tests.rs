@@ -78,7 +78,7 @@ fn load(
     loop {
         match loader.request() {
             LoadRequest::RecordBeforeSnapshot(offset) => {
-                loader.on_record_before_snapshot(&record(offset))?
+                loader.on_record_before_snapshot(&record(offset))?;
             }
             LoadRequest::Events(from) => loader.on_events((from..end).map(record))?,
             LoadRequest::InboundLeaderEpoch(_) => loader.on_inbound_leader_epoch(Some(epoch))?,
