@@ -17,7 +17,9 @@ pub(crate) async fn read(
     if required.is_empty() {
         return Ok(Watermarks::default());
     }
-    let resume = tx.resume_offsets(sink, topic, &required.partitions()).await?;
+    let resume = tx
+        .resume_offsets(sink, topic, &required.partitions())
+        .await?;
     Ok(resume
         .into_iter()
         .map(|(p, at)| (p, at.watermark))

@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 3;
 /// Options of servers for tests.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
-    /// How much memory the servers may take; [`Memory::for_tests`] by default.
+    /// How much memory the servers may take; little, as tests need, by default.
     pub memory: Option<Memory>,
     /// The ports of proxies, one for each broker; none if empty. A broker advertises the proxy to clients that connect through it.
     pub kafka_proxies: Vec<u16>,
