@@ -111,7 +111,7 @@ impl Simulation {
         value: &[u8],
         timestamp: Option<TimestampMs>,
     ) -> oneshot::Receiver<Result<i64, DeliveryFailure>> {
-        let (fate, outcome) = oneshot::channel();
+        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic,
             partition,
@@ -120,7 +120,7 @@ impl Simulation {
             timestamp,
             headers: &[("trace".to_owned(), Some(b"abc".to_vec()))],
         };
-        self.producer.append(record, fate).unwrap();
+        self.producer.append(record, delivery).unwrap();
         outcome
     }
 
@@ -335,11 +335,11 @@ async fn a_thousand_posts_of_one_id_are_one_message() {
     let sequencer = Running::start(&simulation.kafka).await;
     let value = send(7, 8, "only", "once").encode();
     let partition = "7,8".parse::<ConversationId>().unwrap().partition();
-    let fates: Vec<_> = (0..1000)
+    let deliveries: Vec<_> = (0..1000)
         .map(|_| simulation.append(partition, &value))
         .collect();
-    for fate in fates {
-        fate.await.unwrap().unwrap();
+    for delivery in deliveries {
+        delivery.await.unwrap().unwrap();
     }
     let events = simulation.settled().await;
     assert_eq!(mids(&events[&partition]), [1]);
@@ -355,9 +355,10 @@ async fn a_restart_goes_on_from_snapshot_and_log() {
         let sequencer = Running::start(&simulation.kafka).await;
         for _ in 0..1500 {
             sent += 1;
-            let fate = simulation.append(partition, &send(1, 2, &format!("{sent}"), "x").encode());
+            let delivery =
+                simulation.append(partition, &send(1, 2, &format!("{sent}"), "x").encode());
             if sent % 500 == 0 {
-                fate.await.unwrap().unwrap();
+                delivery.await.unwrap().unwrap();
             }
         }
         // A repeat from before the restart is still known.

@@ -321,7 +321,7 @@ async fn a_user_who_declares_what_never_comes_leaves_room_to_others() {
     let ((greedy, peer), (other, _)) = (fresh_pair(), fresh_pair());
     let of_greedy = closed.parties.token(greedy);
     let addr = closed.server.addr();
-    // An answer, "100 Continue" too, shows that room was taken or refused.
+    // An answer, "100 Continue" too, shows that budget was taken or refused.
     let head = format!(
         "POST /v1/messages HTTP/1.1\r\nhost: t\r\nauthorization: Bearer {of_greedy}\r\ncontent-type: application/json\r\n\
         content-length: 250000\r\nexpect: 100-continue\r\n\r\n"

@@ -101,7 +101,7 @@ async fn no_room_is_said_at_once_and_comes_back() {
         ("ingest.request_deadline_ms", "6000"),
         ("ingest.message_timeout_ms", "3000"),
     ]);
-    // The room for single posts is 1 MiB: 16 KiB each, and what a record takes beside.
+    // The byte budget of single posts is 1 MiB: 16 KiB each, and what a record takes beside.
     let msg = "x".repeat(16 * 1024);
     let body = json!({"srcid": "1", "destid": "2", "msg": msg});
     let posts = join_all((0..100).map(async |_| {
@@ -121,7 +121,7 @@ async fn no_room_is_said_at_once_and_comes_back() {
     for (response, _) in waited {
         unknown_outcome(response).await;
     }
-    // Every report has come, so there is room again.
+    // Every report has come, so the budget is free again.
     let again = send(&server, &json!({"srcid": "1", "destid": "2", "msg": "a"}));
     unknown_outcome(again.send().await.unwrap()).await;
 }

@@ -22,7 +22,7 @@ fn bad_lines(count: usize) -> Vec<u8> {
     b"x\n".repeat(count)
 }
 
-/// The smallest room, so that it is soon full: 3 MiB for batches.
+/// The smallest budget, so that it is soon used up: 3 MiB for batches.
 const SMALL: (&str, &str) = ("ingest.in_flight_bytes", "4194304");
 
 const IMPATIENT: (&str, &str) = ("ingest.stall_ms", "700");
@@ -30,7 +30,7 @@ const IMPATIENT: (&str, &str) = ("ingest.stall_ms", "700");
 /// Longer than any test runs: what a stall would give back does not come back.
 const PATIENT: (&str, &str) = ("ingest.stall_ms", "300000");
 
-/// A batch that takes nearly all of the small room, if Kafka takes its time.
+/// A batch that takes nearly all of the small budget, if Kafka takes its time.
 ///
 /// It is posted again while those before it keep its place: that is theirs until their last task has ended, which is
 /// after their last byte.

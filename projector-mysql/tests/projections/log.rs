@@ -166,7 +166,7 @@ impl Log {
     }
 
     pub async fn put(&self, partition: Partition, value: &[u8], ts: TimestampMs) -> i64 {
-        let (fate, outcome) = oneshot::channel();
+        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topic,
             partition,
@@ -175,7 +175,7 @@ impl Log {
             timestamp: Some(ts),
             headers: &[],
         };
-        self.producer.append(record, fate).unwrap();
+        self.producer.append(record, delivery).unwrap();
         outcome.await.unwrap().unwrap()
     }
 

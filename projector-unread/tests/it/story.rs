@@ -134,7 +134,7 @@ impl Story {
     }
 
     async fn append_record(&self, partition: Partition, key: &[u8], value: &[u8], ts: TimestampMs) {
-        let (fate, outcome) = oneshot::channel();
+        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topic,
             partition,
@@ -143,7 +143,7 @@ impl Story {
             timestamp: Some(ts),
             headers: &[],
         };
-        self.producer.append(record, fate).unwrap();
+        self.producer.append(record, delivery).unwrap();
         outcome.await.unwrap().unwrap();
     }
 

@@ -176,7 +176,7 @@ impl Deployment {
             gapless: false,
         };
         let producer = LogProducer::new(&self.config.kafka, &settings).unwrap();
-        let (fate, outcome) = oneshot::channel::<Result<i64, DeliveryFailure>>();
+        let (delivery, outcome) = oneshot::channel::<Result<i64, DeliveryFailure>>();
         let record = AppendRecord {
             topic: &self.config.kafka.topic(topic),
             partition,
@@ -185,7 +185,7 @@ impl Deployment {
             timestamp,
             headers,
         };
-        producer.append(record, fate).unwrap();
+        producer.append(record, delivery).unwrap();
         outcome.await.unwrap().unwrap()
     }
 }

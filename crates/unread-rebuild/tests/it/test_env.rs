@@ -103,7 +103,7 @@ impl TestEnv {
 
     /// Puts something on the log that the contact rows do not have yet. Only offsets matter here.
     pub async fn append(&self, a: UserId, b: UserId) {
-        let (fate, outcome) = oneshot::channel();
+        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topic,
             partition: DirectConversation::new(a, b).partition(),
@@ -112,7 +112,7 @@ impl TestEnv {
             timestamp: Some(TimestampMs(1)),
             headers: &[],
         };
-        self.producer.append(record, fate).unwrap();
+        self.producer.append(record, delivery).unwrap();
         outcome.await.unwrap().unwrap();
     }
 

@@ -9,7 +9,7 @@ use schemas::{
 
 use crate::test_env::TestEnv;
 
-/// A send whose event is changed before it is told.
+/// A send whose event is changed before it is appended.
 async fn send_changed(env: &mut TestEnv, change: impl FnOnce(&mut Message)) {
     let send = env.story.command(1001, 1000, "changed");
     let cause = env.story.post(Command::Send(send.clone())).await;

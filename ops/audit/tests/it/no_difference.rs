@@ -36,8 +36,8 @@ async fn a_consistent_world_has_no_difference_and_everything_was_compared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_former_owners_repeats_and_pending_records_are_none() {
     let mut env = TestEnv::with_story().await;
-    for told in env.story.events.clone() {
-        env.story.append(told.partition, told.event).await;
+    for logged in env.story.events.clone() {
+        env.story.append(logged.partition, logged.event).await;
     }
     let pending = env.story.command(1000, 1001, "not sequenced yet");
     env.story.post(Command::Send(pending)).await;

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 type Headers = [(String, Option<Vec<u8>>)];
 
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct LoggedEvent {
     pub partition: Partition,
     pub offset: i64,
     pub event: Event,
@@ -28,7 +28,7 @@ pub struct Story {
     /// Who sent each message of a conversation.
     senders: BTreeMap<DirectConversation, Vec<UserId>>,
     /// The events in order, progress too.
-    pub events: Vec<Told>,
+    pub events: Vec<LoggedEvent>,
     sends: u64,
 }
 
@@ -197,7 +197,7 @@ impl Story {
             body,
         };
         let offset = self.append(partition, event.clone()).await;
-        self.events.push(Told {
+        self.events.push(LoggedEvent {
             partition,
             offset,
             event,
@@ -224,7 +224,7 @@ impl Story {
         timestamp: Option<TimestampMs>,
         headers: &Headers,
     ) -> i64 {
-        let (fate, outcome) = oneshot::channel();
+        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.kafka.topic(topic),
             partition,
@@ -233,7 +233,7 @@ impl Story {
             timestamp,
             headers,
         };
-        self.producer.append(record, fate).unwrap();
+        self.producer.append(record, delivery).unwrap();
         outcome.await.unwrap().unwrap()
     }
 }

@@ -20,7 +20,7 @@ use unread_store::{
     BeginOutcome, Connection, Node, PositionMove, RedisConfig, StoredPosition, UserUpdate,
 };
 
-use crate::story::{Story, Told, now, user};
+use crate::story::{LoggedEvent, Story, now, user};
 
 pub struct TestEnv {
     pub kafka: KafkaConfig,
@@ -115,15 +115,15 @@ impl TestEnv {
         self.story.progress(last).await;
     }
 
-    /// Writes to every store what was told since the last time.
+    /// Writes to every store what was appended since the last time.
     pub async fn catch_up(&mut self) {
-        let told: Vec<Told> = self.story.events[self.projected..].to_vec();
+        let logged: Vec<LoggedEvent> = self.story.events[self.projected..].to_vec();
         self.projected = self.story.events.len();
         let ends = self.ends().await;
         for shard in self.sources.messages.layout().shards() {
-            self.write_shard(shard, &told, &ends).await;
+            self.write_shard(shard, &logged, &ends).await;
         }
-        self.write_redis(&told, &ends).await;
+        self.write_redis(&logged, &ends).await;
     }
 
     async fn ends(&self) -> BTreeMap<Partition, LogPosition> {
@@ -134,9 +134,9 @@ impl TestEnv {
                 .story
                 .events
                 .iter()
-                .filter(|told| told.partition == partition);
+                .filter(|logged| logged.partition == partition);
             watermarks
-                .map(|told| told.event.src.offset)
+                .map(|logged| logged.event.src.offset)
                 .max()
                 .unwrap_or_default()
         };
@@ -156,17 +156,17 @@ impl TestEnv {
     async fn write_shard(
         &mut self,
         shard: Shard,
-        told: &[Told],
+        logged: &[LoggedEvent],
         ends: &BTreeMap<Partition, LogPosition>,
     ) {
         let layout = self.sources.messages.layout();
         let is_here = |table: TableNumber| layout.shard_of(table) == shard;
         let (mut messages, mut reads, mut contacts) = (Vec::new(), Vec::new(), Vec::new());
-        for Told {
+        for LoggedEvent {
             partition,
             offset,
             event,
-        } in told
+        } in logged
         {
             match &event.body {
                 Body::Message(message) => {
@@ -243,9 +243,13 @@ impl TestEnv {
         contact
     }
 
-    async fn write_redis(&mut self, told: &[Told], ends: &BTreeMap<Partition, LogPosition>) {
+    async fn write_redis(
+        &mut self,
+        logged: &[LoggedEvent],
+        ends: &BTreeMap<Partition, LogPosition>,
+    ) {
         let mut updates: BTreeMap<UserId, UserUpdate> = BTreeMap::new();
-        for Told { event, .. } in told {
+        for LoggedEvent { event, .. } in logged {
             match &event.body {
                 Body::Message(message) => updates
                     .entry(message.destid)
