@@ -179,6 +179,10 @@ impl Reader {
         let client = env.client.clone();
         let mut most = client.history(to, from, &[sent]).await?.len();
         ensure!(most == 300);
+        // The list shows a conversation some time after its messages are there.
+        client
+            .ask(&format!("/v1/users/{to}/conversations?after={sent}"))
+            .await?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let reading = tokio::spawn(async move {
@@ -193,7 +197,10 @@ impl Reader {
                 most = seen;
                 let path = format!("/v1/users/{to}/conversations");
                 let list = client.ask(&path).await?;
-                ensure!(list["items"][0]["last_mid"].as_u64() > Some(0), "{list}");
+                ensure!(
+                    list["items"][0]["last_mid"].as_u64() > Some(0),
+                    "poll {polls}: {list}"
+                );
                 polls += 1;
             }
             Ok(polls)
