@@ -33,7 +33,7 @@ pub(crate) async fn report(
     while more {
         more = still_running(&mut stored).await;
         let now = stored.borrow_and_update().clone();
-        for (partition, next) in &now {
+        for (partition, next) in now.iter() {
             member.set_offset(partition, *next);
         }
         member.commit_offsets();
@@ -87,7 +87,7 @@ fn set_gauges(
     stored: &StoredOffsets,
     ends: &BTreeMap<Partition, i64>,
 ) {
-    for (partition, next) in stored {
+    for (partition, next) in stored.iter() {
         let lag = ends
             .get(&partition)
             .map_or(0, |end| (end - next.get()).max(0));

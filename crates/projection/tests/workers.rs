@@ -9,10 +9,7 @@ use std::{
 };
 
 use dev_stack::TestServers;
-use event_log::{
-    AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
-    TestTopics,
-};
+use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings, TestTopics};
 use projection::{Coverage, EventBatch, Settings, Sink, SinkError};
 use schemas::{
     LogPosition, Mid, NextOffset, Ordinal, Partition, TimestampMs, dead_letter,
@@ -20,7 +17,6 @@ use schemas::{
     topics::Topic,
 };
 use service_runtime::Health;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// A store in memory: rows and positions, written together.
@@ -102,7 +98,7 @@ impl Sink for MemorySink {
 
 struct TestEnv {
     kafka: KafkaConfig,
-    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    appender: Appender,
     _topics: TestTopics,
 }
 
@@ -117,10 +113,10 @@ impl TestEnv {
             max_message_bytes: 8_000_000,
             gapless: false,
         };
-        let producer = LogProducer::new(&kafka, &settings).unwrap();
+        let appender = Appender::new(&kafka, &settings).unwrap();
         Self {
             kafka,
-            producer,
+            appender,
             _topics: topics,
         }
     }
@@ -130,7 +126,6 @@ impl TestEnv {
     }
 
     async fn append_to(&self, partition: Partition, value: &[u8]) -> i64 {
-        let (sender, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.kafka.topic(Topic::Events),
             partition,
@@ -139,8 +134,7 @@ impl TestEnv {
             timestamp: Some(TimestampMs(1)),
             headers: &[],
         };
-        self.producer.append(record, sender).unwrap();
-        outcome.await.unwrap().unwrap()
+        self.appender.append(record).await.unwrap()
     }
 
     async fn message(&self, src: i64) -> i64 {

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
-use tokio::sync::oneshot;
 
 /// 2026-11-21.
 pub const EPOCH_MS: i64 = 1_795_219_200_000;
@@ -21,7 +20,7 @@ pub struct Appended {
 }
 
 pub struct Log {
-    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    appender: Appender,
     topic: String,
     clock: i64,
     next_src: BTreeMap<Partition, i64>,
@@ -45,7 +44,7 @@ impl Log {
             gapless: false,
         };
         Self {
-            producer: LogProducer::new(kafka, &settings).unwrap(),
+            appender: Appender::new(kafka, &settings).unwrap(),
             topic: kafka.topic(Topic::Events),
             clock: EPOCH_MS,
             next_src: BTreeMap::new(),
@@ -166,7 +165,6 @@ impl Log {
     }
 
     pub async fn put(&self, partition: Partition, value: &[u8], ts: TimestampMs) -> i64 {
-        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topic,
             partition,
@@ -175,8 +173,7 @@ impl Log {
             timestamp: Some(ts),
             headers: &[],
         };
-        self.producer.append(record, delivery).unwrap();
-        outcome.await.unwrap().unwrap()
+        self.appender.append(record).await.unwrap()
     }
 
     /// `count` events among a few users, the same ones for the same seed.

@@ -6,15 +6,12 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
-use tokio::sync::oneshot;
-
-type Fate = Result<i64, DeliveryFailure>;
 
 /// Unread messages of one user on one class, by sender.
 pub type Counts = BTreeMap<UserId, i64>;
@@ -22,7 +19,7 @@ pub type Counts = BTreeMap<UserId, i64>;
 /// Writes events, and knows what they come to.
 pub struct Story {
     topic: String,
-    producer: LogProducer<oneshot::Sender<Fate>>,
+    appender: Appender,
     last_mid: BTreeMap<DirectConversation, i64>,
     /// By receiver and sender.
     sent: BTreeMap<(UserId, UserId), i64>,
@@ -43,7 +40,7 @@ impl Story {
         };
         Self {
             topic: kafka.topic(Topic::Events),
-            producer: LogProducer::new(kafka, &settings).unwrap(),
+            appender: Appender::new(kafka, &settings).unwrap(),
             last_mid: BTreeMap::new(),
             sent: BTreeMap::new(),
             read: BTreeMap::new(),
@@ -134,7 +131,6 @@ impl Story {
     }
 
     async fn append_record(&self, partition: Partition, key: &[u8], value: &[u8], ts: TimestampMs) {
-        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topic,
             partition,
@@ -143,8 +139,7 @@ impl Story {
             timestamp: Some(ts),
             headers: &[],
         };
-        self.producer.append(record, delivery).unwrap();
-        outcome.await.unwrap().unwrap();
+        self.appender.append(record).await.unwrap();
     }
 
     /// What a user has to see on a class.

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use dev_stack::TestServers;
-use event_log::{Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use event_log::{Admin, AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use message_store::{
     ContactDelta, MessageRow, MessageStore, MySqlConfig, OffsetUpdate, ReadRow, Shard, Sink,
 };
@@ -14,7 +14,7 @@ use schemas::{
     event::{Event, SourceOffset},
     topics::Topic,
 };
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::OnceCell;
 use unread_store::RedisConfig;
 
 /// Longer than anything here takes; a test that reaches it has failed.
@@ -175,8 +175,7 @@ impl Deployment {
             max_message_bytes: 1_000_000,
             gapless: false,
         };
-        let producer = LogProducer::new(&self.config.kafka, &settings).unwrap();
-        let (delivery, outcome) = oneshot::channel::<Result<i64, DeliveryFailure>>();
+        let appender = Appender::new(&self.config.kafka, &settings).unwrap();
         let record = AppendRecord {
             topic: &self.config.kafka.topic(topic),
             partition,
@@ -185,8 +184,7 @@ impl Deployment {
             timestamp,
             headers,
         };
-        producer.append(record, delivery).unwrap();
-        outcome.await.unwrap().unwrap()
+        appender.append(record).await.unwrap()
     }
 }
 

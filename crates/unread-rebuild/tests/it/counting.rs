@@ -10,9 +10,7 @@ use crate::test_env::{TestEnv, row, soon, users};
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_come_from_the_rows_when_redis_is_away() {
     let mut env = TestEnv::new().await;
-    let [alice, bob, carol] = users(3)[..] else {
-        unreachable!()
-    };
+    let [alice, bob, carol] = users();
     env.append(alice, bob).await;
     env.redis.kill();
 

@@ -10,9 +10,7 @@ use crate::test_env::{TestEnv, row, soon, users};
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_before_the_rows_reach_the_log() {
     let env = TestEnv::new().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     env.append(alice, bob).await;
     env.contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
         .await;
@@ -46,9 +44,7 @@ async fn nothing_is_read_before_the_rows_reach_the_log() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ends_are_those_behind_the_beginning() {
     let env = TestEnv::new().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     let rebuilder = Arc::new(env.rebuilder());
     env.hold_writes().await;
     let held = Arc::clone(&rebuilder);
@@ -70,9 +66,7 @@ async fn the_ends_are_those_behind_the_beginning() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_ends_the_wait_and_not_the_rebuild() {
     let env = TestEnv::new().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     env.append(alice, bob).await;
 
     let rebuilder = env.rebuilder();
@@ -92,7 +86,7 @@ async fn a_deadline_ends_the_wait_and_not_the_rebuild() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_users_are_rebuilt_behind_few_barriers() {
     let env = TestEnv::new().await;
-    let users = users(301);
+    let users: [_; 301] = users();
     let (sender, receivers) = users.split_last().unwrap();
     let rows: Vec<_> = (1..)
         .zip(receivers)
@@ -112,7 +106,7 @@ async fn many_users_are_rebuilt_behind_few_barriers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_rebuild_the_same_users() {
     let env = TestEnv::new().await;
-    let users = users(41);
+    let users: [_; 41] = users();
     let (sender, receivers) = users.split_last().unwrap();
     let rows: Vec<_> = receivers
         .iter()
@@ -136,9 +130,7 @@ async fn two_processes_rebuild_the_same_users() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_that_a_dead_process_left_is_taken_over() {
     let env = TestEnv::new().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     let dead = env.connection().await;
     let begun = dead.begin_rebuild(alice, 1_000).await.unwrap();
     let BeginOutcome::Begun(abandoned) = begun else {
@@ -156,9 +148,7 @@ async fn a_rebuild_that_a_dead_process_left_is_taken_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_that_waits_for_contacts_is_not_taken_over() {
     let env = TestEnv::new().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     env.append(alice, bob).await;
     let lease = Duration::from_secs(1);
     let config = RebuildConfig {
@@ -187,7 +177,7 @@ async fn a_rebuild_that_waits_for_contacts_is_not_taken_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_mysql_there_is_no_partial_map() {
     let env = TestEnv::new().await;
-    let alice = users(1)[0];
+    let [alice] = users();
     let nobody = MySqlConfig {
         servers: vec![ServerConfig {
             port: 1,
@@ -211,9 +201,7 @@ async fn without_mysql_there_is_no_partial_map() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_waits_for_the_positions() {
     let env = TestEnv::without_positions().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     env.contacts_catch_up(&[row(alice, bob, 2, Some(1), Some(0))])
         .await;
     let rebuilder = env.rebuilder();
@@ -231,9 +219,7 @@ async fn a_rebuild_waits_for_the_positions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_that_is_dropped_meanwhile_is_begun_again() {
     let env = TestEnv::new().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     env.append(alice, bob).await;
     let rebuilder = env.rebuilder();
     let waiting = tokio::spawn(async move { rebuilder.rebuild(&[alice], soon()).await });

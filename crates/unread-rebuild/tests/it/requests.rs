@@ -10,9 +10,7 @@ use crate::test_env::{PATIENCE, TestEnv, row, users};
 #[tokio::test(flavor = "multi_thread")]
 async fn users_requested_by_a_former_process_are_rebuilt() {
     let env = TestEnv::new().await;
-    let [alice, bob] = users(2)[..] else {
-        unreachable!()
-    };
+    let [alice, bob] = users();
     env.append(alice, bob).await;
     env.contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
         .await;

@@ -2,22 +2,20 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU32, Ordering},
+        atomic::{AtomicI64, Ordering},
     },
     time::Duration,
 };
 
 use dev_stack::TestServers;
-use event_log::{
-    AppendRecord, DeliveryFailure, LogProducer, LogReader, ProducerSettings, TestTopics,
-};
+use event_log::{AppendRecord, Appender, LogReader, ProducerSettings, TestTopics};
 use message_store::{ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, ReadUpTo, Shard, Sink};
 use schemas::{
     DeviceClass, DirectConversation, LogPosition, Mid, NextOffset, Partition, PartitionMap,
     PerDevice, TableNumber, TimestampMs, UserId, event::SourceOffset, topics::Topic,
 };
 use tokio::{
-    sync::{OnceCell, oneshot},
+    sync::OnceCell,
     time::{Instant, sleep},
 };
 use unread_rebuild::{RebuildConfig, Rebuilder};
@@ -28,8 +26,6 @@ use crate::server::RedisServer;
 /// Long enough for a slow machine; a test that waits this long fails.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-type Fate = Result<i64, DeliveryFailure>;
-
 /// A log, a Redis and contact rows of one test.
 pub struct TestEnv {
     pub redis: RedisServer,
@@ -37,7 +33,7 @@ pub struct TestEnv {
     pub store: MessageStore,
     pub topic: String,
     pub log: Arc<LogReader>,
-    producer: LogProducer<oneshot::Sender<Fate>>,
+    appender: Appender,
     _topics: TestTopics,
 }
 
@@ -55,7 +51,7 @@ impl TestEnv {
             .unwrap();
         let topics = TestTopics::create(&servers.kafka_brokers).await;
         let kafka = topics.config();
-        let producer = ProducerSettings {
+        let settings = ProducerSettings {
             linger_ms: 0,
             message_timeout_ms: 10_000,
             queue_bytes: 1 << 20,
@@ -75,7 +71,7 @@ impl TestEnv {
             store: MessageStore::connect(&databases(servers).await),
             topic: kafka.topic(Topic::Events),
             log: Arc::new(LogReader::new(kafka).unwrap()),
-            producer: LogProducer::new(kafka, &producer).unwrap(),
+            appender: Appender::new(kafka, &settings).unwrap(),
             _topics: topics,
         }
     }
@@ -103,7 +99,6 @@ impl TestEnv {
 
     /// Puts something on the log that the contact rows do not have yet. Only offsets matter here.
     pub async fn append(&self, a: UserId, b: UserId) {
-        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.topic,
             partition: DirectConversation::new(a, b).partition(),
@@ -112,8 +107,7 @@ impl TestEnv {
             timestamp: Some(TimestampMs(1)),
             headers: &[],
         };
-        self.producer.append(record, delivery).unwrap();
-        outcome.await.unwrap().unwrap();
+        self.appender.append(record).await.unwrap();
     }
 
     /// Writes rows, and has every database reach the end of the log.
@@ -234,13 +228,10 @@ async fn databases(servers: &TestServers) -> MySqlConfig {
     config
 }
 
-/// So many users that no other test has, spread over all tables.
-pub fn users(count: u32) -> Vec<UserId> {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    let first = NEXT.fetch_add(count, Ordering::Relaxed);
-    (first..first + count)
-        .map(|uid| i64::from(uid).try_into().unwrap())
-        .collect()
+/// Users that no other test has, spread over all tables.
+pub fn users<const N: usize>() -> [UserId; N] {
+    static NEXT: AtomicI64 = AtomicI64::new(1);
+    std::array::from_fn(|_| NEXT.fetch_add(1, Ordering::Relaxed).try_into().unwrap())
 }
 
 /// What the contact rows say of a peer: how many messages it sent, and how many of them were read.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::SystemTime};
 
-use event_log::{AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, ProducerSettings};
+use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, ReadAck, SendMessage},
@@ -10,7 +10,6 @@ use schemas::{
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
-use tokio::sync::oneshot;
 
 type Headers = [(String, Option<Vec<u8>>)];
 
@@ -23,7 +22,7 @@ pub struct LoggedEvent {
 
 pub struct Story {
     kafka: KafkaConfig,
-    producer: LogProducer<oneshot::Sender<Result<i64, DeliveryFailure>>>,
+    appender: Appender,
     mids: BTreeMap<DirectConversation, Mid>,
     /// Who sent each message of a conversation.
     senders: BTreeMap<DirectConversation, Vec<UserId>>,
@@ -51,7 +50,7 @@ impl Story {
         };
         Self {
             kafka: kafka.clone(),
-            producer: LogProducer::new(kafka, &settings).unwrap(),
+            appender: Appender::new(kafka, &settings).unwrap(),
             mids: BTreeMap::new(),
             senders: BTreeMap::new(),
             events: Vec::new(),
@@ -224,7 +223,6 @@ impl Story {
         timestamp: Option<TimestampMs>,
         headers: &Headers,
     ) -> i64 {
-        let (delivery, outcome) = oneshot::channel();
         let record = AppendRecord {
             topic: &self.kafka.topic(topic),
             partition,
@@ -233,8 +231,7 @@ impl Story {
             timestamp,
             headers,
         };
-        self.producer.append(record, delivery).unwrap();
-        outcome.await.unwrap().unwrap()
+        self.appender.append(record).await.unwrap()
     }
 }
 
