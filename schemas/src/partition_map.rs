@@ -202,15 +202,6 @@ impl<T> IntoIterator for PartitionMap<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a PartitionMap<T> {
-    type Item = (Partition, &'a T);
-    type IntoIter = Box<dyn DoubleEndedIterator<Item = Self::Item> + 'a>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        Box::new(self.iter())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

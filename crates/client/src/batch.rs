@@ -176,7 +176,7 @@ impl LineResults {
     pub async fn next(&mut self) -> Result<Option<LineResult>, ClientError> {
         while self.ready.is_empty() {
             let chunk = self.response.chunk().await;
-            let chunk = chunk.map_err(|error| ClientError::of_request(&error, &self.url))?;
+            let chunk = chunk.map_err(|error| ClientError::of_response(&error, &self.url))?;
             let Some(chunk) = chunk else { return Ok(None) };
             self.buffer.extend_from_slice(&chunk);
             self.parse_lines()?;
@@ -331,11 +331,14 @@ mod tests {
 
     #[test]
     fn the_whole_problem_of_a_rejected_line_is_kept() {
-        let line = refused(1, 400).to_string();
+        let mut line = refused(1, 400);
+        line["new_member"] = json!(7);
+        let line = line.to_string();
         let LineResult::Rejected { line, problem } = parse(line.as_bytes()).unwrap() else {
             panic!("{line}");
         };
         assert_eq!((line, problem.status, &*problem.title), (1, 400, "no"));
+        assert_eq!(problem.extensions["new_member"], 7);
     }
 
     #[test]

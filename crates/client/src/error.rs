@@ -2,6 +2,7 @@ use std::fmt;
 
 use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -13,12 +14,20 @@ pub enum ClientError {
         /// What was called.
         url: String,
     },
-    /// No connection, or it broke before the response was complete. Whether the call was carried out is not known.
+    /// No connection, or it broke before the response began. Whether the call was carried out is not known.
     #[error("{url} cannot be reached ({cause})")]
     Unreachable {
         /// What was called.
         url: String,
         /// The error of the network or of TLS.
+        cause: String,
+    },
+    /// The response began and was not received whole. Whether the call was carried out is not known.
+    #[error("the response of {url} broke off ({cause})")]
+    BrokenResponse {
+        /// What was called.
+        url: String,
+        /// The error of the network.
         cause: String,
     },
     /// The service refused the call.
@@ -38,11 +47,11 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the same call may succeed later: no connection, no response in time, 429, 503 and 504.
+    /// Whether the same call may succeed later: no connection, no whole response in time, 429, 503 and 504.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Timeout { .. } | Self::Unreachable { .. } => true,
+            Self::Timeout { .. } | Self::Unreachable { .. } | Self::BrokenResponse { .. } => true,
             Self::Problem(problem) => matches!(problem.status, 429 | 503 | 504),
             Self::InvalidResponse { .. } | Self::InvalidSettings(_) => false,
         }
@@ -62,12 +71,15 @@ impl ClientError {
         if error.is_timeout() {
             return Self::Timeout { url };
         }
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
-        let cause = cause.to_string();
+        let cause = root_cause(error);
         Self::Unreachable { url, cause }
+    }
+
+    pub(crate) fn of_response(error: &reqwest::Error, url: &str) -> Self {
+        Self::BrokenResponse {
+            url: url.to_owned(),
+            cause: root_cause(error),
+        }
     }
 
     pub(crate) fn invalid_response(url: &str, detail: impl fmt::Display) -> Self {
@@ -76,6 +88,14 @@ impl ClientError {
             detail: detail.to_string(),
         }
     }
+}
+
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
 }
 
 /// A refusal as the service wrote it (RFC 9457). Programs branch on `kind`.
@@ -102,6 +122,9 @@ pub struct Problem {
     /// The id to repeat the call with, where its outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<String>,
+    /// Members that this version of the client does not know.
+    #[serde(flatten)]
+    pub extensions: Map<String, Value>,
 }
 
 /// A field at fault.
@@ -134,6 +157,7 @@ impl Problem {
             errors: vec![],
             retry_after_s: None,
             client_msg_id: None,
+            extensions: Map::new(),
         });
         Self {
             status: status.as_u16(),

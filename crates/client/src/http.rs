@@ -201,7 +201,7 @@ impl Client {
             .send_request(request.timeout(self.timeout), url)
             .await?;
         let body = response.bytes().await;
-        let body = body.map_err(|error| ClientError::of_request(&error, url))?;
+        let body = body.map_err(|error| ClientError::of_response(&error, url))?;
         serde_json::from_slice(&body).map_err(|error| ClientError::invalid_response(url, error))
     }
 
@@ -211,13 +211,14 @@ impl Client {
         request: RequestBuilder,
         url: &str,
     ) -> Result<Response, ClientError> {
-        let broken = |error: reqwest::Error| ClientError::of_request(&error, url);
-        let response = request.send().await.map_err(broken)?;
+        let response = request.send().await;
+        let response = response.map_err(|error| ClientError::of_request(&error, url))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let body = response.text().await.map_err(broken)?;
+        let body = response.text().await;
+        let body = body.map_err(|error| ClientError::of_response(&error, url))?;
         let problem = Problem::of_response(status, &body);
         self.count(&problem);
         Err(ClientError::Problem(Box::new(problem)))

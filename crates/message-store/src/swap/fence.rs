@@ -162,7 +162,7 @@ impl Fence {
         built: &PartitionMap<LogPosition>,
     ) -> Result<Vec<OffsetUpdate>, StoreError> {
         let mut updates = Vec::new();
-        for (partition, from) in &self.live {
+        for (partition, from) in self.live.iter() {
             let to = built.get(partition).copied().unwrap_or_default();
             if to.next < from.next {
                 return Err(StoreError::fatal(format!(
