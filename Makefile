@@ -39,7 +39,7 @@ faults: toolchain ## run all fault tests: what a release has to pass
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@cargo test --locked --workspace $(TEST_FEATURES) --test faults
 
-chaos: toolchain ## strike a cluster with faults for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n
+chaos: toolchain ## inject faults into a cluster for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n
 	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
 	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS))
 

@@ -38,7 +38,7 @@ impl LastAudit {
         };
         read.with_context(|| {
             let path = path.display();
-            format!("{path} cannot be read: `tidemark audit` writes it anew")
+            format!("{path} cannot be read: `tidemark audit` writes it again")
         })
         .map(Some)
     }

@@ -184,7 +184,7 @@ fn rebuild_each(what: &str, partitions: &[Partition]) -> String {
 }
 
 fn then_start(commands: &str) -> String {
-    format!("{commands}, which builds it anew from the log; then start projector-mysql again")
+    format!("{commands}, which builds it again from the log; then start projector-mysql again")
 }
 
 #[cfg(test)]

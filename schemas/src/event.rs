@@ -16,7 +16,7 @@ use crate::{
 /// only if its source offset is above all before it (PROTOCOL S10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SourceOffset {
-    /// Raised by an operator when `chat.inbound` was created anew.
+    /// Raised by an operator when `chat.inbound` was created again.
     pub epoch: u32,
     /// Offset in `chat.inbound`; −1 is before the first record.
     pub offset: i64,

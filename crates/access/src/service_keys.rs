@@ -30,7 +30,7 @@ struct Known {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
-    /// Names the key: what stands between the underscores of `tmk_<id>_<secret>`.
+    /// Names the key: the part between the underscores of `tmk_<id>_<secret>`.
     pub id: String,
     /// For people.
     pub name: String,
@@ -76,7 +76,7 @@ impl KeyEntry {
         }
     }
 
-    /// As it stands in a file.
+    /// As it is in a file.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let file = File {

@@ -66,7 +66,7 @@ impl OffsetStatements {
         if updates.is_empty() {
             return Ok(None);
         }
-        // The statements are different every time, so they are not prepared, and the topic stands in them.
+        // The statements are different every time, so they are not prepared, and the topic is part of them.
         check_topic(topic)?;
         Ok(Some(Self {
             table: table.to_owned(),

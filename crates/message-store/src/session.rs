@@ -20,7 +20,7 @@ const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_bin; \
     sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'; \
     SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// How a transaction that writes begins. A writer that stands still in the middle of it (a stopped process, a host that is
+/// How a transaction that writes begins. A writer that stops in the middle of it (a stopped process, a host that is
 /// gone without a word) keeps its locks from whoever has taken over, so the server closes a connection that says nothing for
 /// 10 s, and rolls back. MariaDB's `idle_write_transaction_timeout` does no more, and MySQL does not have it.
 pub(crate) const WRITE_BEGIN: &str = "SET SESSION wait_timeout = 10; START TRANSACTION";

@@ -17,7 +17,7 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// The same words for every problem of this type.
     pub title: String,
-    /// The HTTP status, repeated so that a problem stands by itself on a line of NDJSON.
+    /// The HTTP status, repeated so that a problem is complete on a line of NDJSON.
     pub status: u16,
     /// What went wrong this time and what would be right.
     pub detail: String,

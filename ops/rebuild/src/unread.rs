@@ -159,13 +159,13 @@ impl Users<'_> {
         n: TableNumber,
         uids: &[UserId],
     ) -> Result<Vec<UserId>, RebuildError> {
-        let mut anew = self
+        let mut shadow = self
             .rebuilder
             .begin_shadow_rebuild(n, uids, LEASE_MS)
             .await?;
-        self.proof.fold_to(anew.ends()).await?;
+        self.proof.fold_to(shadow.ends()).await?;
         let mut left_over = Vec::new();
-        while let Some(users) = anew.next(USERS_AT_ONCE).await? {
+        while let Some(users) = shadow.next(USERS_AT_ONCE).await? {
             let all: Vec<Partition> = Partition::all().collect();
             let ends = self.context.whole_log(&all).await?;
             let check = self.proof.rows(&users.uids, &users.rows, &ends).await?;
@@ -173,7 +173,7 @@ impl Users<'_> {
                 return Err(RebuildError::Contacts(check));
             }
             let wanted = users.uids.len();
-            let left = anew.complete(users).await?;
+            let left = shadow.complete(users).await?;
             self.rebuilt.replaced += wanted - left.len();
             self.rebuilt.compared += check.compared;
             left_over.extend(left);

@@ -219,7 +219,7 @@ async fn run(
 struct OneTable<'a> {
     kind: Table,
     database: &'a str,
-    /// What stands for `{n}`.
+    /// What replaces `{n}`.
     number: String,
     /// With its database.
     name: String,

@@ -129,7 +129,7 @@ async fn drop_in(
     session: &mut Session,
 ) -> Result<usize, StoreError> {
     let tables = months_of_tables(store, shard, session).await?;
-    // Said first: a writer that finds no such month must not make it anew.
+    // Said first: a writer that finds no such month must not create it again.
     let keep = include_str!("../../sql/schema/raise_kept_from.sql")
         .replace("{table}", &store.names().retention(shard))
         .replace("{month}", &before.to_string());

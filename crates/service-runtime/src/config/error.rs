@@ -99,7 +99,7 @@ impl ConfigError {
         Self::value(
             &format!("file {}", file.display()),
             key,
-            "stands outside every section; must be under a [section]".to_owned(),
+            "is outside every section; must be under a [section]".to_owned(),
         )
     }
 

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What stands in a secret's place.
+/// What is shown instead of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
 /// A password or key: shown as `[redacted]` wherever it is printed, logged or serialised, and wiped from memory when dropped.

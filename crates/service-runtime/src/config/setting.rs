@@ -91,7 +91,7 @@ impl Setting {
         (self.value.as_str(), &self.origin)
     }
 
-    /// The key whose value stands in the file that this setting names, if that is what it is.
+    /// The key whose value is in the file that this setting names, if that is what it is.
     pub(super) fn names_file_for(&self, keys: &BTreeSet<String>) -> Option<String> {
         let [name] = self.keys.as_slice() else {
             return None;

@@ -254,7 +254,7 @@ fn a_key_outside_every_section_is_refused() {
         file: "bind = 'x'",
         ..Layers::default()
     }
-    .refused(&["file ", "bind stands outside every section"]);
+    .refused(&["file ", "bind is outside every section"]);
 }
 
 #[test]

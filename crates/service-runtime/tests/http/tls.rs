@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::server::{PATIENCE, Server, any_port, rest_of};
 
-/// A certificate for 127.0.0.1 in files, which may be written anew.
+/// A certificate for 127.0.0.1 in files, which may be replaced.
 struct Files {
     dir: TempDir,
 }

@@ -179,7 +179,7 @@ impl TestEnv {
         assert_eq!(released, "OK");
     }
 
-    /// Waits until a script stands at that door.
+    /// Waits until a script waits there.
     pub async fn write_is_held(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {

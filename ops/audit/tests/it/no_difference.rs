@@ -42,7 +42,7 @@ async fn a_former_owners_repeats_and_pending_records_are_none() {
     let pending = env.story.command(1000, 1001, "not sequenced yet");
     env.story.post(Command::Send(pending)).await;
     env.catch_up().await;
-    // Whoever waits is not told that all is well while a sequencer stands still.
+    // Whoever waits is not told that all is well while a sequencer is stopped.
     let patience = Some(Duration::from_secs(1));
     let late = env.try_audit(Scope::All, patience).await.unwrap_err();
     assert!(

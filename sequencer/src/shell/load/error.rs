@@ -36,7 +36,7 @@ pub enum LoadError {
     /// The inbound log ends before what was sequenced of it.
     #[error(
         "partition {partition} of chat.inbound ends at offset {end}, and {sequenced} is sequenced already: the topic was \
-         created anew or lost records. Restore it; or, to go on with it as it is, stop every sequencer and run \
+         created again or lost records. Restore it; or, to go on with it as it is, stop every sequencer and run \
          `tidemark epoch raise`"
     )]
     InboundWentBack {
@@ -47,7 +47,7 @@ pub enum LoadError {
     /// The inbound log holds another record than the one sequenced.
     #[error(
         "offset {sequenced} of partition {partition} of chat.inbound has leader epoch {found}, and the record sequenced \
-         had {expected}: the topic was created anew or lost records. Restore it; or, to go on with it as it is, stop \
+         had {expected}: the topic was created again or lost records. Restore it; or, to go on with it as it is, stop \
          every sequencer and run `tidemark epoch raise`"
     )]
     InboundReplaced {

@@ -11,7 +11,7 @@ use std::{
 use clap::Parser;
 use system_tests::chaos::{self, FAULTS, Fault, Options};
 
-/// Strike a cluster with faults while clients write and read, and judge what they then see
+/// Inject faults into a cluster while clients write and read, and judge what they then see
 #[derive(Debug, Parser)]
 struct Args {
     /// For how long faults begin, minutes
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     get_mounts_of_its_own();
-    torment(args)
+    run_chaos(args)
 }
 
 /// Runs this program again in a mount namespace, where that is possible: full file systems need mounts, and those are gone
@@ -70,7 +70,7 @@ fn get_mounts_of_its_own() {
 }
 
 #[tokio::main]
-async fn torment(args: Args) -> ExitCode {
+async fn run_chaos(args: Args) -> ExitCode {
     let options = Options {
         seed: args.seed.unwrap_or_else(rand::random),
         length: Duration::from_secs(args.minutes * 60),

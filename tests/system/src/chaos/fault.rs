@@ -11,7 +11,7 @@ use super::{
 };
 
 /// How many times it was injected.
-pub(super) type Strike<'a> = LocalBoxFuture<'a, Result<u64>>;
+pub(super) type Injection<'a> = LocalBoxFuture<'a, Result<u64>>;
 
 /// A fault, from its beginning until it is healed.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Fault {
     pub what: &'static str,
     /// What it cannot do without.
     pub(super) needs: Need,
-    pub(super) strike: for<'a> fn(&'a mut Victim<'_>) -> Strike<'a>,
+    pub(super) inject: for<'a> fn(&'a mut Victim<'_>) -> Injection<'a>,
 }
 
 /// What not every machine has.
@@ -36,13 +36,13 @@ pub(super) enum Need {
 }
 
 macro_rules! faults {
-    ($($name:literal, $what:literal, $need:ident, $strike:expr;)*) => {
+    ($($name:literal, $what:literal, $need:ident, $inject:expr;)*) => {
         /// All of them.
         pub const FAULTS: &[Fault] = &[$(Fault {
             name: $name,
             what: $what,
             needs: Need::$need,
-            strike: |victim| Box::pin($strike(victim)),
+            inject: |victim| Box::pin($inject(victim)),
         },)*];
     };
 }
@@ -107,7 +107,7 @@ faults! {
     "jump-clocks", "the wall clocks of all processes, servers too, jump apart by hours, forward and back", Clocks,
         clocks::jump;
     "poison", "records that no service would write, of many kinds, on every topic", Nothing,
-        poison::strike;
+        poison::inject;
     "offsets-to-earliest", "all group offsets are reset while the services are down", Nothing,
         |victim| offsets::reset(victim, offsets::EARLIEST);
     "offsets-to-latest", "the same", Nothing,

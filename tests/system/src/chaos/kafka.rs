@@ -1,4 +1,4 @@
-//! Strikes at brokers.
+//! Faults of brokers.
 
 use std::time::Duration;
 

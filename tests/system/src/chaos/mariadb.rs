@@ -1,4 +1,4 @@
-//! Strikes at one of two MariaDB servers.
+//! Faults of one of two MariaDB servers.
 
 use anyhow::Result;
 

@@ -85,16 +85,16 @@ pub async fn run(options: &Options, print: impl Fn(&str)) -> Result<Report> {
     let env = TestEnv::start(settings).await?;
     let journal = Journal::new(&env, &print)?;
     let log = |line: &str| journal.log(line);
-    let mut torment = Torment::new(&env, options, &faults, log);
-    match torment.run(&faults).await {
-        Ok(()) => Ok(torment.report),
+    let mut run = ChaosRun::new(&env, options, &faults, log);
+    match run.run(&faults).await {
+        Ok(()) => Ok(run.report),
         Err(error) => {
             let error = if Difference::is_in(&error) {
                 error.context("the judgement is against it")
             } else {
                 error
             };
-            journal.log(&format!("until then:\n{}", torment.report));
+            journal.log(&format!("until then:\n{}", run.report));
             journal.log(&format!("{error:#}"));
             // Small file systems are still mounted: what is kept may be on them.
             journal.keep_topics().await;
@@ -131,7 +131,7 @@ fn possible(faults: &[Fault], print: &impl Fn(&str)) -> Vec<Fault> {
     faults.copied().collect()
 }
 
-struct Torment<'a, S> {
+struct ChaosRun<'a, S> {
     env: &'a TestEnv,
     options: &'a Options,
     print: S,
@@ -141,7 +141,7 @@ struct Torment<'a, S> {
     report: Report,
 }
 
-impl<'a, S: Fn(&str)> Torment<'a, S> {
+impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
     fn new(env: &'a TestEnv, options: &'a Options, faults: &[Fault], print: S) -> Self {
         Self {
             env,
@@ -185,7 +185,7 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
             self.recover(None, 1, &load, load.accepted()).await?;
             for _ in 0..ROUND {
                 if begun.elapsed() < self.options.length {
-                    self.strike(&mut load).await?;
+                    self.inject(&mut load).await?;
                 }
             }
             load.grows_by(BETWEEN).await?;
@@ -200,7 +200,7 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
         Ok(())
     }
 
-    async fn strike(&mut self, load: &mut Load) -> Result<()> {
+    async fn inject(&mut self, load: &mut Load) -> Result<()> {
         let fault = self.schedule.draw(&mut self.rng);
         load.grows_by(BETWEEN).await?;
         let before = load.accepted();
@@ -210,8 +210,8 @@ impl<'a, S: Fn(&str)> Torment<'a, S> {
             rng: &mut self.rng,
             condition: &mut self.condition,
         };
-        let struck = (fault.strike)(&mut victim).await;
-        let injected = struck.with_context(|| format!("during {}", fault.name))?;
+        let injected = (fault.inject)(&mut victim).await;
+        let injected = injected.with_context(|| format!("during {}", fault.name))?;
         self.recover(Some(&fault), injected, load, before).await
     }
 

@@ -1,4 +1,4 @@
-//! Strikes at connections: they hang instead of closing.
+//! Faults of connections: they hang instead of closing.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use schemas::{DirectConversation, topics::Topic};
 use super::victim::Victim;
 use crate::{new_users, poison};
 
-pub(super) async fn strike(victim: &mut Victim<'_>) -> Result<u64> {
+pub(super) async fn inject(victim: &mut Victim<'_>) -> Result<u64> {
     let [from, to] = new_users();
     let conversation = DirectConversation::new(from.try_into()?, to.try_into()?);
     let partition = conversation.partition();

@@ -1,4 +1,4 @@
-//! Strikes at the Redis in charge; the other one is its replica.
+//! Faults of the Redis in charge; the other one is its replica.
 
 use anyhow::Result;
 use rustix::process::Signal;

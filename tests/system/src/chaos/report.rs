@@ -7,7 +7,7 @@ use super::Fault;
 /// A fault that was healed and recovered from.
 #[derive(Clone, Copy, Debug)]
 pub struct Recovery {
-    /// What was done in this strike: processes killed or restarted one after the other, say.
+    /// What was done this time: processes killed or restarted one after the other, say.
     pub injected: u64,
     /// Events that were accepted from its beginning until everything passed again.
     pub accepted: u64,
@@ -46,11 +46,11 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| fault | strikes | injected | accepted meanwhile | lost | doubled | gaps | audit | recovered in, median | worst |"
+            "| fault | times | injected | accepted meanwhile | lost | doubled | gaps | audit | recovered in, median | worst |"
         )?;
         writeln!(f, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
         for (name, recoveries) in &self.recoveries {
-            let strikes = recoveries.len();
+            let times_injected = recoveries.len();
             let injected: u64 = recoveries.iter().map(|one| one.injected).sum();
             let accepted: u64 = recoveries.iter().map(|one| one.accepted).sum();
             let mut times: Vec<f64> = recoveries
@@ -62,7 +62,7 @@ impl fmt::Display for Report {
             let worst = times.last().copied().unwrap_or_default();
             writeln!(
                 f,
-                "| {name} | {strikes} | {injected} | {accepted} | 0 | 0 | 0 | 0 | {median:.1} s | {worst:.1} s |"
+                "| {name} | {times_injected} | {injected} | {accepted} | 0 | 0 | 0 | 0 | {median:.1} s | {worst:.1} s |"
             )?;
         }
         let Self {

@@ -1,4 +1,4 @@
-//! Strikes at processes of services.
+//! Faults of processes of services.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The cluster that is struck, and what strikes have in common.
+//! The cluster under fault, and what faults have in common.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -23,7 +23,7 @@ pub(super) struct Victim<'a> {
     pub(super) condition: &'a mut Condition,
 }
 
-/// What lasts from one strike to the next.
+/// What lasts from one fault to the next.
 #[derive(Default)]
 pub(super) struct Condition {
     /// Which Redis is in charge, from 0.

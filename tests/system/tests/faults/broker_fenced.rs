@@ -30,7 +30,7 @@ fn clients_find_a_broker_again_that_named_none() {
         // The broker goes on answering, but names itself no more, as one that its controller has fenced.
         env.kafka_tool("ClusterTool", &["unregister", "--id", "1"])
             .await?;
-        follower.hears_of_no_broker().await?;
+        follower.cannot_reach_a_broker().await?;
         env.end("kafka", Signal::KILL).await?;
         env.start_servers().await?;
 
@@ -78,7 +78,7 @@ impl Follower {
         Ok(follower)
     }
 
-    async fn hears_of_no_broker(&self) -> Result<()> {
+    async fn cannot_reach_a_broker(&self) -> Result<()> {
         let heard = async || match self.failed.load(Ordering::Relaxed) {
             true => Ok(()),
             false => Err("nothing failed".to_owned()),

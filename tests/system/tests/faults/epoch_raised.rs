@@ -95,7 +95,7 @@ fn another_log_is_sequenced_from_its_start_only_on_request() {
         let second = send("2").await?;
         env.client.history(from, to, &[second]).await?;
         stop_all(env).await?;
-        // As if the topic had been created anew.
+        // As if the topic had been created again.
         let files = env.partition_files(Topic::Inbound, first.partition);
         files.empty()?;
         env.start_servers().await?;

@@ -48,9 +48,14 @@ fn no_poison_stops_its_partition() {
             env.end(service, Signal::KILL).await?;
         }
         env.start_services(&SERVICES).await?;
-        let anew = env.client.send(to, from, "anew", "anew").await?;
-        expect_texts_and_counts(env, [from, to], anew, &["before", "behind", "last", "anew"])
-            .await?;
+        let restarted = env.client.send(to, from, "restarted", "restarted").await?;
+        expect_texts_and_counts(
+            env,
+            [from, to],
+            restarted,
+            &["before", "behind", "last", "restarted"],
+        )
+        .await?;
         env.audit([from, to]).await?;
         Ok(())
     });
@@ -68,7 +73,10 @@ async fn expect_texts_and_counts(
         .client
         .unread(to, system_tests::DeviceClass::Pc, &[after])
         .await?;
-    let sent: i64 = texts.iter().map(|text| i64::from(*text != "anew")).sum();
+    let sent: i64 = texts
+        .iter()
+        .map(|text| i64::from(*text != "restarted"))
+        .sum();
     ensure!(unread.get(&from).copied() == Some(sent), "{unread:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What projections keep is lost, or only wanted anew: `tidemark rebuild` makes it from the log while everything goes on.
+//! Lost or unwanted projections: `tidemark rebuild` writes them again from the log while everything else runs.
 
 use std::{
     process::Stdio,
@@ -100,7 +100,7 @@ fn an_emptied_redis_comes_back() {
     });
 }
 
-/// Everything is built anew although nothing is wrong, again and again killed in the middle; a reader never sees less than before.
+/// Everything is rebuilt although nothing is wrong, again and again killed in the middle; a reader never sees less than before.
 #[test]
 fn a_killed_rebuild_goes_on_and_readers_see_no_half() {
     run(Servers::Own(Settings::default()), async |env| {
