@@ -3,13 +3,7 @@
 use std::time::SystemTime;
 
 use schemas::TimestampMs;
-use time::{
-    OffsetDateTime, format_description::BorrowedFormatItem,
-    format_description::well_known::Rfc3339, macros::format_description,
-};
-
-const MILLIS: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// The wall clock. Code that derives state from the log must not use it.
 pub(crate) fn now() -> TimestampMs {
@@ -17,11 +11,8 @@ pub(crate) fn now() -> TimestampMs {
 }
 
 /// RFC 3339 in UTC with three decimals; the plain number if it is beyond the calendar.
-pub(crate) fn rfc3339(TimestampMs(ms): TimestampMs) -> String {
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000)
-        .ok()
-        .and_then(|time| time.format(MILLIS).ok())
-        .unwrap_or_else(|| ms.to_string())
+pub(crate) fn rfc3339(time: TimestampMs) -> String {
+    time.rfc3339().unwrap_or_else(|| time.0.to_string())
 }
 
 /// Reads RFC 3339, with any offset and any number of decimals.

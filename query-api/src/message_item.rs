@@ -3,7 +3,6 @@
 use message_store::{LastMessage, MessageRow};
 use schemas::{DirectConversation, TimestampMs, UserId};
 use serde::Serialize;
-use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 use utoipa::ToSchema;
 
 /// A message.
@@ -59,14 +58,10 @@ impl From<MessageRow> for MessageItem {
 
 /// RFC 3339 in UTC, always with three decimals. A time outside the years 0 to 9999, which no store takes, becomes the nearest one inside.
 pub(crate) fn utc(TimestampMs(ms): TimestampMs) -> String {
-    const FORMAT: &[BorrowedFormatItem<'_>] =
-        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
     const FIRST_MS: i64 = -62_167_219_200_000;
     const LAST_MS: i64 = 253_402_300_799_999;
-    let nanos = i128::from(ms.clamp(FIRST_MS, LAST_MS)) * 1_000_000;
-    OffsetDateTime::from_unix_timestamp_nanos(nanos)
-        .ok()
-        .and_then(|at| at.format(FORMAT).ok())
+    TimestampMs(ms.clamp(FIRST_MS, LAST_MS))
+        .rfc3339()
         .expect("every time of these years has this form")
 }
 

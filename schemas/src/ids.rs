@@ -5,6 +5,7 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 
 /// A value outside its type's range. The text says what is wrong and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -189,6 +190,20 @@ counter! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct TimestampMs(pub i64);
+
+impl TimestampMs {
+    /// RFC 3339 in UTC, always with three decimals; `None` if it is beyond the calendar.
+    #[must_use]
+    pub fn rfc3339(self) -> Option<String> {
+        const FORMAT: &[BorrowedFormatItem<'_>] = format_description!(
+            "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z"
+        );
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+            .ok()?
+            .format(FORMAT)
+            .ok()
+    }
+}
 
 /// The time of a wall clock, which must not be used where the log decides. 0 before 1970.
 impl From<SystemTime> for TimestampMs {
