@@ -70,31 +70,16 @@ fn hint(error: &ClientError) -> &'static str {
 }
 
 fn code(error: &anyhow::Error) -> u8 {
-    if let Some(failure) = error.downcast_ref() {
-        return of_failure(failure);
-    }
-    if let Some(error) = error.downcast_ref() {
-        return of_client(error);
-    }
-    if let Some(error) = error.downcast_ref() {
-        return of_audit(error);
-    }
-    if let Some(error) = error.downcast_ref() {
-        return of_rebuild(error);
-    }
-    if error.is::<EventLogError>() {
-        return UNREACHABLE;
-    }
-    if let Some(error) = error.downcast_ref() {
-        return of_redis(error);
-    }
-    if let Some(error) = error.downcast_ref() {
-        return of_mysql(error);
-    }
-    if let Some(error) = error.downcast_ref() {
-        return of_stack(error);
-    }
-    service_runtime::exit_code(error)
+    let of_kafka = |_: &EventLogError| UNREACHABLE;
+    (error.downcast_ref().map(of_failure))
+        .or_else(|| error.downcast_ref().map(of_client))
+        .or_else(|| error.downcast_ref().map(of_audit))
+        .or_else(|| error.downcast_ref().map(of_rebuild))
+        .or_else(|| error.downcast_ref().map(of_kafka))
+        .or_else(|| error.downcast_ref().map(of_redis))
+        .or_else(|| error.downcast_ref().map(of_mysql))
+        .or_else(|| error.downcast_ref().map(of_stack))
+        .unwrap_or_else(|| service_runtime::exit_code(error))
 }
 
 fn of_failure(failure: &Failure) -> u8 {
@@ -136,13 +121,7 @@ fn of_rebuild(error: &RebuildError) -> u8 {
         RebuildError::Audit(error) => of_audit(error),
         RebuildError::Unread(UnreadRebuildError::Transient(_)) => UNREACHABLE,
         RebuildError::NotSwapped(_) | RebuildError::Unread(UnreadRebuildError::TimedOut) => TIMEOUT,
-        RebuildError::Busy { .. }
-        | RebuildError::LogTruncated { .. }
-        | RebuildError::LogWentBack { .. }
-        | RebuildError::Mismatch(_)
-        | RebuildError::Contacts(_)
-        | RebuildError::Sink(_)
-        | RebuildError::Unread(UnreadRebuildError::Fatal(_)) => NEGATIVE,
+        _ => NEGATIVE,
     }
 }
 
@@ -171,13 +150,7 @@ fn of_stack(error: &StackError) -> u8 {
         | StackError::UnknownServers { .. }
         | StackError::NoCacheDir => CONFIG,
         StackError::NotReady { .. } | StackError::Busy { .. } => TIMEOUT,
-        StackError::DiskFull { .. }
-        | StackError::Exited { .. }
-        | StackError::WouldNotDie { .. }
-        | StackError::CommandFailed { .. }
-        | StackError::NoSettableClocks
-        | StackError::Container { .. }
-        | StackError::Io { .. } => NEGATIVE,
+        _ => NEGATIVE,
     }
 }
 

@@ -5,67 +5,66 @@ use std::fmt;
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What sort of problem it is. Callers branch on this (on the wire: on `type`), never on words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProblemKind {
+/// Declares [`ProblemKind`] from one row for each kind: its name, its `type`, its `title` and its status.
+macro_rules! problem_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $uri:literal, $title:literal, $status:ident;)*) => {
+        /// What sort of problem it is. Callers branch on this (on the wire: on `type`), never on words.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ProblemKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl ProblemKind {
+            /// Every kind there is.
+            pub const ALL: [Self; [$($uri),*].len()] = [$(Self::$kind),*];
+
+            fn row(self) -> (&'static str, &'static str, StatusCode) {
+                match self {
+                    $(Self::$kind => ($uri, $title, StatusCode::$status),)*
+                }
+            }
+        }
+    };
+}
+
+problem_kinds! {
     /// 400: a field of the body, the path or the query breaks a rule.
-    InvalidField,
+    InvalidField = "/problems/invalid-field", "A field is not valid", BAD_REQUEST;
     /// 400: the body, or the line, is not JSON.
-    InvalidJson,
+    InvalidJson = "/problems/invalid-json", "Not valid JSON", BAD_REQUEST;
     /// 400: the body is not the protobuf message that it should be.
-    InvalidProtobuf,
+    InvalidProtobuf = "/problems/invalid-protobuf", "Not a valid protobuf message", BAD_REQUEST;
     /// 401: nothing says who calls, or what says it is not valid.
-    Unauthenticated,
+    Unauthenticated = "/problems/unauthenticated", "Not authenticated", UNAUTHORIZED;
     /// 403: who calls is known, and may not do this.
-    Forbidden,
+    Forbidden = "/problems/forbidden", "Not allowed", FORBIDDEN;
     /// 404: nothing is there.
-    NotFound,
+    NotFound = "/problems/not-found", "Not found", NOT_FOUND;
     /// 405: the path exists, the method does not.
-    MethodNotAllowed,
+    MethodNotAllowed = "/problems/method-not-allowed", "Method not allowed", METHOD_NOT_ALLOWED;
     /// 408: the request did not arrive in time.
-    RequestTimeout,
+    RequestTimeout = "/problems/request-timeout", "The request did not arrive in time", REQUEST_TIMEOUT;
     /// 413: the body, or one line of it, is larger than the limit.
-    PayloadTooLarge,
+    PayloadTooLarge = "/problems/payload-too-large", "Too large", PAYLOAD_TOO_LARGE;
     /// 415: the media type is none that this call reads.
-    UnsupportedMediaType,
+    UnsupportedMediaType = "/problems/unsupported-media-type", "Unsupported media type", UNSUPPORTED_MEDIA_TYPE;
     /// 429: the limit on work in progress is reached; nothing was done.
-    TooManyRequests,
+    TooManyRequests = "/problems/too-many-requests", "Too many requests", TOO_MANY_REQUESTS;
     /// 429: the caller asks for more than it may at a time; nothing was done.
-    RateLimited,
+    RateLimited = "/problems/rate-limited", "The caller's rate limit is reached", TOO_MANY_REQUESTS;
     /// 431: request line and headers are larger than the limit.
-    HeadersTooLarge,
+    HeadersTooLarge = "/problems/headers-too-large", "Request line and headers too large", REQUEST_HEADER_FIELDS_TOO_LARGE;
     /// 500: a defect of the server.
-    Internal,
+    Internal = "/problems/internal", "The server failed", INTERNAL_SERVER_ERROR;
     /// 503: something that this call needs is down; nothing was done.
-    Unavailable,
+    Unavailable = "/problems/unavailable", "Temporarily unavailable", SERVICE_UNAVAILABLE;
     /// 503: the call may or may not have been carried out; repeating it with the same id is safe.
-    UnknownOutcome,
+    UnknownOutcome = "/problems/unknown-outcome", "The outcome is unknown", SERVICE_UNAVAILABLE;
     /// 504: the answer did not become available in time.
-    Timeout,
+    Timeout = "/problems/timeout", "The answer did not arrive in time", GATEWAY_TIMEOUT;
 }
 
 impl ProblemKind {
-    /// Every kind there is.
-    pub const ALL: [Self; 17] = [
-        Self::InvalidField,
-        Self::InvalidJson,
-        Self::InvalidProtobuf,
-        Self::Unauthenticated,
-        Self::Forbidden,
-        Self::NotFound,
-        Self::MethodNotAllowed,
-        Self::RequestTimeout,
-        Self::PayloadTooLarge,
-        Self::UnsupportedMediaType,
-        Self::TooManyRequests,
-        Self::RateLimited,
-        Self::HeadersTooLarge,
-        Self::Internal,
-        Self::Unavailable,
-        Self::UnknownOutcome,
-        Self::Timeout,
-    ];
-
     /// The `type` member: a URI reference, relative to the service that answered.
     pub fn uri(self) -> &'static str {
         self.row().0
@@ -79,88 +78,6 @@ impl ProblemKind {
     /// The HTTP status that goes with this kind.
     pub fn status(self) -> StatusCode {
         self.row().2
-    }
-
-    fn row(self) -> (&'static str, &'static str, StatusCode) {
-        match self {
-            Self::InvalidField => (
-                "/problems/invalid-field",
-                "A field is not valid",
-                StatusCode::BAD_REQUEST,
-            ),
-            Self::InvalidJson => (
-                "/problems/invalid-json",
-                "Not valid JSON",
-                StatusCode::BAD_REQUEST,
-            ),
-            Self::InvalidProtobuf => (
-                "/problems/invalid-protobuf",
-                "Not a valid protobuf message",
-                StatusCode::BAD_REQUEST,
-            ),
-            Self::Unauthenticated => (
-                "/problems/unauthenticated",
-                "Not authenticated",
-                StatusCode::UNAUTHORIZED,
-            ),
-            Self::Forbidden => ("/problems/forbidden", "Not allowed", StatusCode::FORBIDDEN),
-            Self::NotFound => ("/problems/not-found", "Not found", StatusCode::NOT_FOUND),
-            Self::MethodNotAllowed => (
-                "/problems/method-not-allowed",
-                "Method not allowed",
-                StatusCode::METHOD_NOT_ALLOWED,
-            ),
-            Self::RequestTimeout => (
-                "/problems/request-timeout",
-                "The request did not arrive in time",
-                StatusCode::REQUEST_TIMEOUT,
-            ),
-            Self::PayloadTooLarge => (
-                "/problems/payload-too-large",
-                "Too large",
-                StatusCode::PAYLOAD_TOO_LARGE,
-            ),
-            Self::UnsupportedMediaType => (
-                "/problems/unsupported-media-type",
-                "Unsupported media type",
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ),
-            Self::TooManyRequests => (
-                "/problems/too-many-requests",
-                "Too many requests",
-                StatusCode::TOO_MANY_REQUESTS,
-            ),
-            Self::RateLimited => (
-                "/problems/rate-limited",
-                "The caller's rate limit is reached",
-                StatusCode::TOO_MANY_REQUESTS,
-            ),
-            Self::HeadersTooLarge => (
-                "/problems/headers-too-large",
-                "Request line and headers too large",
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            ),
-            Self::Internal => (
-                "/problems/internal",
-                "The server failed",
-                StatusCode::INTERNAL_SERVER_ERROR,
-            ),
-            Self::Unavailable => (
-                "/problems/unavailable",
-                "Temporarily unavailable",
-                StatusCode::SERVICE_UNAVAILABLE,
-            ),
-            Self::UnknownOutcome => (
-                "/problems/unknown-outcome",
-                "The outcome is unknown",
-                StatusCode::SERVICE_UNAVAILABLE,
-            ),
-            Self::Timeout => (
-                "/problems/timeout",
-                "The answer did not arrive in time",
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-        }
     }
 }
 

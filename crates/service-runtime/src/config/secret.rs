@@ -3,8 +3,7 @@
 use std::fmt;
 
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// What is shown instead of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
@@ -45,54 +44,13 @@ impl Serialize for Secret {
 }
 
 impl<'de> Deserialize<'de> for Secret {
+    /// Takes strings only. Serde's own complaint about a number would quote it.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_string(SecretVisitor)
+        match String::deserialize(deserializer) {
+            Ok(text) => Ok(Self(text.into())),
+            Err(_) => Err(de::Error::custom(
+                "is not a string; must be a quoted string",
+            )),
+        }
     }
-}
-
-/// Takes strings only. Serde's own complaint about a number would quote it, so numbers get words of ours.
-struct SecretVisitor;
-
-impl Visitor<'_> for SecretVisitor {
-    type Value = Secret;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Secret, E> {
-        Ok(Secret::from(text))
-    }
-
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Secret, E> {
-        Err(unquoted())
-    }
-
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Secret, E> {
-        Err(unquoted())
-    }
-
-    fn visit_i128<E: de::Error>(self, _: i128) -> Result<Secret, E> {
-        Err(unquoted())
-    }
-
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Secret, E> {
-        Err(unquoted())
-    }
-
-    fn visit_u128<E: de::Error>(self, _: u128) -> Result<Secret, E> {
-        Err(unquoted())
-    }
-
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Secret, E> {
-        Err(unquoted())
-    }
-
-    fn visit_char<E: de::Error>(self, letter: char) -> Result<Secret, E> {
-        Ok(Secret::from(letter.encode_utf8(&mut [0; 4]) as &str))
-    }
-}
-
-fn unquoted<E: de::Error>() -> E {
-    E::custom("is not a string; must be a quoted string")
 }
