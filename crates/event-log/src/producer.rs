@@ -73,7 +73,7 @@ pub fn require_offset(outcome: Delivery) -> Result<i64, DeliveryFailure> {
 /// Receives the outcome with [`require_offset`] applied.
 impl OnDelivery for tokio::sync::oneshot::Sender<Result<i64, DeliveryFailure>> {
     fn delivered(self, outcome: Delivery) {
-        // The query_client may have gone; then nobody wants to know.
+        // The caller may have gone.
         let _ = self.send(require_offset(outcome));
     }
 }

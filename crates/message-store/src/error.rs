@@ -6,7 +6,7 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Keep the data and retry later: a server that does not answer or is full, a deadlock, a missing month, a schema that is not
-    /// applied. It is not known whether a transaction was committed, so a writer reads its resume offsets again first.
+    /// applied. It is not known whether a transaction was committed; the conditional offset update of the retry shows it.
     #[error("MySQL cannot do it now: {0}")]
     Transient(#[source] Cause),
     /// A resume offset is not the expected one: read the offsets again and go on from there. Nothing was written.
