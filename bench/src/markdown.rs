@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use crate::{
-    curve::{Curve, Percentiles, Point},
+    curve::{Curve, Point},
     results::{Bound, Figure, Found, Results, Row},
     sample::Spread,
 };
@@ -66,19 +66,13 @@ impl fmt::Display for Curve {
         } in &self.points
         {
             let (offered, accepted) = (grouped(*offered), grouped(*accepted));
-            let Percentiles {
-                p50,
-                p90,
-                p99,
-                p999,
-            } = waited;
             writeln!(
                 f,
                 "| {offered} | {accepted} | {} | {} | {} | {} |",
-                number(*p50),
-                number(*p90),
-                number(*p99),
-                number(*p999)
+                number(waited.p50),
+                number(waited.p90),
+                number(waited.p99),
+                number(waited.p999)
             )?;
         }
         Ok(())

@@ -6,11 +6,10 @@ use anyhow::{Context as _, Result};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
-use system_tests::TestEnv;
+use system_tests::{Percentiles, TestEnv};
 
 use super::{Plan, SERVERS};
 use crate::{
-    curve::Percentiles,
     disk,
     load::traffic::Traffic,
     raw::load_data::{self, Files, Numbers},

@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use schemas::topics::Topic;
-use system_tests::TestEnv;
+use system_tests::{Percentiles, TestEnv};
 
 use super::{Plan, SERVERS};
 use crate::{
-    curve::Percentiles,
     load::{
         closed::{self, ClosedLoop},
         paced::PacedLoop,

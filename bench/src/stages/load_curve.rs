@@ -1,12 +1,12 @@
 //! Everything on, under loads that grow past what it can do.
 
 use anyhow::Result;
-use system_tests::TestEnv;
+use system_tests::{Percentiles, TestEnv};
 use tokio::time::Instant;
 
 use super::{EVERYTHING, Plan};
 use crate::{
-    curve::{Curve, Percentiles, Point},
+    curve::{Curve, Point},
     load::{closed, paced::PacedLoop, post::Post, traffic::Traffic},
 };
 

@@ -9,15 +9,19 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
-use client::{ClientError, Retry};
+use anyhow::{Context as _, Result, ensure};
+use client::{ClientError, Event, Retry};
 use schemas::{
     DeviceClass, InboundPosition, Mid,
     command::{ReadAck, SendMessage},
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
-use crate::deadline::{Deadline, POLL_INTERVAL, TIMEOUT};
+use crate::{
+    Sent,
+    deadline::{Deadline, POLL_INTERVAL, TIMEOUT},
+};
 
 /// Longer than any deadline of the services.
 const CALL_TIMEOUT: Duration = Duration::from_secs(40);
@@ -178,13 +182,36 @@ impl Client {
         client_msg_id: &str,
         msg: &str,
     ) -> Result<InboundPosition> {
-        let message = SendMessage {
-            srcid: srcid.try_into()?,
-            destid: destid.try_into()?,
-            client_msg_id: client_msg_id.to_owned().try_into()?,
-            msg: msg.to_owned(),
-        };
+        let message = message(srcid, destid, client_msg_id, msg)?;
         Ok(self.api.send(&message).await?.position)
+    }
+
+    /// Sends messages to one user in a batch until all are accepted.
+    ///
+    /// # Errors
+    /// One is refused, or they are not accepted in time.
+    pub(crate) async fn send_batch(
+        &self,
+        destid: i64,
+        messages: &[Sent],
+    ) -> Result<Vec<InboundPosition>> {
+        let line = |sent: &Sent| {
+            let message = message(sent.srcid, destid, &sent.client_msg_id, &sent.msg)?;
+            Ok(Event::Message(message).to_line())
+        };
+        let lines: Vec<String> = messages.iter().map(line).collect::<Result<_>>()?;
+        let deadline = Deadline::start("a batch");
+        let batch = loop {
+            let posted = self.api.post_batch(&lines, lines.len(), |_| ());
+            // A response that broke off says nothing of the lines behind it, so all are posted again.
+            match timeout(TIMEOUT, posted).await? {
+                Ok(batch) => break batch,
+                Err(error) => deadline.pause(error).await?,
+            }
+        };
+        ensure!(batch.rejected.is_empty(), "{:?}", batch.rejected);
+        ensure!(batch.accepted.len() == lines.len(), "{batch:?}");
+        Ok(batch.accepted.iter().map(|one| one.position).collect())
     }
 
     /// Posts a read-ack until it is accepted.
@@ -337,21 +364,17 @@ impl Client {
     }
 }
 
-fn base(scheme: &str, port: u16) -> String {
-    format!("{scheme}://127.0.0.1:{port}")
+fn message(srcid: i64, destid: i64, client_msg_id: &str, msg: &str) -> Result<SendMessage> {
+    Ok(SendMessage {
+        srcid: srcid.try_into()?,
+        destid: destid.try_into()?,
+        client_msg_id: client_msg_id.to_owned().try_into()?,
+        msg: msg.to_owned(),
+    })
 }
 
-/// `partition` and `offset` of an accepted line.
-pub(crate) fn position_of(accepted: &Value) -> Result<InboundPosition> {
-    let (Some(partition), Some(offset)) =
-        (accepted["partition"].as_i64(), accepted["offset"].as_i64())
-    else {
-        bail!("no position: {accepted}");
-    };
-    Ok(InboundPosition {
-        partition: partition.try_into()?,
-        offset,
-    })
+fn base(scheme: &str, port: u16) -> String {
+    format!("{scheme}://127.0.0.1:{port}")
 }
 
 fn suffix(after: &[InboundPosition]) -> String {

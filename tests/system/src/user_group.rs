@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use schemas::{InboundPosition, PartitionMap};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
@@ -16,8 +16,6 @@ use tokio::{
 
 use crate::{
     Client, DeviceClass, Difference, Model, Sent,
-    client::position_of,
-    deadline::Deadline,
     load::{Control, Counters},
     new_users,
 };
@@ -134,37 +132,16 @@ impl UserGroup {
 
     async fn send_batch(&mut self) -> Result<()> {
         let destid = self.users[BATCH.1];
-        let mut open: Vec<Sent> = (0..BATCH_LINES)
+        let messages: Vec<Sent> = (0..BATCH_LINES)
             .map(|_| self.next_message(BATCH.0))
             .collect();
-        let deadline = Deadline::start("a batch");
-        loop {
-            open = self.post_batch(destid, open).await?;
-            if open.is_empty() {
-                return Ok(());
-            }
-            deadline
-                .pause(format!("{} lines are not accepted", open.len()))
-                .await?;
+        for position in self.client.send_batch(destid, &messages).await? {
+            self.note(position);
         }
-    }
-
-    /// Posts messages in one batch; gives back those that are to be posted again.
-    async fn post_batch(&mut self, destid: i64, messages: Vec<Sent>) -> Result<Vec<Sent>> {
-        let lines: String = messages.iter().map(|sent| line(destid, sent)).collect();
-        // A stream that broke off says nothing of any line, so all are posted again.
-        let results = self.client.post_batch(lines).await.unwrap_or_default();
-        let mut again = Vec::new();
-        for (i, sent) in messages.into_iter().enumerate() {
-            let result = results.get(i).unwrap_or(&Value::Null);
-            if result["status"] != 202 {
-                again.push(sent);
-                continue;
-            }
-            self.note(position_of(result)?);
+        for sent in messages {
             self.model.sent(destid, sent);
         }
-        Ok(again)
+        Ok(())
     }
 
     fn next_message(&mut self, from: usize) -> Sent {
@@ -232,16 +209,6 @@ impl UserGroup {
         }
         Ok(())
     }
-}
-
-fn line(destid: i64, sent: &Sent) -> String {
-    let line = json!({ "message": {
-        "srcid": sent.srcid.to_string(),
-        "destid": destid.to_string(),
-        "client_msg_id": sent.client_msg_id,
-        "msg": sent.msg,
-    }});
-    format!("{line}\n")
 }
 
 /// An item of a page, which must have this mid.

@@ -19,7 +19,7 @@ use self::{
     probes::{Firsts, Readable},
     traffic::{Shape, Traffic},
 };
-use crate::{SERVICES, Settings, TestEnv};
+use crate::{Percentiles, SERVICES, Settings, TestEnv};
 
 /// No service may have more memory resident, whatever is away and for how long, KiB.
 const BOUND_KIB: u64 = 256 << 10;
@@ -29,28 +29,6 @@ const HOT_FACTOR: f64 = 2.0;
 const CATCH_UP: Duration = Duration::from_secs(1_800);
 /// Before anything is measured: a broker that has just started is ten times as slow as it is later.
 const WARM_UP: Duration = Duration::from_secs(60);
-
-/// The 50th and the 99th of a hundred, milliseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Percentiles {
-    /// Half of all are below.
-    pub p50: f64,
-    /// All but one of a hundred are below.
-    pub p99: f64,
-}
-
-impl Percentiles {
-    fn of(mut all: Vec<f64>) -> Self {
-        all.sort_by(f64::total_cmp);
-        let at =
-            |percent: usize| all.get((all.len() * percent / 100).min(all.len().saturating_sub(1)));
-        let value = |percent| at(percent).copied().unwrap_or_default();
-        Self {
-            p50: value(50),
-            p99: value(99),
-        }
-    }
-}
 
 /// What happened while a store was away.
 #[derive(Debug)]

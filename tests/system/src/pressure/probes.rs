@@ -13,8 +13,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::Percentiles;
-use crate::{Client, DeviceClass, new_users};
+use crate::{Client, DeviceClass, Percentiles, new_users};
 
 /// Messages a second of which each is asked for.
 const PROBES: u64 = 20;

@@ -1,10 +1,8 @@
 //! Messages at a fixed rate, whether or not earlier ones are answered.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -17,8 +15,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::Percentiles;
-use crate::{Client, new_users};
+use crate::{Client, Percentiles, new_users};
 
 /// Batches a second.
 const BATCHES: u64 = 20;
@@ -39,15 +36,15 @@ pub(super) struct Shape {
 /// Running traffic.
 pub(super) struct Traffic {
     stop: watch::Sender<bool>,
-    counts: Arc<Counts>,
+    counts: Arc<Mutex<Counts>>,
     batches: JoinSet<()>,
 }
 
 #[derive(Default)]
 struct Counts {
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    answered_ms: Mutex<Vec<f64>>,
+    accepted: u64,
+    refused: u64,
+    answered_ms: Vec<f64>,
 }
 
 /// What became of traffic since the last look.
@@ -63,7 +60,7 @@ pub(super) struct TrafficCounts {
 impl Traffic {
     pub(super) fn start(client: &Client, shape: Shape) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::<Mutex<Counts>>::default();
         let mut batches = JoinSet::new();
         batches.spawn(post_all(
             client.clone(),
@@ -80,11 +77,11 @@ impl Traffic {
 
     /// What became of it since the last look.
     pub(super) fn take_counts(&self) -> TrafficCounts {
-        let mut answered_ms = self.counts.answered();
+        let counts = mem::take(&mut *locked(&self.counts));
         TrafficCounts {
-            accepted: self.counts.accepted.swap(0, Ordering::Relaxed),
-            refused: self.counts.refused.swap(0, Ordering::Relaxed),
-            answered: Percentiles::of(std::mem::take(&mut *answered_ms)),
+            accepted: counts.accepted,
+            refused: counts.refused,
+            answered: Percentiles::of(counts.answered_ms),
         }
     }
 
@@ -98,18 +95,14 @@ impl Traffic {
     }
 }
 
-impl Counts {
-    fn answered(&self) -> std::sync::MutexGuard<'_, Vec<f64>> {
-        self.answered_ms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn post_all(
     client: Client,
     shape: Shape,
-    counts: Arc<Counts>,
+    counts: Arc<Mutex<Counts>>,
     stopped: watch::Receiver<bool>,
 ) {
     let users: Box<[i64; USERS]> = Box::new(new_users());
@@ -150,13 +143,12 @@ fn message(users: &[i64], hot_percent: u32, number: u64, rng: &mut StdRng) -> St
     format!("{message}\n")
 }
 
-async fn post(client: Client, body: String, lines: u64, due: Instant, counts: Arc<Counts>) {
+async fn post(client: Client, body: String, lines: u64, due: Instant, counts: Arc<Mutex<Counts>>) {
     let results = client.post_batch(body).await.unwrap_or_default();
     let is_accepted = |result: &&Value| result["status"] == 202;
     let accepted = results.iter().filter(is_accepted).count() as u64;
-    counts.accepted.fetch_add(accepted, Ordering::Relaxed);
-    counts
-        .refused
-        .fetch_add(lines - accepted.min(lines), Ordering::Relaxed);
-    counts.answered().push(due.elapsed().as_secs_f64() * 1e3);
+    let mut counts = locked(&counts);
+    counts.accepted += accepted;
+    counts.refused += lines - accepted.min(lines);
+    counts.answered_ms.push(due.elapsed().as_secs_f64() * 1e3);
 }
