@@ -1,8 +1,4 @@
-use std::{
-    sync::{Mutex, mpsc as sync_mpsc},
-    thread,
-    time::Duration,
-};
+use std::{sync::mpsc as sync_mpsc, thread, time::Duration};
 
 use rdkafka::{
     ClientContext, Offset, TopicPartitionList,
@@ -134,7 +130,6 @@ fn partitions_of(list: &TopicPartitionList) -> Vec<Partition> {
 ///
 /// The polling thread does nothing else, so a revoke may wait on it.
 pub struct GroupMember {
-    lag: Mutex<PartitionMap<NextOffset>>,
     commands: sync_mpsc::Sender<Command>,
     left: oneshot::Receiver<()>,
 }
@@ -181,24 +176,11 @@ impl GroupMember {
                 drop(leaving);
             })
             .expect("the system has a thread to spare at start");
-        Ok((
-            Self {
-                lag: Mutex::default(),
-                commands,
-                left,
-            },
-            receiver,
-        ))
+        Ok((Self { commands, left }, receiver))
     }
 
-    /// Sets the offset to be committed for a partition; for lag only, nothing resumes from it.
-    pub fn set_offset(&self, partition: Partition, next: NextOffset) {
-        self.lag().insert(partition, next);
-    }
-
-    /// Commits the offsets that were set since the last call, in the background.
-    pub fn commit_offsets(&self) {
-        let offsets = std::mem::take(&mut *self.lag());
+    /// Commits offsets in the background; for lag only, nothing resumes from them.
+    pub fn commit_offsets(&self, offsets: PartitionMap<NextOffset>) {
         if !offsets.is_empty() {
             // A member that has left commits nothing.
             let _ = self.commands.send(Command::Commit(offsets));
@@ -215,12 +197,6 @@ impl GroupMember {
         {
             tracing::warn!("the group was not left in time");
         }
-    }
-
-    fn lag(&self) -> std::sync::MutexGuard<'_, PartitionMap<NextOffset>> {
-        self.lag
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -33,10 +33,7 @@ pub(crate) async fn report(
     while more {
         more = still_running(&mut stored).await;
         let now = stored.borrow_and_update().clone();
-        for (partition, next) in now.iter() {
-            member.set_offset(partition, *next);
-        }
-        member.commit_offsets();
+        member.commit_offsets(now.clone());
         // Without the brokers there is no lag to report.
         if more && let Some(ends) = fetch_ends(&reader, &brokers).await {
             set_gauges(&kafka, &group, &now, &ends);

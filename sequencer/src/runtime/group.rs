@@ -1,7 +1,7 @@
 //! This process's membership of the consumer group, which assigns partitions.
 
 use event_log::{EventLogError, GroupEvent, GroupMember, KafkaConfig};
-use schemas::{NextOffset, Partition, topics::Topic};
+use schemas::{NextOffset, PartitionMap, topics::Topic};
 use tokio::{
     runtime::Handle,
     sync::mpsc::{UnboundedReceiver, error::TryRecvError},
@@ -30,11 +30,8 @@ impl Group {
     }
 
     /// Commits offsets, for lag only.
-    pub(super) fn commit(&self, offsets: impl IntoIterator<Item = (Partition, i64)>) {
-        for (partition, next) in offsets {
-            self.member.set_offset(partition, NextOffset::new(next));
-        }
-        self.member.commit_offsets();
+    pub(super) fn commit(&self, offsets: PartitionMap<NextOffset>) {
+        self.member.commit_offsets(offsets);
     }
 
     /// Releases all partitions. Every revoke guard must have been dropped.

@@ -456,8 +456,8 @@ impl Worker {
         self.publisher.report(&mut self.partitions);
         let settled = self.partitions.iter().filter_map(|(partition, phase)| {
             let shell = &phase.owned()?.shell;
-            Some((partition, shell.settled_inbound()))
+            Some((partition, NextOffset::new(shell.settled_inbound())))
         });
-        self.group.commit(settled);
+        self.group.commit(settled.collect());
     }
 }
