@@ -1,11 +1,11 @@
 //! How far the stores of an environment have come with `chat.events`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Result;
 use event_log::LogReader;
 use message_store::{MessageStore, MySqlConfig, Shard, Sink};
-use schemas::{Partition, topics::Topic};
+use schemas::{Partition, PartitionMap, topics::Topic};
 use system_tests::TestEnv;
 use unread_store::{Node, RedisConfig};
 
@@ -97,7 +97,7 @@ impl Progress {
                 Ok(next.sum())
             }
             Projection::Tables(sink) => {
-                let mut all = BTreeMap::new();
+                let mut all = PartitionMap::new();
                 for shard in self.messages.layout().shards() {
                     self.add(&mut all, sink, shard).await?;
                 }
@@ -107,12 +107,7 @@ impl Progress {
     }
 
     /// Adds what a database has of each partition: of one whose rows lie in several, no more than each of them has.
-    async fn add(
-        &self,
-        all: &mut BTreeMap<Partition, u64>,
-        sink: Sink,
-        shard: Shard,
-    ) -> Result<()> {
+    async fn add(&self, all: &mut PartitionMap<u64>, sink: Sink, shard: Shard) -> Result<()> {
         let feeds: Vec<Partition> = self
             .messages
             .layout()
@@ -123,7 +118,7 @@ impl Progress {
             .read_resume_offsets(shard, sink, &self.topic, &feeds);
         for (partition, at) in resume.await? {
             let next = at.next.get().cast_unsigned();
-            let lowest = all.entry(partition).or_insert(next);
+            let lowest = all.get_or_insert_with(partition, || next);
             *lowest = next.min(*lowest);
         }
         Ok(())

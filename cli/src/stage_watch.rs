@@ -9,7 +9,9 @@ use std::{
 use client::AcceptedLine;
 use event_log::{Fetched, Fetcher, KafkaConfig, LogReader};
 use message_store::{MessageStore, Shard, Sink};
-use schemas::{InboundPosition, NextOffset, Partition, event::SourceOffset, topics::Topic};
+use schemas::{
+    InboundPosition, NextOffset, Partition, PartitionMap, event::SourceOffset, topics::Topic,
+};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use unread_store::Node;
@@ -68,8 +70,8 @@ impl WatermarkHistory {
         history.get(i).map(|(at, _)| *at)
     }
 
-    fn has_passed(&self, stage: Stage, ends: &BTreeMap<Partition, i64>) -> bool {
-        ends.iter().all(|(&partition, &offset)| {
+    fn has_passed(&self, stage: Stage, ends: &PartitionMap<i64>) -> bool {
+        ends.iter().all(|(partition, &offset)| {
             let end = self.source_offset_of(InboundPosition { partition, offset });
             self.newest(stage, partition)
                 .is_some_and(|watermark| watermark >= end)
@@ -145,11 +147,7 @@ impl StageWatch {
         Ok(watch)
     }
 
-    fn spawn_events(
-        &self,
-        kafka: &KafkaConfig,
-        ends: BTreeMap<Partition, i64>,
-    ) -> anyhow::Result<()> {
+    fn spawn_events(&self, kafka: &KafkaConfig, ends: PartitionMap<i64>) -> anyhow::Result<()> {
         let mut fetcher = Fetcher::new(kafka, Topic::Events)?;
         for (partition, end) in ends {
             fetcher.start(partition, NextOffset::new(end))?;
@@ -175,9 +173,9 @@ impl StageWatch {
 
     /// Waits until every stage has processed the accepted records; `false` at the deadline.
     pub(crate) async fn settled(&self, accepted: &[AcceptedLine], deadline: Duration) -> bool {
-        let mut ends: BTreeMap<Partition, i64> = BTreeMap::new();
+        let mut ends: PartitionMap<i64> = PartitionMap::new();
         for one in accepted {
-            let end = ends.entry(one.position.partition).or_insert(-1);
+            let end = ends.get_or_insert_with(one.position.partition, || -1);
             *end = (*end).max(one.position.offset);
         }
         let until = Instant::now() + deadline;
@@ -258,7 +256,7 @@ async fn watch_mysql(
 ) {
     let all: Vec<Partition> = Partition::all().collect();
     while !stop.is_cancelled() {
-        let mut contacts: BTreeMap<Partition, SourceOffset> = BTreeMap::new();
+        let mut contacts: PartitionMap<SourceOffset> = PartitionMap::new();
         for shard in store.layout().shards() {
             let own = store.layout().source_partitions(Sink::Messages, shard);
             let own: Vec<Partition> = own.collect();
@@ -269,7 +267,7 @@ async fn watch_mysql(
                 .await
             {
                 for (partition, row) in rows {
-                    let lowest = contacts.entry(partition).or_insert(row.watermark);
+                    let lowest = contacts.get_or_insert_with(partition, || row.watermark);
                     *lowest = (*lowest).min(row.watermark);
                 }
             }
@@ -363,7 +361,7 @@ mod tests {
         let mut history = WatermarkHistory::default();
         history.record(Stage::Redis, partition, watermark(0, 1000), at(10));
         history.record(Stage::Sequenced, partition, watermark(1, 5), at(20));
-        let ends = BTreeMap::from([(partition, 5)]);
+        let ends = PartitionMap::from([(partition, 5)]);
         assert!(history.has_passed(Stage::Sequenced, &ends));
         assert!(!history.has_passed(Stage::Redis, &ends));
         history.record(Stage::Redis, partition, watermark(1, 5), at(30));

@@ -1,8 +1,6 @@
-use std::collections::BTreeMap;
-
 use message_store::MessageRow;
 use projection::{Coverage, EventBatch, LogEvent, Sink, SinkError};
-use schemas::{LogPosition, Partition, event::Body};
+use schemas::{LogPosition, Partition, PartitionMap, event::Body};
 
 use crate::{destination::Destination, metrics, offsets::Offsets, severity::sink_error};
 
@@ -38,7 +36,7 @@ impl Sink for MessagesSink {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
+    ) -> Result<PartitionMap<LogPosition>, SinkError> {
         let found = self.destination.read_offsets(partitions).await?;
         self.drop_rows_of(partitions);
         self.offsets.reset(found.clone());

@@ -1,10 +1,10 @@
 //! Events that wait to be applied.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use projection::EventBatch;
 use schemas::{
-    LogPosition, Partition, TimestampMs, UserId,
+    LogPosition, Partition, PartitionMap, TimestampMs, UserId,
     event::{Body, Event},
 };
 use unread_store::UserUpdate;
@@ -14,7 +14,7 @@ use unread_store::UserUpdate;
 pub(crate) struct Batch {
     updates: Vec<UserUpdate>,
     index: HashMap<UserId, usize>,
-    behind: BTreeMap<Partition, LogPosition>,
+    behind: PartitionMap<LogPosition>,
     counts: usize,
     events: u64,
     oldest: Option<TimestampMs>,
@@ -61,7 +61,7 @@ impl Batch {
     /// Removes the positions of these partitions. Their updates may stay: applying them again, or by two processes, changes nothing.
     pub(crate) fn release(&mut self, partitions: &[Partition]) {
         for partition in partitions {
-            self.behind.remove(partition);
+            self.behind.remove(*partition);
         }
         if self.behind.is_empty() {
             *self = Self::default();
@@ -73,7 +73,7 @@ impl Batch {
     }
 
     /// The position behind the events of each partition.
-    pub(crate) fn behind(&self) -> &BTreeMap<Partition, LogPosition> {
+    pub(crate) fn behind(&self) -> &PartitionMap<LogPosition> {
         &self.behind
     }
 
@@ -93,6 +93,8 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use projection::LogEvent;
     use proptest::prelude::*;
     use schemas::{
@@ -207,7 +209,7 @@ mod tests {
         let mut batch = folded([message(1, 2, 1)]);
         batch.absorb(&event_batch(1, []));
         batch.release(&[p(0)]);
-        assert_eq!(batch.behind().keys().copied().collect::<Vec<_>>(), [p(1)]);
+        assert_eq!(batch.behind().partitions().collect::<Vec<_>>(), [p(1)]);
         assert_eq!(batch.counts(), 2);
         batch.release(&[p(1)]);
         assert_eq!((batch.counts(), batch.updates().len()), (0, 0));

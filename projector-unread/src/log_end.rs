@@ -24,9 +24,9 @@ fn read_end(log: &LogReader) -> Result<PartitionMap<LogPosition>, EventLogError>
     let partitions: Vec<Partition> = Partition::all().collect();
     let bounds = log.bounds(Topic::Events, &partitions)?;
     // A watermark that is too low is harmless: repeats are applied again, which changes nothing.
-    let newest = log.newest_events_within(bounds.clone(), LAST_RECORDS)?;
+    let newest = log.newest_events(bounds.clone(), LAST_RECORDS)?;
     let end = |partition| {
-        let newest = newest.get(&partition);
+        let newest = newest.get(partition);
         let watermark = newest.map(|newest| newest.last.offset);
         watermark.unwrap_or_default()
     };

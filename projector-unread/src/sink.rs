@@ -1,10 +1,10 @@
 //! The projection's sink, which is one Redis node (PROTOCOL R1, R2).
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use event_log::LogReader;
 use projection::{Coverage, EventBatch, Sink, SinkError};
-use schemas::{LogPosition, Partition};
+use schemas::{LogPosition, Partition, PartitionMap};
 use service_runtime::ReadinessCheck;
 use unread_rebuild::RebuildQueue;
 use unread_store::{
@@ -131,8 +131,8 @@ impl UnreadSink {
     fn moves(&self) -> Result<Option<(Generation, Vec<PositionMove>)>, SinkError> {
         let mut generation = None;
         let mut moves = Vec::with_capacity(self.batch.behind().len());
-        for (partition, behind) in self.batch.behind() {
-            let from = self.remembered.get(*partition).ok_or_else(|| {
+        for (partition, behind) in self.batch.behind().iter() {
+            let from = self.remembered.get(partition).ok_or_else(|| {
                 SinkError::Moved(format!("partition {partition} has no position yet"))
             })?;
             generation = Some(from.generation);
@@ -142,7 +142,7 @@ impl UnreadSink {
             };
             if to != from {
                 moves.push(PositionMove {
-                    partition: *partition,
+                    partition,
                     from,
                     to,
                 });
@@ -181,7 +181,7 @@ impl Sink for UnreadSink {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
+    ) -> Result<PartitionMap<LogPosition>, SinkError> {
         self.batch.release(partitions);
         let connection = match self.connection.take() {
             Some(connection) => connection,

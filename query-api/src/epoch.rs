@@ -1,12 +1,11 @@
 //! The current epoch of `chat.inbound`, to which the positions of callers belong.
 
 use std::{
-    collections::BTreeMap,
-    ops::{ControlFlow, Range},
+    ops::ControlFlow,
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use event_log::{Bounds, EventLogError, LogReader};
+use event_log::{EventLogError, LogReader};
 use schemas::{Partition, topics::Topic};
 
 /// The highest epoch seen on `chat.events`. An operator who raises it appends to every partition (PROTOCOL S13).
@@ -25,7 +24,11 @@ impl CurrentEpoch {
     /// Reads the last record of every partition of `chat.events`. Blocks.
     pub(crate) fn read_from(&self, reader: &LogReader) -> Result<(), EventLogError> {
         let all: Vec<Partition> = Partition::all().collect();
-        let lasts = last_records(&reader.bounds(Topic::Events, &all)?);
+        let bounds = reader.bounds(Topic::Events, &all)?;
+        let lasts: Vec<_> = bounds
+            .into_iter()
+            .map(|(partition, range)| (partition, range.last(1)))
+            .collect();
         reader.scan(Topic::Events, &lasts, |record| {
             // The projectors report records that are not events.
             if let Ok(event) = record.event() {
@@ -34,12 +37,4 @@ impl CurrentEpoch {
             ControlFlow::Continue(())
         })
     }
-}
-
-fn last_records(bounds: &BTreeMap<Partition, Bounds>) -> Vec<(Partition, Range<i64>)> {
-    bounds
-        .iter()
-        .filter(|(_, bounds)| bounds.start < bounds.end)
-        .map(|(partition, bounds)| (*partition, bounds.end - 1..bounds.end))
-        .collect()
 }

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use crate::event::SourceOffset;
 
@@ -32,6 +32,23 @@ impl NextOffset {
 impl fmt::Display for NextOffset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// The offsets that a partition of a topic holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetRange {
+    /// The first offset retained.
+    pub start: i64,
+    /// The one that the next record will take.
+    pub end: i64,
+}
+
+impl OffsetRange {
+    /// The last offsets, at most `records` of them.
+    #[must_use]
+    pub fn last(self, records: i64) -> Range<i64> {
+        self.start.max(self.end.saturating_sub(records))..self.end
     }
 }
 

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    collections::BTreeMap,
     ops::ControlFlow,
     sync::Arc,
     time::{Duration, Instant},
@@ -15,7 +14,7 @@ use event_log::{
     TestTopics,
 };
 use schemas::{
-    ConversationId, Mid, Partition, SourceWatermark, TimestampMs, UserId,
+    ConversationId, Mid, Partition, PartitionMap, SourceWatermark, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter,
     event::{Body, Event},
@@ -137,14 +136,14 @@ impl Simulation {
     }
 
     /// Waits until every inbound record is answered for, and reads the events as readers do, by partition.
-    async fn settled(&self) -> BTreeMap<Partition, Vec<Event>> {
+    async fn settled(&self) -> PartitionMap<Vec<Event>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let inbound = self.reader.ends(Topic::Inbound).await.unwrap();
             let (events, answered) = self.events().await;
             let open = inbound
                 .iter()
-                .find(|(p, end)| **end > 0 && answered.get(p).is_none_or(|src| src + 1 < **end));
+                .find(|(p, end)| **end > 0 && answered.get(*p).is_none_or(|src| src + 1 < **end));
             let Some(open) = open else { return events };
             assert!(
                 Instant::now() < deadline,
@@ -154,21 +153,22 @@ impl Simulation {
         }
     }
 
-    async fn events(&self) -> (BTreeMap<Partition, Vec<Event>>, BTreeMap<Partition, i64>) {
+    async fn events(&self) -> (PartitionMap<Vec<Event>>, PartitionMap<i64>) {
         let ends = self.reader.ends(Topic::Events).await.unwrap();
         let ranges: Vec<_> = ends.into_iter().map(|(p, end)| (p, 0..end)).collect();
         let reader = Arc::clone(&self.reader);
         tokio::task::spawn_blocking(move || {
-            let mut watermarks: BTreeMap<Partition, SourceWatermark> = BTreeMap::new();
-            let mut events: BTreeMap<Partition, Vec<Event>> = BTreeMap::new();
+            let mut watermarks: PartitionMap<SourceWatermark> = PartitionMap::new();
+            let mut events: PartitionMap<Vec<Event>> = PartitionMap::new();
             reader
                 .scan(Topic::Events, &ranges, |record| {
                     let event = Event::parse(record.bytes(), record.timestamp).unwrap();
                     let rising = watermarks
-                        .entry(record.partition)
-                        .or_insert_with(SourceWatermark::from_anywhere);
+                        .get_or_insert_with(record.partition, SourceWatermark::from_anywhere);
                     if rising.admit(event.src.offset) && event.body != Body::Progress {
-                        events.entry(record.partition).or_default().push(event);
+                        events
+                            .get_or_insert_with(record.partition, Vec::new)
+                            .push(event);
                     }
                     ControlFlow::Continue(())
                 })
@@ -240,7 +240,7 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
         .unwrap()
         .unwrap();
     let events = simulation.settled().await;
-    let of_partition = &events[&partition];
+    let of_partition = &events[partition];
     assert_eq!(mids(of_partition), [1, 2]);
     let Body::ReadPosition(position) = &of_partition[2].body else {
         panic!("{of_partition:?}")
@@ -257,7 +257,7 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
     );
 
     let ends = simulation.reader.ends(Topic::DeadLetters).await.unwrap();
-    assert_eq!(ends[&partition], 2);
+    assert_eq!(ends[partition], 2);
     let reader = Arc::clone(&simulation.reader);
     let letters = tokio::task::spawn_blocking(move || {
         [0, 1].map(|offset| {
@@ -296,7 +296,7 @@ async fn a_record_that_unpacks_too_large_is_one_dead_letter_and_no_more() {
     let bomb = vec![0xff; 3_000_000];
     simulation.append(partition, &bomb).await.unwrap().unwrap();
     simulation.post(send(1001, 1000, "a", "behind it")).await;
-    assert_eq!(mids(&simulation.settled().await[&partition]), [1]);
+    assert_eq!(mids(&simulation.settled().await[partition]), [1]);
 
     let reader = Arc::clone(&simulation.reader);
     let found = move || reader.record(Topic::DeadLetters, partition, 0);
@@ -342,7 +342,7 @@ async fn a_thousand_posts_of_one_id_are_one_message() {
         delivery.await.unwrap().unwrap();
     }
     let events = simulation.settled().await;
-    assert_eq!(mids(&events[&partition]), [1]);
+    assert_eq!(mids(&events[partition]), [1]);
     sequencer.stop().await;
 }
 
@@ -365,14 +365,14 @@ async fn a_restart_goes_on_from_snapshot_and_log() {
         simulation.post(send(1, 2, "1", "x")).await;
         let events = simulation.settled().await;
         assert_eq!(
-            mids(&events[&partition]),
+            mids(&events[partition]),
             (1..=sent).collect::<Vec<i64>>(),
             "round {round}"
         );
         sequencer.stop().await;
     }
     let snapshots = simulation.reader.ends(Topic::Snapshots).await.unwrap();
-    assert!(snapshots[&partition] >= 2, "snapshots are stored");
+    assert!(snapshots[partition] >= 2, "snapshots are stored");
 }
 
 /// What a former owner appends makes a partition start anew in the middle of its work, while it is paused.
@@ -398,7 +398,7 @@ async fn foreign_appends_under_load_leave_no_partition_behind() {
     let last = simulation.post(send(1, 2, "last", "x")).await;
     assert_eq!(last, 2001);
     let settled = simulation.settled().await;
-    assert_eq!(mids(&settled[&partition]), (1..=2002).collect::<Vec<i64>>());
+    assert_eq!(mids(&settled[partition]), (1..=2002).collect::<Vec<i64>>());
     sequencer.stop().await;
 }
 
@@ -430,7 +430,7 @@ async fn instances_come_and_go_without_a_gap() {
     let events = simulation.settled().await;
     for (from, to) in conversations {
         let id = schemas::DirectConversation::new(user(from), user(to));
-        let own: Vec<Event> = events[&id.partition()]
+        let own: Vec<Event> = events[id.partition()]
             .iter()
             .filter(|event| event.conversation() == Some(id.into()))
             .cloned()

@@ -1,6 +1,6 @@
 //! Consume → produce of the same bytes, without decoding them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use event_log::KafkaConfig;
@@ -8,7 +8,7 @@ use rdkafka::{
     ClientConfig, Message as _, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
 };
-use schemas::{Partition, topics::Topic};
+use schemas::{PartitionMap, topics::Topic};
 
 use super::producer::PlainProducer;
 
@@ -27,7 +27,7 @@ impl Copier {
     /// It does not come, or is not delivered.
     pub(crate) fn start(
         from: &KafkaConfig,
-        offsets: &BTreeMap<Partition, i64>,
+        offsets: &PartitionMap<i64>,
         to: &KafkaConfig,
     ) -> Result<Self> {
         let copier = Self {
@@ -60,10 +60,10 @@ impl Copier {
 }
 
 /// With the sequencer's settings (`crates/event-log/src/fetcher.rs`).
-fn consumer(kafka: &KafkaConfig, offsets: &BTreeMap<Partition, i64>) -> Result<BaseConsumer> {
+fn consumer(kafka: &KafkaConfig, offsets: &PartitionMap<i64>) -> Result<BaseConsumer> {
     let mut assigned = TopicPartitionList::new();
     let topic = kafka.topic(Topic::Inbound);
-    for (partition, offset) in offsets {
+    for (partition, offset) in offsets.iter() {
         let offset = Offset::Offset(*offset);
         assigned.add_partition_offset(&topic, partition.get().into(), offset)?;
     }

@@ -1,10 +1,10 @@
 //! The sequencer alone, against a copier of the same records.
 
-use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
+use std::{cell::RefCell, sync::Arc};
 
 use anyhow::Result;
 use event_log::{Admin, KafkaConfig, LogReader};
-use schemas::{Partition, topics::Topic};
+use schemas::{PartitionMap, topics::Topic};
 use system_tests::TestEnv;
 use tokio::task::spawn_blocking;
 
@@ -65,13 +65,13 @@ async fn copies(env: &TestEnv) -> Result<KafkaConfig> {
     Ok(copies)
 }
 
-async fn ends_of_inbound(env: &TestEnv) -> Result<BTreeMap<Partition, i64>> {
+async fn ends_of_inbound(env: &TestEnv) -> Result<PartitionMap<i64>> {
     let reader = Arc::new(LogReader::new(env.events.config())?);
     Ok(reader.ends(Topic::Inbound).await?)
 }
 
 /// What it copies while it connects is not counted.
-async fn copy(env: &TestEnv, offsets: BTreeMap<Partition, i64>, to: KafkaConfig) -> Result<Sample> {
+async fn copy(env: &TestEnv, offsets: PartitionMap<i64>, to: KafkaConfig) -> Result<Sample> {
     let from = env.events.config().clone();
     let start = move || Copier::start(&from, &offsets, &to);
     let copier = spawn_blocking(start).await??;

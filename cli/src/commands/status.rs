@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use dev_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
-use event_log::{Bounds, LogReader, Newest};
+use event_log::{LogReader, Sequenced};
 use message_store::Sink;
-use schemas::{Partition, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 use serde_json::json;
 
 use crate::{
@@ -76,7 +76,7 @@ type Lags = Vec<(&'static str, anyhow::Result<i64>)>;
 /// How many records each stage is behind: the sequencer in `chat.inbound`, the others in `chat.events`.
 async fn lags(context: &CommandContext) -> Lags {
     let ends = events_ends(context).await;
-    let behind = |done: anyhow::Result<BTreeMap<Partition, i64>>| -> anyhow::Result<i64> {
+    let behind = |done: anyhow::Result<PartitionMap<i64>>| -> anyhow::Result<i64> {
         let (ends, done) = (ends.as_ref().map_err(|e| anyhow::anyhow!("{e:#}"))?, done?);
         Ok(ends
             .iter()
@@ -109,29 +109,29 @@ async fn backlog(context: &CommandContext) -> anyhow::Result<i64> {
     let reader = LogReader::new(&context.kafka()?)?;
     let read = move || {
         // Events are read first, so that the sequencer never looks ahead of `chat.inbound`.
-        let newest = reader.newest_events(&Partition::all().collect::<Vec<_>>(), NEWEST_EVENTS)?;
         let all: Vec<Partition> = Partition::all().collect();
+        let newest = reader.newest_events(reader.bounds(Topic::Events, &all)?, NEWEST_EVENTS)?;
         let inbound = reader.bounds(Topic::Inbound, &all)?;
         Ok(inbound
             .into_iter()
-            .map(|(partition, bounds)| not_sequenced(newest.get(&partition), bounds))
+            .map(|(partition, bounds)| not_sequenced(newest.get(partition), bounds))
             .sum())
     };
     tokio::task::spawn_blocking(read).await?
 }
 
-fn not_sequenced(newest: Option<&Newest>, inbound: Bounds) -> i64 {
+fn not_sequenced(newest: Option<&Sequenced>, inbound: OffsetRange) -> i64 {
     let next = newest.map_or(0, |newest| newest.last.offset.offset + 1);
     (inbound.end - next.max(inbound.start)).max(0)
 }
 
-async fn events_ends(context: &CommandContext) -> anyhow::Result<BTreeMap<Partition, i64>> {
+async fn events_ends(context: &CommandContext) -> anyhow::Result<PartitionMap<i64>> {
     Ok(Arc::new(LogReader::new(&context.kafka()?)?)
         .ends(Topic::Events)
         .await?)
 }
 
-async fn redis_offsets(context: &CommandContext) -> anyhow::Result<BTreeMap<Partition, i64>> {
+async fn redis_offsets(context: &CommandContext) -> anyhow::Result<PartitionMap<i64>> {
     let positions = context.unread()?.connect().await?.read_positions().await?;
     Ok(positions
         .iter()
@@ -140,16 +140,13 @@ async fn redis_offsets(context: &CommandContext) -> anyhow::Result<BTreeMap<Part
 }
 
 /// The lowest resume offset of each partition over the databases.
-async fn mysql_offsets(
-    context: &CommandContext,
-    sink: Sink,
-) -> anyhow::Result<BTreeMap<Partition, i64>> {
+async fn mysql_offsets(context: &CommandContext, sink: Sink) -> anyhow::Result<PartitionMap<i64>> {
     let (store, topic) = (context.messages()?, context.kafka()?.topic(Topic::Events));
-    let mut lowest: BTreeMap<Partition, i64> = BTreeMap::new();
+    let mut lowest: PartitionMap<i64> = PartitionMap::new();
     for shard in store.layout().shards() {
         let own: Vec<Partition> = store.layout().source_partitions(sink, shard).collect();
         for (partition, row) in store.read_resume_offsets(shard, sink, &topic, &own).await? {
-            let low = lowest.entry(partition).or_insert(i64::MAX);
+            let low = lowest.get_or_insert_with(partition, || i64::MAX);
             *low = (*low).min(row.next.get());
         }
     }
@@ -186,14 +183,14 @@ mod tests {
     use super::*;
 
     fn behind(offset: Option<i64>, start: i64, end: i64) -> i64 {
-        let newest = offset.map(|offset| Newest {
+        let newest = offset.map(|offset| Sequenced {
             last: Source {
                 offset: SourceOffset { epoch: 1, offset },
                 leader_epoch: 0,
             },
             clock: TimestampMs(0),
         });
-        not_sequenced(newest.as_ref(), Bounds { start, end })
+        not_sequenced(newest.as_ref(), OffsetRange { start, end })
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
-use event_log::{Bounds, EventLogError, LogReader, Record, Scanned};
-use schemas::{Partition, TimestampMs, topics::Topic};
+use event_log::{EventLogError, LogReader, Record, Scanned};
+use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
 
 use crate::{
@@ -94,7 +94,7 @@ impl Tail {
                 let ends = self.offsets(topic, self.to)?;
                 let ranges: Vec<_> = ends
                     .iter()
-                    .filter_map(|(p, end)| Some((*p, *next.get(&(i, *p))?..*end)))
+                    .filter_map(|(p, end)| Some((p, *next.get(&(i, p))?..*end)))
                     .collect();
                 self.print_ranges(topic, &ranges)?;
                 for (partition, range) in ranges {
@@ -108,17 +108,13 @@ impl Tail {
         }
     }
 
-    fn offsets(
-        &self,
-        topic: Topic,
-        point: LogPoint,
-    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
+    fn offsets(&self, topic: Topic, point: LogPoint) -> Result<PartitionMap<i64>, EventLogError> {
         let bounds = self.reader.bounds(topic, &self.partitions)?;
         if let LogPoint::Time(ts) = point {
             let found = self.reader.offsets_at(topic, &self.partitions, ts)?;
             return Ok(found);
         }
-        let pick = |Bounds { start, end }| match point {
+        let pick = |OffsetRange { start, end }| match point {
             LogPoint::Earliest => start,
             LogPoint::Offset(offset) => offset.clamp(start, end),
             LogPoint::Latest | LogPoint::Time(_) => end,

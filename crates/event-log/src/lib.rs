@@ -34,10 +34,10 @@ pub use producer::{
 };
 pub use producer_pool::ProducerPool;
 pub use properties::ClientProperties;
-pub use reader::{Bounds, LogReader};
+pub use reader::LogReader;
 pub use record::{Record, RecordRef};
 pub use scan::Scanned;
-pub use sequenced::Newest;
+pub use sequenced::Sequenced;
 #[cfg(feature = "test-topics")]
 pub use test_topics::TestTopics;
 

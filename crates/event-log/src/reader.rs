@@ -1,5 +1,4 @@
 use std::{
-    collections::BTreeMap,
     ops::{ControlFlow, Range},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -10,7 +9,7 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
-use schemas::{Partition, TimestampMs, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
 
 use crate::{
     EventLogError, KafkaConfig, Record,
@@ -28,15 +27,6 @@ const LOG_LINES: u32 = 20;
 
 /// The pause before a query is repeated while leaders change.
 const LEADER_PAUSE: Duration = Duration::from_millis(100);
-
-/// The offsets that a partition has: from `start` up to but not including `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// The first offset on the log.
-    pub start: i64,
-    /// One above the last offset.
-    pub end: i64,
-}
 
 /// A scan of at most this many records of each partition is small.
 const SMALL_SCAN: i64 = 64;
@@ -79,13 +69,13 @@ impl LogReader {
         &self,
         topic: Topic,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, Bounds>, EventLogError> {
+    ) -> Result<PartitionMap<OffsetRange>, EventLogError> {
         let starts = self.edges(topic, partitions, Offset::Beginning)?;
         let ends = self.edges(topic, partitions, Offset::End)?;
         Ok(starts
             .into_iter()
             .zip(ends)
-            .map(|((partition, start), (_, end))| (partition, Bounds { start, end }))
+            .map(|((partition, start), (_, end))| (partition, OffsetRange { start, end }))
             .collect())
     }
 
@@ -93,10 +83,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
-    pub async fn ends(
-        self: &Arc<Self>,
-        topic: Topic,
-    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
+    pub async fn ends(self: &Arc<Self>, topic: Topic) -> Result<PartitionMap<i64>, EventLogError> {
         let this = Arc::clone(self);
         let all: Vec<Partition> = Partition::all().collect();
         tokio::task::spawn_blocking(move || this.edges(topic, &all, Offset::End))
@@ -131,12 +118,12 @@ impl LogReader {
         topic: Topic,
         partitions: &[Partition],
         ts: TimestampMs,
-    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
+    ) -> Result<PartitionMap<i64>, EventLogError> {
         let found = self.list_offsets(topic, partitions, Offset::Offset(ts.0.max(0)))?;
         let none: Vec<Partition> = found
             .iter()
             .filter(|(_, offset)| offset.is_none())
-            .map(|(partition, _)| *partition)
+            .map(|(partition, _)| partition)
             .collect();
         let mut offsets = self.edges(topic, &none, Offset::End)?;
         offsets.extend(
@@ -153,7 +140,7 @@ impl LogReader {
         topic: Topic,
         partitions: &[Partition],
         at: Offset,
-    ) -> Result<BTreeMap<Partition, i64>, EventLogError> {
+    ) -> Result<PartitionMap<i64>, EventLogError> {
         let name = self.config.topic(topic);
         self.list_offsets(topic, partitions, at)?
             .into_iter()
@@ -171,9 +158,9 @@ impl LogReader {
         topic: Topic,
         partitions: &[Partition],
         at: Offset,
-    ) -> Result<BTreeMap<Partition, Option<i64>>, EventLogError> {
+    ) -> Result<PartitionMap<Option<i64>>, EventLogError> {
         if partitions.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok(PartitionMap::new());
         }
         let name = self.config.topic(topic);
         let mut list = TopicPartitionList::with_capacity(partitions.len());
@@ -278,7 +265,7 @@ impl LogReader {
         partition: Partition,
         offset: i64,
     ) -> Result<Option<Record>, EventLogError> {
-        let Bounds { start, end } = self.bounds(topic, &[partition])?[&partition];
+        let OffsetRange { start, end } = self.bounds(topic, &[partition])?[partition];
         if !(start..end).contains(&offset) {
             return Ok(None);
         }
@@ -347,7 +334,7 @@ fn offsets_of(
     topic: &str,
     partitions: &[Partition],
     answer: &TopicPartitionList,
-) -> Result<BTreeMap<Partition, Option<i64>>, EventLogError> {
+) -> Result<PartitionMap<Option<i64>>, EventLogError> {
     let answer_for = |partition: Partition| {
         let element = answer
             .find_partition(topic, partition.get().into())

@@ -1,7 +1,6 @@
 //! A bounded read: from given offsets up to given ends.
 
 use std::{
-    collections::BTreeMap,
     ops::{ControlFlow, Range},
     time::{Duration, Instant},
 };
@@ -11,9 +10,9 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
-use schemas::Partition;
+use schemas::{OffsetRange, Partition, PartitionMap};
 
-use crate::{Bounds, Record, RecordRef, context::NamedContext};
+use crate::{Record, RecordRef, context::NamedContext};
 
 /// How long a poll waits.
 const POLL: Duration = Duration::from_millis(100);
@@ -35,11 +34,11 @@ pub enum Scanned {
 /// The part of a consumer that a scan needs.
 pub(crate) trait Source {
     /// Reads only the rest of `open` from now on.
-    fn read(&self, open: &BTreeMap<Partition, Range<i64>>) -> Result<(), KafkaError>;
+    fn read(&self, open: &PartitionMap<Range<i64>>) -> Result<(), KafkaError>;
     /// The next record or an error; waits at most `timeout`.
     fn poll(&self, timeout: Duration) -> Option<Result<Record, KafkaError>>;
     /// The offsets that a partition has now.
-    fn bounds(&self, partition: Partition) -> Result<Bounds, KafkaError>;
+    fn bounds(&self, partition: Partition) -> Result<OffsetRange, KafkaError>;
 }
 
 /// A consumer that only the scan uses.
@@ -51,9 +50,9 @@ pub(crate) struct TopicSource<'a> {
 }
 
 impl Source for TopicSource<'_> {
-    fn read(&self, open: &BTreeMap<Partition, Range<i64>>) -> Result<(), KafkaError> {
+    fn read(&self, open: &PartitionMap<Range<i64>>) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::with_capacity(open.len());
-        for (partition, left) in open {
+        for (partition, left) in open.iter() {
             let next = Offset::Offset(left.start);
             list.add_partition_offset(self.topic, partition.get().into(), next)?;
         }
@@ -65,12 +64,12 @@ impl Source for TopicSource<'_> {
         Some(polled.map(|message| RecordRef::of_message(&message).to_record()))
     }
 
-    fn bounds(&self, partition: Partition) -> Result<Bounds, KafkaError> {
+    fn bounds(&self, partition: Partition) -> Result<OffsetRange, KafkaError> {
         let number = partition.get().into();
         let (start, end) = self
             .consumer
             .fetch_watermarks(self.topic, number, self.timeout)?;
-        Ok(Bounds { start, end })
+        Ok(OffsetRange { start, end })
     }
 }
 
@@ -78,7 +77,7 @@ impl Source for TopicSource<'_> {
 pub(crate) struct Scan<S> {
     source: S,
     /// The rest of each partition.
-    open: BTreeMap<Partition, Range<i64>>,
+    open: PartitionMap<Range<i64>>,
     /// The longest wait for the next record.
     timeout: Duration,
     /// The wait so far, without the visitor's own time.
@@ -150,13 +149,13 @@ impl<S: Source> Scan<S> {
         visit: &mut impl FnMut(Scanned) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let (partition, offset) = (record.partition, record.offset);
-        let Some(left) = self.open.get_mut(&partition) else {
+        let Some(left) = self.open.get_mut(partition) else {
             return ControlFlow::Continue(());
         };
         let wanted = offset < left.end;
         left.start = offset + 1;
         if left.is_empty() {
-            self.open.remove(&partition);
+            self.open.remove(partition);
         }
         if wanted {
             visit(Scanned::Record(record))
@@ -171,9 +170,9 @@ impl<S: Source> Scan<S> {
         visit: &mut impl FnMut(Scanned) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, KafkaError> {
         let mut nothing_removed = true;
-        for partition in self.open.keys().copied().collect::<Vec<_>>() {
-            let Bounds { start, end } = self.source.bounds(partition)?;
-            let Some(left) = self.open.get_mut(&partition) else {
+        for partition in self.open.partitions().collect::<Vec<_>>() {
+            let OffsetRange { start, end } = self.source.bounds(partition)?;
+            let Some(left) = self.open.get_mut(partition) else {
                 continue;
             };
             if left.start > end {
@@ -187,7 +186,7 @@ impl<S: Source> Scan<S> {
             let offsets = left.start..start.min(left.end);
             left.start = start;
             if left.is_empty() {
-                self.open.remove(&partition);
+                self.open.remove(partition);
             }
             if visit(Scanned::Removed { partition, offsets }).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -233,8 +232,8 @@ mod tests {
     }
 
     impl Source for &Log {
-        fn read(&self, open: &BTreeMap<Partition, Range<i64>>) -> Result<(), KafkaError> {
-            self.next.set(open[&partition()].start);
+        fn read(&self, open: &PartitionMap<Range<i64>>) -> Result<(), KafkaError> {
+            self.next.set(open[partition()].start);
             self.reads.borrow_mut().push(self.next.get());
             Ok(())
         }
@@ -252,8 +251,8 @@ mod tests {
             Some(Ok(record(offset)))
         }
 
-        fn bounds(&self, _: Partition) -> Result<Bounds, KafkaError> {
-            Ok(Bounds {
+        fn bounds(&self, _: Partition) -> Result<OffsetRange, KafkaError> {
+            Ok(OffsetRange {
                 start: self.start.get(),
                 end: self.end,
             })
@@ -306,15 +305,15 @@ mod tests {
     fn a_scan_ends_after_its_timeout() {
         struct Silent;
         impl Source for Silent {
-            fn read(&self, _: &BTreeMap<Partition, Range<i64>>) -> Result<(), KafkaError> {
+            fn read(&self, _: &PartitionMap<Range<i64>>) -> Result<(), KafkaError> {
                 Ok(())
             }
             fn poll(&self, _: Duration) -> Option<Result<Record, KafkaError>> {
                 std::thread::sleep(Duration::from_millis(1));
                 None
             }
-            fn bounds(&self, _: Partition) -> Result<Bounds, KafkaError> {
-                Ok(Bounds { start: 0, end: 1 })
+            fn bounds(&self, _: Partition) -> Result<OffsetRange, KafkaError> {
+                Ok(OffsetRange { start: 0, end: 1 })
             }
         }
         let scan = Scan::new(Silent, &[(partition(), 0..1)], Duration::from_millis(5));
@@ -342,15 +341,15 @@ mod tests {
     fn a_log_that_ends_before_the_position_is_an_error() {
         struct Short;
         impl Source for Short {
-            fn read(&self, _: &BTreeMap<Partition, Range<i64>>) -> Result<(), KafkaError> {
+            fn read(&self, _: &PartitionMap<Range<i64>>) -> Result<(), KafkaError> {
                 Ok(())
             }
             fn poll(&self, _: Duration) -> Option<Result<Record, KafkaError>> {
                 let code = RDKafkaErrorCode::OffsetOutOfRange;
                 Some(Err(KafkaError::MessageConsumption(code)))
             }
-            fn bounds(&self, _: Partition) -> Result<Bounds, KafkaError> {
-                Ok(Bounds { start: 0, end: 3 })
+            fn bounds(&self, _: Partition) -> Result<OffsetRange, KafkaError> {
+                Ok(OffsetRange { start: 0, end: 3 })
             }
         }
         let scan = Scan::new(Short, &[(partition(), 5..9)], Duration::MAX);

@@ -1,28 +1,26 @@
 //! How far `chat.inbound` is sequenced, as the newest events of each partition say.
 
-use std::{
-    collections::BTreeMap,
-    ops::{ControlFlow, Range},
-};
+use std::ops::{ControlFlow, Range};
 
 use schemas::{
-    Partition, TimestampMs,
+    OffsetRange, Partition, PartitionMap, TimestampMs,
     event::{Event, Source},
     topics::Topic,
 };
 
-use crate::{Bounds, EventLogError, LogReader};
+use crate::{EventLogError, LogReader};
 
-/// What the newest events of a partition say.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Newest {
-    /// The highest source: everything up to it is answered for.
+/// How far a partition is sequenced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequenced {
+    /// The highest source on `chat.events`: everything up to it is answered for. [`SourceOffset::START`](schemas::event::SourceOffset::START)
+    /// where there is none.
     pub last: Source,
-    /// What the partition's clock shows.
+    /// The partition's clock.
     pub clock: TimestampMs,
 }
 
-impl Newest {
+impl Sequenced {
     fn new(event: &Event) -> Self {
         Self {
             last: event.src,
@@ -39,66 +37,49 @@ impl Newest {
 }
 
 impl LogReader {
-    /// What the newest `look_back` records of each of `partitions` of `chat.events` say, and where no event is among them, those
-    /// before: a partition that is absent has none at all. It is for showing how far things are: a former owner's repeats may
-    /// lie behind the highest source, and only a fold of the log sees past any number of them. Blocks.
+    /// What the newest `look_back` records of each partition of `chat.events` say, of what lies in `left`, and where no event is among
+    /// them, those before: a partition that is absent has none at all. It is for showing how far things are: a former owner's
+    /// repeats may lie behind the highest source, and only a fold of the log sees past any number of them. Blocks.
     ///
     /// # Errors
     /// [`EventLogError`].
     pub fn newest_events(
         &self,
-        partitions: &[Partition],
+        mut left: PartitionMap<OffsetRange>,
         look_back: i64,
-    ) -> Result<BTreeMap<Partition, Newest>, EventLogError> {
-        let bounds = self.bounds(Topic::Events, partitions)?;
-        self.newest_events_within(bounds, look_back)
-    }
-
-    /// As [`LogReader::newest_events`], of what lay within these bounds.
-    ///
-    /// # Errors
-    /// [`EventLogError`].
-    pub fn newest_events_within(
-        &self,
-        bounds: BTreeMap<Partition, Bounds>,
-        look_back: i64,
-    ) -> Result<BTreeMap<Partition, Newest>, EventLogError> {
-        let mut left = bounds;
-        left.retain(|_, Bounds { start, end }| start < end);
-        let mut newest = BTreeMap::new();
+    ) -> Result<PartitionMap<Sequenced>, EventLogError> {
+        let mut newest = PartitionMap::new();
         let mut window = look_back.max(1);
-        while !left.is_empty() {
+        loop {
+            left.retain(|partition, OffsetRange { start, end }| {
+                start < end && !newest.contains(partition)
+            });
+            if left.is_empty() {
+                return Ok(newest);
+            }
             let ranges: Vec<_> = left
-                .iter()
-                .map(|(partition, Bounds { start, end })| {
-                    (*partition, *start.max(&(end - window))..*end)
+                .iter_mut()
+                .map(|(partition, range)| {
+                    let last = range.last(window);
+                    range.end = last.start;
+                    (partition, last)
                 })
                 .collect();
             self.take_events(&ranges, &mut newest)?;
-            for (partition, range) in ranges {
-                if let Some(bounds) = left.get_mut(&partition) {
-                    bounds.end = range.start;
-                }
-            }
-            left.retain(|partition, Bounds { start, end }| {
-                start < end && !newest.contains_key(partition)
-            });
             window = window.saturating_mul(2);
         }
-        Ok(newest)
     }
 
     fn take_events(
         &self,
         ranges: &[(Partition, Range<i64>)],
-        newest: &mut BTreeMap<Partition, Newest>,
+        newest: &mut PartitionMap<Sequenced>,
     ) -> Result<(), EventLogError> {
         self.scan(Topic::Events, ranges, |record| {
             if let Ok(event) = record.event() {
                 newest
-                    .entry(record.partition)
-                    .and_modify(|newest| newest.take(&event))
-                    .or_insert_with(|| Newest::new(&event));
+                    .get_or_insert_with(record.partition, || Sequenced::new(&event))
+                    .take(&event);
             }
             ControlFlow::Continue(())
         })
@@ -121,7 +102,7 @@ mod tests {
             ts: TimestampMs(ts),
             body: Body::Progress,
         };
-        let mut newest = Newest::new(&event((0, 4), 10));
+        let mut newest = Sequenced::new(&event((0, 4), 10));
         for later in [event((1, 2), 11), event((0, 5), 12), event((1, -1), 10)] {
             newest.take(&later);
         }

@@ -130,7 +130,7 @@ async fn what_is_appended_is_read_back_whole() {
             .len(),
         1
     );
-    assert_eq!(ends[&partition(5)], 3);
+    assert_eq!(ends[partition(5)], 3);
     blocking(move || {
         let mut texts = Vec::new();
         reader
@@ -151,8 +151,8 @@ async fn what_is_appended_is_read_back_whole() {
                 .offsets_at(Topic::Events, &[partition(5)], TimestampMs(ts))
                 .unwrap()
         };
-        assert_eq!(at(1001)[&partition(5)], 1);
-        assert_eq!(at(9999)[&partition(5)], 3);
+        assert_eq!(at(1001)[partition(5)], 1);
+        assert_eq!(at(9999)[partition(5)], 3);
         assert_eq!(
             reader
                 .record(Topic::Events, partition(5), 0)

@@ -1,14 +1,13 @@
 //! How far a projection lags, for operators: group offsets and metrics. Nothing resumes from either.
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use event_log::{GroupMember, KafkaConfig, LogReader};
 use metrics::Counter;
-use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
+use schemas::{NextOffset, PartitionMap, topics::Topic};
 use tokio::{sync::watch, time::timeout};
 
 use crate::brokers::Brokers;
@@ -43,10 +42,7 @@ pub(crate) async fn report(
 }
 
 /// Where the log ends; `None`, and a fault of the brokers, where they do not answer.
-async fn fetch_ends(
-    reader: &Arc<LogReader>,
-    brokers: &Brokers,
-) -> Option<BTreeMap<Partition, i64>> {
+async fn fetch_ends(reader: &Arc<LogReader>, brokers: &Brokers) -> Option<PartitionMap<i64>> {
     let asked = Instant::now();
     let why = match timeout(BROKER_TIMEOUT, reader.ends(Topic::Events)).await {
         Ok(Ok(ends)) => {
@@ -78,15 +74,10 @@ pub(crate) fn events_counter(kafka: &KafkaConfig, group: &str) -> Counter {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]
-fn set_gauges(
-    kafka: &KafkaConfig,
-    group: &str,
-    stored: &StoredOffsets,
-    ends: &BTreeMap<Partition, i64>,
-) {
+fn set_gauges(kafka: &KafkaConfig, group: &str, stored: &StoredOffsets, ends: &PartitionMap<i64>) {
     for (partition, next) in stored.iter() {
         let lag = ends
-            .get(&partition)
+            .get(partition)
             .map_or(0, |end| (end - next.get()).max(0));
         metrics::gauge!(
             "kafka_consumergroup_lag",

@@ -1,7 +1,6 @@
 //! Reads a part of the log into a sink outside of any group, to rebuild what a projection has written.
 
 use std::{
-    collections::BTreeMap,
     ops::{ControlFlow, Range},
     sync::Arc,
     time::Duration,
@@ -41,7 +40,7 @@ pub struct Replay<S> {
     sink: S,
     reader: Arc<LogReader>,
     max_pending: usize,
-    positions: BTreeMap<Partition, LogPosition>,
+    positions: PartitionMap<LogPosition>,
 }
 
 impl<S: Sink> Replay<S> {
@@ -66,7 +65,7 @@ impl<S: Sink> Replay<S> {
 
     /// The store's positions.
     #[must_use]
-    pub fn positions(&self) -> &BTreeMap<Partition, LogPosition> {
+    pub fn positions(&self) -> &PartitionMap<LogPosition> {
         &self.positions
     }
 
@@ -76,12 +75,14 @@ impl<S: Sink> Replay<S> {
     /// [`ReplayError`].
     pub async fn up_to(
         &mut self,
-        ends: &BTreeMap<Partition, i64>,
+        ends: &PartitionMap<i64>,
         mut progress: impl FnMut(u64),
     ) -> Result<(), ReplayError> {
         let (mut batches, reading) = self.read(ends);
         while let Some(batch) = batches.recv().await {
-            let at = self.positions.entry(batch.partition).or_default();
+            let at = self
+                .positions
+                .get_or_insert_with(batch.partition, LogPosition::default);
             progress(
                 batch
                     .end
@@ -103,7 +104,7 @@ impl<S: Sink> Replay<S> {
     /// Batches from the store's positions up to the ends.
     fn read(
         &self,
-        ends: &BTreeMap<Partition, i64>,
+        ends: &PartitionMap<i64>,
     ) -> (
         mpsc::Receiver<EventBatch>,
         JoinHandle<Result<(), EventLogError>>,
@@ -111,12 +112,12 @@ impl<S: Sink> Replay<S> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let mut open_batches = PartitionMap::new();
         let mut ranges: Vec<(Partition, Range<i64>)> = Vec::new();
-        for (partition, position) in &self.positions {
+        for (partition, position) in self.positions.iter() {
             let end = ends.get(partition).copied().unwrap_or_default();
             if position.next.get() < end {
                 let open = OpenBatch::new(0, AssignmentGeneration::default(), *position, None);
-                open_batches.insert(*partition, open);
-                ranges.push((*partition, position.next.get()..end));
+                open_batches.insert(partition, open);
+                ranges.push((partition, position.next.get()..end));
             }
         }
         let reader = Arc::clone(&self.reader);

@@ -1,9 +1,6 @@
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    future::Future,
-};
+use std::{collections::BTreeSet, future::Future};
 
-use schemas::{LogPosition, Partition, event::Event};
+use schemas::{LogPosition, Partition, PartitionMap, event::Event};
 
 /// An event and its offset in `chat.events`, which is its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +55,7 @@ pub trait Sink: Send + 'static {
     fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> impl Future<Output = Result<BTreeMap<Partition, LogPosition>, SinkError>> + Send;
+    ) -> impl Future<Output = Result<PartitionMap<LogPosition>, SinkError>> + Send;
 
     /// The positions of a partition in the parts of the store, as [`Self::resume`] found them, where there are more than the one that it
     /// returned: the log has to agree with each.

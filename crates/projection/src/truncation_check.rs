@@ -14,8 +14,10 @@ use std::{
     time::Duration,
 };
 
-use event_log::{Bounds, EventLogError, LogReader};
-use schemas::{LogPosition, Partition, PartitionMap, event::SourceOffset, topics::Topic};
+use event_log::{EventLogError, LogReader};
+use schemas::{
+    LogPosition, OffsetRange, Partition, PartitionMap, event::SourceOffset, topics::Topic,
+};
 use tokio::{
     task::{JoinHandle, spawn_blocking},
     time::timeout,
@@ -178,7 +180,7 @@ impl Comparison {
     fn of(log: &LogReader, stored: &StoredPositions) -> Result<Self, EventLogError> {
         let mut comparison = Self::default();
         let partitions: Vec<Partition> = stored.partitions().collect();
-        let bounds: PartitionMap<Bounds> = log
+        let bounds: PartitionMap<OffsetRange> = log
             .bounds(Topic::Events, &partitions)?
             .into_iter()
             .collect();
@@ -207,11 +209,11 @@ impl Comparison {
     fn compare(
         &mut self,
         log: &LogReader,
-        bounds: &PartitionMap<Bounds>,
+        bounds: &PartitionMap<OffsetRange>,
         mut positions: PartitionMap<LogPosition>,
     ) -> Result<(), EventLogError> {
         positions.retain(|partition, position| {
-            let Bounds { start, end } = bounds[partition];
+            let OffsetRange { start, end } = bounds[partition];
             if position.next.get() > end {
                 self.record(partition, *position, Found::End(end));
             }
@@ -330,7 +332,7 @@ struct RangeBelow {
 
 impl RangeBelow {
     /// The offsets of at most `records` records below `next`.
-    fn new(next: i64, records: i64, bounds: Bounds) -> Self {
+    fn new(next: i64, records: i64, bounds: OffsetRange) -> Self {
         let start = bounds.start.max(next - records);
         let below = match start {
             0 => Below::Nothing,
@@ -416,7 +418,7 @@ mod tests {
     fn ranges_end_at_the_beginning_of_the_log() {
         let range = |next, records, start| {
             let RangeBelow { offsets, below } =
-                RangeBelow::new(next, records, Bounds { start, end: 100 });
+                RangeBelow::new(next, records, OffsetRange { start, end: 100 });
             (offsets, below)
         };
         assert_eq!(range(50, 16, 0), (34..50, Below::More));

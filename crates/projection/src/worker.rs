@@ -236,7 +236,7 @@ impl<S: Sink> PartitionWorker<S> {
             .collect();
         let positions = self.sink.resume(&resuming).await?;
         let position_of =
-            |partition: Partition| positions.get(&partition).copied().unwrap_or_default();
+            |partition: Partition| positions.get(partition).copied().unwrap_or_default();
         let stored_of = |&partition: &Partition| {
             let mut stored = self.sink.positions(partition);
             stored.insert(position_of(partition));

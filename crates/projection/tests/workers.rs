@@ -12,7 +12,7 @@ use dev_stack::TestServers;
 use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings, TestTopics};
 use projection::{Coverage, EventBatch, Settings, Sink, SinkError};
 use schemas::{
-    LogPosition, Mid, NextOffset, Ordinal, Partition, TimestampMs, dead_letter,
+    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, TimestampMs, dead_letter,
     event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
 };
@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 /// A store in memory: rows and positions, written together.
 #[derive(Default)]
 struct Store {
-    offsets: BTreeMap<Partition, Vec<i64>>,
-    positions: BTreeMap<Partition, LogPosition>,
+    offsets: PartitionMap<Vec<i64>>,
+    positions: PartitionMap<LogPosition>,
     /// The positions of another part of the store, which is ahead.
-    ahead: BTreeMap<Partition, LogPosition>,
+    ahead: PartitionMap<LogPosition>,
     /// What the next flushes return.
     faults: VecDeque<SinkError>,
     /// How many batches with events were taken into memory.
@@ -41,18 +41,18 @@ impl Sink for MemorySink {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
+    ) -> Result<PartitionMap<LogPosition>, SinkError> {
         self.release(partitions);
         let store = self.store.lock().unwrap();
         Ok(partitions
             .iter()
-            .filter_map(|p| Some((*p, *store.positions.get(p)?)))
+            .filter_map(|p| Some((*p, *store.positions.get(*p)?)))
             .collect())
     }
 
     fn positions(&self, partition: Partition) -> BTreeSet<LogPosition> {
         let store = self.store.lock().unwrap();
-        store.ahead.get(&partition).copied().into_iter().collect()
+        store.ahead.get(partition).copied().into_iter().collect()
     }
 
     fn absorb(&mut self, batch: EventBatch) {
@@ -74,8 +74,7 @@ impl Sink for MemorySink {
             let offsets = batch.events.iter().map(|event| event.offset);
             store
                 .offsets
-                .entry(batch.partition)
-                .or_default()
+                .get_or_insert_with(batch.partition, Vec::new)
                 .extend(offsets);
         }
         Ok(Coverage::Whole)
@@ -252,14 +251,14 @@ async fn every_event_is_stored_once_through_faults_rewinds_and_restarts() {
             let store = store.lock().unwrap();
             store
                 .positions
-                .get(&partition())
+                .get(partition())
                 .is_some_and(|at| at.next.get() > end)
         })
         .await;
         soft.cancel();
         running.await.unwrap().unwrap();
         assert_eq!(
-            store.lock().unwrap().offsets[&partition()],
+            store.lock().unwrap().offsets[partition()],
             expected,
             "round {round}"
         );
@@ -282,17 +281,17 @@ async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
         let store = store.lock().unwrap();
         store
             .positions
-            .get(&partition())
+            .get(partition())
             .is_some_and(|at| at.next.get() > progress)
     })
     .await;
     assert_eq!(
-        store.lock().unwrap().positions[&partition()]
+        store.lock().unwrap().positions[partition()]
             .watermark
             .offset,
         9
     );
-    assert_eq!(store.lock().unwrap().offsets[&partition()], [0, 3]);
+    assert_eq!(store.lock().unwrap().offsets[partition()], [0, 3]);
     let reader = LogReader::new(&env.kafka).unwrap();
     let letter = tokio::task::spawn_blocking(move || {
         reader
@@ -380,7 +379,7 @@ async fn repeats_and_malformed_records_below_a_position_are_ignored() {
     let running = env.project(&store, &soft);
     let next = env.message(5).await;
     until("it is stored", || !store.lock().unwrap().offsets.is_empty()).await;
-    assert_eq!(store.lock().unwrap().offsets[&partition()], [next]);
+    assert_eq!(store.lock().unwrap().offsets[partition()], [next]);
     soft.cancel();
     running.await.unwrap().unwrap();
 }

@@ -1,7 +1,4 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use event_log::LogReader;
 use message_store::{ContactRow, MessageStore, Shard, Sink};
@@ -10,7 +7,7 @@ use schemas::{LogPosition, Partition, PartitionMap, UserId, topics::Topic};
 use crate::{UnreadRebuildError, backoff::Backoff};
 
 /// The ends of all 64 partitions of `chat.events`.
-pub(crate) type Ends = BTreeMap<Partition, i64>;
+pub(crate) type Ends = PartitionMap<i64>;
 
 /// Reads contact rows of one database once they contain all events before given ends of the log.
 pub(crate) struct Barrier {
@@ -89,7 +86,7 @@ impl Barrier {
         ends: &Ends,
         uids: &[UserId],
     ) -> Result<Option<Vec<ContactRow>>, UnreadRebuildError> {
-        let partitions: Vec<Partition> = ends.keys().copied().collect();
+        let partitions: Vec<Partition> = ends.partitions().collect();
         let mut snapshot = self.store.snapshot(self.shard).await?;
         let reached = snapshot
             .resume_offsets(Sink::Contacts, &self.topic, &partitions)
@@ -115,7 +112,7 @@ impl Barrier {
 
 fn has_reached(reached: &PartitionMap<LogPosition>, ends: &Ends) -> bool {
     ends.iter().all(|(partition, end)| {
-        let at = reached.get(*partition).copied().unwrap_or_default();
+        let at = reached.get(partition).copied().unwrap_or_default();
         at.next.get() >= *end
     })
 }

@@ -1,9 +1,9 @@
 //! Rebuilds of users whether Redis has them or not, for an operator who does not trust its contents.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use message_store::ContactRow;
-use schemas::{Partition, UserId};
+use schemas::{PartitionMap, UserId};
 use tokio::time::Instant;
 use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection};
 
@@ -69,7 +69,7 @@ impl ShadowRebuild {
 
     /// The ends of the log when the rebuild began: the rows contain all events before them.
     #[must_use]
-    pub fn ends(&self) -> &BTreeMap<Partition, i64> {
+    pub fn ends(&self) -> &PartitionMap<i64> {
         &self.ends
     }
 

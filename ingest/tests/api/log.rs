@@ -12,7 +12,7 @@ use std::{
 
 use dev_stack::TestServers;
 use event_log::{Admin, KafkaConfig, LogReader, Record};
-use schemas::{Partition, command::Command, topics::Topic};
+use schemas::{Partition, PartitionMap, command::Command, topics::Topic};
 
 /// The tests' Kafka, with topics under a prefix of this process's own. The tests share the topics and look only at records whose place
 /// they were told.
@@ -59,10 +59,10 @@ pub fn command(partition: i64, offset: i64) -> Command {
 
 /// The records at the given places.
 pub fn records(places: &[(i64, i64)]) -> BTreeMap<(i64, i64), Record> {
-    let mut ranges: BTreeMap<Partition, std::ops::Range<i64>> = BTreeMap::new();
+    let mut ranges: PartitionMap<std::ops::Range<i64>> = PartitionMap::new();
     for (partition, offset) in places {
         let partition = Partition::try_from(*partition).unwrap();
-        let range = ranges.entry(partition).or_insert(*offset..*offset);
+        let range = ranges.get_or_insert_with(partition, || *offset..*offset);
         *range = range.start.min(*offset)..range.end.max(*offset + 1);
     }
     let ranges: Vec<_> = ranges.into_iter().collect();

@@ -6,15 +6,15 @@ use std::{
     sync::Arc,
 };
 
-use event_log::{Bounds, EventLogError, LogReader, Record};
-use schemas::{Partition, dead_letter, topics::Topic};
+use event_log::{EventLogError, LogReader, Record};
+use schemas::{OffsetRange, Partition, PartitionMap, dead_letter, topics::Topic};
 
 use crate::Progress;
 
 /// The bounds of `chat.inbound` and `chat.events` when the audit began.
 pub(crate) struct Ends {
-    pub(crate) inbound: BTreeMap<Partition, Bounds>,
-    pub(crate) events: BTreeMap<Partition, Bounds>,
+    pub(crate) inbound: PartitionMap<OffsetRange>,
+    pub(crate) events: PartitionMap<OffsetRange>,
 }
 
 impl Ends {
@@ -36,15 +36,15 @@ impl Ends {
         }
     }
 
-    pub(crate) fn event_ends(&self) -> BTreeMap<Partition, i64> {
+    pub(crate) fn event_ends(&self) -> PartitionMap<i64> {
         self.events
             .iter()
-            .map(|(partition, bounds)| (*partition, bounds.end))
+            .map(|(partition, bounds)| (partition, bounds.end))
             .collect()
     }
 
-    pub(crate) fn limit_to(&mut self, positions: &BTreeMap<Partition, i64>) {
-        for (partition, bounds) in &mut self.events {
+    pub(crate) fn limit_to(&mut self, positions: &PartitionMap<i64>) {
+        for (partition, bounds) in self.events.iter_mut() {
             let position = positions.get(partition).copied().unwrap_or(0);
             bounds.end = bounds.end.min(position.max(bounds.start));
         }

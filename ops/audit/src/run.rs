@@ -3,8 +3,8 @@ use std::{
     sync::Arc,
 };
 
-use event_log::{Bounds, LogReader};
-use schemas::{Partition, topics::Topic};
+use event_log::LogReader;
+use schemas::{OffsetRange, Partition, topics::Topic};
 
 use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
@@ -115,7 +115,7 @@ impl<'a> Audit<'a> {
         for (done, partition) in self.partitions.clone().into_iter().enumerate() {
             progress(Progress::Partition { done, of });
             let input = self.input(partition, &dead_letters);
-            let bounds = self.ends.events[&partition];
+            let bounds = self.ends.events[partition];
             if bounds.start > 0 {
                 let start = bounds.start;
                 let why = format!(
@@ -132,11 +132,11 @@ impl<'a> Audit<'a> {
     fn input(&self, partition: Partition, dead_letters: &DeadLetters) -> PartitionInput {
         let events_topic = self.sources.kafka.topic(Topic::Events);
         let inbound_topic = self.sources.kafka.topic(Topic::Inbound);
-        let inbound = self.ends.inbound[&partition];
+        let inbound = self.ends.inbound[partition];
         PartitionInput {
             partition,
             scope: self.options.scope,
-            events_start: self.ends.events[&partition].start,
+            events_start: self.ends.events[partition].start,
             inbound: inbound.start..inbound.end,
             dead_lettered_inbound: dead_letters.of(&inbound_topic, partition),
             dead_lettered_events: dead_letters.of(&events_topic, partition),
@@ -169,7 +169,7 @@ impl<'a> Audit<'a> {
     async fn add_partition(
         &mut self,
         partition: Partition,
-        bounds: Bounds,
+        bounds: OffsetRange,
         folded: FoldedPartition,
     ) -> Result<(), AuditError> {
         let FoldedPartition {
@@ -245,13 +245,11 @@ impl<'a> Audit<'a> {
         let mut log = std::mem::replace(&mut self.log, LogState::new(self.options.scope));
         let read = move |reader: &LogReader| {
             let next = log.next_offsets();
-            let partitions: Vec<Partition> = next.keys().copied().collect();
+            let partitions: Vec<Partition> = next.partitions().collect();
             let bounds = reader.bounds(Topic::Events, &partitions)?;
             let ranges: Vec<_> = next
                 .into_iter()
-                .filter_map(|(partition, next)| {
-                    Some((partition, next..bounds.get(&partition)?.end))
-                })
+                .filter_map(|(partition, next)| Some((partition, next..bounds.get(partition)?.end)))
                 .collect();
             reader.scan(Topic::Events, &ranges, |record| {
                 log.extend(&record);

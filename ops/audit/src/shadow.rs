@@ -6,10 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use event_log::{Bounds, LogReader, Record};
+use event_log::{LogReader, Record};
 use message_store::{ContactRow, Month};
 use schemas::{
-    ConversationId, DirectConversation, Partition, TableNumber, UserId, event::Body, topics::Topic,
+    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, TableNumber, UserId,
+    event::Body, topics::Topic,
 };
 
 use crate::{
@@ -33,15 +34,15 @@ pub struct ShadowAudit {
     /// Tables that were compared as a whole.
     compared: HashSet<TableNumber>,
     /// The offset up to which messages were compared.
-    messages_to: BTreeMap<Partition, i64>,
+    messages_to: PartitionMap<i64>,
 }
 
 struct Fold {
     log: LogState,
     /// Offset and digest of every message that is not compared yet.
-    messages: BTreeMap<Partition, Vec<(i64, u64)>>,
+    messages: PartitionMap<Vec<(i64, u64)>>,
     /// The offset of the first message of each month.
-    months: BTreeMap<Partition, BTreeMap<Month, i64>>,
+    months: PartitionMap<BTreeMap<Month, i64>>,
     /// Conversations of events since the last comparison.
     changed: HashSet<DirectConversation>,
     /// The checks of the log itself.
@@ -52,8 +53,8 @@ impl Fold {
     fn new(partitions: &[Partition]) -> Self {
         Self {
             log: LogState::from_start(partitions),
-            messages: BTreeMap::new(),
-            months: BTreeMap::new(),
+            messages: PartitionMap::new(),
+            months: PartitionMap::new(),
             changed: HashSet::new(),
             events: Check::new(Area::Events, EXAMPLES),
         }
@@ -74,10 +75,12 @@ impl Fold {
         }
         if let Body::Message(message) = &event.body {
             let digest = message_digest(event.ts, message);
-            let messages = self.messages.entry(record.partition).or_default();
+            let messages = self.messages.get_or_insert_with(record.partition, Vec::new);
             messages.push((record.offset, digest));
             if let Ok(month) = Month::of(event.ts) {
-                let months = self.months.entry(record.partition).or_default();
+                let months = self
+                    .months
+                    .get_or_insert_with(record.partition, BTreeMap::new);
                 months.entry(month).or_insert(record.offset);
             }
         }
@@ -95,7 +98,7 @@ impl ShadowAudit {
             sources,
             fold: Fold::new(partitions),
             compared: HashSet::new(),
-            messages_to: BTreeMap::new(),
+            messages_to: PartitionMap::new(),
         })
     }
 
@@ -103,12 +106,12 @@ impl ShadowAudit {
     ///
     /// # Errors
     /// [`AuditError::Kafka`].
-    pub async fn fold_to(&mut self, ends: &BTreeMap<Partition, i64>) -> Result<Check, AuditError> {
+    pub async fn fold_to(&mut self, ends: &PartitionMap<i64>) -> Result<Check, AuditError> {
         let mut fold = std::mem::replace(&mut self.fold, Fold::new(&[]));
         let next = fold.log.next_offsets();
         let ranges: Vec<_> = next
             .into_iter()
-            .filter_map(|(partition, next)| Some((partition, next..*ends.get(&partition)?)))
+            .filter_map(|(partition, next)| Some((partition, next..*ends.get(partition)?)))
             .collect();
         let topic = self.sources.kafka.topic(Topic::Events);
         let read = move |reader: &LogReader| {
@@ -127,9 +130,9 @@ impl ShadowAudit {
     /// # Errors
     /// [`AuditError`]: a server does not answer. Differences are no error.
     pub async fn messages(&mut self, partition: Partition) -> Result<Check, AuditError> {
-        let messages = self.fold.messages.get(&partition);
+        let messages = self.fold.messages.get(partition);
         let none = BTreeMap::new();
-        let end = self.fold.log.next_offsets().get(&partition).copied();
+        let end = self.fold.log.next_offsets().get(partition).copied();
         let end = end.unwrap_or_default();
         let table = MessageTable {
             sources: &self.sources,
@@ -137,17 +140,13 @@ impl ShadowAudit {
             scope: Scope::All,
             partition,
             messages: messages.map(Vec::as_slice).unwrap_or_default(),
-            months: self.fold.months.get(&partition).unwrap_or(&none),
-            bounds: Bounds { start: 0, end },
-            from: self
-                .messages_to
-                .get(&partition)
-                .copied()
-                .unwrap_or_default(),
+            months: self.fold.months.get(partition).unwrap_or(&none),
+            bounds: OffsetRange { start: 0, end },
+            from: self.messages_to.get(partition).copied().unwrap_or_default(),
         };
         let mut check = Check::new(Area::Messages, EXAMPLES);
         compare_messages(&table, &mut check).await?;
-        self.fold.messages.remove(&partition);
+        self.fold.messages.remove(partition);
         self.messages_to.insert(partition, end);
         Ok(check)
     }
@@ -203,7 +202,7 @@ impl ShadowAudit {
         &mut self,
         uids: &[UserId],
         rows: &[ContactRow],
-        ends: &BTreeMap<Partition, i64>,
+        ends: &PartitionMap<i64>,
     ) -> Result<Check, AuditError> {
         let log = &self.fold.log;
         let of_rows = rows.iter().map(|row| {

@@ -1,14 +1,13 @@
 //! Waits for the sequencer and the projections.
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use event_log::{Bounds, LogReader, Newest};
+use event_log::{LogReader, Sequenced};
 use message_store::{Shard, Sink};
-use schemas::{Partition, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 
 use crate::{AuditError, Progress, Sources, ends::blocking};
 
@@ -78,15 +77,16 @@ const NEWEST_EVENTS: i64 = 1_000;
 /// Waits until every record of `chat.inbound` below its end is accounted for (PROTOCOL S8).
 pub(crate) async fn until_sequenced(
     reader: &Arc<LogReader>,
-    inbound: &BTreeMap<Partition, Bounds>,
+    inbound: &PartitionMap<OffsetRange>,
     timeout: Duration,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
-    let partitions: Vec<Partition> = inbound.keys().copied().collect();
+    let partitions: Vec<Partition> = inbound.partitions().collect();
     until(timeout, progress, async || {
         let partitions = partitions.clone();
         let newest = blocking(reader, move |reader| {
-            reader.newest_events(&partitions, NEWEST_EVENTS)
+            let bounds = reader.bounds(Topic::Events, &partitions)?;
+            reader.newest_events(bounds, NEWEST_EVENTS)
         });
         Ok(unsequenced(inbound, &newest.await?))
     })
@@ -94,15 +94,15 @@ pub(crate) async fn until_sequenced(
 }
 
 fn unsequenced(
-    inbound: &BTreeMap<Partition, Bounds>,
-    newest: &BTreeMap<Partition, Newest>,
+    inbound: &PartitionMap<OffsetRange>,
+    newest: &PartitionMap<Sequenced>,
 ) -> Option<String> {
-    let left = |(partition, bounds): (&Partition, &Bounds)| {
+    let left = |(partition, bounds): (Partition, &OffsetRange)| {
         let next = newest
             .get(partition)
             .map_or(0, |newest| newest.last.offset.offset + 1);
         let left = bounds.end - next.max(bounds.start);
-        (left > 0).then_some((*partition, left))
+        (left > 0).then_some((partition, left))
     };
     let left: Vec<(Partition, i64)> = inbound.iter().filter_map(left).collect();
     let (first, _) = left.first()?;
@@ -116,11 +116,11 @@ fn unsequenced(
 /// Waits until every projection has passed `ends`.
 pub(crate) async fn until_passed(
     sources: &Sources,
-    ends: &BTreeMap<Partition, i64>,
+    ends: &PartitionMap<i64>,
     timeout: Duration,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
-    let partitions: Vec<Partition> = ends.keys().copied().collect();
+    let partitions: Vec<Partition> = ends.partitions().collect();
     until(timeout, progress, async || {
         Ok(lagging(&positions(sources, &partitions).await?, ends))
     })
@@ -154,8 +154,8 @@ async fn until(
     }
 }
 
-fn lagging(positions: &[StorePosition], ends: &BTreeMap<Partition, i64>) -> Option<String> {
-    let end = |position: &StorePosition| ends.get(&position.partition).copied().unwrap_or(0);
+fn lagging(positions: &[StorePosition], ends: &PartitionMap<i64>) -> Option<String> {
+    let end = |position: &StorePosition| ends.get(position.partition).copied().unwrap_or(0);
     let late = |position: &&StorePosition| position.next < end(position);
     let first = positions.iter().find(late)?;
     let behind =
@@ -172,13 +172,13 @@ fn lagging(positions: &[StorePosition], ends: &BTreeMap<Partition, i64>) -> Opti
 pub(crate) async fn lowest(
     sources: &Sources,
     partitions: &[Partition],
-) -> Result<BTreeMap<Partition, i64>, AuditError> {
-    let mut lowest = BTreeMap::new();
+) -> Result<PartitionMap<i64>, AuditError> {
+    let mut lowest = PartitionMap::new();
     for StorePosition {
         partition, next, ..
     } in positions(sources, partitions).await?
     {
-        let held = lowest.entry(partition).or_insert(next);
+        let held = lowest.get_or_insert_with(partition, || next);
         *held = next.min(*held);
     }
     Ok(lowest)

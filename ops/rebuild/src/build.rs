@@ -1,7 +1,6 @@
 //! One swap: read the log into shadow tables, compare them with it, replace the live tables.
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,7 +9,7 @@ use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
 use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as Kind};
 use projection::{Replay, Sink};
-use schemas::Partition;
+use schemas::PartitionMap;
 use tokio::sync::{Mutex, RwLock};
 
 use crate::{Context, Progress, RebuildError};
@@ -136,7 +135,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         Ok(())
     }
 
-    async fn read(&mut self, ends: &BTreeMap<Partition, i64>) -> Result<(), RebuildError> {
+    async fn read(&mut self, ends: &PartitionMap<i64>) -> Result<(), RebuildError> {
         read(&mut self.replay, ends, self.progress).await
     }
 
@@ -210,18 +209,18 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     async fn catch_up(&mut self, fence: &Fence) -> Result<bool, RebuildError> {
         let at = self.ends();
         let live = fence.live_positions().iter();
-        let ahead: BTreeMap<Partition, i64> = live
-            .filter(|(partition, live)| live.next.get() > at[partition])
+        let ahead: PartitionMap<i64> = live
+            .filter(|(partition, live)| live.next.get() > at[*partition])
             .map(|(partition, live)| (partition, live.next.get()))
             .collect();
         if ahead.is_empty() {
             return Ok(false);
         }
         let ends = self.context.whole_log(&self.shadows.partitions).await?;
-        if let Some((partition, live)) = ahead.iter().find(|(p, live)| ends[p] < **live) {
+        if let Some((partition, live)) = ahead.iter().find(|(p, live)| ends[*p] < **live) {
             return Err(RebuildError::LogWentBack {
                 topic: self.context.topic.clone(),
-                partition: *partition,
+                partition,
                 end: ends[partition],
                 live: *live,
             });
@@ -230,10 +229,10 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         Ok(true)
     }
 
-    fn ends(&self) -> BTreeMap<Partition, i64> {
+    fn ends(&self) -> PartitionMap<i64> {
         let positions = self.replay.positions().iter();
         positions
-            .map(|(partition, at)| (*partition, at.next.get()))
+            .map(|(partition, at)| (partition, at.next.get()))
             .collect()
     }
 
@@ -249,7 +248,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
 
 async fn read<S: Sink>(
     replay: &mut Replay<S>,
-    ends: &BTreeMap<Partition, i64>,
+    ends: &PartitionMap<i64>,
     progress: &impl Fn(Progress),
 ) -> Result<(), RebuildError> {
     let report = |records| progress(Progress::Advanced(records));

@@ -1,9 +1,9 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use audit::Sources;
-use event_log::{Bounds, EventLogError, KafkaConfig, LogReader};
+use event_log::{EventLogError, KafkaConfig, LogReader};
 use message_store::{MessageStore, Sink};
-use schemas::{Partition, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 use unread_store::Node;
 
 use crate::RebuildError;
@@ -67,7 +67,7 @@ impl Context {
     pub(crate) async fn bounds(
         &self,
         partitions: Vec<Partition>,
-    ) -> Result<BTreeMap<Partition, Bounds>, EventLogError> {
+    ) -> Result<PartitionMap<OffsetRange>, EventLogError> {
         let reader = Arc::clone(&self.reader);
         let bounds = tokio::task::spawn_blocking(move || reader.bounds(Topic::Events, &partitions));
         bounds.await.expect("listing offsets does not panic")
@@ -77,16 +77,16 @@ impl Context {
     pub(crate) async fn whole_log(
         &self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, i64>, RebuildError> {
+    ) -> Result<PartitionMap<i64>, RebuildError> {
         let bounds = self.bounds(partitions.to_vec()).await?;
         if let Some((partition, bounds)) = bounds.iter().find(|(_, bounds)| bounds.start > 0) {
             return Err(RebuildError::LogTruncated {
                 topic: self.topic.clone(),
-                partition: *partition,
+                partition,
                 start: bounds.start,
             });
         }
-        let end = |(partition, bounds): (Partition, Bounds)| (partition, bounds.end);
+        let end = |(partition, bounds): (Partition, OffsetRange)| (partition, bounds.end);
         Ok(bounds.into_iter().map(end).collect())
     }
 }

@@ -132,7 +132,7 @@ async fn records_to_read(context: &Context, plan: &Plan) -> Result<u64, RebuildE
             .await?;
         let left = at
             .iter()
-            .map(|(partition, at)| ends[&partition] - at.next.get());
+            .map(|(partition, at)| ends[partition] - at.next.get());
         records += left.filter(|left| *left > 0).sum::<i64>();
     }
     Ok(records.cast_unsigned())

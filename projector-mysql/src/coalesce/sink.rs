@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use projection::{Coverage, EventBatch, LogEvent, Sink, SinkError};
@@ -200,7 +200,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
     async fn resume(
         &mut self,
         partitions: &[Partition],
-    ) -> Result<BTreeMap<Partition, LogPosition>, SinkError> {
+    ) -> Result<PartitionMap<LogPosition>, SinkError> {
         self.close_circuits(partitions);
         let mut errors = MostSevere::default();
         self.read_all_offsets(partitions, &mut errors).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -23,7 +23,7 @@ pub struct Log {
     appender: Appender,
     topic: String,
     clock: i64,
-    next_src: BTreeMap<Partition, i64>,
+    next_src: PartitionMap<i64>,
     mids: BTreeMap<DirectConversation, Mid>,
     ordinals: BTreeMap<(UserId, UserId), Ordinal>,
     /// Everything appended that counts, in order.
@@ -47,7 +47,7 @@ impl Log {
             appender: Appender::new(kafka, &settings).unwrap(),
             topic: kafka.topic(Topic::Events),
             clock: EPOCH_MS,
-            next_src: BTreeMap::new(),
+            next_src: PartitionMap::new(),
             mids: BTreeMap::new(),
             ordinals: BTreeMap::new(),
             events: Vec::new(),
@@ -103,7 +103,9 @@ impl Log {
         };
         let partition = conversation.partition();
         // Gaps, as those between inbound offsets that emitted nothing.
-        let src = self.next_src.entry(partition).or_default();
+        let src = self
+            .next_src
+            .get_or_insert_with(partition, Default::default);
         *src += 2;
         let watermark = SourceOffset {
             epoch: 0,
@@ -129,7 +131,9 @@ impl Log {
 
     /// What a sequencer emits when a partition is drained.
     pub async fn progress(&mut self, partition: Partition) {
-        let src = self.next_src.entry(partition).or_default();
+        let src = self
+            .next_src
+            .get_or_insert_with(partition, Default::default);
         *src += 1;
         let watermark = SourceOffset {
             epoch: 0,

@@ -58,7 +58,7 @@ async fn what_is_no_event_goes_to_the_dead_letters() {
     env.assert_exact().await;
 
     let reader = LogReader::new(&env.config.kafka).unwrap();
-    let bounds = reader.bounds(Topic::DeadLetters, &[partition]).unwrap()[&partition];
+    let bounds = reader.bounds(Topic::DeadLetters, &[partition]).unwrap()[partition];
     let mut letters = Vec::new();
     let all = [(partition, bounds.start..bounds.end)];
     reader

@@ -9,7 +9,7 @@ use dev_stack::{Endpoints, TestServers};
 use event_log::{LogReader, TestTopics};
 use message_store::{MessageStore, MySqlConfig, Shard, Sink};
 use projector_mysql::{Config, ProjectorMySqlConfig};
-use schemas::{Mid, Partition, TimestampMs, topics::Topic};
+use schemas::{Mid, Partition, PartitionMap, TimestampMs, topics::Topic};
 use service_runtime::{Health, Supervisor};
 use sqlx::{Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
 
@@ -108,7 +108,7 @@ impl TestEnv {
         }
     }
 
-    async fn behind(&self, ends: &std::collections::BTreeMap<Partition, i64>) -> Option<String> {
+    async fn behind(&self, ends: &PartitionMap<i64>) -> Option<String> {
         let topic = self.config.kafka.topic(Topic::Events);
         for shard in self.store.layout().shards() {
             for sink in Sink::ALL {
@@ -125,11 +125,11 @@ impl TestEnv {
                     Ok(found) => found,
                     Err(error) => return Some(error.to_string()),
                 };
-                let late = found.iter().find(|(p, at)| at.next.get() < ends[p]);
+                let late = found.iter().find(|(p, at)| at.next.get() < ends[*p]);
                 if let Some((partition, at)) = late {
                     return Some(format!(
                         "{sink:?} of {partition:?} in {shard:?}: {at:?}, end {}",
-                        ends[&partition]
+                        ends[partition]
                     ));
                 }
             }

@@ -8,7 +8,7 @@ use std::{
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -26,7 +26,7 @@ pub struct Story {
     /// By reader, sender and class.
     read: BTreeMap<(UserId, UserId, DeviceClass), i64>,
     /// The highest source of each partition.
-    pub sources: BTreeMap<Partition, SourceOffset>,
+    pub sources: PartitionMap<SourceOffset>,
 }
 
 impl Story {
@@ -44,7 +44,7 @@ impl Story {
             last_mid: BTreeMap::new(),
             sent: BTreeMap::new(),
             read: BTreeMap::new(),
-            sources: BTreeMap::new(),
+            sources: PartitionMap::new(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Story {
 
     async fn append(&mut self, conversation: DirectConversation, body: Body) {
         let partition = conversation.partition();
-        let watermark = self.sources.entry(partition).or_default();
+        let watermark = self.sources.get_or_insert_with(partition, Default::default);
         watermark.offset += 1;
         let src = Source {
             offset: *watermark,

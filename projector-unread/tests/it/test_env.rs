@@ -184,7 +184,7 @@ impl TestEnv {
     }
 
     fn needed(&self) -> Vec<(schemas::Partition, SourceOffset)> {
-        self.story.sources.iter().map(|(p, m)| (*p, *m)).collect()
+        self.story.sources.iter().map(|(p, m)| (p, *m)).collect()
     }
 
     /// Every user has what the story says, on both classes.

@@ -25,7 +25,7 @@ pub(super) fn find(
     let since = TimestampMs(appended.0.saturating_sub(CLOCK_SKEW_MS));
     let starts = reader.offsets_at(Topic::DeadLetters, &[partition], since)?;
     let bounds = reader.bounds(Topic::DeadLetters, &[partition])?;
-    let (Some(start), Some(bounds)) = (starts.get(&partition), bounds.get(&partition)) else {
+    let (Some(start), Some(bounds)) = (starts.get(partition), bounds.get(partition)) else {
         return Ok(None);
     };
     let mut found = None;

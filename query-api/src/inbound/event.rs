@@ -41,11 +41,11 @@ pub(super) fn find(
     let InboundPosition { partition, offset } = position;
     let sought = SourceOffset { epoch, offset };
     let bounds = reader.bounds(Topic::Events, &[partition])?;
-    let Some(bounds) = bounds.get(&partition) else {
+    let Some(bounds) = bounds.get(partition) else {
         return Ok(EventLookup::NotSequenced);
     };
     let at = reader.offsets_at(Topic::Events, &[partition], appended)?;
-    let from = at.get(&partition).map_or(bounds.start, |at| *at);
+    let from = at.get(partition).map_or(bounds.start, |at| *at);
     let back = (from - SEARCH_BACK).max(bounds.start);
     for range in [from..bounds.end, back..from.min(bounds.end)] {
         let found = scan(reader, position, range, sought, budget)?;

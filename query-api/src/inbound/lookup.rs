@@ -69,7 +69,7 @@ fn look_up_in_log(
     let InboundPosition { partition, offset } = position;
     let bounds = reader.bounds(Topic::Inbound, &[partition])?;
     if bounds
-        .get(&partition)
+        .get(partition)
         .is_none_or(|bounds| offset >= bounds.end)
     {
         return Ok(LogLookup::NotFound);

@@ -15,6 +15,6 @@ mod status;
 mod worker;
 
 pub use group::GROUP;
-pub use starts::{LoadFault, Sequenced, sequenced};
+pub use starts::{LoadFault, sequenced};
 pub use status::Status;
 pub(crate) use worker::Worker;

@@ -2,16 +2,15 @@
 //! for others that start.
 
 use std::{
-    collections::BTreeMap,
     ops::ControlFlow,
     sync::{Arc, mpsc},
     thread,
 };
 
-use event_log::{AssignmentGeneration, Bounds, EventLogError, KafkaConfig, LogReader, Record};
-use schemas::{Partition, PartitionMap, TimestampMs, event::Source, topics::Topic};
+use event_log::{AssignmentGeneration, EventLogError, KafkaConfig, LogReader, Record, Sequenced};
+use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
 
-use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader, LogRange};
+use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader};
 
 /// The outcome of a load.
 pub(super) struct LoadReport {
@@ -31,15 +30,6 @@ pub enum LoadFault {
     Refused(#[from] LoadError),
 }
 
-/// How far a partition is sequenced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sequenced {
-    /// The highest source on `chat.events`; [`SourceOffset::START`](schemas::event::SourceOffset::START) where there is none.
-    pub last: Source,
-    /// The partition's clock.
-    pub clock: TimestampMs,
-}
-
 /// How far `partition` is sequenced, as an owner finds it at its start (PROTOCOL S9). Repeats of a former owner and malformed records at
 /// the end of `chat.events` do not count. Blocks.
 ///
@@ -49,7 +39,7 @@ pub fn sequenced(reader: &LogReader, partition: Partition) -> Result<Sequenced, 
     let events = reader.bounds(Topic::Events, &[partition])?;
     let mut snapshots = read_snapshots(reader, &[partition])?;
     let snapshots = snapshots.remove(partition).unwrap_or_default().finish();
-    let loader = Loader::of_events(partition, range(events[&partition]), snapshots)?;
+    let loader = Loader::of_events(partition, events[partition], snapshots)?;
     let mut loaded = run_loaders(reader, PartitionMap::from([(partition, loader)]), &events)?;
     let Loaded { state, last, .. } = loaded
         .remove(partition)
@@ -123,8 +113,8 @@ fn load(reader: &LogReader, partitions: &[Partition]) -> Result<PartitionMap<Loa
     for &partition in partitions {
         let loader = Loader::new(
             partition,
-            range(events[&partition]),
-            range(inbound[&partition]),
+            events[partition],
+            inbound[partition],
             snapshots.remove(partition).unwrap_or_default().finish(),
         )?;
         loaders.insert(partition, loader);
@@ -136,17 +126,13 @@ fn load(reader: &LogReader, partitions: &[Partition]) -> Result<PartitionMap<Loa
 fn run_loaders(
     reader: &LogReader,
     mut loaders: PartitionMap<Loader>,
-    events: &BTreeMap<Partition, Bounds>,
+    events: &PartitionMap<OffsetRange>,
 ) -> Result<PartitionMap<Loaded>, LoadFault> {
     while serve(reader, &mut loaders, events)? {}
     Ok(loaders.map(|_, loader| {
         let loaded = loader.finish();
         loaded.expect("a loader that needs nothing is done")
     }))
-}
-
-fn range(Bounds { start, end }: Bounds) -> LogRange {
-    LogRange { start, end }
 }
 
 fn read_snapshots(
@@ -172,14 +158,14 @@ fn read_snapshots(
 fn serve(
     reader: &LogReader,
     loaders: &mut PartitionMap<Loader>,
-    events: &BTreeMap<Partition, Bounds>,
+    events: &PartitionMap<OffsetRange>,
 ) -> Result<bool, LoadFault> {
     let mut folds = Vec::new();
     let mut more = false;
     for (partition, loader) in loaders.iter_mut() {
         match loader.request() {
             LoadRequest::Done => continue,
-            LoadRequest::Events(from) => folds.push((partition, from..events[&partition].end)),
+            LoadRequest::Events(from) => folds.push((partition, from..events[partition].end)),
             LoadRequest::RecordBeforeSnapshot(offset) => {
                 let record = reader.record(Topic::Events, partition, offset)?;
                 loader.on_record_before_snapshot(&record.as_ref().map_or(MISSING, as_event))?;

@@ -19,7 +19,7 @@ mod tests;
 use bytes::Bytes;
 use schemas::{TimestampMs, event::Event};
 
-pub use load::{EventRecord, LoadError, LoadRequest, Loaded, Loader, LogRange};
+pub use load::{EventRecord, LoadError, LoadRequest, Loaded, Loader};
 pub use partition::{Counts, PartitionShell};
 pub use snapshot_store::{Assembler, CHUNK_BYTES, split};
 

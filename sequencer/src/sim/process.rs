@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use prost::Message as _;
-use schemas::{event::Event, proto::SequencerSnapshot};
+use schemas::{OffsetRange, event::Event, proto::SequencerSnapshot};
 
 use super::{
     kafka::{Broker, Client, LogRecord, Report, Response},
@@ -14,8 +14,8 @@ use super::{
 use crate::{
     core::snapshot::Snapshot,
     shell::{
-        Assembler, DeadLetter, EventRecord, HaltReason, LoadError, LoadRequest, Loader, LogRange,
-        NextAction, OutputId, PartitionShell, ShellConfig, ShellEffects, SnapshotWriteId, split,
+        Assembler, DeadLetter, EventRecord, HaltReason, LoadError, LoadRequest, Loader, NextAction,
+        OutputId, PartitionShell, ShellConfig, ShellEffects, SnapshotWriteId, split,
     },
 };
 
@@ -170,11 +170,11 @@ impl Process {
         }
         let loader = Loader::new(
             traffic::partition(),
-            LogRange {
+            OffsetRange {
                 start: 0,
                 end: shared.broker.end(),
             },
-            LogRange {
+            OffsetRange {
                 start: shared.inbound_start,
                 end: shared.inbound_end() as i64,
             },

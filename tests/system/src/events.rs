@@ -1,18 +1,18 @@
 //! The log of an environment, as anyone could read it.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
+use std::{ops::ControlFlow, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use event_log::{Admin, AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings};
 use schemas::{
-    InboundPosition, Partition, TimestampMs,
+    InboundPosition, Partition, PartitionMap, TimestampMs,
     dead_letter::Header,
     event::{Body, Event, Source, SourceOffset},
     topics::Topic,
 };
 
 /// The ends of its partitions.
-pub type Ends = BTreeMap<Partition, i64>;
+pub type Ends = PartitionMap<i64>;
 
 /// The largest record that is written: more than any service writes, a piece of a snapshot being the largest.
 const LARGEST_RECORD: usize = 1_000_000;
@@ -166,7 +166,7 @@ impl EventLog {
     /// # Errors
     /// Kafka does not answer.
     pub async fn delete_all_of(&self, topic: Topic, partition: Partition) -> Result<()> {
-        let end = self.reader.ends(topic).await?[&partition];
+        let end = self.reader.ends(topic).await?[partition];
         let admin = Admin::new(&self.config)?;
         Ok(admin.delete_before(topic, partition, end).await?)
     }
@@ -187,13 +187,13 @@ impl EventLog {
     ///
     /// # Errors
     /// Kafka does not answer.
-    pub async fn newest_values(&self, topic: Topic) -> Result<BTreeMap<Partition, Vec<u8>>> {
+    pub async fn newest_values(&self, topic: Topic) -> Result<PartitionMap<Vec<u8>>> {
         let ends = self.reader.ends(topic).await?;
         let last = |(partition, end): (Partition, i64)| (partition, (end - 1).max(0)..end);
         let ranges: Vec<_> = ends.into_iter().map(last).collect();
         let reader = Arc::clone(&self.reader);
         let scan = move || {
-            let mut newest = BTreeMap::new();
+            let mut newest = PartitionMap::new();
             reader.scan(topic, &ranges, |record| {
                 newest.insert(record.partition, record.bytes().to_vec());
                 ControlFlow::Continue(())
@@ -207,9 +207,9 @@ impl EventLog {
     ///
     /// # Errors
     /// Kafka does not answer, or a record is no event.
-    pub async fn last_marks(&self) -> Result<BTreeMap<Partition, SourceOffset>> {
+    pub async fn last_marks(&self) -> Result<PartitionMap<SourceOffset>> {
         let ends = self.ends().await?;
-        let last = ends.iter().map(|(p, end)| (*p, (end - 1).max(0))).collect();
+        let last = ends.iter().map(|(p, end)| (p, (end - 1).max(0))).collect();
         let events = self.read(&last, &ends).await?;
         let watermarks = events.into_iter();
         Ok(watermarks.map(|(p, event)| (p, event.src.offset)).collect())
@@ -229,7 +229,7 @@ impl EventLog {
         let start = |partition| from.get(partition).copied().unwrap_or(0);
         let ranges: Vec<_> = to
             .iter()
-            .map(|(partition, end)| (*partition, start(partition)..*end))
+            .map(|(partition, end)| (partition, start(partition)..*end))
             .collect();
         let reader = Arc::clone(&self.reader);
         let scan = move || {

@@ -100,11 +100,11 @@ pub(super) fn read(
     let ends = reader.bounds(Topic::DeadLetters, &partitions)?;
     let starts = match filter.since {
         Some(since) => reader.offsets_at(Topic::DeadLetters, &partitions, since)?,
-        None => ends.iter().map(|(p, bounds)| (*p, bounds.start)).collect(),
+        None => ends.iter().map(|(p, bounds)| (p, bounds.start)).collect(),
     };
     let ranges: Vec<(Partition, Range<i64>)> = ends
         .into_iter()
-        .map(|(partition, bounds)| (partition, starts[&partition]..bounds.end))
+        .map(|(partition, bounds)| (partition, starts[partition]..bounds.end))
         .collect();
     let mut dead_letters = BTreeMap::new();
     reader.scan_remaining(Topic::DeadLetters, &ranges, |scanned| {

@@ -5,9 +5,9 @@ use std::{
     ops::ControlFlow,
 };
 
-use event_log::{Bounds, EventLogError, LogReader, Scanned};
+use event_log::{EventLogError, LogReader, Scanned};
 use schemas::{
-    DirectConversation, InboundPosition, Mid, Partition, SourceWatermark, TimestampMs,
+    DirectConversation, InboundPosition, Mid, OffsetRange, Partition, SourceWatermark, TimestampMs,
     event::{Body, Message},
     topics::Topic,
 };
@@ -66,7 +66,7 @@ impl EventLookup {
     ) -> Result<Self, EventLogError> {
         let (keys, mut lookup) = (LookupKeys::by(candidates), Self::default());
         for &partition in &keys.partitions {
-            let Bounds { start, end } = reader.bounds(Topic::Events, &[partition])?[&partition];
+            let OffsetRange { start, end } = reader.bounds(Topic::Events, &[partition])?[partition];
             let mut is_whole = start == 0;
             let mut watermarks = SourceWatermark::from_anywhere();
             reader.scan_remaining(Topic::Events, &[(partition, start..end)], |scanned| {

@@ -1,11 +1,12 @@
 //! Compares the retained records of `chat.inbound` with the events that name them as their source.
 
+use schemas::OffsetRange;
 use std::{
     collections::BTreeMap,
     ops::{ControlFlow, Range},
 };
 
-use event_log::{Bounds, EventLogError};
+use event_log::EventLogError;
 use schemas::event::{Body, Event, Source, SourceOffset};
 
 use super::logs::{InboundRecord, Logs};
@@ -33,7 +34,7 @@ impl LogComparison {
     /// than its source (PROTOCOL S2); and until one differs, or until the newest epoch's events have older sources only.
     pub(super) fn read(
         last: Source,
-        inbound: Bounds,
+        inbound: OffsetRange,
         logs: &impl Logs,
     ) -> Result<Self, EventLogError> {
         let mut comparison = Self::default();

@@ -2,8 +2,8 @@
 
 use std::ops::{ControlFlow, Range};
 
-use event_log::{Bounds, EventLogError, LogReader, Record};
-use schemas::{Partition, TimestampMs, command::Command, event::Event, topics::Topic};
+use event_log::{EventLogError, LogReader, Record};
+use schemas::{OffsetRange, Partition, TimestampMs, command::Command, event::Event, topics::Topic};
 
 /// A retained record of `chat.inbound`.
 #[derive(Clone, Debug)]
@@ -64,14 +64,14 @@ impl Logs for KafkaLogs<'_> {
 
     fn events_range(&self) -> Result<Range<i64>, EventLogError> {
         let bounds = self.reader.bounds(Topic::Events, &[self.partition])?;
-        let Bounds { start, end } = bounds[&self.partition];
+        let OffsetRange { start, end } = bounds[self.partition];
         Ok(start..end)
     }
 
     fn events_since(&self, ts: TimestampMs) -> Result<i64, EventLogError> {
         let these = [self.partition];
         let since = self.reader.offsets_at(Topic::Events, &these, ts)?;
-        Ok(since[&self.partition])
+        Ok(since[self.partition])
     }
 
     fn events(&self, range: Range<i64>) -> Result<Vec<Event>, EventLogError> {

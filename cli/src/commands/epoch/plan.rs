@@ -1,15 +1,15 @@
 //! Decides what a raise appends.
 
-use std::{collections::BTreeMap, ops::ControlFlow};
+use std::ops::ControlFlow;
 
 use anyhow::Context as _;
-use event_log::{Bounds, EventLogError, LogReader};
+use event_log::{EventLogError, LogReader, Sequenced};
 use schemas::{
-    Partition,
+    OffsetRange, Partition, PartitionMap,
     event::{Body, Event, Source, SourceOffset},
     topics::Topic,
 };
-use sequencer::{LoadFault, Sequenced};
+use sequencer::LoadFault;
 
 use super::{
     logs::{KafkaLogs, Logs},
@@ -30,7 +30,7 @@ impl Raise {
     pub(super) fn plan(reader: &LogReader, from_the_beginning: bool) -> anyhow::Result<Self> {
         // Events are read first: then every source that they name is within the bounds of `chat.inbound`.
         let sequenced = all_sequenced(reader)?;
-        let all: Vec<Partition> = sequenced.keys().copied().collect();
+        let all: Vec<Partition> = sequenced.partitions().collect();
         let inbound = reader.bounds(Topic::Inbound, &all)?;
         let epoch = target(sequenced.values().map(|one| one.last.offset.epoch));
         let (mut starts, mut unknown) = (Vec::new(), Vec::new());
@@ -39,7 +39,7 @@ impl Raise {
                 continue;
             }
             let bounds = *inbound
-                .get(&partition)
+                .get(partition)
                 .with_context(|| format!("chat.inbound has no partition {partition}"))?;
             let logs = KafkaLogs { reader, partition };
             let next = resume(sequenced.last, bounds, &logs)?.unwrap_or_else(|| {
@@ -61,7 +61,7 @@ impl Raise {
 }
 
 /// Reads one partition after the other: the state of all of them may not fit into memory.
-fn all_sequenced(reader: &LogReader) -> anyhow::Result<BTreeMap<Partition, Sequenced>> {
+fn all_sequenced(reader: &LogReader) -> anyhow::Result<PartitionMap<Sequenced>> {
     Partition::all()
         .map(|partition| match sequencer::sequenced(reader, partition) {
             Ok(sequenced) => Ok((partition, sequenced)),
@@ -99,7 +99,7 @@ fn start(
     sequenced: Sequenced,
     epoch: u32,
     next: i64,
-    inbound: Bounds,
+    inbound: OffsetRange,
 ) -> Result<Event, EventLogError> {
     let first = logs.first_inbound(next..inbound.end)?;
     let offset = first.map_or(inbound.end.max(next), |first| first.offset) - 1;

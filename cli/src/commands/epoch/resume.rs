@@ -2,8 +2,8 @@
 
 use std::ops::{ControlFlow, Range};
 
-use event_log::{Bounds, EventLogError};
-use schemas::event::Source;
+use event_log::EventLogError;
+use schemas::{OffsetRange, event::Source};
 
 use super::{
     comparison::{LogComparison, MatchedRecord, has_other_leader},
@@ -16,11 +16,11 @@ use super::{
 /// loss: then nothing is sequenced twice, and nothing appended since is left out.
 pub(super) fn resume(
     last: Source,
-    inbound: Bounds,
+    inbound: OffsetRange,
     logs: &impl Logs,
 ) -> Result<Option<i64>, EventLogError> {
     let next = last.offset.offset + 1;
-    let Bounds { start, end } = inbound;
+    let OffsetRange { start, end } = inbound;
     if next <= start || start == end {
         // No retained record was sequenced.
         return Ok(Some(start));
@@ -213,7 +213,7 @@ mod tests {
                 offset: SourceOffset::START,
                 leader_epoch: -1,
             });
-            let bounds = Bounds {
+            let bounds = OffsetRange {
                 start: self.start,
                 end: self.start + self.inbound.len() as i64,
             };

@@ -125,7 +125,7 @@ impl TestEnv {
         }
     }
 
-    async fn moves_to(&self, shard: Shard, ends: &BTreeMap<Partition, i64>) -> Vec<OffsetUpdate> {
+    async fn moves_to(&self, shard: Shard, ends: &PartitionMap<i64>) -> Vec<OffsetUpdate> {
         let all: Vec<Partition> = Partition::all().collect();
         let found = self
             .store
@@ -136,10 +136,10 @@ impl TestEnv {
             partition,
             from: *from,
             to: LogPosition {
-                next: NextOffset::new(ends[&partition]),
+                next: NextOffset::new(ends[partition]),
                 watermark: SourceOffset {
                     epoch: 0,
-                    offset: ends[&partition],
+                    offset: ends[partition],
                 },
             },
         };

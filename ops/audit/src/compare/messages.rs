@@ -1,9 +1,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use event_log::{Bounds, LogReader};
+use event_log::LogReader;
 use message_store::{MessageRow, Month, ReadTx, Sink, StoreError};
 use schemas::{
-    Partition,
+    OffsetRange, Partition,
     event::{Body, Event},
     topics::Topic,
 };
@@ -24,7 +24,7 @@ pub(crate) struct MessageTable<'a> {
     pub(crate) messages: &'a [(i64, u64)],
     /// The offset of the first message of each month.
     pub(crate) months: &'a BTreeMap<Month, i64>,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: OffsetRange,
     /// The first offset to compare.
     pub(crate) from: i64,
 }

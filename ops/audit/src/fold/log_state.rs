@@ -1,8 +1,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use event_log::{Bounds, Record};
+use event_log::Record;
 use schemas::{
-    ConversationId, DirectConversation, Partition, SourceWatermark, UserId,
+    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, SourceWatermark,
+    UserId,
     event::{Body, Event, SourceOffset},
 };
 
@@ -29,7 +30,7 @@ pub(crate) struct LogState {
     scope: Scope,
     conversations: HashMap<DirectConversation, Conversation>,
     peers: HashMap<UserId, Vec<UserId>>,
-    positions: BTreeMap<Partition, FoldPosition>,
+    positions: PartitionMap<FoldPosition>,
     /// Partitions whose log does not begin at 0: their state is incomplete.
     without_start: HashSet<Partition>,
 }
@@ -40,7 +41,7 @@ impl LogState {
             scope,
             conversations: HashMap::new(),
             peers: HashMap::new(),
-            positions: BTreeMap::new(),
+            positions: PartitionMap::new(),
             without_start: HashSet::new(),
         }
     }
@@ -63,7 +64,7 @@ impl LogState {
     pub(crate) fn add(
         &mut self,
         partition: Partition,
-        bounds: Bounds,
+        bounds: OffsetRange,
         watermarks: SourceWatermark,
         conversations: HashMap<DirectConversation, Conversation>,
     ) {
@@ -93,17 +94,17 @@ impl LogState {
     }
 
     /// The next offset to fold in each partition.
-    pub(crate) fn next_offsets(&self) -> BTreeMap<Partition, i64> {
+    pub(crate) fn next_offsets(&self) -> PartitionMap<i64> {
         self.positions
             .iter()
-            .map(|(partition, position)| (*partition, position.next))
+            .map(|(partition, position)| (partition, position.next))
             .collect()
     }
 
     /// Folds the next record; returns its event if readers accept it. The numbers are checked only in partitions that were folded here from
     /// their start.
     pub(crate) fn extend(&mut self, record: &Record) -> Option<FoldedEvent> {
-        let position = self.positions.get_mut(&record.partition)?;
+        let position = self.positions.get_mut(record.partition)?;
         position.next = record.offset + 1;
         let event = record.event().ok()?;
         if !position.watermarks.admit(event.src.offset) {

@@ -126,7 +126,7 @@ impl TestEnv {
         self.write_redis(&logged, &ends).await;
     }
 
-    async fn ends(&self) -> BTreeMap<Partition, LogPosition> {
+    async fn ends(&self) -> PartitionMap<LogPosition> {
         let reader = Arc::new(LogReader::new(&self.kafka).unwrap());
         let ends = reader.ends(Topic::Events).await.unwrap();
         let mark_of = |partition| {
@@ -157,7 +157,7 @@ impl TestEnv {
         &mut self,
         shard: Shard,
         logged: &[LoggedEvent],
-        ends: &BTreeMap<Partition, LogPosition>,
+        ends: &PartitionMap<LogPosition>,
     ) {
         let layout = self.sources.messages.layout();
         let is_here = |table: TableNumber| layout.shard_of(table) == shard;
@@ -190,10 +190,10 @@ impl TestEnv {
             }
         }
         contacts.retain(|contact: &ContactDelta| is_here(TableNumber::of_user(contact.uid)));
-        let own: BTreeMap<_, _> = ends
+        let own: PartitionMap<_> = ends
             .iter()
-            .filter(|(p, _)| is_here((**p).into()))
-            .map(|(p, e)| (*p, *e))
+            .filter(|(p, _)| is_here((*p).into()))
+            .map(|(p, e)| (p, *e))
             .collect();
         let (store, topic) = (self.sources.messages.clone(), self.topic.clone());
         let moves = self.moves(shard, Sink::Messages, &own);
@@ -217,14 +217,14 @@ impl TestEnv {
         &mut self,
         shard: Shard,
         sink: Sink,
-        ends: &BTreeMap<Partition, LogPosition>,
+        ends: &PartitionMap<LogPosition>,
     ) -> Vec<OffsetUpdate> {
         let mut moves = Vec::new();
-        for (partition, to) in ends {
-            let held = self.positions.entry((shard, sink, *partition)).or_default();
+        for (partition, to) in ends.iter() {
+            let held = self.positions.entry((shard, sink, partition)).or_default();
             if held.next < to.next {
                 moves.push(OffsetUpdate {
-                    partition: *partition,
+                    partition,
                     from: *held,
                     to: *to,
                 });
@@ -243,11 +243,7 @@ impl TestEnv {
         contact
     }
 
-    async fn write_redis(
-        &mut self,
-        logged: &[LoggedEvent],
-        ends: &BTreeMap<Partition, LogPosition>,
-    ) {
+    async fn write_redis(&mut self, logged: &[LoggedEvent], ends: &PartitionMap<LogPosition>) {
         let mut updates: BTreeMap<UserId, UserUpdate> = BTreeMap::new();
         for LoggedEvent { event, .. } in logged {
             match &event.body {
@@ -270,8 +266,8 @@ impl TestEnv {
         let moves: Vec<PositionMove> = ends
             .iter()
             .map(|(partition, end)| PositionMove {
-                partition: *partition,
-                from: positions.get(*partition).unwrap(),
+                partition,
+                from: positions.get(partition).unwrap(),
                 to: StoredPosition {
                     generation,
                     position: *end,

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use schemas::{
-    Partition, TimestampMs,
+    OffsetRange, Partition, TimestampMs,
     event::{Body, Event, Source, SourceOffset},
     proto::SequencerSnapshot,
 };
@@ -16,15 +16,6 @@ use schemas::{
 pub use error::LoadError;
 
 use crate::core::{State, check_rules, snapshot};
-
-/// The offsets that a partition of a topic holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogRange {
-    /// The first retained.
-    pub start: i64,
-    /// The one that the next record will take.
-    pub end: i64,
-}
 
 /// One record of `chat.events`.
 #[derive(Clone, Copy, Debug)]
@@ -69,9 +60,9 @@ pub struct Loaded {
 #[derive(Debug)]
 pub struct Loader {
     partition: Partition,
-    events: LogRange,
+    events: OffsetRange,
     /// `None` where the check of `chat.inbound` is left out.
-    inbound: Option<LogRange>,
+    inbound: Option<OffsetRange>,
     candidates: VecDeque<SequencerSnapshot>,
     phase: Phase,
 }
@@ -110,8 +101,8 @@ impl Loader {
     /// [`LoadError`] where a log lost records.
     pub fn new(
         partition: Partition,
-        events: LogRange,
-        inbound: LogRange,
+        events: OffsetRange,
+        inbound: OffsetRange,
         snapshots: Vec<SequencerSnapshot>,
     ) -> Result<Self, LoadError> {
         Self::begin(partition, events, Some(inbound), snapshots)
@@ -123,7 +114,7 @@ impl Loader {
     /// As [`Self::new`].
     pub fn of_events(
         partition: Partition,
-        events: LogRange,
+        events: OffsetRange,
         snapshots: Vec<SequencerSnapshot>,
     ) -> Result<Self, LoadError> {
         Self::begin(partition, events, None, snapshots)
@@ -131,8 +122,8 @@ impl Loader {
 
     fn begin(
         partition: Partition,
-        events: LogRange,
-        inbound: Option<LogRange>,
+        events: OffsetRange,
+        inbound: Option<OffsetRange>,
         snapshots: Vec<SequencerSnapshot>,
     ) -> Result<Self, LoadError> {
         let mut loader = Self {
@@ -276,7 +267,7 @@ impl Loader {
     /// The truncation check of PROTOCOL S13: `chat.inbound` must still hold the records that were sequenced.
     fn check_inbound(&mut self, fold: Fold) -> Result<(), LoadError> {
         let (partition, sequenced) = (self.partition, fold.last.offset.offset);
-        let Some(LogRange { start, end }) = self.inbound else {
+        let Some(OffsetRange { start, end }) = self.inbound else {
             self.phase = Phase::Done(fold);
             return Ok(());
         };

@@ -9,8 +9,8 @@ fn partition() -> Partition {
     Partition::try_from(4).unwrap()
 }
 
-fn range(start: i64, end: i64) -> LogRange {
-    LogRange { start, end }
+fn range(start: i64, end: i64) -> OffsetRange {
+    OffsetRange { start, end }
 }
 
 /// The message that inbound record `offset` caused, in leader epoch 5.
@@ -63,7 +63,7 @@ fn snapshot_of(log: &[Event], length: i64) -> SequencerSnapshot {
 fn load(
     log: &[Event],
     start: i64,
-    inbound: (LogRange, i32),
+    inbound: (OffsetRange, i32),
     snapshots: Vec<SequencerSnapshot>,
 ) -> Result<Loaded, LoadError> {
     let end = log.len() as i64;
@@ -87,7 +87,7 @@ fn load(
     }
 }
 
-const INBOUND: (LogRange, i32) = (LogRange { start: 0, end: 99 }, 5);
+const INBOUND: (OffsetRange, i32) = (OffsetRange { start: 0, end: 99 }, 5);
 
 #[test]
 fn a_snapshot_and_the_rest_are_the_whole() {

@@ -117,7 +117,7 @@ impl<'a> Chat<'a> {
     }
 
     async fn log_end(&self) -> Result<i64> {
-        Ok(self.env.events.ends().await?[&self.partition()])
+        Ok(self.env.events.ends().await?[self.partition()])
     }
 
     /// The broker dies, and those who write with it; all but the first record was in its memory only.

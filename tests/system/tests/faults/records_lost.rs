@@ -1,10 +1,8 @@
 //! Records of `chat.inbound` are deleted before the sequencer has read them: it refuses to go on until somebody says so.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
-use schemas::{InboundPosition, Partition, event::SourceOffset};
+use schemas::{InboundPosition, Partition, PartitionMap, event::SourceOffset};
 use serde_json::json;
 use system_tests::{Servers, Settings, TestEnv, new_users, run};
 
@@ -63,10 +61,10 @@ fn a_raise_sequences_nothing_again() {
         };
         let done = second.partition;
         env.events.append_progress(done, watermark).await?;
-        let end_before = env.events.ends().await?[&done];
+        let end_before = env.events.ends().await?[done];
         ensure!(raise(env).await? == (3, 63));
         stand_at(env, 3, second).await?;
-        ensure!(env.events.ends().await?[&done] == end_before);
+        ensure!(env.events.ends().await?[done] == end_before);
 
         env.start_services(&["sequencer"]).await?;
         expect_texts(env, [from, to], third, &["first", "second", "third"]).await?;
@@ -110,7 +108,7 @@ async fn raise(env: &TestEnv) -> Result<(u64, u64)> {
 /// everything.
 async fn stand_at(env: &TestEnv, epoch: u64, sequenced: InboundPosition) -> Result<()> {
     let epoch = u32::try_from(epoch)?;
-    let mut expected: BTreeMap<Partition, SourceOffset> = Partition::all()
+    let mut expected: PartitionMap<SourceOffset> = Partition::all()
         .map(|partition| (partition, SourceOffset { epoch, offset: -1 }))
         .collect();
     let offset = sequenced.offset;
