@@ -14,10 +14,7 @@ const LAST_RECORDS: i64 = 16;
 pub(crate) async fn log_end(
     log: &Arc<LogReader>,
 ) -> Result<PartitionMap<LogPosition>, EventLogError> {
-    let log = Arc::clone(log);
-    tokio::task::spawn_blocking(move || read_end(&log))
-        .await
-        .expect("reading the log does not panic")
+    log.blocking(read_end).await
 }
 
 fn read_end(log: &LogReader) -> Result<PartitionMap<LogPosition>, EventLogError> {

@@ -64,10 +64,8 @@ impl HealthChecks {
 
     /// Also updates the current epoch, which is needed to compare positions.
     async fn check_kafka(&self) -> Result<(), String> {
-        let (api, log) = (Arc::clone(&self.api), Arc::clone(&self.log));
-        match tokio::task::spawn_blocking(move || api.epoch.read_from(&log)).await {
-            Ok(read) => read.map_err(|error| error.to_string()),
-            Err(panic) => Err(panic.to_string()),
-        }
+        let api = Arc::clone(&self.api);
+        let read = self.log.blocking(move |log| api.epoch.read_from(log)).await;
+        read.map_err(|error| error.to_string())
     }
 }

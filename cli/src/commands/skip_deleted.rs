@@ -1,10 +1,11 @@
 //! Skips records of chat.events that were deleted before a database had them.
 
+use std::sync::Arc;
+
 use event_log::LogReader;
 use message_store::{MessageStore, OffsetUpdate, Shard, Sink};
 use schemas::{LogPosition, NextOffset, Partition, topics::Topic};
 use serde_json::json;
-use tokio::task::spawn_blocking;
 
 use crate::{
     context::CommandContext,
@@ -21,12 +22,10 @@ struct Behind {
 pub(super) async fn run(context: &CommandContext, yes: bool, as_json: bool) -> anyhow::Result<()> {
     let kafka = context.kafka()?;
     let topic = kafka.topic(Topic::Events);
-    let starts = spawn_blocking(move || {
-        let partitions: Vec<Partition> = Partition::all().collect();
-        LogReader::new(&kafka)?.bounds(Topic::Events, &partitions)
-    });
-    let starts: Vec<(Partition, i64)> = starts
-        .await??
+    let partitions: Vec<Partition> = Partition::all().collect();
+    let starts: Vec<(Partition, i64)> = Arc::new(LogReader::new(&kafka)?)
+        .blocking(move |reader| reader.bounds(Topic::Events, &partitions))
+        .await?
         .into_iter()
         .map(|(partition, bounds)| (partition, bounds.start))
         .collect();

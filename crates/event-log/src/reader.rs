@@ -84,11 +84,23 @@ impl LogReader {
     /// # Errors
     /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
     pub async fn ends(self: &Arc<Self>, topic: Topic) -> Result<PartitionMap<i64>, EventLogError> {
-        let this = Arc::clone(self);
         let all: Vec<Partition> = Partition::all().collect();
-        tokio::task::spawn_blocking(move || this.edges(topic, &all, Offset::End))
+        self.blocking(move |reader| reader.edges(topic, &all, Offset::End))
             .await
-            .expect("listing offsets does not panic")
+    }
+
+    /// Runs blocking calls of the reader on a thread for blocking work.
+    ///
+    /// # Panics
+    /// If `call` does.
+    pub async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> T {
+        let this = Arc::clone(self);
+        tokio::task::spawn_blocking(move || call(&this))
+            .await
+            .expect("reading the log does not panic")
     }
 
     /// How many members a consumer group has right now.

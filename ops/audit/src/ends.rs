@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::ControlFlow,
-    sync::Arc,
 };
 
 use event_log::{EventLogError, LogReader, Record};
@@ -97,15 +96,4 @@ impl DeadLetters {
             .cloned()
             .unwrap_or_default()
     }
-}
-
-/// Runs a blocking call of the reader on a thread for blocking work.
-pub(crate) async fn blocking<T: Send + 'static>(
-    reader: &Arc<LogReader>,
-    call: impl FnOnce(&LogReader) -> Result<T, EventLogError> + Send + 'static,
-) -> Result<T, EventLogError> {
-    let reader = Arc::clone(reader);
-    tokio::task::spawn_blocking(move || call(&reader))
-        .await
-        .expect("reading the log does not panic")
 }

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use schemas::Partition;
 use serde::Serialize;
@@ -37,7 +37,7 @@ impl Report {
 }
 
 /// What is compared with the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
     /// `chat.events` itself.
@@ -57,7 +57,17 @@ pub enum Area {
 }
 
 impl Area {
-    fn name(self) -> &'static str {
+    const ALL: [Self; 7] = [
+        Self::Events,
+        Self::Inbound,
+        Self::Messages,
+        Self::ReadPositions,
+        Self::Contacts,
+        Self::UnreadStates,
+        Self::UnreadViews,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Events => "chat.events",
             Self::Inbound => "chat.inbound",
@@ -211,6 +221,27 @@ impl Check {
         let needed = self.limit - self.examples.len().min(self.limit);
         self.examples
             .extend(other.examples.into_iter().take(needed));
+    }
+}
+
+/// The checks of all areas.
+pub(crate) struct Checks(BTreeMap<Area, Check>);
+
+impl Checks {
+    pub(crate) fn new(examples: usize) -> Self {
+        Self(
+            Area::ALL
+                .map(|area| (area, Check::new(area, examples)))
+                .into(),
+        )
+    }
+
+    pub(crate) fn of(&mut self, area: Area) -> &mut Check {
+        self.0.get_mut(&area).expect("every area has a check")
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Check> {
+        self.0.into_values().collect()
     }
 }
 

@@ -9,7 +9,7 @@ use schemas::{OffsetRange, Partition, topics::Topic};
 use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
     compare::{MessageTable, Values, compare_messages, compare_values, read_again},
-    ends::{DeadLetters, Ends, blocking},
+    ends::{DeadLetters, Ends},
     fold::{FoldedPartition, LogState, PartitionFold, PartitionInput},
     stream, wait,
 };
@@ -39,9 +39,6 @@ struct Audit<'a> {
     inbound_reader: Arc<LogReader>,
     ends: Ends,
     log: LogState,
-    events: Check,
-    inbound: Check,
-    messages: Check,
     account: InboundAccount,
     repeated: u64,
     values: Values,
@@ -52,12 +49,9 @@ impl<'a> Audit<'a> {
     async fn begin(sources: &'a Sources, options: &'a Options) -> Result<Self, AuditError> {
         let events_reader = Arc::new(LogReader::new(&sources.kafka)?);
         let partitions = options.scope.partitions();
-        let read = {
-            let partitions = partitions.clone();
-            move |reader: &LogReader| Ends::read(reader, &partitions)
-        };
-        let ends = blocking(&events_reader, read).await?;
-        let check = |area| Check::new(area, options.examples);
+        let read = partitions.clone();
+        let ends = events_reader.blocking(move |reader| Ends::read(reader, &read));
+        let ends = ends.await?;
         Ok(Self {
             sources,
             options,
@@ -66,9 +60,6 @@ impl<'a> Audit<'a> {
             inbound_reader: Arc::new(LogReader::new(&sources.kafka)?),
             ends,
             log: LogState::new(options.scope),
-            events: check(Area::Events),
-            inbound: check(Area::Inbound),
-            messages: check(Area::Messages),
             account: InboundAccount::default(),
             repeated: 0,
             values: Values::new(sources.kafka.topic(Topic::Events), options.examples),
@@ -86,8 +77,8 @@ impl<'a> Audit<'a> {
             let reader = &self.events_reader;
             wait::until_sequenced(reader, &self.ends.inbound, timeout, progress).await?;
             let partitions = self.partitions.clone();
-            let bounds = move |reader: &LogReader| reader.bounds(Topic::Events, &partitions);
-            self.ends.events = blocking(reader, bounds).await?;
+            let bounds = reader.blocking(move |reader| reader.bounds(Topic::Events, &partitions));
+            self.ends.events = bounds.await?;
             progress(self.ends.progress());
             let ends = self.ends.event_ends();
             return wait::until_passed(self.sources, &ends, timeout, progress).await;
@@ -109,8 +100,9 @@ impl<'a> Audit<'a> {
         progress: &(impl Fn(Progress) + Sync),
     ) -> Result<(), AuditError> {
         let partitions = self.partitions.clone();
-        let read = move |reader: &LogReader| DeadLetters::read(reader, &partitions);
-        let dead_letters = blocking(&self.inbound_reader, read).await?;
+        let reader = &self.inbound_reader;
+        let read = reader.blocking(move |reader| DeadLetters::read(reader, &partitions));
+        let dead_letters = read.await?;
         let of = self.partitions.len();
         for (done, partition) in self.partitions.clone().into_iter().enumerate() {
             progress(Progress::Partition { done, of });
@@ -175,15 +167,15 @@ impl<'a> Audit<'a> {
         let FoldedPartition {
             conversations,
             messages,
-            months,
             watermarks,
             events,
             inbound,
             account,
             repeated,
         } = folded;
-        self.events.merge(events);
-        self.inbound.merge(inbound);
+        let checks = &mut self.values.checks;
+        checks.of(Area::Events).merge(events);
+        checks.of(Area::Inbound).merge(inbound);
         self.account.merge(account);
         self.repeated += repeated;
         let table = MessageTable {
@@ -192,11 +184,10 @@ impl<'a> Audit<'a> {
             scope: self.options.scope,
             partition,
             messages: &messages,
-            months: &months,
             bounds,
             from: 0,
         };
-        if let Some(floor) = compare_messages(&table, &mut self.messages).await? {
+        if let Some(floor) = compare_messages(&table, checks.of(Area::Messages)).await? {
             let why =
                 format!("messages before {floor} of partition {partition}, which were dropped");
             self.unchecked.push(why);
@@ -242,50 +233,30 @@ impl<'a> Audit<'a> {
 
     /// Folds the events that were appended since.
     async fn fold_new_events(&mut self) -> Result<(), AuditError> {
+        let ends = self.events_reader.ends(Topic::Events).await?;
         let mut log = std::mem::replace(&mut self.log, LogState::new(self.options.scope));
-        let read = move |reader: &LogReader| {
-            let next = log.next_offsets();
-            let partitions: Vec<Partition> = next.partitions().collect();
-            let bounds = reader.bounds(Topic::Events, &partitions)?;
-            let ranges: Vec<_> = next
-                .into_iter()
-                .filter_map(|(partition, next)| Some((partition, next..bounds.get(partition)?.end)))
-                .collect();
-            reader.scan(Topic::Events, &ranges, |record| {
+        let left = log.left_to(&ends);
+        let read = self.events_reader.blocking(move |reader| {
+            let read = reader.scan(Topic::Events, &left, |record| {
                 log.extend(&record);
                 ControlFlow::Continue(())
-            })?;
-            Ok(log)
-        };
-        self.log = blocking(&self.events_reader, read).await?;
-        Ok(())
+            });
+            (log, read)
+        });
+        let (log, read) = read.await;
+        self.log = log;
+        Ok(read?)
     }
 
     fn report(self) -> Report {
-        let Values {
-            reads,
-            contacts,
-            states,
-            views,
-            unchecked,
-            ..
-        } = self.values;
-        let checks = vec![
-            self.events,
-            self.inbound,
-            self.messages,
-            reads,
-            contacts,
-            states,
-            views,
-        ];
+        let checks = self.values.checks.into_vec();
         Report {
             scope: self.options.scope,
             differences: checks.iter().map(Check::differences).sum(),
             checks,
             inbound: self.account,
             repeated_events: self.repeated,
-            unchecked: self.unchecked.into_iter().chain(unchecked).collect(),
+            unchecked: [self.unchecked, self.values.unchecked].concat(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use event_log::{LogReader, Record};
-use message_store::{ContactRow, Month};
+use message_store::ContactRow;
 use schemas::{
     ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, TableNumber, UserId,
     event::Body, topics::Topic,
@@ -16,11 +16,10 @@ use schemas::{
 use crate::{
     Area, AuditError, Check, Finding, Kind, Scope, Sources,
     compare::{
-        MessageTable, PossibleMismatch, StoredValue, ValueKey, Values, compare_messages,
-        contact_keys_by, contacts_of, expected, read_value, reads_of,
+        MessageTable, PossibleMismatch, Rows, StoredValue, ValueKey, Values, compare_messages,
+        compare_table, contact_keys_by, expected, read_value,
     },
-    ends::blocking,
-    fold::{Contact, FoldedEvent, LogState, message_digest},
+    fold::{Contact, FoldedEvent, LogState, Messages},
 };
 
 const EXAMPLES: usize = 5;
@@ -39,10 +38,8 @@ pub struct ShadowAudit {
 
 struct Fold {
     log: LogState,
-    /// Offset and digest of every message that is not compared yet.
-    messages: PartitionMap<Vec<(i64, u64)>>,
-    /// The offset of the first message of each month.
-    months: PartitionMap<BTreeMap<Month, i64>>,
+    /// All months, and the digests that are not compared yet.
+    messages: PartitionMap<Messages>,
     /// Conversations of events since the last comparison.
     changed: HashSet<DirectConversation>,
     /// The checks of the log itself.
@@ -54,7 +51,6 @@ impl Fold {
         Self {
             log: LogState::from_start(partitions),
             messages: PartitionMap::new(),
-            months: PartitionMap::new(),
             changed: HashSet::new(),
             events: Check::new(Area::Events, EXAMPLES),
         }
@@ -74,15 +70,10 @@ impl Fold {
             self.changed.insert(id);
         }
         if let Body::Message(message) = &event.body {
-            let digest = message_digest(event.ts, message);
-            let messages = self.messages.get_or_insert_with(record.partition, Vec::new);
-            messages.push((record.offset, digest));
-            if let Ok(month) = Month::of(event.ts) {
-                let months = self
-                    .months
-                    .get_or_insert_with(record.partition, BTreeMap::new);
-                months.entry(month).or_insert(record.offset);
-            }
+            let messages = self
+                .messages
+                .get_or_insert_with(record.partition, Messages::default);
+            messages.add(record.offset, event.ts, message);
         }
     }
 }
@@ -108,20 +99,18 @@ impl ShadowAudit {
     /// [`AuditError::Kafka`].
     pub async fn fold_to(&mut self, ends: &PartitionMap<i64>) -> Result<Check, AuditError> {
         let mut fold = std::mem::replace(&mut self.fold, Fold::new(&[]));
-        let next = fold.log.next_offsets();
-        let ranges: Vec<_> = next
-            .into_iter()
-            .filter_map(|(partition, next)| Some((partition, next..*ends.get(partition)?)))
-            .collect();
+        let left = fold.log.left_to(ends);
         let topic = self.sources.kafka.topic(Topic::Events);
-        let read = move |reader: &LogReader| {
-            reader.scan(Topic::Events, &ranges, |record| {
+        let read = self.reader.blocking(move |reader| {
+            let read = reader.scan(Topic::Events, &left, |record| {
                 fold.take(&topic, &record);
                 ControlFlow::Continue(())
-            })?;
-            Ok(fold)
-        };
-        self.fold = blocking(&self.reader, read).await?;
+            });
+            (fold, read)
+        });
+        let (fold, read) = read.await;
+        self.fold = fold;
+        read?;
         Ok(self.fold.events.clone())
     }
 
@@ -130,8 +119,10 @@ impl ShadowAudit {
     /// # Errors
     /// [`AuditError`]: a server does not answer. Differences are no error.
     pub async fn messages(&mut self, partition: Partition) -> Result<Check, AuditError> {
-        let messages = self.fold.messages.get(partition);
-        let none = BTreeMap::new();
+        let messages = self
+            .fold
+            .messages
+            .get_or_insert_with(partition, Messages::default);
         let end = self.fold.log.next_offsets().get(partition).copied();
         let end = end.unwrap_or_default();
         let table = MessageTable {
@@ -139,14 +130,13 @@ impl ShadowAudit {
             reader: &self.reader,
             scope: Scope::All,
             partition,
-            messages: messages.map(Vec::as_slice).unwrap_or_default(),
-            months: self.fold.months.get(partition).unwrap_or(&none),
+            messages,
             bounds: OffsetRange { start: 0, end },
             from: self.messages_to.get(partition).copied().unwrap_or_default(),
         };
         let mut check = Check::new(Area::Messages, EXAMPLES);
         compare_messages(&table, &mut check).await?;
-        self.fold.messages.remove(partition);
+        messages.digests = Vec::new();
         self.messages_to.insert(partition, end);
         Ok(check)
     }
@@ -156,20 +146,7 @@ impl ShadowAudit {
     /// # Errors
     /// As [`Self::messages`].
     pub async fn reads(&mut self, table: TableNumber) -> Result<Check, AuditError> {
-        let table_of = |uid, peer| DirectConversation::new(uid, peer).partition().into();
-        if self.compared.contains(&table) {
-            let key = |uid, peer| ValueKey::ReadPosition { uid, peer };
-            let values = self.compare_changed(table_of, table, key).await?;
-            return Ok(values.reads);
-        }
-        let log = &self.fold.log;
-        let mut values = self.values();
-        let keys = contact_keys_by(log, table_of)
-            .remove(&table)
-            .unwrap_or_default();
-        reads_of(&self.sources, log, table, keys, &mut values).await?;
-        self.compared.insert(table);
-        Ok(self.confirmed(values).reads)
+        self.compare_rows(Rows::ReadPositions, table).await
     }
 
     /// Compares `contact_<n>`: the whole table the first time, then the rows that changed since.
@@ -177,20 +154,23 @@ impl ShadowAudit {
     /// # Errors
     /// As [`Self::messages`].
     pub async fn contacts(&mut self, table: TableNumber) -> Result<Check, AuditError> {
-        let table_of = |uid, _| TableNumber::of_user(uid);
-        if self.compared.contains(&table) {
-            let key = |uid, peer| ValueKey::Contact { uid, peer };
-            let values = self.compare_changed(table_of, table, key).await?;
-            return Ok(values.contacts);
-        }
+        self.compare_rows(Rows::Contacts, table).await
+    }
+
+    async fn compare_rows(&mut self, of: Rows, table: TableNumber) -> Result<Check, AuditError> {
         let log = &self.fold.log;
         let mut values = self.values();
-        let keys = contact_keys_by(log, table_of)
-            .remove(&table)
-            .unwrap_or_default();
-        contacts_of(&self.sources, log, table, keys, &mut values).await?;
-        self.compared.insert(table);
-        Ok(self.confirmed(values).contacts)
+        if self.compared.contains(&table) {
+            self.compare_changed(of, table, &mut values).await?;
+        } else {
+            let expected = contact_keys_by(log, of).remove(&table).unwrap_or_default();
+            compare_table(&self.sources, log, of, table, expected, &mut values).await?;
+            self.compared.insert(table);
+        }
+        // Nothing else writes to the table: a second read would find the same.
+        let possible_mismatches = std::mem::take(&mut values.possible_mismatches);
+        values.confirm(log, possible_mismatches);
+        Ok(values.checks.of(of.area()).clone())
     }
 
     /// Compares `rows`, which are all rows of `uids` in the live `contact_<n>`. They were read after the log was folded: they must have at
@@ -215,9 +195,10 @@ impl ShadowAudit {
         let mut found: BTreeMap<_, _> = keys.map(|key| (key, None)).collect();
         found.extend(of_rows);
         let mut values = self.values();
-        values.contacts.compared = found.len() as u64;
+        values.checks.of(Area::Contacts).compared = found.len() as u64;
         let possible_mismatches = found.into_iter().map(|((uid, peer), contact)| {
-            let key = ValueKey::Contact { uid, peer };
+            let of = Rows::Contacts;
+            let key = ValueKey::Row { of, uid, peer };
             let low = expected(log, key);
             let stored = StoredValue::Contact(contact);
             PossibleMismatch { key, stored, low }
@@ -225,7 +206,7 @@ impl ShadowAudit {
         let possible_mismatches = possible_mismatches.collect();
         self.fold_to(ends).await?;
         values.confirm(&self.fold.log, possible_mismatches);
-        Ok(values.contacts)
+        Ok(values.checks.of(Area::Contacts).clone())
     }
 
     /// Ends the comparison of whole tables: from now on only rows of events that are folded later are compared.
@@ -236,33 +217,25 @@ impl ShadowAudit {
     /// Compares the rows of a table that changed.
     async fn compare_changed(
         &self,
-        table_of: impl Fn(UserId, UserId) -> TableNumber,
+        of: Rows,
         table: TableNumber,
-        key: impl Fn(UserId, UserId) -> ValueKey,
-    ) -> Result<Values, AuditError> {
+        values: &mut Values,
+    ) -> Result<(), AuditError> {
         let log = &self.fold.log;
-        let mut values = self.values();
         for conversation in &self.fold.changed {
             for uid in conversation.users() {
                 let peer = conversation.peer_of(uid);
-                if table_of(uid, peer) == table {
-                    let key = key(uid, peer);
+                if of.table_of(uid, peer) == table {
+                    let key = ValueKey::Row { of, uid, peer };
                     let stored = read_value(&self.sources, log, key).await?;
                     values.check_value(log, key, stored);
                 }
             }
         }
-        Ok(self.confirmed(values))
+        Ok(())
     }
 
     fn values(&self) -> Values {
         Values::new(self.sources.kafka.topic(Topic::Events), EXAMPLES)
-    }
-
-    /// Confirms the mismatches without a second read, since nothing else writes to the tables.
-    fn confirmed(&self, mut values: Values) -> Values {
-        let possible_mismatches = std::mem::take(&mut values.possible_mismatches);
-        values.confirm(&self.fold.log, possible_mismatches);
-        values
     }
 }

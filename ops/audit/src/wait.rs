@@ -9,7 +9,7 @@ use event_log::{LogReader, Sequenced};
 use message_store::{Shard, Sink};
 use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 
-use crate::{AuditError, Progress, Sources, ends::blocking};
+use crate::{AuditError, Progress, Sources};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -51,14 +51,16 @@ async fn in_database(
     sink: Sink,
     partitions: &[Partition],
 ) -> Result<Vec<StorePosition>, AuditError> {
-    let layout = sources.messages.layout();
-    // Contacts are sharded by user: every partition has events for every database.
-    let has_rows = |p: &&Partition| sink == Sink::Contacts || layout.shard_of(**p) == shard;
-    let partitions: Vec<Partition> = partitions.iter().filter(has_rows).copied().collect();
+    let mut filled: Vec<Partition> = sources
+        .messages
+        .layout()
+        .source_partitions(sink, shard)
+        .collect();
+    filled.retain(|partition| partitions.contains(partition));
     let topic = sources.kafka.topic(Topic::Events);
     let resume = sources
         .messages
-        .read_resume_offsets(shard, sink, &topic, &partitions)
+        .read_resume_offsets(shard, sink, &topic, &filled)
         .await?;
     let projection = format!("{} in database {}", sink.name(), shard.get());
     Ok(resume
@@ -84,7 +86,7 @@ pub(crate) async fn until_sequenced(
     let partitions: Vec<Partition> = inbound.partitions().collect();
     until(timeout, progress, async || {
         let partitions = partitions.clone();
-        let newest = blocking(reader, move |reader| {
+        let newest = reader.blocking(move |reader| {
             let bounds = reader.bounds(Topic::Events, &partitions)?;
             reader.newest_events(bounds, NEWEST_EVENTS)
         });

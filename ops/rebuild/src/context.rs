@@ -68,9 +68,9 @@ impl Context {
         &self,
         partitions: Vec<Partition>,
     ) -> Result<PartitionMap<OffsetRange>, EventLogError> {
-        let reader = Arc::clone(&self.reader);
-        let bounds = tokio::task::spawn_blocking(move || reader.bounds(Topic::Events, &partitions));
-        bounds.await.expect("listing offsets does not panic")
+        self.reader
+            .blocking(move |reader| reader.bounds(Topic::Events, &partitions))
+            .await
     }
 
     /// The ends of partitions, none of which has lost its beginning.

@@ -49,23 +49,14 @@ impl Queue {
         Ok(Self { kafka, reader })
     }
 
-    /// Runs a blocking call of the reader on a thread for blocking work.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&LogReader) -> Result<T, EventLogError> + Send + 'static,
-    ) -> anyhow::Result<T> {
-        let reader = Arc::clone(&self.reader);
-        Ok(tokio::task::spawn_blocking(move || call(&reader)).await??)
-    }
-
     async fn dead_letters(
         &self,
         filter: &DlqFilter,
         keep: fn(DeadLetter) -> DeadLetter,
     ) -> anyhow::Result<Vec<DeadLetter>> {
         let filter = Filter::new(filter, |topic| self.kafka.topic(topic))?;
-        self.blocking(move |reader| dead_letters::read(reader, &filter, keep))
-            .await
+        let read = move |reader: &LogReader| dead_letters::read(reader, &filter, keep);
+        Ok(self.reader.blocking(read).await?)
     }
 
     async fn list(&self, filter: &DlqFilter, json: bool) -> anyhow::Result<ExitCode> {
@@ -99,18 +90,20 @@ impl Queue {
 
     async fn show(&self, position: InboundPosition, json: bool) -> anyhow::Result<ExitCode> {
         let found = self
+            .reader
             .blocking(move |reader| dead_letters::one(reader, position))
             .await?;
         let dead_letter = found
             .ok_or_else(|| Failure::NotFound(format!("there is no dead letter at {position}")))?;
         let (dead_letter, outcome_of) = self
+            .reader
             .blocking({
                 let inbound = self.kafka.topic(Topic::Inbound);
                 move |reader| {
                     let dead_letters = [dead_letter];
                     let outcome_of = redrive::plan(reader, &inbound, &dead_letters)?.pop();
                     let [dead_letter] = dead_letters;
-                    Ok((dead_letter, outcome_of))
+                    Ok::<_, EventLogError>((dead_letter, outcome_of))
                 }
             })
             .await?;
@@ -141,9 +134,10 @@ impl Queue {
         let dead_letters = self.dead_letters(&args.filter, identity).await?;
         let inbound = self.kafka.topic(Topic::Inbound);
         let (dead_letters, mut outcomes) = self
+            .reader
             .blocking(move |reader| {
                 let plan = redrive::plan(reader, &inbound, &dead_letters)?;
-                Ok((dead_letters, plan))
+                Ok::<_, EventLogError>((dead_letters, plan))
             })
             .await?;
         if !args.dry_run {

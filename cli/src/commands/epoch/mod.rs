@@ -32,15 +32,15 @@ pub(super) async fn raise(
 ) -> anyhow::Result<()> {
     let kafka = context.kafka()?;
     let reader = Arc::new(LogReader::new(&kafka)?);
-    let raise = tokio::task::spawn_blocking(move || {
-        wait_until_stopped(&reader)?;
-        Raise::plan(&reader, from_the_beginning)
+    let raise = reader.blocking(move |reader| {
+        wait_until_stopped(reader)?;
+        Raise::plan(reader, from_the_beginning)
     });
     let Raise {
         epoch,
         starts,
         from_the_beginning,
-    } = raise.await??;
+    } = raise.await?;
     append_all(&kafka, &starts).await?;
     let partitions = starts.len();
     if json {

@@ -9,7 +9,8 @@ use schemas::{
 };
 
 use crate::{
-    AuditError, Check, Finding, Kind, Scope, Sources, ends::blocking, fold::message_digest,
+    AuditError, Check, Finding, Kind, Scope, Sources,
+    fold::{Messages, message_digest},
 };
 
 const PAGE: u32 = 2_000;
@@ -20,10 +21,8 @@ pub(crate) struct MessageTable<'a> {
     pub(crate) reader: &'a Arc<LogReader>,
     pub(crate) scope: Scope,
     pub(crate) partition: Partition,
-    /// Offset and digest of every message within `bounds`, ascending.
-    pub(crate) messages: &'a [(i64, u64)],
-    /// The offset of the first message of each month.
-    pub(crate) months: &'a BTreeMap<Month, i64>,
+    /// Those within `bounds`.
+    pub(crate) messages: &'a Messages,
     pub(crate) bounds: OffsetRange,
     /// The first offset to compare.
     pub(crate) from: i64,
@@ -65,14 +64,15 @@ async fn compare_above(
         .resume_offsets(Sink::Messages, &topic, &[table.partition])
         .await?;
     let next = resume.get(table.partition).map_or(0, |at| at.next.get());
-    let below = table.messages.partition_point(|(id, _)| *id < next);
+    let digests = &table.messages.digests;
+    let below = digests.partition_point(|(id, _)| *id < next);
     let mut merge = RowMerge {
         table,
         topic,
-        expected: &table.messages[..below],
+        expected: &digests[..below],
         next,
         first_month,
-        dropped_below: dropped_below(table.months, first_month),
+        dropped_below: dropped_below(&table.messages.months, first_month),
         check,
     };
     match merge.rows(&mut snapshot).await {
@@ -179,9 +179,8 @@ impl RowMerge<'_> {
             return Ok(String::new());
         }
         let (partition, offset) = (self.table.partition, row.id);
-        let record = blocking(self.table.reader, move |reader| {
-            reader.record(Topic::Events, partition, offset)
-        });
+        let reader = self.table.reader;
+        let record = reader.blocking(move |reader| reader.record(Topic::Events, partition, offset));
         let event = record.await?.and_then(|record| record.event().ok());
         let Some(Event {
             ts,

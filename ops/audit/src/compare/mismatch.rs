@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemas::{DeviceClass, PerDevice, UserId};
+use schemas::{DeviceClass, DirectConversation, PerDevice, TableNumber, UserId};
 
 use super::redis_keys::{Ordinals, RedisKeys, StateHash};
 use crate::{
@@ -10,15 +10,44 @@ use crate::{
     fold::{Contact, LastRead, ordinal_within},
 };
 
+/// The tables that have a row of a user for each peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// `read_chat_mid_<n>`.
+    ReadPositions,
+    /// `contact_<n>`.
+    Contacts,
+}
+
+impl Rows {
+    pub(crate) fn area(self) -> Area {
+        match self {
+            Self::ReadPositions => Area::ReadPositions,
+            Self::Contacts => Area::Contacts,
+        }
+    }
+
+    /// The number of the table that has the row.
+    pub(crate) fn table_of(self, uid: UserId, peer: UserId) -> TableNumber {
+        match self {
+            Self::ReadPositions => DirectConversation::new(uid, peer).partition().into(),
+            Self::Contacts => TableNumber::of_user(uid),
+        }
+    }
+}
+
 /// Which value of a store is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKey {
-    /// A row of `read_chat_mid_<n>`.
-    ReadPosition { uid: UserId, peer: UserId },
-    /// A row of `contact_<n>`.
-    Contact { uid: UserId, peer: UserId },
+    Row {
+        of: Rows,
+        uid: UserId,
+        peer: UserId,
+    },
     /// A user's keys in Redis.
-    Unread { uid: UserId },
+    Unread {
+        uid: UserId,
+    },
 }
 
 /// The value that a store has.
@@ -48,24 +77,21 @@ pub(crate) struct Mismatch {
 impl ValueKey {
     pub(crate) fn uid(self) -> UserId {
         match self {
-            Self::ReadPosition { uid, .. } | Self::Contact { uid, .. } | Self::Unread { uid } => {
-                uid
-            }
+            Self::Row { uid, .. } | Self::Unread { uid } => uid,
         }
     }
 
     /// The peer that it is about; `None` for all.
     pub(crate) fn peer(self) -> Option<UserId> {
         match self {
-            Self::ReadPosition { peer, .. } | Self::Contact { peer, .. } => Some(peer),
+            Self::Row { peer, .. } => Some(peer),
             Self::Unread { .. } => None,
         }
     }
 
     pub(crate) fn area(self) -> Area {
         match self {
-            Self::ReadPosition { .. } => Area::ReadPositions,
-            Self::Contact { .. } => Area::Contacts,
+            Self::Row { of, .. } => of.area(),
             Self::Unread { .. } => Area::UnreadStates,
         }
     }
@@ -87,18 +113,17 @@ pub(crate) fn mismatches(
     low: &ExpectedContacts,
     high: &ExpectedContacts,
 ) -> Vec<Mismatch> {
-    match (key, stored) {
-        (ValueKey::ReadPosition { peer, .. }, StoredValue::Reads(mids)) => {
-            reads_mismatch(key, *mids, &of_peer(low, peer), &of_peer(high, peer))
+    // What is expected of a row is that of its peer alone.
+    let of_row =
+        |contacts: &ExpectedContacts| contacts.values().next().copied().unwrap_or_default();
+    match stored {
+        StoredValue::Reads(mids) => reads_mismatch(key, *mids, &of_row(low), &of_row(high)),
+        StoredValue::Contact(contact) => {
+            let bounds = (&of_row(low), &of_row(high));
+            contact_mismatch(key, contact.as_ref(), bounds, !high.is_empty())
         }
-        (ValueKey::Contact { peer, .. }, StoredValue::Contact(contact)) => {
-            let is_in_log = high.contains_key(&peer);
-            let bounds = (&of_peer(low, peer), &of_peer(high, peer));
-            contact_mismatch(key, contact.as_ref(), bounds, is_in_log)
-        }
-        (ValueKey::Unread { uid }, StoredValue::Keys(keys)) => key_mismatches(uid, keys, low, high),
-        (_, StoredValue::Unreadable(what)) => vec![key.mismatch(Kind::Different, what.clone())],
-        _ => unreachable!("each key has its own kind of value"),
+        StoredValue::Keys(keys) => key_mismatches(key.uid(), keys, low, high),
+        StoredValue::Unreadable(what) => vec![key.mismatch(Kind::Different, what.clone())],
     }
 }
 
@@ -382,7 +407,8 @@ mod tests {
 
     #[test]
     fn a_read_position_is_missing_extra_or_different() {
-        let key = ValueKey::ReadPosition {
+        let key = ValueKey::Row {
+            of: Rows::ReadPositions,
             uid: user(1),
             peer: user(2),
         };

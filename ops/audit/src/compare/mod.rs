@@ -7,9 +7,8 @@ mod stored;
 mod values;
 
 pub(crate) use messages::{MessageTable, compare_messages};
-pub(crate) use mismatch::{StoredValue, ValueKey};
+pub(crate) use mismatch::{Rows, StoredValue, ValueKey};
 pub(crate) use stored::read_value;
 pub(crate) use values::{
-    PossibleMismatch, Values, compare_values, contact_keys_by, contacts_of, expected, read_again,
-    reads_of,
+    PossibleMismatch, Values, compare_table, compare_values, contact_keys_by, expected, read_again,
 };

@@ -5,7 +5,7 @@ use schemas::{DirectConversation, Mid, TableNumber, UserId};
 use unread_store::{Connection, Generation, UnreadError};
 
 use super::{
-    mismatch::{StoredValue, ValueKey},
+    mismatch::{Rows, StoredValue, ValueKey},
     redis_keys::RedisKeys,
 };
 use crate::{
@@ -49,8 +49,10 @@ pub(crate) async fn read_value(
     key: ValueKey,
 ) -> Result<StoredValue, AuditError> {
     let found = match key {
-        ValueKey::ReadPosition { uid, peer } => read_position(sources, uid, peer).await,
-        ValueKey::Contact { uid, peer } => contact(sources, uid, peer).await,
+        ValueKey::Row { of, uid, peer } => match of {
+            Rows::ReadPositions => read_position(sources, uid, peer).await,
+            Rows::Contacts => contact(sources, uid, peer).await,
+        },
         ValueKey::Unread { uid } => {
             return match connect(sources).await? {
                 Some((connection, generation)) => {

@@ -4,18 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use message_store::{ContactRow, ReadTx, StoreError, StoredRead};
+use message_store::{ReadTx, StoreError, StoredRead};
 use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
 use unread_store::Connection;
 
 use super::{
-    mismatch::{ExpectedContacts, Mismatch, StoredValue, ValueKey, mismatches},
+    mismatch::{ExpectedContacts, Mismatch, Rows, StoredValue, ValueKey, mismatches},
     redis_keys::StateHash,
     stored,
 };
 use crate::{
-    Area, AuditError, Check, Finding, Kind, Progress, Scope, Sources,
+    Area, AuditError, Finding, Kind, Progress, Scope, Sources,
     fold::{Contact, LogState},
+    report::Checks,
 };
 
 const PAGE: u32 = 2_000;
@@ -31,10 +32,7 @@ pub(crate) struct PossibleMismatch {
 }
 
 pub(crate) struct Values {
-    pub(crate) reads: Check,
-    pub(crate) contacts: Check,
-    pub(crate) states: Check,
-    pub(crate) views: Check,
+    pub(crate) checks: Checks,
     pub(crate) possible_mismatches: Vec<PossibleMismatch>,
     /// What was not compared, and why.
     pub(crate) unchecked: Vec<String>,
@@ -44,25 +42,10 @@ pub(crate) struct Values {
 impl Values {
     pub(crate) fn new(events_topic: String, examples: usize) -> Self {
         Self {
-            reads: Check::new(Area::ReadPositions, examples),
-            contacts: Check::new(Area::Contacts, examples),
-            states: Check::new(Area::UnreadStates, examples),
-            views: Check::new(Area::UnreadViews, examples),
+            checks: Checks::new(examples),
             possible_mismatches: Vec::new(),
             unchecked: Vec::new(),
             events_topic,
-        }
-    }
-
-    fn check(&mut self, area: Area) -> &mut Check {
-        match area {
-            Area::ReadPositions => &mut self.reads,
-            Area::Contacts => &mut self.contacts,
-            Area::UnreadStates => &mut self.states,
-            Area::UnreadViews => &mut self.views,
-            Area::Events | Area::Inbound | Area::Messages => {
-                unreachable!("these do not change")
-            }
         }
     }
 
@@ -79,11 +62,11 @@ impl Values {
     fn count(&mut self, key: ValueKey, stored: &StoredValue) {
         match stored {
             StoredValue::Keys(keys) if matches!(keys.state, StateHash::Complete(_)) => {
-                self.states.compared += 1;
-                self.views.compared += 2;
+                self.checks.of(Area::UnreadStates).compared += 1;
+                self.checks.of(Area::UnreadViews).compared += 2;
             }
             StoredValue::Keys(_) => {}
-            _ => self.check(key.area()).compared += 1,
+            _ => self.checks.of(key.area()).compared += 1,
         }
     }
 
@@ -118,12 +101,7 @@ impl Values {
             let partition = DirectConversation::new(uid, peer).partition();
             finding = finding.at(&self.events_topic, partition, offset);
         }
-        self.check(area).add(finding);
-    }
-
-    fn unreadable(&mut self, area: Area, table: &str, cause: &StoreError) {
-        let what = format!("{table} cannot be read: {cause}");
-        self.check(area).add(Finding::new(Kind::Different, what));
+        self.checks.of(area).add(finding);
     }
 }
 
@@ -147,21 +125,21 @@ pub(crate) async fn compare_values(
     values: &mut Values,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
-    progress(Progress::Comparing {
-        what: "read positions",
-    });
-    let mut expected = contact_keys_by(log, |uid, peer| {
-        DirectConversation::new(uid, peer).partition().into()
-    });
-    for table in scope.partitions().into_iter().map(TableNumber::from) {
-        let keys = expected.remove(&table).unwrap_or_default();
-        reads_of(sources, log, table, keys, values).await?;
-    }
-    progress(Progress::Comparing { what: "contacts" });
-    let mut expected = contact_keys_by(log, |uid, _| TableNumber::of_user(uid));
-    for table in contact_tables(scope) {
-        let keys = expected.remove(&table).unwrap_or_default();
-        contacts_of(sources, log, table, keys, values).await?;
+    let of_conversations = scope.partitions().into_iter().map(TableNumber::from);
+    for (rows, what, tables) in [
+        (
+            Rows::ReadPositions,
+            "read positions",
+            of_conversations.collect(),
+        ),
+        (Rows::Contacts, "contacts", contact_tables(scope)),
+    ] {
+        progress(Progress::Comparing { what });
+        let mut expected = contact_keys_by(log, rows);
+        for table in tables {
+            let expected = expected.remove(&table).unwrap_or_default();
+            compare_table(sources, log, rows, table, expected, values).await?;
+        }
     }
     progress(Progress::Comparing {
         what: "unread counts",
@@ -187,15 +165,12 @@ pub(crate) async fn read_again(
 
 pub(crate) type ContactKeys = HashSet<(UserId, UserId)>;
 
-/// The contacts that the log has, by the table that stores them.
-pub(crate) fn contact_keys_by(
-    log: &LogState,
-    table: impl Fn(UserId, UserId) -> TableNumber,
-) -> BTreeMap<TableNumber, ContactKeys> {
+/// The contacts that the log has, by the number of the table that stores them.
+pub(crate) fn contact_keys_by(log: &LogState, rows: Rows) -> BTreeMap<TableNumber, ContactKeys> {
     let mut tables: BTreeMap<TableNumber, ContactKeys> = BTreeMap::new();
     for (uid, peer) in log.contact_keys() {
         tables
-            .entry(table(uid, peer))
+            .entry(rows.table_of(uid, peer))
             .or_default()
             .insert((uid, peer));
     }
@@ -209,96 +184,104 @@ fn contact_tables(scope: Scope) -> BTreeSet<TableNumber> {
     }
 }
 
-pub(crate) async fn reads_of(
+/// Compares a whole table with the log; `expected` are the contacts that belong into it.
+pub(crate) async fn compare_table(
     sources: &Sources,
     log: &LogState,
+    rows: Rows,
     table: TableNumber,
-    mut expected: ContactKeys,
+    expected: ContactKeys,
     values: &mut Values,
 ) -> Result<(), AuditError> {
-    expected.retain(|(uid, peer)| {
-        let contact = log.contact(*uid, *peer).unwrap_or_default();
-        contact.reads.iter().any(|(_, read)| read.mid > 0)
-    });
     let store = &sources.messages;
-    let mut snapshot = store.snapshot(store.layout().shard_of(table)).await?;
-    let mut after = 0;
-    loop {
-        let page: Vec<StoredRead> = match snapshot.scan_reads(table, after, PAGE).await {
-            Err(error @ StoreError::Fatal(_)) => {
-                values.unreadable(
-                    Area::ReadPositions,
-                    &format!("read_chat_mid_{table}"),
-                    &error,
-                );
+    let snapshot = store.snapshot(store.layout().shard_of(table)).await?;
+    let mut comparison = TableComparison {
+        log,
+        rows,
+        table,
+        expected,
+        values,
+    };
+    let scanned = match rows {
+        Rows::ReadPositions => comparison.scan_reads(snapshot).await,
+        Rows::Contacts => comparison.scan_contacts(snapshot).await,
+    };
+    if let Err(cause @ StoreError::Fatal(_)) = scanned {
+        let what = format!("{}_{table} cannot be read: {cause}", rows.area().name());
+        let check = values.checks.of(rows.area());
+        check.add(Finding::new(Kind::Different, what));
+        return Ok(());
+    }
+    scanned?;
+    comparison.finish_absent();
+    Ok(())
+}
+
+struct TableComparison<'a> {
+    log: &'a LogState,
+    rows: Rows,
+    table: TableNumber,
+    /// The contacts whose rows were not read yet.
+    expected: ContactKeys,
+    values: &'a mut Values,
+}
+
+impl TableComparison<'_> {
+    async fn scan_reads(&mut self, mut snapshot: ReadTx) -> Result<(), StoreError> {
+        let mut after = 0;
+        loop {
+            let page = snapshot.scan_reads(self.table, after, PAGE).await?;
+            let Some(last) = page.last() else {
                 return Ok(());
-            }
-            page => page?,
-        };
-        let Some(last) = page.last() else { break };
-        after = last.id;
-        for StoredRead { row, .. } in &page {
-            let uid = row.uid;
-            let peer = row.conversation.peer_of(uid);
-            expected.remove(&(uid, peer));
-            if log.covers(uid, peer) {
+            };
+            after = last.id;
+            for StoredRead { row, .. } in &page {
                 let stored = StoredValue::Reads(row.mids.map(Mid::get));
-                values.check_value(log, ValueKey::ReadPosition { uid, peer }, stored);
+                self.row(row.uid, row.conversation.peer_of(row.uid), stored);
             }
         }
     }
-    for (uid, peer) in expected {
-        let stored = StoredValue::Reads(PerDevice::default());
-        values.check_value(log, ValueKey::ReadPosition { uid, peer }, stored);
-    }
-    Ok(())
-}
 
-pub(crate) async fn contacts_of(
-    sources: &Sources,
-    log: &LogState,
-    table: TableNumber,
-    mut expected: ContactKeys,
-    values: &mut Values,
-) -> Result<(), AuditError> {
-    let store = &sources.messages;
-    let mut snapshot = store.snapshot(store.layout().shard_of(table)).await?;
-    let mut after = None;
-    loop {
-        let page = match contact_page(&mut snapshot, table, after).await {
-            Err(error @ StoreError::Fatal(_)) => {
-                values.unreadable(Area::Contacts, &format!("contact_{table}"), &error);
+    async fn scan_contacts(&mut self, mut snapshot: ReadTx) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = snapshot.scan_contacts(self.table, after, PAGE).await?;
+            let Some(last) = page.last() else {
                 return Ok(());
-            }
-            page => page?,
-        };
-        let Some(last) = page.last() else { break };
-        after = Some((last.contact.uid, last.contact.peer));
-        for row in &page {
-            let (uid, peer) = (row.contact.uid, row.contact.peer);
-            expected.remove(&(uid, peer));
-            if log.covers(uid, peer) {
+            };
+            after = Some((last.contact.uid, last.contact.peer));
+            for row in &page {
                 let stored = StoredValue::Contact(Some(Contact::of_row(row)));
-                values.check_value(log, ValueKey::Contact { uid, peer }, stored);
+                self.row(row.contact.uid, row.contact.peer, stored);
             }
         }
     }
-    for (uid, peer) in expected {
-        values.check_value(
-            log,
-            ValueKey::Contact { uid, peer },
-            StoredValue::Contact(None),
-        );
-    }
-    Ok(())
-}
 
-async fn contact_page(
-    snapshot: &mut ReadTx,
-    table: TableNumber,
-    after: Option<(UserId, UserId)>,
-) -> Result<Vec<ContactRow>, StoreError> {
-    snapshot.scan_contacts(table, after, PAGE).await
+    fn row(&mut self, uid: UserId, peer: UserId, stored: StoredValue) {
+        self.expected.remove(&(uid, peer));
+        if self.log.covers(uid, peer) {
+            let of = self.rows;
+            self.values
+                .check_value(self.log, ValueKey::Row { of, uid, peer }, stored);
+        }
+    }
+
+    /// Compares the rows that are absent. Without a read-ack there need not be a read position.
+    fn finish_absent(self) {
+        let Self { log, rows: of, .. } = self;
+        for (uid, peer) in self.expected {
+            let contact = log.contact(uid, peer).unwrap_or_default();
+            let stored = match of {
+                Rows::Contacts => StoredValue::Contact(None),
+                Rows::ReadPositions if contact.reads.iter().all(|(_, read)| read.mid == 0) => {
+                    continue;
+                }
+                Rows::ReadPositions => StoredValue::Reads(PerDevice::default()),
+            };
+            self.values
+                .check_value(log, ValueKey::Row { of, uid, peer }, stored);
+        }
+    }
 }
 
 async fn unread(

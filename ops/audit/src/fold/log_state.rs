@@ -1,4 +1,7 @@
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
 use event_log::Record;
 use schemas::{
@@ -98,6 +101,14 @@ impl LogState {
         self.positions
             .iter()
             .map(|(partition, position)| (partition, position.next))
+            .collect()
+    }
+
+    /// What is left to fold up to `ends`.
+    pub(crate) fn left_to(&self, ends: &PartitionMap<i64>) -> Vec<(Partition, Range<i64>)> {
+        self.next_offsets()
+            .into_iter()
+            .filter_map(|(partition, next)| Some((partition, next..*ends.get(partition)?)))
             .collect()
     }
 

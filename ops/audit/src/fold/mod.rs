@@ -11,6 +11,6 @@ mod partition;
 mod senders;
 
 pub(crate) use contact::{Contact, LastRead, ordinal_within};
-pub(crate) use digest::{message_digest, preview_digest};
+pub(crate) use digest::{Messages, message_digest, preview_digest};
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};

@@ -1,11 +1,10 @@
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     iter::Peekable,
     ops::Range,
 };
 
 use event_log::{EventLogError, Record};
-use message_store::Month;
 use schemas::{
     DirectConversation, Partition, SourceWatermark, TimestampMs,
     command::Command,
@@ -15,8 +14,8 @@ use schemas::{
 use super::{
     conversation::Conversation,
     dedup::{DedupWindow, Lookup},
+    digest::Messages,
     inbound::{self, StateBefore, conversation_of, is_clamped, message_key},
-    message_digest,
     outcomes::{Outcome, Outcomes},
 };
 use crate::{Area, Check, Finding, InboundAccount, Kind, Scope};
@@ -43,10 +42,8 @@ pub(crate) struct PartitionInput {
 /// The result of folding a partition.
 pub(crate) struct FoldedPartition {
     pub(crate) conversations: HashMap<DirectConversation, Conversation>,
-    /// Offset and digest of every message in scope, ascending.
-    pub(crate) messages: Vec<(i64, u64)>,
-    /// The offset of the first message of each month.
-    pub(crate) months: BTreeMap<Month, i64>,
+    /// Those in scope.
+    pub(crate) messages: Messages,
     pub(crate) watermarks: SourceWatermark,
     pub(crate) events: Check,
     pub(crate) inbound: Check,
@@ -82,8 +79,7 @@ impl<'a> PartitionFold<'a> {
             outcomes: Outcomes::new(input.examples),
             folded: FoldedPartition {
                 conversations: HashMap::new(),
-                messages: Vec::new(),
-                months: BTreeMap::new(),
+                messages: Messages::default(),
                 watermarks: if input.events_start == 0 {
                     SourceWatermark::above(SourceOffset::START)
                 } else {
@@ -320,10 +316,7 @@ impl<'a> PartitionFold<'a> {
         let wrong = conversation.message(id, message, ts, at, is_whole);
         self.note_wrong(at, wrong);
         if self.input.scope.has_conversation(id) {
-            self.folded.messages.push((at, message_digest(ts, message)));
-            if let Ok(month) = Month::of(ts) {
-                self.folded.months.entry(month).or_insert(at);
-            }
+            self.folded.messages.add(at, ts, message);
         }
     }
 

@@ -85,7 +85,7 @@ fn inbound_that_began_anew_answers_to_the_new_epoch_only() {
     assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
     assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
     assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
-    assert_eq!((folded.repeated, folded.messages.len()), (1, 2));
+    assert_eq!((folded.repeated, folded.messages.digests.len()), (1, 2));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn an_event_in_another_partition_is_found_and_passed_over() {
     );
     assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
     assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
-    assert_eq!((folded.repeated, folded.messages.len()), (0, 1));
+    assert_eq!((folded.repeated, folded.messages.digests.len()), (0, 1));
     // Projections put it into the dead letters, as they do with what is no event.
     let dead_lettered_events = fold(events(), inbound(), BTreeSet::from([0]));
     assert_eq!(
