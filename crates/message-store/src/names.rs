@@ -74,6 +74,10 @@ impl Names {
         }
     }
 
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }

@@ -12,7 +12,7 @@ use schemas::{TableNumber, UserId};
 use sqlx::mysql::MySqlRow;
 
 use crate::{
-    Layout, MessageStore, Shard, StoreError,
+    MessageStore, Shard, StoreError,
     arguments::Arguments,
     names::{Names, Table},
     session::Session,
@@ -26,7 +26,6 @@ use crate::{
 pub struct ReadTx {
     session: Session,
     names: Names,
-    layout: Layout,
     shard: Shard,
 }
 
@@ -34,18 +33,23 @@ pub struct ReadTx {
 const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
     START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
 
-impl ReadTx {
-    pub(crate) async fn begin(store: &MessageStore, shard: Shard) -> Result<Self, StoreError> {
-        let mut session = store.session(shard).await?;
+impl MessageStore {
+    /// Opens a snapshot of one database: everything read through it is as of now.
+    ///
+    /// # Errors
+    /// Transient where the server cannot be reached.
+    pub async fn snapshot(&self, shard: Shard) -> Result<ReadTx, StoreError> {
+        let mut session = self.session(shard).await?;
         session.execute(BEGIN.to_owned()).await?;
-        Ok(Self {
+        Ok(ReadTx {
             session,
-            names: store.names().clone(),
-            layout: store.layout(),
+            names: self.names().clone(),
             shard,
         })
     }
+}
 
+impl ReadTx {
     /// The database it is a snapshot of.
     #[must_use]
     pub fn shard(&self) -> Shard {
@@ -55,7 +59,7 @@ impl ReadTx {
     /// The full name of a table of this database.
     fn table(&self, table: Table, number: impl Into<TableNumber>) -> Result<String, StoreError> {
         let number = number.into();
-        if self.layout.shard_of(number) == self.shard {
+        if self.names.layout().shard_of(number) == self.shard {
             Ok(self.names.table(table, number))
         } else {
             Err(StoreError::fatal(format!(

@@ -1,7 +1,7 @@
 use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::{ReadTx, decode};
-use crate::{Sink, StoreError, arguments::Arguments, resume};
+use crate::{MessageStore, Shard, Sink, StoreError, arguments::Arguments, resume};
 
 impl ReadTx {
     /// The resume offsets of `partitions`; the start where a row is missing.
@@ -24,5 +24,24 @@ impl ReadTx {
             partitions,
             &decode::resume_offsets(&rows)?,
         ))
+    }
+}
+
+impl MessageStore {
+    /// The resume offsets of `partitions` in one database; the start where a row is missing.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn read_resume_offsets(
+        &self,
+        shard: Shard,
+        sink: Sink,
+        topic: &str,
+        partitions: &[Partition],
+    ) -> Result<PartitionMap<LogPosition>, StoreError> {
+        self.snapshot(shard)
+            .await?
+            .resume_offsets(sink, topic, partitions)
+            .await
     }
 }

@@ -51,22 +51,25 @@ impl fmt::Display for SchemaReport {
     }
 }
 
-/// All databases, one after the other.
-pub(crate) async fn apply(
-    store: &MessageStore,
-    from: TimestampMs,
-) -> Result<SchemaReport, StoreError> {
-    let first = Month::of(from)?;
-    let mut report = SchemaReport::default();
-    for shard in store.layout().shards() {
-        let mut lock = SchemaLock::take(store, shard).await?;
-        report.databases += 1;
-        report.migrations += migrate(store, shard, &mut lock.session, first).await?;
-        report.months +=
-            months::add_missing(store, shard, &mut lock.session, first, MONTHS_AHEAD).await?;
-        lock.release().await?;
+impl MessageStore {
+    /// Creates or brings up to date all databases, tables and months, from the month of `from` on: the time of the
+    /// oldest message that is to be stored, which is now in a new system. May run any number of times, also at once.
+    ///
+    /// # Errors
+    /// Fatal where a database was made by a newer version of this program.
+    pub async fn apply_schema(&self, from: TimestampMs) -> Result<SchemaReport, StoreError> {
+        let first = Month::of(from)?;
+        let mut report = SchemaReport::default();
+        for shard in self.layout().shards() {
+            let mut lock = SchemaLock::take(self, shard).await?;
+            report.databases += 1;
+            report.migrations += migrate(self, shard, &mut lock.session, first).await?;
+            report.months +=
+                months::add_missing(self, shard, &mut lock.session, first, MONTHS_AHEAD).await?;
+            lock.release().await?;
+        }
+        Ok(report)
     }
-    Ok(report)
 }
 
 /// Makes a database that is not there, without the tables that exist 64 times: those are being built elsewhere, and a writer must not

@@ -10,13 +10,13 @@ mod requested_months;
 mod retention;
 
 pub use apply::SchemaReport;
-pub(crate) use apply::{apply, create_shadow, ensure_database};
+pub(crate) use apply::{create_shadow, ensure_database};
 pub(crate) use lock::SchemaLock;
 pub use month::Month;
-pub(crate) use months::{ensure_months, extend_shadow, missing_months};
+pub use months::MonthSize;
+pub(crate) use months::extend_shadow;
 pub(crate) use requested_months::create_requested_months;
-pub use retention::MonthSize;
-pub(crate) use retention::{drop_months, expect_past, keep_months, kept_from, list_months};
+use retention::kept_from;
 
 /// How many months after the first one a new schema has.
 pub const MONTHS_AHEAD: u8 = 2;

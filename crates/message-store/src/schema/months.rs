@@ -7,46 +7,79 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemas::{TableNumber, TimestampMs};
 use sqlx::Row as _;
 
-use super::{Month, lock::SchemaLock, retention::MonthSize};
+use super::{Month, lock::SchemaLock};
 use crate::{
     MessageStore, Shard, StoreError, arguments::Arguments, names::Table, session::Session,
 };
 
-/// Adds what is missing in every database; how many months were added over all tables.
-pub(crate) async fn ensure_months(
-    store: &MessageStore,
-    now: TimestampMs,
-    ahead: u8,
-) -> Result<usize, StoreError> {
-    let first = Month::of(now)?;
-    let mut added = 0;
-    for shard in store.layout().shards() {
-        let mut lock = SchemaLock::take(store, shard).await?;
-        added += add_missing(store, shard, &mut lock.session, first, ahead).await?;
-        lock.release().await?;
-    }
-    Ok(added)
+/// One month of one `chat_msg_<n>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonthSize {
+    /// How many rows, as the server guesses.
+    pub rows: i64,
+    /// How many bytes rows and indexes take.
+    pub bytes: i64,
 }
 
-/// What is missing in every database, by table; tables that lack nothing are left out.
-pub(crate) async fn missing_months(
-    store: &MessageStore,
-    now: TimestampMs,
-    ahead: u8,
-) -> Result<BTreeMap<TableNumber, Vec<Month>>, StoreError> {
-    let first = Month::of(now)?;
-    let mut lacking = BTreeMap::new();
-    for shard in store.layout().shards() {
-        let mut session = store.session(shard).await?;
-        let tables = months_of_tables(store, shard, &mut session).await?;
-        for number in store.layout().tables_of(shard) {
-            let months = missing(tables.get(&Table::ChatMsg.name(number)), first, ahead);
-            if !months.is_empty() {
-                lacking.insert(number, months);
+impl MessageStore {
+    /// Adds the months that are missing, up to `ahead` months after that of `now`; how many were added over all tables.
+    ///
+    /// # Errors
+    /// Transient where a table is in use for too long.
+    pub async fn ensure_months(&self, now: TimestampMs, ahead: u8) -> Result<usize, StoreError> {
+        let first = Month::of(now)?;
+        let mut added = 0;
+        for shard in self.layout().shards() {
+            let mut lock = SchemaLock::take(self, shard).await?;
+            added += add_missing(self, shard, &mut lock.session, first, ahead).await?;
+            lock.release().await?;
+        }
+        Ok(added)
+    }
+
+    /// The months up to `ahead` after that of `now` that are missing, by table.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn missing_months(
+        &self,
+        now: TimestampMs,
+        ahead: u8,
+    ) -> Result<BTreeMap<TableNumber, Vec<Month>>, StoreError> {
+        let first = Month::of(now)?;
+        let mut lacking = BTreeMap::new();
+        for shard in self.layout().shards() {
+            let mut session = self.session(shard).await?;
+            let tables = months_of_tables(self, shard, &mut session).await?;
+            for number in self.layout().tables_of(shard) {
+                let months = missing(tables.get(&Table::ChatMsg.name(number)), first, ahead);
+                if !months.is_empty() {
+                    lacking.insert(number, months);
+                }
             }
         }
+        Ok(lacking)
     }
-    Ok(lacking)
+
+    /// Every month of every `chat_msg_<n>`, with its size.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn list_months(
+        &self,
+    ) -> Result<BTreeMap<TableNumber, BTreeMap<Month, MonthSize>>, StoreError> {
+        let mut all = BTreeMap::new();
+        for shard in self.layout().shards() {
+            let mut session = self.session(shard).await?;
+            let mut tables = months_of_tables(self, shard, &mut session).await?;
+            for n in self.layout().tables_of(shard) {
+                if let Some(months) = tables.remove(&Table::ChatMsg.name(n)) {
+                    all.insert(n, months);
+                }
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// Which of the months up to `ahead` after `first` a table does not have; all, where there is no table.

@@ -1,8 +1,6 @@
 //! Months that are dropped, and stay dropped: a row of such a month is not written again, whoever reads the log once more.
 
-use std::collections::BTreeMap;
-
-use schemas::{TableNumber, TimestampMs};
+use schemas::TimestampMs;
 use sqlx::Row as _;
 
 use super::{
@@ -12,15 +10,6 @@ use super::{
 use crate::{
     MessageStore, Shard, StoreError, arguments::Arguments, datetime, names::Table, session::Session,
 };
-
-/// One month of one `chat_msg_<n>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MonthSize {
-    /// How many rows, as the server guesses.
-    pub rows: i64,
-    /// How many bytes rows and indexes take.
-    pub bytes: i64,
-}
 
 /// The first month that is kept in a database; `None` where nothing was ever dropped.
 pub(crate) async fn kept_from(
@@ -33,23 +22,6 @@ pub(crate) async fn kept_from(
     let rows = session.fetch_text(sql).await?;
     let month = |row: &sqlx::mysql::MySqlRow| row.try_get::<String, _>("month")?.parse();
     rows.first().map(month).transpose()
-}
-
-/// Every month of every `chat_msg_<n>`.
-pub(crate) async fn list_months(
-    store: &MessageStore,
-) -> Result<BTreeMap<TableNumber, BTreeMap<Month, MonthSize>>, StoreError> {
-    let mut all = BTreeMap::new();
-    for shard in store.layout().shards() {
-        let mut session = store.session(shard).await?;
-        let mut tables = months_of_tables(store, shard, &mut session).await?;
-        for n in store.layout().tables_of(shard) {
-            if let Some(months) = tables.remove(&Table::ChatMsg.name(n)) {
-                all.insert(n, months);
-            }
-        }
-    }
-    Ok(all)
 }
 
 /// The month of the newest message there is, `now`'s at most: one wrong clock, the machine's or the log's, ends no month by itself.
@@ -73,42 +45,52 @@ async fn present_month(
     newest.map(|ts| Month::of(ts.min(now))).transpose()
 }
 
-/// Checks what [`drop_months`] would refuse.
-pub(crate) async fn expect_past(
-    store: &MessageStore,
-    before: Month,
-    now: TimestampMs,
-) -> Result<(), StoreError> {
-    match present_month(store, now).await? {
-        Some(present) if before <= present => Ok(()),
-        Some(present) => Err(StoreError::fatal(format!(
-            "{before} has not begun: {present}, the month of the newest message, is kept at least"
-        ))),
-        None => Err(StoreError::fatal(
-            "there are no messages, so no month is past",
-        )),
+impl MessageStore {
+    /// The first month of messages that a database keeps; `None` where nothing was ever dropped.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn kept_from(&self, shard: Shard) -> Result<Option<Month>, StoreError> {
+        let mut session = self.session(shard).await?;
+        kept_from(self, shard, &mut session).await
     }
-}
 
-/// Drops the months before `before`; how many over all tables.
-pub(crate) async fn drop_months(
-    store: &MessageStore,
-    before: Month,
-    now: TimestampMs,
-) -> Result<usize, StoreError> {
-    expect_past(store, before, now).await?;
-    drop_before(store, before).await
-}
+    /// Whether [`MessageStore::drop_months`] may be asked for.
+    ///
+    /// # Errors
+    /// Fatal where `before` lies after the month of the newest message, or after that of `now`.
+    pub async fn expect_past(&self, before: Month, now: TimestampMs) -> Result<(), StoreError> {
+        match present_month(self, now).await? {
+            Some(present) if before <= present => Ok(()),
+            Some(present) => Err(StoreError::fatal(format!(
+                "{before} has not begun: {present}, the month of the newest message, is kept at least"
+            ))),
+            None => Err(StoreError::fatal(
+                "there are no messages, so no month is past",
+            )),
+        }
+    }
 
-/// Drops the months before the `kept` ones that precede that of the newest message; how many over all tables.
-pub(crate) async fn keep_months(
-    store: &MessageStore,
-    kept: u16,
-    now: TimestampMs,
-) -> Result<usize, StoreError> {
-    match present_month(store, now).await? {
-        Some(present) => drop_before(store, present.minus(kept)).await,
-        None => Ok(0),
+    /// Drops all months of messages before `before`, for good: whoever reads the log again does not write them any more. How many over
+    /// all tables.
+    ///
+    /// # Errors
+    /// As [`MessageStore::expect_past`]; transient where a table is in use for too long.
+    pub async fn drop_months(&self, before: Month, now: TimestampMs) -> Result<usize, StoreError> {
+        self.expect_past(before, now).await?;
+        drop_before(self, before).await
+    }
+
+    /// Drops, for good, what lies more than `kept` months before the month of the newest message, or before that of `now` where that is
+    /// earlier. How many months over all tables.
+    ///
+    /// # Errors
+    /// Transient where a table is in use for too long.
+    pub async fn keep_months(&self, kept: u16, now: TimestampMs) -> Result<usize, StoreError> {
+        match present_month(self, now).await? {
+            Some(present) => drop_before(self, present.minus(kept)).await,
+            None => Ok(0),
+        }
     }
 }
 

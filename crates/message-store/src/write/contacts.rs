@@ -18,37 +18,36 @@ const KIND_DIRECT: i8 = 0;
 const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n";
 
-pub(crate) async fn contacts<'a>(
-    store: &MessageStore,
-    shard: Shard,
-    topic: &str,
-    rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
-    updates: &[OffsetUpdate],
-) -> Result<(), StoreError> {
-    let table_of = |row: &ContactDelta| TableNumber::of_user(row.uid);
-    let sort_key = |row: &ContactDelta| (row.uid.get(), row.peer.get());
-    let sorted = by_table(store, shard, rows, table_of, sort_key)?;
-    let mut statements = Vec::new();
-    for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-        let insert = Insert {
-            table: &store.names().table(Table::Contact, rows[0].0),
-            columns: COLUMNS,
-            tail: include_str!("../../sql/write/merge_contact.sql"),
-            sizes: Preparation::Once,
-        };
-        statements.extend(insert.statements(rows, bind_row)?);
+impl MessageStore {
+    /// Merges contacts by maximum and updates the offsets of [`Sink::Contacts`], both or nothing.
+    ///
+    /// # Errors
+    /// As [`write_messages`](Self::write_messages).
+    pub async fn write_contacts<'a>(
+        &self,
+        shard: Shard,
+        topic: &str,
+        rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
+        updates: &[OffsetUpdate],
+    ) -> Result<(), StoreError> {
+        let table_of = |row: &ContactDelta| TableNumber::of_user(row.uid);
+        let sort_key = |row: &ContactDelta| (row.uid.get(), row.peer.get());
+        let sorted = by_table(self, shard, rows, table_of, sort_key)?;
+        let mut statements = Vec::new();
+        for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
+            let insert = Insert {
+                table: &self.names().table(Table::Contact, rows[0].0),
+                columns: COLUMNS,
+                tail: include_str!("../../sql/write/merge_contact.sql"),
+                sizes: Preparation::Once,
+            };
+            statements.extend(insert.statements(rows, bind_row)?);
+        }
+        let target = (Sink::Contacts, topic);
+        Transaction::new(self, shard, target, updates, statements, RowCheck::Upserted)?
+            .commit(self)
+            .await
     }
-    let target = (Sink::Contacts, topic);
-    Transaction::new(
-        store,
-        shard,
-        target,
-        updates,
-        statements,
-        RowCheck::Upserted,
-    )?
-    .commit(store)
-    .await
 }
 
 fn bind_row(

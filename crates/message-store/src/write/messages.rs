@@ -15,30 +15,39 @@ use crate::{
     schema,
 };
 
-pub(crate) async fn messages(
-    store: &MessageStore,
-    shard: Shard,
-    topic: &str,
-    rows: &[MessageRow],
-    updates: &[OffsetUpdate],
-) -> Result<(), StoreError> {
-    let table_of = |row: &MessageRow| row.message.conversation().partition().into();
-    let sorted = by_table(store, shard, rows, table_of, |row| (row.id, 0))?;
-    let rows: Vec<Dated<'_>> = sorted
-        .into_iter()
-        .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
-        .collect::<Result<_, StoreError>>()?;
-    let target = (Sink::Messages, topic);
-    let outcome = transaction(store, shard, target, &rows, updates)?.commit(store);
-    match outcome.await {
-        Err(error) if error.is_month_missing() => {
-            if !schema::create_requested_months(store, shard, &months_of(&rows)).await? {
-                return Err(error);
+impl MessageStore {
+    /// Inserts messages and updates the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
+    /// Rows that are there already although the offset says that they are not are replaced by those with their ids. A month that is missing
+    /// before others is made; rows of months that were dropped are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row that no move goes over is there
+    /// already, or belongs to another database.
+    pub async fn write_messages(
+        &self,
+        shard: Shard,
+        topic: &str,
+        rows: &[MessageRow],
+        updates: &[OffsetUpdate],
+    ) -> Result<(), StoreError> {
+        let table_of = |row: &MessageRow| row.message.conversation().partition().into();
+        let sorted = by_table(self, shard, rows, table_of, |row| (row.id, 0))?;
+        let rows: Vec<Dated<'_>> = sorted
+            .into_iter()
+            .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
+            .collect::<Result<_, StoreError>>()?;
+        let target = (Sink::Messages, topic);
+        let outcome = transaction(self, shard, target, &rows, updates)?.commit(self);
+        match outcome.await {
+            Err(error) if error.is_month_missing() => {
+                if !schema::create_requested_months(self, shard, &months_of(&rows)).await? {
+                    return Err(error);
+                }
+                let again = transaction(self, shard, target, &rows, updates)?;
+                again.commit(self).await
             }
-            let again = transaction(store, shard, target, &rows, updates)?;
-            again.commit(store).await
+            outcome => outcome,
         }
-        outcome => outcome,
     }
 }
 

@@ -8,32 +8,32 @@ mod transaction;
 
 use schemas::TableNumber;
 
-pub(crate) use contacts::contacts;
-pub(crate) use messages::messages;
-pub(crate) use probe::probe;
-pub(crate) use reads::reads;
-
 use self::transaction::{RowCheck, Transaction};
 use crate::{MessageStore, OffsetUpdate, Shard, Sink, StoreError};
 
-/// Offsets alone.
-pub(crate) async fn resume(
-    store: &MessageStore,
-    shard: Shard,
-    sink: Sink,
-    topic: &str,
-    updates: &[OffsetUpdate],
-) -> Result<(), StoreError> {
-    Transaction::new(
-        store,
-        shard,
-        (sink, topic),
-        updates,
-        Vec::new(),
-        RowCheck::All,
-    )?
-    .commit(store)
-    .await
+impl MessageStore {
+    /// Moves resume offsets over records that nobody can read any more.
+    ///
+    /// # Errors
+    /// [`StoreError::Moved`] where an offset is not what the move says.
+    pub async fn update_resume_offsets(
+        &self,
+        shard: Shard,
+        sink: Sink,
+        topic: &str,
+        updates: &[OffsetUpdate],
+    ) -> Result<(), StoreError> {
+        Transaction::new(
+            self,
+            shard,
+            (sink, topic),
+            updates,
+            Vec::new(),
+            RowCheck::All,
+        )?
+        .commit(self)
+        .await
+    }
 }
 
 /// Rows with the number of their table, in the order in which every writer locks them.

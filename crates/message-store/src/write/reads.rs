@@ -11,37 +11,36 @@ use crate::{
     names::Table,
 };
 
-pub(crate) async fn reads<'a>(
-    store: &MessageStore,
-    shard: Shard,
-    topic: &str,
-    rows: impl IntoIterator<Item = &'a ReadRow> + Send,
-    updates: &[OffsetUpdate],
-) -> Result<(), StoreError> {
-    let table_of = |row: &ReadRow| row.conversation.partition().into();
-    let sort_key = |row: &ReadRow| (row.uid.get(), row.conversation.lo().get());
-    let sorted = by_table(store, shard, rows, table_of, sort_key)?;
-    let mut statements = Vec::new();
-    for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-        let insert = Insert {
-            table: &store.names().table(Table::ReadChatMid, rows[0].0),
-            columns: "uid, sessionId, pcMid, mobileMid, hashvalue",
-            tail: include_str!("../../sql/write/merge_read.sql"),
-            sizes: Preparation::Once,
-        };
-        statements.extend(insert.statements(rows, bind_row)?);
+impl MessageStore {
+    /// Raises read positions and updates the offsets of [`Sink::Reads`], both or nothing.
+    ///
+    /// # Errors
+    /// As [`write_messages`](Self::write_messages).
+    pub async fn write_reads<'a>(
+        &self,
+        shard: Shard,
+        topic: &str,
+        rows: impl IntoIterator<Item = &'a ReadRow> + Send,
+        updates: &[OffsetUpdate],
+    ) -> Result<(), StoreError> {
+        let table_of = |row: &ReadRow| row.conversation.partition().into();
+        let sort_key = |row: &ReadRow| (row.uid.get(), row.conversation.lo().get());
+        let sorted = by_table(self, shard, rows, table_of, sort_key)?;
+        let mut statements = Vec::new();
+        for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
+            let insert = Insert {
+                table: &self.names().table(Table::ReadChatMid, rows[0].0),
+                columns: "uid, sessionId, pcMid, mobileMid, hashvalue",
+                tail: include_str!("../../sql/write/merge_read.sql"),
+                sizes: Preparation::Once,
+            };
+            statements.extend(insert.statements(rows, bind_row)?);
+        }
+        let target = (Sink::Reads, topic);
+        Transaction::new(self, shard, target, updates, statements, RowCheck::Upserted)?
+            .commit(self)
+            .await
     }
-    let target = (Sink::Reads, topic);
-    Transaction::new(
-        store,
-        shard,
-        target,
-        updates,
-        statements,
-        RowCheck::Upserted,
-    )?
-    .commit(store)
-    .await
 }
 
 fn bind_row(
