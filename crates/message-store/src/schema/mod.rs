@@ -6,7 +6,6 @@ mod migrations;
 mod month;
 mod months;
 mod orphans;
-mod requested_months;
 mod retention;
 
 pub use apply::SchemaReport;
@@ -14,8 +13,7 @@ pub(crate) use apply::{create_shadow, ensure_database};
 pub(crate) use lock::SchemaLock;
 pub use month::Month;
 pub use months::MonthSize;
-pub(crate) use months::extend_shadow;
-pub(crate) use requested_months::create_requested_months;
+pub(crate) use months::{create_requested_months, extend_shadow};
 use retention::kept_from;
 
 /// How many months after the first one a new schema has.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemas::{TableNumber, TimestampMs};
 use sqlx::Row as _;
 
-use super::{Month, lock::SchemaLock};
+use super::{Month, kept_from, lock::SchemaLock};
 use crate::{
     MessageStore, Shard, StoreError, arguments::Arguments, names::Table, session::Session,
 };
@@ -52,7 +52,10 @@ impl MessageStore {
             let mut session = self.session(shard).await?;
             let tables = months_of_tables(self, shard, &mut session).await?;
             for number in self.layout().tables_of(shard) {
-                let months = missing(tables.get(&Table::ChatMsg.name(number)), first, ahead);
+                let present = tables.get(&Table::ChatMsg.name(number));
+                let is_missing =
+                    |month: &Month| present.is_none_or(|present| !present.contains_key(month));
+                let months: Vec<Month> = first.and_ahead(ahead).filter(is_missing).collect();
                 if !months.is_empty() {
                     lacking.insert(number, months);
                 }
@@ -82,12 +85,6 @@ impl MessageStore {
     }
 }
 
-/// Which of the months up to `ahead` after `first` a table does not have; all, where there is no table.
-fn missing(present: Option<&TableMonths>, first: Month, ahead: u8) -> Vec<Month> {
-    let is_missing = |month: &Month| present.is_none_or(|present| !present.contains_key(month));
-    first.and_ahead(ahead).filter(is_missing).collect()
-}
-
 pub(super) async fn add_missing(
     store: &MessageStore,
     shard: Shard,
@@ -102,25 +99,12 @@ pub(super) async fn add_missing(
             continue;
         };
         let table = store.names().table(Table::ChatMsg, number);
-        let newest = present.keys().next_back().copied();
-        let behind = lacking(newest, first, ahead);
-        add_behind(session, &table, &behind).await?;
-        let between = missing(Some(present), first, ahead);
-        added += behind.len() + split_off(session, &table, present, between).await?;
+        let last = first.and_ahead(ahead).last().unwrap_or(first);
+        added += Plan::new(present, first.and_ahead(ahead), last)
+            .execute(session, &table)
+            .await?;
     }
     Ok(added)
-}
-
-/// The months to add behind the newest one, up to `ahead` after `first`: without a gap, since a range partition also
-/// takes what belongs to a month left out before it.
-fn lacking(newest: Option<Month>, first: Month, ahead: u8) -> Vec<Month> {
-    let Some(newest) = newest else {
-        return first.and_ahead(ahead).collect();
-    };
-    let last = first.and_ahead(ahead).last().unwrap_or(first);
-    std::iter::successors(Some(newest.next()), |month| Some(month.next()))
-        .take_while(|month| *month <= last)
-        .collect()
 }
 
 /// Adds the months behind its newest one that a shadow lacks, up to `last` and to what the live table has.
@@ -134,27 +118,66 @@ pub(crate) async fn extend_shadow(
     let newest = |table: &str| months.get(table)?.keys().next_back().copied();
     let last = newest(&Table::ChatMsg.name(n)).map_or(last, |live| live.max(last));
     let shadow = Table::ChatMsg.shadow(n);
-    let Some(newest) = newest(&shadow) else {
-        return Ok(());
-    };
-    let table = store.names().within(n, &shadow);
-    add_behind(session, &table, &lacking(Some(newest), last, 0)).await
+    if let Some(present) = months.get(&shadow) {
+        let table = store.names().within(n, &shadow);
+        Plan::new(present, [], last)
+            .execute(session, &table)
+            .await?;
+    }
+    Ok(())
 }
 
-async fn add_behind(
-    session: &mut Session,
-    table: &str,
-    months: &[Month],
-) -> Result<(), StoreError> {
-    if months.is_empty() {
-        return Ok(());
+/// The months to add to a table.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// Months to split off the one behind each, which holds no row of theirs, since every row names its month.
+    splits: Vec<(Month, Month)>,
+    /// Months to append.
+    appended: Vec<Month>,
+}
+
+impl Plan {
+    /// The `wanted` months (ascending) before the newest one, and all months behind that one up to `last`: without a gap, since a range
+    /// partition also takes what belongs to a month left out before it.
+    fn new(present: &TableMonths, wanted: impl IntoIterator<Item = Month>, last: Month) -> Self {
+        let split = |month: Month| {
+            let (behind, _) = present.range(month..).next()?;
+            (*behind != month).then_some((month, *behind))
+        };
+        let newest = present.keys().next_back();
+        let appended = std::iter::successors(newest.map(|newest| newest.next()), |month| {
+            Some(month.next())
+        });
+        Self {
+            splits: wanted.into_iter().filter_map(split).collect(),
+            appended: appended.take_while(|month| *month <= last).collect(),
+        }
     }
-    let clauses: Vec<String> = months.iter().map(|month| month.partition()).collect();
-    let clauses = clauses.join(", ");
-    session
-        .execute(format!("ALTER TABLE {table} ADD PARTITION ({clauses})"))
-        .await?;
-    Ok(())
+
+    /// How many months were added.
+    async fn execute(&self, session: &mut Session, table: &str) -> Result<usize, StoreError> {
+        if !self.appended.is_empty() {
+            let clauses: Vec<String> = self.appended.iter().map(|one| one.partition()).collect();
+            let clauses = clauses.join(", ");
+            session
+                .execute(format!("ALTER TABLE {table} ADD PARTITION ({clauses})"))
+                .await?;
+        }
+        for (month, behind) in &self.splits {
+            let sql = format!(
+                "ALTER TABLE {table} REORGANIZE PARTITION {} INTO ({}, {})",
+                behind.name(),
+                month.partition(),
+                behind.partition()
+            );
+            session
+                .execute(sql)
+                .await
+                .map_err(|error| error.of(table))?;
+            tracing::info!(table, %month, "a month was made between others");
+        }
+        Ok(self.appended.len() + self.splits.len())
+    }
 }
 
 /// The months of a table.
@@ -181,37 +204,36 @@ pub(super) async fn months_of_tables(
     Ok(tables)
 }
 
-/// Splits the months that lie between others, or before all, off the month behind each: that one holds no row of theirs, since
-/// every row names its month. Months behind the newest are not made here.
-pub(super) async fn split_off(
-    session: &mut Session,
-    table: &str,
-    present: &TableMonths,
-    wanted: impl IntoIterator<Item = Month>,
-) -> Result<usize, StoreError> {
-    let mut present: BTreeSet<Month> = present.keys().copied().collect();
-    let mut added = 0;
-    for month in wanted {
-        let Some(behind) = present.range(month..).next().copied() else {
+/// Creates the requested months that are missing and before an existing one: the log may be older than the tables, or be read again. True
+/// where a month was created or has been dropped for good: then a retry of the write may succeed. The janitor adds months after the newest.
+pub(crate) async fn create_requested_months(
+    store: &MessageStore,
+    shard: Shard,
+    requested: &BTreeMap<TableNumber, BTreeSet<Month>>,
+) -> Result<bool, StoreError> {
+    let mut lock = SchemaLock::take(store, shard).await?;
+    let before = store.known_kept_from(shard);
+    let kept_from = kept_from(store, shard, &mut lock.session).await?;
+    store.learn_kept_from(shard, kept_from);
+    let mut changed = kept_from > before;
+    let tables = months_of_tables(store, shard, &mut lock.session).await?;
+    for (n, months) in requested {
+        let (database, table) = store.names().split(Table::ChatMsg, *n);
+        let Some(present) = tables.get(&table) else {
             continue;
         };
-        if behind == month {
-            continue;
-        }
-        let (month_clause, behind_clause) = (month.partition(), behind.partition());
-        let sql = format!(
-            "ALTER TABLE {table} REORGANIZE PARTITION {} INTO ({month_clause}, {behind_clause})",
-            behind.name()
-        );
-        session
-            .execute(sql)
-            .await
-            .map_err(|error| error.of(table))?;
-        tracing::info!(table, %month, "a month was made between others");
-        present.insert(month);
-        added += 1;
+        let kept = months
+            .iter()
+            .copied()
+            .filter(|month| Some(*month) >= kept_from);
+        // Another writer may have created it just now.
+        changed |= kept.clone().any(|month| present.contains_key(&month));
+        let table = format!("{database}.{table}");
+        let plan = Plan::new(present, kept, Month::FIRST);
+        changed |= plan.execute(&mut lock.session, &table).await? > 0;
     }
-    Ok(added)
+    lock.release().await?;
+    Ok(changed)
 }
 
 #[cfg(test)]
@@ -222,16 +244,37 @@ mod tests {
         name.parse().unwrap()
     }
 
+    fn plan<const N: usize>(present: [&str; N], wanted: &[&str], last: &str) -> Plan {
+        let size = MonthSize { rows: 0, bytes: 0 };
+        let present = present.map(|name| (month(name), size)).into();
+        Plan::new(&present, wanted.iter().copied().map(month), month(last))
+    }
+
     #[test]
-    fn months_are_added_without_a_gap() {
-        let lacks = |newest: &str, ahead| lacking(Some(month(newest)), month("p202611"), ahead);
+    fn months_are_appended_without_a_gap() {
+        let appended = |newest: &str, last: &str| plan([newest], &[], last).appended;
         assert_eq!(
-            lacks("p202609", 1),
+            appended("p202609", "p202612"),
             ["p202610", "p202611", "p202612"].map(month)
         );
-        assert!(lacks("p202612", 1).is_empty());
-        assert!(lacks("p203001", 1).is_empty());
-        assert_eq!(lacks("p202610", 0), [month("p202611")]);
-        assert_eq!(lacking(None, month("p202611"), 0), [month("p202611")]);
+        assert!(appended("p202612", "p202612").is_empty());
+        assert!(appended("p203001", "p202612").is_empty());
+        assert_eq!(appended("p202610", "p202611"), [month("p202611")]);
+    }
+
+    #[test]
+    fn months_before_the_newest_are_split_off_the_one_behind() {
+        let wanted = ["p202601", "p202608", "p202609", "p202610", "p202612"];
+        let Plan { splits, appended } = plan(["p202603", "p202609", "p202611"], &wanted, "p202611");
+        let expected = [
+            ("p202601", "p202603"),
+            ("p202608", "p202609"),
+            ("p202610", "p202611"),
+        ];
+        assert_eq!(
+            splits,
+            expected.map(|(new, behind)| (month(new), month(behind)))
+        );
+        assert!(appended.is_empty());
     }
 }
