@@ -51,7 +51,7 @@ bench: release ## measure each stage against the raw part that it sits on, ONLY=
 	@cargo build --locked --release --package bench
 	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
-instructions: counted ## count what the pure parts execute, against what was accepted; ACCEPT=1 takes it over
+instructions: counted ## count what the pure parts execute, against a baseline; ACCEPT=1 updates the baseline
 	@command -v valgrind >/dev/null || $(MAKE) --no-print-directory valgrind
 	@$(TARGET_DIR)/release/instructions $(if $(filter 1,$(ACCEPT)),--accept)
 

@@ -170,7 +170,7 @@ impl ProjectorMySqlConfig {
             interval: ms(interval_ms),
             verify_every: ms(self.verify_interval_ms),
             max_queued_bytes: self.max_queued_bytes,
-            if_deleted: "To go on without them, run `tidemark db skip-deleted`; and lengthen the topic's retention",
+            if_deleted: "To go on without them, run `tidemark db skip-deleted`; and raise the topic's retention.ms",
             if_truncated,
         }
     }

@@ -85,8 +85,8 @@ impl ProjectorUnreadConfig {
             interval: Duration::from_millis(self.interval_ms.into()),
             verify_every: Duration::from_millis(self.verify_interval_ms.into()),
             max_queued_bytes: self.max_queued_bytes,
-            if_deleted: "To go on without them, empty this Redis: counts come back from the contacts; and lengthen the \
-                         topic's retention",
+            if_deleted: "To go on without them, empty this Redis: counts come back from the contacts; and raise the \
+                         topic's retention.ms",
             if_truncated: |_| {
                 "`tidemark rebuild contacts`, and only then empty this Redis: counts come back from the contacts"
                     .to_owned()

@@ -139,7 +139,7 @@ fn parse_position(text: &str) -> Result<InboundPosition, Problem> {
         Problem::invalid_field(
             "after",
             format!("is {}", quoted(text)),
-            "<partition>:<offset> as a 202 has them, such as 17:42",
+            "<partition>:<offset> as in a 202 response, such as 17:42",
         )
     })
 }

@@ -21,8 +21,8 @@ pub fn cursor(data: &[u8]) {
     let Ok(uid) = UserId::try_from(i64::from_be_bytes(*uid)) else {
         return;
     };
-    if let Ok(position) = cursor::decode(uid, text) {
-        assert_eq!(cursor::encode(uid, position), text);
+    if let Ok(decoded) = cursor::decode(uid, text) {
+        assert_eq!(cursor::encode(uid, decoded), text);
         if let Ok(other) = UserId::try_from(uid.get() ^ 1) {
             assert!(
                 cursor::decode(other, text).is_err(),
@@ -30,15 +30,15 @@ pub fn cursor(data: &[u8]) {
             );
         }
     }
-    // Flipping one bit of a good one must not make another good one.
-    let position = message_store::ContactCursor {
+    // Changing one byte of a valid cursor must invalidate it.
+    let after = message_store::ContactCursor {
         last_ts: schemas::TimestampMs(uid.get()),
         peer: uid,
     };
-    let mut good = cursor::encode(uid, position).into_bytes();
-    let at = text.len() % good.len();
-    good[at] = good[at].wrapping_add(1 + (text.len() % 254) as u8);
-    if let Ok(damaged) = String::from_utf8(good) {
+    let mut damaged = cursor::encode(uid, after).into_bytes();
+    let at = text.len() % damaged.len();
+    damaged[at] = damaged[at].wrapping_add(1 + (text.len() % 254) as u8);
+    if let Ok(damaged) = String::from_utf8(damaged) {
         assert!(cursor::decode(uid, &damaged).is_err(), "{damaged}");
     }
 }

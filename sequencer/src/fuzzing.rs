@@ -71,7 +71,7 @@ impl Log {
             Decision::Emit(event) => self.emit(event, &record.value),
             Decision::DeadLetter(refusal) => assert!(!refusal.detail.is_empty()),
             Decision::NoOp(_) => {}
-            Decision::Stop(_) => return false,
+            Decision::Halt(_) => return false,
         }
         true
     }

@@ -1,6 +1,6 @@
-//! Instructions of the pure parts, against those that were accepted.
+//! Instructions of the pure parts, compared with a baseline.
 
-mod accepted;
+mod baseline;
 mod callgrind;
 
 use std::{path::Path, process::ExitCode};
@@ -9,12 +9,12 @@ use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use pure_parts::Part;
 
-use crate::accepted::{Accepted, Change};
+use crate::baseline::{Baseline, Change};
 
-/// Count the instructions of the pure parts, and compare them with those that were accepted
+/// Count the instructions of the pure parts, and compare them with the baseline
 #[derive(Debug, Parser)]
 struct Args {
-    /// Take the figures over, whatever they are
+    /// Overwrite the baseline with the current counts
     #[arg(long)]
     accept: bool,
     #[command(subcommand)]
@@ -23,13 +23,13 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a part so many times: what is counted
+    /// Run a part N times, under callgrind
     #[command(hide = true)]
     Run { part: String, times: u64 },
 }
 
-const FILE: &str = "bench/pure-parts/accepted.toml";
-const TAKE_OVER: &str = "take it over with `make instructions ACCEPT=1`";
+const FILE: &str = "bench/pure-parts/baseline.toml";
+const HOW_TO_UPDATE: &str = "update it with `make instructions ACCEPT=1`";
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
@@ -46,41 +46,44 @@ fn run(args: &Args) -> Result<()> {
         return run_part(part, *times);
     }
     let file = Path::new(FILE);
-    let mut accepted = Accepted::load(file)?;
+    let mut baseline = Baseline::load(file)?;
     let parts = Part::all();
-    let (mut risen, mut new, mut differs) = (Vec::new(), Vec::new(), false);
+    let (mut regressed, mut new, mut differs) = (Vec::new(), Vec::new(), false);
     for part in &parts {
         let now = callgrind::per_message(part.name)?;
-        let change = accepted.compare(part.name, now);
+        let change = baseline.compare(part.name, now);
         println!(
-            "{:<16} {now:>7} instructions a message, {change}",
+            "{:<16} {now:>7} instructions per message, {change}",
             part.name
         );
         match change {
-            Change::Risen { .. } => risen.push(part.name),
+            Change::Regressed { .. } => regressed.push(part.name),
             Change::NewPart => new.push(part.name),
-            Change::NewArchitecture | Change::Within { .. } | Change::Fallen { .. } => {}
+            Change::NewArchitecture | Change::WithinTolerance { .. } | Change::Improved { .. } => {}
         }
-        differs |= !matches!(change, Change::Within { .. });
-        accepted.put(part.name, now);
+        differs |= !matches!(change, Change::WithinTolerance { .. });
+        baseline.put(part.name, now);
     }
     if args.accept {
-        accepted.keep(|name| parts.iter().any(|part| part.name == name));
-        accepted.save(file)?;
-        println!("accepted, in {FILE}");
+        baseline.keep(|name| parts.iter().any(|part| part.name == name));
+        baseline.save(file)?;
+        println!("written to {FILE}");
         return Ok(());
     }
-    if !risen.is_empty() {
+    if !regressed.is_empty() {
         bail!(
-            "{}: more than was accepted; find out why (perf, callgrind), or {TAKE_OVER}",
-            risen.join(", ")
+            "{}: above the baseline; find out why (perf, callgrind), or {HOW_TO_UPDATE}",
+            regressed.join(", ")
         );
     }
     if !new.is_empty() {
-        bail!("{}: nothing accepted yet; {TAKE_OVER}", new.join(", "));
+        bail!(
+            "{}: not in the baseline yet; {HOW_TO_UPDATE}",
+            new.join(", ")
+        );
     }
     if differs {
-        println!("What is new or less: {TAKE_OVER}");
+        println!("New or below the baseline: {HOW_TO_UPDATE}");
     }
     Ok(())
 }

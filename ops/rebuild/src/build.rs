@@ -7,7 +7,7 @@ use std::{
 
 use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
-use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as Kind};
+use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as StoreSink};
 use projection::{Replay, Sink};
 use schemas::PartitionMap;
 use tokio::sync::{Mutex, RwLock};
@@ -53,7 +53,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         context: &'a Context,
         shadows: &'a Shadows,
         sink: S,
-        at_once: usize,
+        max_pending: usize,
         progress: &'a P,
     ) -> Result<Self, RebuildError> {
         let reader = Arc::clone(&context.reader);
@@ -61,7 +61,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             context,
             shadows,
             progress,
-            replay: Replay::begin(sink, reader, &shadows.partitions, at_once).await?,
+            replay: Replay::begin(sink, reader, &shadows.partitions, max_pending).await?,
             proof: ShadowAudit::new(context.shadow_sources(shadows.sink), &shadows.partitions)?,
             compared: 0,
         })
@@ -127,7 +127,10 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
 
     /// Reads up to the present end of the log. The expected values are folded concurrently, while the server writes.
     async fn read_to_end(&mut self) -> Result<(), RebuildError> {
-        let ends = self.context.whole_log(&self.shadows.partitions).await?;
+        let ends = self
+            .context
+            .ends_of_complete_log(&self.shadows.partitions)
+            .await?;
         let built = read(&mut self.replay, &ends, self.progress);
         // Errors of the log are reported by the comparison, which goes on from here.
         let folded = self.proof.fold_to(&ends).err_into();
@@ -148,17 +151,17 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     async fn compare(&mut self) -> Result<(), RebuildError> {
         let mut checks = vec![self.proof.fold_to(&self.ends()).await?];
         match self.shadows.sink {
-            Kind::Messages => {
+            StoreSink::Messages => {
                 for partition in &self.shadows.partitions {
                     checks.push(self.proof.messages(*partition).await?);
                 }
             }
-            Kind::Reads => {
+            StoreSink::Reads => {
                 for table in &self.shadows.tables {
                     checks.push(self.proof.reads(*table).await?);
                 }
             }
-            Kind::Contacts => {
+            StoreSink::Contacts => {
                 for table in &self.shadows.tables {
                     checks.push(self.proof.contacts(*table).await?);
                 }
@@ -176,7 +179,10 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
     /// Reads and compares what was appended meanwhile, until little is left to read while the fence is held.
     async fn shorten_tail(&mut self, shared: &SharedState) -> Result<(), RebuildError> {
         for _ in 0..MAX_ROUNDS {
-            let ends = self.context.whole_log(&self.shadows.partitions).await?;
+            let ends = self
+                .context
+                .ends_of_complete_log(&self.shadows.partitions)
+                .await?;
             let at = self.ends();
             let left: i64 = ends
                 .iter()
@@ -216,9 +222,12 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         if ahead.is_empty() {
             return Ok(false);
         }
-        let ends = self.context.whole_log(&self.shadows.partitions).await?;
+        let ends = self
+            .context
+            .ends_of_complete_log(&self.shadows.partitions)
+            .await?;
         if let Some((partition, live)) = ahead.iter().find(|(p, live)| ends[*p] < **live) {
-            return Err(RebuildError::LogWentBack {
+            return Err(RebuildError::LogTruncated {
                 topic: self.context.topic.clone(),
                 partition,
                 end: ends[partition],

@@ -74,13 +74,13 @@ impl Context {
     }
 
     /// The ends of partitions, none of which has lost its beginning.
-    pub(crate) async fn whole_log(
+    pub(crate) async fn ends_of_complete_log(
         &self,
         partitions: &[Partition],
     ) -> Result<PartitionMap<i64>, RebuildError> {
         let bounds = self.bounds(partitions.to_vec()).await?;
         if let Some((partition, bounds)) = bounds.iter().find(|(_, bounds)| bounds.start > 0) {
-            return Err(RebuildError::LogTruncated {
+            return Err(RebuildError::LogStartDeleted {
                 topic: self.topic.clone(),
                 partition,
                 start: bounds.start,

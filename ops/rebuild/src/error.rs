@@ -18,17 +18,17 @@ pub enum RebuildError {
          built from it. Restore the table from a backup together with its row of resume_offset; the projection \
          reads on from there"
     )]
-    LogTruncated {
+    LogStartDeleted {
         topic: String,
         partition: Partition,
         start: i64,
     },
     /// The log ends before the position of a live table.
     #[error(
-        "partition {partition} of {topic} ends at offset {end}, and the live table was at {live}: the log went back. \
-         Nothing is replaced by less than there is"
+        "partition {partition} of {topic} was truncated: its log end offset is {end}, and the live table was at {live}. Nothing is replaced by less than \
+         there is"
     )]
-    LogWentBack {
+    LogTruncated {
         topic: String,
         partition: Partition,
         end: i64,

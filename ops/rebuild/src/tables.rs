@@ -33,7 +33,9 @@ pub async fn tables(
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
     // Checked first: an incomplete log cannot be rebuilt from.
-    context.whole_log(&source_partitions(sink, only)).await?;
+    context
+        .ends_of_complete_log(&source_partitions(sink, only))
+        .await?;
     let plan = Plan::make(context, sink, only).await?;
     progress(Progress::Begun {
         wanted: plan.tables(),
@@ -118,7 +120,7 @@ async fn swap(
 
 /// How many records there are between the positions of the shadow tables and the end of the log.
 async fn records_to_read(context: &Context, plan: &Plan) -> Result<u64, RebuildError> {
-    let ends = context.whole_log(&plan.partitions()).await?;
+    let ends = context.ends_of_complete_log(&plan.partitions()).await?;
     let mut records = 0;
     for shadows in &plan.steps {
         let store = context.store.shadow(shadows.sink);

@@ -37,7 +37,7 @@ pub async fn unread(
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
     let all: Vec<Partition> = Partition::all().collect();
-    let ends = context.whole_log(&all).await?;
+    let ends = context.ends_of_complete_log(&all).await?;
     let first = context.store.layout().shards().next();
     let _lock = lock(context, first).await?;
     let config = RebuildConfig::default();
@@ -167,7 +167,7 @@ impl Users<'_> {
         let mut left_over = Vec::new();
         while let Some(users) = shadow.next(USERS_AT_ONCE).await? {
             let all: Vec<Partition> = Partition::all().collect();
-            let ends = self.context.whole_log(&all).await?;
+            let ends = self.context.ends_of_complete_log(&all).await?;
             let check = self.proof.rows(&users.uids, &users.rows, &ends).await?;
             if check.differences() > 0 {
                 return Err(RebuildError::Contacts(check));

@@ -15,7 +15,7 @@ use crate::{
     service::QueryApi,
 };
 
-/// Which record, as a 202 has it.
+/// The record, as in a 202 response.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct PositionPath {

@@ -138,7 +138,7 @@ proptest! {
                 Decision::Emit(event) => Expected::Event(event),
                 Decision::DeadLetter(refusal) => Expected::DeadLetter(refusal.reason),
                 Decision::NoOp(_) => Expected::NoOp,
-                Decision::Stop(unknown) => panic!("{unknown}"),
+                Decision::Halt(unknown) => panic!("{unknown}"),
             };
             prop_assert_eq!(outcome, expected, "offset {}", record.offset);
             if let Decision::Emit(event) = decision {
@@ -285,5 +285,5 @@ fn a_version_that_this_binary_lacks_stops_it() {
         headers: Vec::new(),
     };
     let decision = decide(&State::default(), &record);
-    assert_eq!(decision, Decision::Stop(super::UnknownRules { version: 2 }));
+    assert_eq!(decision, Decision::Halt(super::UnknownRules { version: 2 }));
 }

@@ -35,7 +35,7 @@ pub enum Decision {
     /// Write nothing; the state does not change.
     NoOp(NoOp),
     /// Stop before this record (PROTOCOL S5).
-    Stop(UnknownRules),
+    Halt(UnknownRules),
 }
 
 /// Why a record cannot be processed.
@@ -56,7 +56,7 @@ pub enum NoOp {
         mid: Mid,
     },
     /// A read-ack at or below the read position.
-    ReadNotAbove {
+    PositionNotAdvanced {
         /// The read position.
         position: Mid,
     },
@@ -166,7 +166,7 @@ fn step_read_ack(state: &State, stamp: EventStamp, ack: &ReadAck) -> Decision {
     let mid = ack.mid.unwrap_or(last).min(last);
     let position = conversation.read_mid(id.side_of(ack.uid), ack.device);
     if mid <= position {
-        return Decision::NoOp(NoOp::ReadNotAbove { position });
+        return Decision::NoOp(NoOp::PositionNotAdvanced { position });
     }
     stamp.emit(Body::ReadPosition(ReadPosition {
         uid: ack.uid,
@@ -182,7 +182,7 @@ fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision
         // Also where nothing changes, so that the sender sees that it was applied.
         control::Change::To(rules) => stamp.emit(Body::Control(rules)),
         control::Change::OutOfBounds(wrong) => refuse(Reason::InvalidControl, wrong),
-        control::Change::Unknown(unknown) => Decision::Stop(unknown),
+        control::Change::Unknown(unknown) => Decision::Halt(unknown),
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Then {
     /// Other members may have it.
     Release(#[expect(dead_code, reason = "its drop is the message")] Arc<RevokeGuard>),
     /// It is loaded again here, from the log as it is then.
-    Restart,
+    Reload,
 }
 
 impl Phase {

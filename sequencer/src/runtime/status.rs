@@ -48,7 +48,7 @@ fn named(counts: &Counts) -> [(&'static str, u64); 7] {
         ("control", counts.controls),
         ("progress", counts.progress),
         ("repeat", counts.repeats),
-        ("idle_read_ack", counts.idle_read_acks),
+        ("idle_read_ack", counts.no_op_read_acks),
         ("dead_letter", counts.dead_letters),
     ]
 }

@@ -352,7 +352,7 @@ impl Worker {
                 }
                 self.effects.snapshot_done(partition, generation);
                 self.drive(partition, Some(generation), |shell, now, io| {
-                    shell.on_snapshot_stored(ticket, now, io)
+                    shell.on_snapshot_finished(ticket, now, io)
                 })
             }
         }
@@ -375,10 +375,14 @@ impl Worker {
             self.now_ms,
         )?;
         for partition in taken {
-            self.drive(partition, None, |shell, now, io| shell.on_taken(now, io))?;
+            self.drive(partition, None, |shell, now, io| {
+                shell.send_outputs(now, io)
+            })?;
         }
         for partition in at_end {
-            self.drive(partition, None, |shell, now, io| shell.on_drained(now, io))?;
+            self.drive(partition, None, |shell, now, io| {
+                shell.on_caught_up(now, io)
+            })?;
         }
         for partition in back_in_range {
             self.restart(partition)?;
@@ -390,7 +394,7 @@ impl Worker {
     fn restart(&mut self, partition: Partition) -> anyhow::Result<()> {
         if let Some(Phase::Working(_)) = self.partitions.get(partition) {
             tracing::warn!(%partition, "its position was out of range in chat.inbound for a while; restarting");
-            self.stop(partition, || Then::Restart)?;
+            self.stop(partition, || Then::Reload)?;
         }
         Ok(())
     }
@@ -440,7 +444,7 @@ impl Worker {
                 Ok(owned.apply_backpressure(&mut self.fetcher, partition)?)
             }
             NextAction::Continue => Ok(()),
-            NextAction::Restart => {
+            NextAction::Reload => {
                 tracing::info!(%partition, "another owner has written; restarting");
                 self.fetcher.stop(partition)?;
                 self.finish_leaving(partition);
@@ -456,7 +460,7 @@ impl Worker {
         self.publisher.report(&mut self.partitions);
         let settled = self.partitions.iter().filter_map(|(partition, phase)| {
             let shell = &phase.owned()?.shell;
-            Some((partition, NextOffset::new(shell.settled_inbound())))
+            Some((partition, NextOffset::new(shell.commit_offset())))
         });
         self.group.commit(settled.collect());
     }

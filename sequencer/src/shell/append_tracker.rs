@@ -33,7 +33,7 @@ impl AppendTracker {
             return Ok(());
         };
         if offset < self.next {
-            return Err(HaltReason::EventsWentBack {
+            return Err(HaltReason::EventsTruncated {
                 offset,
                 known: self.next,
             });

@@ -104,7 +104,7 @@ pub trait ShellEffects {
     fn dead_letter(&mut self, id: OutputId, letter: DeadLetter);
 
     /// Writes to this partition of `chat.snapshots`, in the chunks that [`split`] makes. Reported by
-    /// [`PartitionShell::on_snapshot_stored`].
+    /// [`PartitionShell::on_snapshot_finished`].
     fn store_snapshot(&mut self, id: SnapshotWriteId, snapshot: Snapshot);
 }
 
@@ -120,7 +120,7 @@ pub enum NextAction {
     /// Continue.
     Continue,
     /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11). All outputs of the shell are reported.
-    Restart,
+    Reload,
     /// End the process before it produces anything else.
     Halt(HaltReason),
 }
@@ -143,7 +143,7 @@ pub enum HaltReason {
         "an event was appended at offset {offset} of chat.events, which is known up to {known}: the topic lost records. \
          Restore them, or compare the projections with the log before going on"
     )]
-    EventsWentBack {
+    EventsTruncated {
         offset: i64,
         /// The lowest offset it could have.
         known: i64,
@@ -153,7 +153,7 @@ pub enum HaltReason {
     DeadLetterFailed(WriteFailed),
     /// A record of `chat.inbound` is missing (PROTOCOL S13).
     #[error(
-        "chat.inbound goes on at offset {offset} where {expected} was next: the topic lost records, or a transactional \
+        "chat.inbound: expected offset {expected}, got {offset}: the topic lost records, or a transactional \
          producer wrote to it (its markers take offsets; use a plain one). Check the topic; to go on without what is \
          missing, run `tidemark epoch raise` while every sequencer is stopped"
     )]

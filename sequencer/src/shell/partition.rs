@@ -23,22 +23,22 @@ pub struct Counts {
     pub controls: u64,
     /// Progress records.
     pub progress: u64,
-    /// Repeats of sequenced sends.
+    /// Sends whose client_msg_id is sequenced already.
     pub repeats: u64,
-    /// Read-acks that moved nothing.
-    pub idle_read_acks: u64,
-    /// Records refused.
+    /// Read-acks that advanced no position.
+    pub no_op_read_acks: u64,
+    /// Records written to the dead-letter topic.
     pub dead_letters: u64,
 }
 
-/// The owner of one partition, without its I/O.
+/// The decisions for one owned partition, without I/O.
 pub struct PartitionShell {
     partition: Partition,
     state: State,
     /// The last inbound record that was stepped, by this or an earlier owner.
     stepped: Source,
     /// The source of the last event, by this or an earlier owner.
-    covered: Source,
+    last_emitted: Source,
     /// The last event that this shell queued.
     last_event: Option<OutputId>,
     outbox: Outbox,
@@ -58,7 +58,7 @@ impl PartitionShell {
             snapshots: SnapshotSchedule::new(config, partition, &loaded, now_ms),
             state: loaded.state,
             stepped: loaded.last,
-            covered: loaded.last,
+            last_emitted: loaded.last,
             last_event: None,
             outbox: Outbox::new(config),
             appends: AppendTracker::new(loaded.events_end, loaded.before_end),
@@ -74,9 +74,9 @@ impl PartitionShell {
         self.stepped.offset.offset + 1
     }
 
-    /// The offset of the first inbound record whose output is not acknowledged yet.
+    /// The offset to commit for the consumer group: every record below it has its output acknowledged.
     #[must_use]
-    pub fn settled_inbound(&self) -> i64 {
+    pub fn commit_offset(&self) -> i64 {
         self.outbox
             .oldest_inbound()
             .unwrap_or_else(|| self.next_inbound())
@@ -85,7 +85,7 @@ impl PartitionShell {
     /// Whether to read more inbound records.
     #[must_use]
     pub fn wants_more(&self) -> bool {
-        self.halted.is_none() && !self.is_stopping() && self.outbox.has_room()
+        self.halted.is_none() && !self.is_superseded() && self.outbox.has_room()
     }
 
     /// The number of outputs that wait or are in flight.
@@ -106,24 +106,24 @@ impl PartitionShell {
         &self.state
     }
 
-    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::on_taken`]. Once another owner has been noticed,
+    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::send_outputs`]. Once another owner has been noticed,
     /// records are ignored.
     pub fn take(&mut self, record: &impl InboundView, now_ms: u64) {
-        if self.halted.is_none() && !self.is_stopping() {
+        if self.halted.is_none() && !self.is_superseded() {
             self.halted = self.step(record, now_ms).err();
         }
     }
 
-    /// Some inbound records were taken.
-    pub fn on_taken(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
+    /// Sends the outputs of the records that were taken.
+    pub fn send_outputs(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
         self.handle(now_ms, effects, |_, _| Ok(()))
     }
 
-    /// All inbound records of the topic are taken.
-    pub fn on_drained(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
+    /// The end of the inbound partition is reached.
+    pub fn on_caught_up(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
         self.handle(now_ms, effects, |shell, _| {
-            if shell.has_uncovered_records() {
-                shell.progress.drained();
+            if shell.has_records_without_event() {
+                shell.progress.caught_up();
             }
             Ok(())
         })
@@ -158,8 +158,8 @@ impl PartitionShell {
         })
     }
 
-    /// A snapshot is stored or failed. A failure only makes the next start longer.
-    pub fn on_snapshot_stored(
+    /// A snapshot was stored, or could not be. A failure only makes the next start longer.
+    pub fn on_snapshot_finished(
         &mut self,
         id: SnapshotWriteId,
         now_ms: u64,
@@ -176,7 +176,7 @@ impl PartitionShell {
         self.handle(now_ms, effects, |_, _| Ok(()))
     }
 
-    /// Does `work`, then everything that may have become due by it.
+    /// Does `work`, then queues progress, takes a snapshot and sends outputs as they are due.
     fn handle<I: ShellEffects>(
         &mut self,
         now_ms: u64,
@@ -189,10 +189,10 @@ impl PartitionShell {
         if let Some(reason) = &self.halted {
             return NextAction::Halt(reason.clone());
         }
-        if self.is_stopping() {
-            let drained = self.outbox.nothing_in_flight() && !self.snapshots.is_storing();
-            return if drained {
-                NextAction::Restart
+        if self.is_superseded() {
+            let quiescent = self.outbox.nothing_in_flight() && !self.snapshots.is_storing();
+            return if quiescent {
+                NextAction::Reload
             } else {
                 NextAction::Continue
             };
@@ -204,7 +204,7 @@ impl PartitionShell {
     }
 
     /// Whether another owner has written, so that nothing more is stepped or sent (PROTOCOL S11).
-    fn is_stopping(&self) -> bool {
+    fn is_superseded(&self) -> bool {
         self.appends.has_foreign_record()
     }
 
@@ -233,7 +233,7 @@ impl PartitionShell {
                 self.outbox.push_dead_letter(DeadLetter { record, refusal });
             }
             Decision::NoOp(no_op) => self.count_no_op(no_op),
-            Decision::Stop(unknown) => {
+            Decision::Halt(unknown) => {
                 return Err(HaltReason::UnknownRules { offset, unknown });
             }
         }
@@ -251,15 +251,15 @@ impl PartitionShell {
         self.state.apply(&event);
         self.snapshots.changed();
         self.progress.output(now_ms);
-        self.covered = event.src;
+        self.last_emitted = event.src;
         self.last_event = Some(self.outbox.push_event(event));
     }
 
     fn count_no_op(&mut self, no_op: NoOp) {
         match no_op {
             NoOp::Repeat { .. } => self.counts.repeats += 1,
-            NoOp::ReadNotAbove { .. } | NoOp::UnknownConversation | NoOp::NoteToSelf => {
-                self.counts.idle_read_acks += 1;
+            NoOp::PositionNotAdvanced { .. } | NoOp::UnknownConversation | NoOp::NoteToSelf => {
+                self.counts.no_op_read_acks += 1;
             }
         }
     }
@@ -282,13 +282,13 @@ impl PartitionShell {
     /// Queues a progress event for the records that were stepped without an event (PROTOCOL S8). Only if nothing waits, so that progress
     /// events do not accumulate while the log is unavailable.
     fn queue_progress(&mut self, now_ms: u64) {
-        let may_go = self.outbox.nothing_waits() && self.has_uncovered_records();
+        let may_go = self.outbox.nothing_waits() && self.has_records_without_event();
         if !may_go || !self.progress.is_due(now_ms) {
             return;
         }
         self.counts.progress += 1;
-        self.progress.sent(now_ms);
-        self.covered = self.stepped;
+        self.progress.queued(now_ms);
+        self.last_emitted = self.stepped;
         let progress = Event {
             src: self.stepped,
             ts: self.state.clock(),
@@ -298,8 +298,8 @@ impl PartitionShell {
     }
 
     /// Whether records were stepped after the source of the last event.
-    fn has_uncovered_records(&self) -> bool {
-        self.stepped.offset > self.covered.offset
+    fn has_records_without_event(&self) -> bool {
+        self.stepped.offset > self.last_emitted.offset
     }
 
     /// Takes a snapshot of the state after the last queued event, if one is due. Records without an event changed nothing since, so the
@@ -312,7 +312,7 @@ impl PartitionShell {
             return;
         }
         self.snapshots
-            .take(event, Snapshot::of(&self.state, self.covered), now_ms);
+            .take(event, Snapshot::of(&self.state, self.last_emitted), now_ms);
         if self.outbox.is_appended(event) {
             self.snapshots.store(&self.appends, effects);
         }

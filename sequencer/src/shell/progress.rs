@@ -6,7 +6,7 @@ pub(super) struct ProgressTimer {
     idle_ms: u64,
     gap_ms: u64,
     requested: bool,
-    last_sent_ms: Option<u64>,
+    last_queued_ms: Option<u64>,
     last_output_ms: u64,
 }
 
@@ -16,13 +16,13 @@ impl ProgressTimer {
             idle_ms: config.progress_idle_ms,
             gap_ms: config.progress_gap_ms,
             requested: false,
-            last_sent_ms: None,
+            last_queued_ms: None,
             last_output_ms: now_ms,
         }
     }
 
-    /// All inbound records are stepped.
-    pub(super) fn drained(&mut self) {
+    /// The end of the inbound partition is reached.
+    pub(super) fn caught_up(&mut self) {
         self.requested = true;
     }
 
@@ -36,14 +36,14 @@ impl ProgressTimer {
     pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
         self.requested |= now_ms.saturating_sub(self.last_output_ms) >= self.idle_ms;
         let gap_is_over = self
-            .last_sent_ms
-            .is_none_or(|sent| now_ms.saturating_sub(sent) >= self.gap_ms);
+            .last_queued_ms
+            .is_none_or(|queued| now_ms.saturating_sub(queued) >= self.gap_ms);
         self.requested && gap_is_over
     }
 
     /// A progress event was queued.
-    pub(super) fn sent(&mut self, now_ms: u64) {
-        self.last_sent_ms = Some(now_ms);
+    pub(super) fn queued(&mut self, now_ms: u64) {
+        self.last_queued_ms = Some(now_ms);
         self.output(now_ms);
     }
 }

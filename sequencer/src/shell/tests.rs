@@ -1,4 +1,4 @@
-//! A shell driven by hand. What it does under faults is the simulation's to show.
+//! Unit tests of `PartitionShell`. The simulation covers faults.
 
 use bytes::Bytes;
 use schemas::{
@@ -16,32 +16,32 @@ use crate::core::{State, UnknownRules, snapshot::Snapshot};
 
 /// Keeps what was asked for.
 #[derive(Default)]
-struct Asked {
+struct RecordedEffects {
     appends: Vec<(OutputId, Event)>,
     letters: Vec<(OutputId, DeadLetter)>,
     snapshots: Vec<(SnapshotWriteId, SequencerSnapshot)>,
     no_snapshots: bool,
 }
 
-impl ShellEffects for Asked {
+impl ShellEffects for RecordedEffects {
     fn may_snapshot(&mut self) -> bool {
         !self.no_snapshots
     }
 
-    fn append(&mut self, ticket: OutputId, event: Event) {
-        self.appends.push((ticket, event));
+    fn append(&mut self, id: OutputId, event: Event) {
+        self.appends.push((id, event));
     }
 
-    fn dead_letter(&mut self, ticket: OutputId, letter: DeadLetter) {
-        self.letters.push((ticket, letter));
+    fn dead_letter(&mut self, id: OutputId, letter: DeadLetter) {
+        self.letters.push((id, letter));
     }
 
-    fn store_snapshot(&mut self, ticket: SnapshotWriteId, snapshot: Snapshot) {
-        self.snapshots.push((ticket, snapshot.into_message()));
+    fn store_snapshot(&mut self, id: SnapshotWriteId, snapshot: Snapshot) {
+        self.snapshots.push((id, snapshot.into_message()));
     }
 }
 
-impl Asked {
+impl RecordedEffects {
     /// Inbound offsets of the appends so far.
     fn appended(&self) -> Vec<i64> {
         self.appends
@@ -92,12 +92,12 @@ fn take(
     shell: &mut PartitionShell,
     records: Vec<InboundRecord>,
     now_ms: u64,
-    io: &mut Asked,
+    io: &mut RecordedEffects,
 ) -> NextAction {
     for record in &records {
         shell.take(record, now_ms);
     }
-    shell.on_taken(now_ms, io)
+    shell.send_outputs(now_ms, io)
 }
 
 /// Emits nothing: there is no such conversation.
@@ -130,8 +130,8 @@ fn start_as(partition: i64, config: ShellConfig) -> PartitionShell {
 }
 
 #[test]
-fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+fn one_append_is_in_flight_until_it_is_acknowledged() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let records = (0..4).map(send).collect();
     assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
     assert_eq!(io.appended(), [0]);
@@ -140,9 +140,9 @@ fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
         NextAction::Continue
     );
     assert_eq!(io.appended(), [0, 1, 2, 3]);
-    for ticket in 1..4 {
-        let flow = shell.on_appended([(OutputId(ticket), Ok(Some(ticket as i64)))], 0, &mut io);
-        assert_eq!(flow, NextAction::Continue);
+    for id in 1..4 {
+        let action = shell.on_appended([(OutputId(id), Ok(Some(id as i64)))], 0, &mut io);
+        assert_eq!(action, NextAction::Continue);
     }
     // Nothing is in flight: alone again.
     let records = (4..6).map(send).collect();
@@ -152,7 +152,7 @@ fn the_first_goes_alone_and_its_acknowledgement_opens_the_window() {
 
 #[test]
 fn nothing_passes_a_dead_letter() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let records = vec![send(0), record(1, b"junk".to_vec()), send(2)];
     assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
     assert_eq!(
@@ -161,8 +161,8 @@ fn nothing_passes_a_dead_letter() {
     );
     assert_eq!(io.appended(), [0]);
     assert_eq!(io.letters[0].1.record.offset, 1);
-    let flow = shell.on_dead_lettered(io.letters[0].0, Ok(()), 0, &mut io);
-    assert_eq!(flow, NextAction::Continue);
+    let action = shell.on_dead_lettered(io.letters[0].0, Ok(()), 0, &mut io);
+    assert_eq!(action, NextAction::Continue);
     assert_eq!(io.appended(), [0, 2]);
     let failed =
         shell.on_dead_lettered(OutputId(1), Err(WriteFailed("gone".to_owned())), 0, &mut io);
@@ -171,14 +171,14 @@ fn nothing_passes_a_dead_letter() {
 }
 
 #[test]
-fn progress_answers_for_silence_when_drained_and_not_too_often() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+fn progress_is_sent_for_records_without_an_event_when_drained_and_not_too_often() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     assert_eq!(
         take(&mut shell, vec![idle(0)], 500, &mut io),
         NextAction::Continue
     );
     assert!(io.appends.is_empty());
-    assert_eq!(shell.on_drained(500, &mut io), NextAction::Continue);
+    assert_eq!(shell.on_caught_up(500, &mut io), NextAction::Continue);
     assert_eq!(io.appended(), [0]);
     assert_eq!(io.appends[0].1.body, Body::Progress);
     assert_eq!(
@@ -190,7 +190,7 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
         take(&mut shell, vec![idle(1)], 520, &mut io),
         NextAction::Continue
     );
-    assert_eq!(shell.on_drained(520, &mut io), NextAction::Continue);
+    assert_eq!(shell.on_caught_up(520, &mut io), NextAction::Continue);
     assert_eq!(io.appended(), [0]);
     assert_eq!(shell.on_tick(599, &mut io), NextAction::Continue);
     assert_eq!(io.appended(), [0]);
@@ -201,24 +201,24 @@ fn progress_answers_for_silence_when_drained_and_not_too_often() {
         NextAction::Continue
     );
     // All is answered for.
-    assert_eq!(shell.on_drained(5000, &mut io), NextAction::Continue);
+    assert_eq!(shell.on_caught_up(5000, &mut io), NextAction::Continue);
     assert_eq!(io.appended(), [0, 1]);
 }
 
 #[test]
 fn progress_comes_within_a_second_of_silence_without_a_pause_in_the_records() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     for offset in 0..20 {
         let now_ms = 60 * offset as u64;
-        let flow = take(&mut shell, vec![idle(offset)], now_ms, &mut io);
-        assert_eq!(flow, NextAction::Continue);
+        let action = take(&mut shell, vec![idle(offset)], now_ms, &mut io);
+        assert_eq!(action, NextAction::Continue);
         assert_eq!(io.appends.is_empty(), now_ms < 1000, "{now_ms}");
     }
 }
 
 #[test]
 fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let records = (0..3).map(send).collect();
     assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
     assert_eq!(
@@ -237,27 +237,27 @@ fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
     assert_eq!(io.appended(), [0, 1, 2]);
     assert_eq!(
         shell.on_appended([(OutputId(2), Ok(Some(3)))], 0, &mut io),
-        NextAction::Restart
+        NextAction::Reload
     );
 }
 
 #[test]
 fn an_offset_that_is_not_known_counts_as_foreign() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     assert_eq!(
         take(&mut shell, vec![send(0)], 0, &mut io),
         NextAction::Continue
     );
     assert_eq!(
         shell.on_appended([(OutputId(0), Ok(None))], 0, &mut io),
-        NextAction::Restart
+        NextAction::Reload
     );
 }
 
 #[test]
-fn what_must_not_happen_halts_for_good() {
-    let halted = |report: fn(&mut PartitionShell, &mut Asked) -> NextAction| {
-        let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+fn failed_or_reordered_reports_halt() {
+    let halted = |report: fn(&mut PartitionShell, &mut RecordedEffects) -> NextAction| {
+        let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
         let records = (0..3).map(send).collect();
         assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
         assert_eq!(
@@ -293,8 +293,8 @@ fn what_must_not_happen_halts_for_good() {
 }
 
 #[test]
-fn a_log_that_goes_back_halts() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+fn a_truncated_log_halts() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let records = (0..3).map(send).collect();
     assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
     assert_eq!(
@@ -303,7 +303,7 @@ fn a_log_that_goes_back_halts() {
     );
     assert_eq!(
         shell.on_appended([(OutputId(1), Ok(Some(0)))], 0, &mut io),
-        NextAction::Halt(HaltReason::EventsWentBack {
+        NextAction::Halt(HaltReason::EventsTruncated {
             offset: 0,
             known: 1
         })
@@ -312,7 +312,7 @@ fn a_log_that_goes_back_halts() {
 
 #[test]
 fn inbound_records_must_be_contiguous() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     assert_eq!(
         take(&mut shell, vec![send(0), send(2)], 0, &mut io),
         NextAction::Halt(HaltReason::InboundGap {
@@ -324,7 +324,7 @@ fn inbound_records_must_be_contiguous() {
 
 #[test]
 fn unknown_rules_halt() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let control = Control {
         rule_version: Some(9),
         ..Control::default()
@@ -345,7 +345,7 @@ fn the_queue_is_bounded() {
         max_waiting_records: 2,
         ..ShellConfig::default()
     };
-    let (mut shell, mut io) = (start(config), Asked::default());
+    let (mut shell, mut io) = (start(config), RecordedEffects::default());
     assert_eq!(
         take(&mut shell, (0..2).map(send).collect(), 0, &mut io),
         NextAction::Continue
@@ -364,12 +364,12 @@ fn the_queue_is_bounded() {
 }
 
 #[test]
-fn a_snapshot_is_of_its_record_and_waits_for_it() {
+fn a_snapshot_is_stored_once_its_event_is_acknowledged() {
     let config = ShellConfig {
         snapshot_events: 2,
         ..ShellConfig::default()
     };
-    let (mut shell, mut io) = (start(config), Asked::default());
+    let (mut shell, mut io) = (start(config), RecordedEffects::default());
     assert_eq!(
         take(&mut shell, vec![send(0), send(1)], 0, &mut io),
         NextAction::Continue
@@ -387,13 +387,13 @@ fn a_snapshot_is_of_its_record_and_waits_for_it() {
         shell.on_appended([(OutputId(1), Ok(Some(1)))], 0, &mut io),
         NextAction::Continue
     );
-    let (ticket, snapshot) = io.snapshots[0].clone();
+    let (id, snapshot) = io.snapshots[0].clone();
     assert_eq!(snapshot.src.unwrap().offset, 1);
     assert_eq!(snapshot.events_offset, 2);
     assert_eq!(snapshot.src_before_offset, snapshot.src);
     assert_eq!(snapshot.conversations[0].last_mid, 2);
     assert_eq!(
-        shell.on_snapshot_stored(ticket, 0, &mut io),
+        shell.on_snapshot_finished(id, 0, &mut io),
         NextAction::Continue
     );
 }
@@ -405,18 +405,18 @@ fn a_large_state_is_stored_less_often() {
         snapshot_interval_ms: 1_000,
         ..ShellConfig::default()
     };
-    let (mut shell, mut io) = (start_as(63, config), Asked::default());
+    let (mut shell, mut io) = (start_as(63, config), RecordedEffects::default());
     for offset in 0..50 {
         // First words each: a send and a conversation more, for one event.
         let peer = user(62 + 64 * offset);
-        let flow = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
-        assert_eq!(flow, NextAction::Continue);
-        let ticket = io.appends.last().unwrap().0;
-        let flow = shell.on_appended([(ticket, Ok(Some(offset)))], 0, &mut io);
-        assert_eq!(flow, NextAction::Continue);
-        if let Some((ticket, _)) = io.snapshots.last() {
-            let flow = shell.on_snapshot_stored(*ticket, 0, &mut io);
-            assert_eq!(flow, NextAction::Continue);
+        let action = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
+        assert_eq!(action, NextAction::Continue);
+        let id = io.appends.last().unwrap().0;
+        let action = shell.on_appended([(id, Ok(Some(offset)))], 0, &mut io);
+        assert_eq!(action, NextAction::Continue);
+        if let Some((id, _)) = io.snapshots.last() {
+            let action = shell.on_snapshot_finished(*id, 0, &mut io);
+            assert_eq!(action, NextAction::Continue);
         }
     }
     let watermarks = io.snapshots.iter().map(|(_, of)| of.src.unwrap().offset);
@@ -436,7 +436,7 @@ fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
         ..ShellConfig::default()
     };
     for partition in [0, 4, 63] {
-        let (mut shell, mut io) = (start_as(partition, config), Asked::default());
+        let (mut shell, mut io) = (start_as(partition, config), RecordedEffects::default());
         let peer = peer_in(partition.try_into().unwrap());
         for (snapshot, due_ms) in [1000 * (partition as u64 + 1), interval_ms]
             .into_iter()
@@ -447,18 +447,18 @@ fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
             .enumerate()
         {
             let offset = snapshot as i64;
-            let flow = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
-            assert_eq!(flow, NextAction::Continue);
-            let ticket = io.appends[snapshot].0;
-            let flow = shell.on_appended([(ticket, Ok(Some(offset)))], 0, &mut io);
-            assert_eq!(flow, NextAction::Continue);
+            let action = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
+            assert_eq!(action, NextAction::Continue);
+            let id = io.appends[snapshot].0;
+            let action = shell.on_appended([(id, Ok(Some(offset)))], 0, &mut io);
+            assert_eq!(action, NextAction::Continue);
             assert_eq!(shell.on_tick(due_ms - 1, &mut io), NextAction::Continue);
             assert_eq!(io.snapshots.len(), snapshot, "{partition}");
             assert_eq!(shell.on_tick(due_ms, &mut io), NextAction::Continue);
             assert_eq!(io.snapshots.len(), snapshot + 1, "{partition}");
-            let ticket = io.snapshots[snapshot].0;
-            let flow = shell.on_snapshot_stored(ticket, due_ms, &mut io);
-            assert_eq!(flow, NextAction::Continue);
+            let id = io.snapshots[snapshot].0;
+            let action = shell.on_snapshot_finished(id, due_ms, &mut io);
+            assert_eq!(action, NextAction::Continue);
         }
         // Nothing has changed since.
         assert_eq!(
@@ -471,7 +471,7 @@ fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
 
 #[test]
 fn a_snapshot_waits_for_its_turn() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     io.no_snapshots = true;
     assert_eq!(
         take(&mut shell, vec![send(0)], 0, &mut io),
@@ -489,27 +489,27 @@ fn a_snapshot_waits_for_its_turn() {
 }
 
 #[test]
-fn what_is_settled_moves_with_the_oldest_output_and_not_with_the_last() {
-    let (mut shell, mut io) = (start(ShellConfig::default()), Asked::default());
+fn the_commit_offset_stops_at_the_oldest_unacknowledged_output() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let records = vec![send(0), send(1), record(2, b"junk".to_vec()), send(3)];
     assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
-    assert_eq!((shell.settled_inbound(), shell.next_inbound()), (0, 4));
-    for ticket in 0..2 {
-        let flow = shell.on_appended([(OutputId(ticket), Ok(Some(ticket as i64)))], 0, &mut io);
-        assert_eq!(flow, NextAction::Continue);
+    assert_eq!((shell.commit_offset(), shell.next_inbound()), (0, 4));
+    for id in 0..2 {
+        let action = shell.on_appended([(OutputId(id), Ok(Some(id as i64)))], 0, &mut io);
+        assert_eq!(action, NextAction::Continue);
     }
     // More comes in all the while.
     assert_eq!(
         take(&mut shell, vec![send(4)], 0, &mut io),
         NextAction::Continue
     );
-    assert_eq!(shell.settled_inbound(), 2, "the dead letter is in flight");
-    let flow = shell.on_dead_lettered(io.letters[0].0, Ok(()), 0, &mut io);
-    assert_eq!(flow, NextAction::Continue);
-    assert_eq!(shell.settled_inbound(), 3);
-    for (ticket, offset) in [(3, 2), (4, 3)] {
-        let flow = shell.on_appended([(OutputId(ticket), Ok(Some(offset)))], 0, &mut io);
-        assert_eq!(flow, NextAction::Continue);
+    assert_eq!(shell.commit_offset(), 2, "the dead letter is in flight");
+    let action = shell.on_dead_lettered(io.letters[0].0, Ok(()), 0, &mut io);
+    assert_eq!(action, NextAction::Continue);
+    assert_eq!(shell.commit_offset(), 3);
+    for (id, offset) in [(3, 2), (4, 3)] {
+        let action = shell.on_appended([(OutputId(id), Ok(Some(offset)))], 0, &mut io);
+        assert_eq!(action, NextAction::Continue);
     }
-    assert_eq!((shell.settled_inbound(), shell.next_inbound()), (5, 5));
+    assert_eq!((shell.commit_offset(), shell.next_inbound()), (5, 5));
 }

@@ -225,14 +225,14 @@ impl Process {
                 let available = shared.inbound_end().saturating_sub(next);
                 let effects = &mut self.effects;
                 let action = if available == 0 {
-                    shell.on_drained(shared.now_ms, effects)
+                    shell.on_caught_up(shared.now_ms, effects)
                 } else if shell.wants_more() {
                     let count = 1 + rng.below(available.min(8));
                     for record in &shared.inbound[next..next + count] {
                         shell.take(record, shared.now_ms);
                     }
                     shared.committed = (next + count) as i64;
-                    shell.on_taken(shared.now_ms, effects)
+                    shell.send_outputs(shared.now_ms, effects)
                 } else {
                     NextAction::Continue
                 };
@@ -335,7 +335,7 @@ impl Process {
             Completion::DeadLettered(tag) => {
                 shell.on_dead_lettered(tag.id, Ok(()), now_ms, effects)
             }
-            Completion::SnapshotStored(tag) => shell.on_snapshot_stored(tag.id, now_ms, effects),
+            Completion::SnapshotStored(tag) => shell.on_snapshot_finished(tag.id, now_ms, effects),
         };
         self.act_on(action)
     }
@@ -351,7 +351,7 @@ impl Process {
         }
         match action {
             NextAction::Continue => Ok(()),
-            NextAction::Restart => {
+            NextAction::Reload => {
                 self.role = Role::Idle;
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! Services of ours, each as a process of the program that is running now.
+//! Tidemark's services as child processes, by default of this executable.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

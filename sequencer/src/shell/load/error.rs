@@ -1,5 +1,3 @@
-//! Errors that prevent an owner from starting.
-
 use schemas::Partition;
 
 use crate::core::UnknownRules;
@@ -15,17 +13,17 @@ pub enum LoadError {
     NoSnapshot { partition: Partition, start: i64 },
     /// A snapshot is ahead of the log.
     #[error(
-        "partition {partition} of chat.events ends at offset {end}, and a snapshot was taken at {resume}: the topic lost \
-         records. Restore them; or, if the deployment was reset on purpose, delete chat.snapshots too"
+        "partition {partition} of chat.events: the log end offset is {end}, and a snapshot was taken at offset {snapshot_offset}: \
+         the topic was truncated. Restore it; or, if the deployment was reset on purpose, delete chat.snapshots too"
     )]
-    EventsWentBack {
+    EventsTruncated {
         partition: Partition,
         end: i64,
-        resume: i64,
+        snapshot_offset: i64,
     },
     /// Records are missing within the log.
     #[error(
-        "partition {partition} of chat.events goes on at offset {offset} where {expected} was next: the topic lost \
+        "partition {partition} of chat.events: expected offset {expected}, got {offset}: the topic lost \
          records, is compacted, or a transactional producer wrote to it. Only the sequencer may write to it"
     )]
     EventsGap {
@@ -35,11 +33,11 @@ pub enum LoadError {
     },
     /// The inbound log ends before what was sequenced of it.
     #[error(
-        "partition {partition} of chat.inbound ends at offset {end}, and {sequenced} is sequenced already: the topic was \
-         created again or lost records. Restore it; or, to go on with it as it is, stop every sequencer and run \
+        "partition {partition} of chat.inbound: the log end offset is {end}, but offset {sequenced} was already sequenced: the \
+         topic was recreated or truncated. Restore it; or accept it as it is by stopping every sequencer and running \
          `tidemark epoch raise`"
     )]
-    InboundWentBack {
+    InboundTruncated {
         partition: Partition,
         end: i64,
         sequenced: i64,
@@ -47,8 +45,8 @@ pub enum LoadError {
     /// The inbound log holds another record than the one sequenced.
     #[error(
         "offset {sequenced} of partition {partition} of chat.inbound has leader epoch {found}, and the record sequenced \
-         had {expected}: the topic was created again or lost records. Restore it; or, to go on with it as it is, stop \
-         every sequencer and run `tidemark epoch raise`"
+         had {expected}: the topic was recreated or truncated. Restore it; or accept it as it is by \
+         stopping every sequencer and running `tidemark epoch raise`"
     )]
     InboundReplaced {
         partition: Partition,
@@ -58,16 +56,16 @@ pub enum LoadError {
     },
     /// Inbound records were deleted before they were sequenced.
     #[error(
-        "partition {partition} of chat.inbound begins at offset {start}, and {next} was to be sequenced next: records \
-         were deleted unread. To go on without them, stop every sequencer and run `tidemark epoch raise`; and lengthen the \
-         topic's retention"
+        "partition {partition} of chat.inbound: the log start offset is {start}, but the next to sequence is {next}: records \
+         were deleted unread. To go on without them, stop every sequencer and run `tidemark epoch raise`; and raise the \
+         topic's retention.ms"
     )]
     InboundLost {
         partition: Partition,
         start: i64,
         next: i64,
     },
-    /// The rules ask for a newer program (PROTOCOL S5).
+    /// A control record has a rule version that this program does not know (PROTOCOL S5).
     #[error(transparent)]
     UnknownRules(#[from] UnknownRules),
 }

@@ -231,10 +231,10 @@ impl Loader {
                 continue;
             };
             if fold.next > self.events.end {
-                return Err(LoadError::EventsWentBack {
+                return Err(LoadError::EventsTruncated {
                     partition: self.partition,
                     end: self.events.end,
-                    resume: fold.next,
+                    snapshot_offset: fold.next,
                 });
             }
             if fold.next < self.events.start {
@@ -272,7 +272,7 @@ impl Loader {
             return Ok(());
         };
         if end <= sequenced {
-            return Err(LoadError::InboundWentBack {
+            return Err(LoadError::InboundTruncated {
                 partition,
                 end,
                 sequenced,

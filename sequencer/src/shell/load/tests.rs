@@ -154,10 +154,10 @@ fn a_log_that_is_shorter_than_a_snapshot_halts() {
     let resumed = load(&log(5), 0, INBOUND, vec![snapshot_of(&whole, 6)]);
     assert_eq!(
         resumed,
-        Err(LoadError::EventsWentBack {
+        Err(LoadError::EventsTruncated {
             partition: partition(),
             end: 5,
-            resume: 6
+            snapshot_offset: 6
         })
     );
 }
@@ -168,7 +168,7 @@ fn an_inbound_log_that_is_another_halts() {
     let partition = partition();
     assert_eq!(
         load(&log, 0, (range(0, 8), 5), vec![]),
-        Err(LoadError::InboundWentBack {
+        Err(LoadError::InboundTruncated {
             partition,
             end: 8,
             sequenced: 8
