@@ -11,7 +11,7 @@ use schemas::{
 };
 use service_runtime::ConfigArgs;
 
-use crate::{credentials::Credentials, key_args::KeyCommand};
+use crate::{credentials::Credentials, key_args::KeyCommand, times};
 
 /// A message backend for instant messaging whose only source of truth is Kafka
 #[derive(Debug, Parser)]
@@ -195,10 +195,10 @@ pub(crate) struct DlqFilter {
     #[arg(long)]
     pub(crate) reason: Vec<Reason>,
     /// Written at or after this time (RFC 3339)
-    #[arg(long, value_parser = time)]
+    #[arg(long, value_parser = times::argument)]
     pub(crate) since: Option<TimestampMs>,
     /// Written before this time (RFC 3339)
-    #[arg(long, value_parser = time)]
+    #[arg(long, value_parser = times::argument)]
     pub(crate) until: Option<TimestampMs>,
 }
 
@@ -209,10 +209,6 @@ pub(crate) struct RedriveArgs {
     /// Only show what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
-}
-
-pub(crate) fn time(text: &str) -> Result<TimestampMs, String> {
-    crate::times::parse(text).ok_or_else(|| "must be a time like 2026-11-21T08:00:00Z".to_owned())
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,7 +6,7 @@ use access::Scope;
 use clap::Subcommand;
 use schemas::TimestampMs;
 
-use crate::args::time;
+use crate::times;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
@@ -29,7 +29,7 @@ pub(crate) struct NewKeyArgs {
     #[arg(long, required = true)]
     pub(crate) scope: Vec<Scope>,
     /// When it expires (RFC 3339)
-    #[arg(long, value_parser = time)]
+    #[arg(long, value_parser = times::argument)]
     pub(crate) expires: Option<TimestampMs>,
     /// Append the entry to this file, which is created if absent, instead of printing it
     #[arg(long)]

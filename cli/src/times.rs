@@ -20,6 +20,11 @@ pub(crate) fn parse(text: &str) -> Option<TimestampMs> {
     OffsetDateTime::parse(text, &Rfc3339).ok().map(millis)
 }
 
+/// Reads an argument of the command line.
+pub(crate) fn argument(text: &str) -> Result<TimestampMs, String> {
+    parse(text).ok_or_else(|| "must be a time like 2026-11-21T08:00:00Z".to_owned())
+}
+
 fn millis(time: OffsetDateTime) -> TimestampMs {
     let ms = time.unix_timestamp_nanos().div_euclid(1_000_000);
     TimestampMs(i64::try_from(ms).unwrap_or(i64::MAX))

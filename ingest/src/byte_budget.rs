@@ -1,11 +1,18 @@
-//! A limit, in bytes, on what is in memory at a time.
+//! A limit, in bytes, on what is in memory at a time, and what counts against it.
 
 use std::sync::Arc;
 
+use access::QuotaPermit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// So many bytes; dropping it gives them back to its budget.
 pub(crate) type BytePermit = OwnedSemaphorePermit;
+
+/// The bytes of one single post: of the budget, and of its caller's quota.
+pub(crate) struct SinglePermit {
+    pub(crate) quota: QuotaPermit,
+    pub(crate) bytes: BytePermit,
+}
 
 /// Bytes that are acquired before something is held in memory.
 pub(crate) struct ByteBudget {
@@ -42,13 +49,29 @@ impl ByteBudget {
     }
 }
 
+impl SinglePermit {
+    /// Gives back all but `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: u32) {
+        self.quota.shrink_to(bytes as usize);
+        shrink_to(&mut self.bytes, bytes);
+    }
+}
+
+/// What a record in flight takes beside its key and value: librdkafka's own fields, the delivery handle, and what the allocator rounds up.
+const OVERHEAD_BYTES: usize = 512;
+
+/// The bytes that a record with a key and value of `bytes` takes while it is in flight.
+pub(crate) fn cost_bytes(bytes: usize) -> u32 {
+    u32::try_from(bytes + OVERHEAD_BYTES).unwrap_or(u32::MAX)
+}
+
 /// Gives back up to `bytes` of a permit.
 pub(crate) fn release(permit: &mut BytePermit, bytes: usize) {
     drop(permit.split(bytes.min(permit.num_permits())));
 }
 
 /// Gives back all but `bytes` of a permit.
-pub(crate) fn shrink_to(permit: &mut BytePermit, bytes: u32) {
+fn shrink_to(permit: &mut BytePermit, bytes: u32) {
     release(permit, permit.num_permits().saturating_sub(bytes as usize));
 }
 

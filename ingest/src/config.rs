@@ -9,7 +9,7 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 
-use crate::inbound::cost_bytes;
+use crate::byte_budget::cost_bytes;
 
 /// Everything that ingest is configured by.
 #[derive(Clone, Debug, Default, Serialize)]

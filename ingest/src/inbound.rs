@@ -8,14 +8,11 @@ use schemas::{Partition, topics::Topic};
 use tokio::sync::oneshot;
 
 use crate::{
-    batch::LineDelivery,
+    batch::delivery::LineDelivery,
+    byte_budget::{SinglePermit, cost_bytes},
     config::Config,
     post::{EventKind, Post},
-    service::SinglePermit,
 };
-
-/// What a record in flight takes beside its key and value: librdkafka's own fields, the delivery handle, and what the allocator rounds up.
-const OVERHEAD_BYTES: usize = 512;
 
 /// `chat.inbound` holds 1 MiB records; no limit of ours lets one come near.
 const MAX_RECORD_BYTES: usize = 1_000_000;
@@ -50,11 +47,6 @@ impl InboundRecord {
     pub(crate) fn cost_bytes(&self) -> u32 {
         cost_bytes(self.key.len() + self.value.len())
     }
-}
-
-/// The bytes that a record with a key and value of `bytes` takes while it is in flight.
-pub(crate) fn cost_bytes(bytes: usize) -> u32 {
-    u32::try_from(bytes + OVERHEAD_BYTES).unwrap_or(u32::MAX)
 }
 
 /// The delivery handle of a single post: gives its bytes back and passes the report on.

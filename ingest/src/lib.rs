@@ -16,6 +16,7 @@ mod responses;
 mod routes;
 mod service;
 mod single;
+mod state;
 
 #[doc(hidden)]
 pub use batch::{fuzzing, measured};

@@ -6,7 +6,7 @@ use problem::Problem;
 use utoipa::{IntoResponses, OpenApi};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{routes, service::Ingest};
+use crate::{routes, state::Ingest};
 
 #[derive(OpenApi)]
 #[openapi(

@@ -2,44 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use access::{Access, Caller, CallerQuota, QuotaPermit};
+use access::Access;
 use axum::Router;
 use event_log::LogReader;
-use service_runtime::{Health, Process, Shutdown, Supervisor, described};
+use service_runtime::{Health, Process, Supervisor, described};
 use tokio::time::interval;
 
-use crate::{
-    byte_budget::{self, ByteBudget, BytePermit},
-    config::{Config, IngestConfig},
-    inbound::InboundProducer,
-    metrics::IngestMetrics,
-    openapi, readiness,
-};
+use crate::{config::Config, openapi, readiness, state::Ingest};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What all requests share.
-pub(crate) struct Ingest {
-    pub(crate) config: IngestConfig,
-    pub(crate) access: Access,
-    pub(crate) inbound: InboundProducer,
-    pub(crate) metrics: Arc<IngestMetrics>,
-    /// The bytes of single posts.
-    singles: ByteBudget,
-    /// The same bytes, with a limit for each user.
-    single_quota: Arc<CallerQuota>,
-    /// The bytes of the lines and results of batches.
-    pub(crate) batches: ByteBudget,
-    /// The number of batches.
-    pub(crate) batch_quota: Arc<CallerQuota>,
-    pub(crate) shutdown: Shutdown,
-}
-
-/// The bytes of one single post: of the budget, and of its caller's quota.
-pub(crate) struct SinglePermit {
-    quota: QuotaPermit,
-    bytes: BytePermit,
-}
 
 /// Reads the configuration, starts ingest and serves it on its own address.
 ///
@@ -76,45 +47,6 @@ pub async fn start(
     );
     supervisor.spawn("ingest in flight", watch_budgets(Arc::clone(&ingest)));
     Ok(described(access.guard(openapi::calls()), ingest))
-}
-
-impl Ingest {
-    fn new(config: Config, access: Access, shutdown: Shutdown) -> anyhow::Result<Self> {
-        let inbound = InboundProducer::new(&config)?;
-        let singles_bytes = config.ingest.in_flight_bytes / 4;
-        Ok(Self {
-            access,
-            inbound,
-            metrics: Arc::new(IngestMetrics::new()),
-            singles: ByteBudget::new(singles_bytes),
-            single_quota: CallerQuota::new(
-                singles_bytes as usize,
-                config.ingest.in_flight_bytes_of_user as usize,
-            ),
-            batches: ByteBudget::new(config.ingest.in_flight_bytes - singles_bytes),
-            batch_quota: CallerQuota::new(
-                config.ingest.max_batches,
-                config.ingest.max_batches_of_user,
-            ),
-            config: config.ingest,
-            shutdown,
-        })
-    }
-
-    /// Acquires the bytes of a single post of `caller`, if they are free now.
-    pub(crate) fn try_acquire_single(&self, caller: &Caller, bytes: u32) -> Option<SinglePermit> {
-        let quota = self.single_quota.try_acquire(caller, bytes as usize)?;
-        let bytes = self.singles.try_acquire(bytes)?;
-        Some(SinglePermit { quota, bytes })
-    }
-}
-
-impl SinglePermit {
-    /// Gives back all but `bytes`.
-    pub(crate) fn shrink_to(&mut self, bytes: u32) {
-        self.quota.shrink_to(bytes as usize);
-        byte_budget::shrink_to(&mut self.bytes, bytes);
-    }
 }
 
 /// Shows the use of the byte budgets in the metrics; at shutdown it waits until everything was given back.

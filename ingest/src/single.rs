@@ -12,11 +12,12 @@ use tokio::{
 
 use crate::{
     body,
-    inbound::{InboundRecord, SingleDelivery, cost_bytes},
+    byte_budget::{SinglePermit, cost_bytes},
+    inbound::{InboundRecord, SingleDelivery},
     media::SingleEncoding,
     post::Post,
     responses::{accepted, not_appended, over_capacity, unknown_outcome},
-    service::{Ingest, SinglePermit},
+    state::Ingest,
 };
 
 /// Responds to one post, whose body `parse` reads.

@@ -19,6 +19,7 @@ mod routes;
 mod service;
 mod shared_polling;
 mod sink_watermarks;
+mod state;
 
 pub use config::{Config, QueryApiConfig};
 pub use service::{serve, start};

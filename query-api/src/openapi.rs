@@ -5,7 +5,7 @@ use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{routes, service::QueryApi};
+use crate::{routes, state::QueryApi};
 
 #[derive(OpenApi)]
 #[openapi(

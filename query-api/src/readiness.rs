@@ -9,7 +9,7 @@ use event_log::LogReader;
 use service_runtime::{Health, ReadinessCheck, Shutdown};
 use tokio::time::{sleep, timeout};
 
-use crate::service::QueryApi;
+use crate::state::QueryApi;
 
 const INTERVAL: Duration = Duration::from_secs(2);
 

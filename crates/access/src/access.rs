@@ -1,20 +1,16 @@
 //! Authentication and rate limits of a process.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    http::{HeaderMap, header},
-};
+use axum::http::{HeaderMap, header};
 use problem::Problem;
-use service_runtime::{BindError, ConfigError, ListenerPolicy, Shutdown, Supervisor};
+use service_runtime::{ConfigError, Shutdown, Supervisor};
 use time::OffsetDateTime;
 use tokio::time::{Instant, interval};
 
 use crate::{
     caller::Caller,
     config::AuthConfig,
-    guard,
     limits::{Limits, Unit},
     metrics,
     refusal::Refusal,
@@ -66,6 +62,16 @@ impl Access {
         })))
     }
 
+    /// Whether callers are authenticated.
+    pub(crate) fn authenticates(&self) -> bool {
+        self.0.verifier.is_some()
+    }
+
+    /// Whether anyone may call who reaches the address, where callers are not authenticated.
+    pub(crate) fn allows_anyone(&self) -> bool {
+        self.0.allow_anyone
+    }
+
     /// Authenticates a request by its headers.
     pub(crate) async fn caller_of(
         &self,
@@ -102,37 +108,6 @@ impl Access {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             Problem::rate_limited(of, seconds.max(1))
         })
-    }
-}
-
-/// Without authentication a listener must be on loopback.
-impl ListenerPolicy for Access {
-    fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError> {
-        let is_loopback = addr.ip().is_loopback();
-        if self.0.verifier.is_some() {
-            return Ok(());
-        }
-        if is_loopback {
-            tracing::info!(%addr, "no authentication is configured: open to loopback only, and to anyone there");
-            return Ok(());
-        }
-        if self.0.allow_anyone {
-            tracing::warn!(
-                %addr,
-                "auth.allow_anyone: WHOEVER REACHES THIS ADDRESS MAY READ AND SEND EVERYTHING; publish the port on loopback only"
-            );
-            return Ok(());
-        }
-        Err(BindError::NotLoopback {
-            setting: setting.to_owned(),
-            addr,
-            remedy: "say in [auth] who may call (issuers, keys_file); a container whose port is published on loopback only may set \
-                auth.allow_anyone = true",
-        })
-    }
-
-    fn guard_metrics(&self, metrics: Router) -> Router {
-        guard::for_operators(self.clone(), metrics)
     }
 }
 

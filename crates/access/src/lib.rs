@@ -8,6 +8,7 @@ mod description;
 mod guard;
 mod key_set;
 mod limits;
+mod listener_policy;
 mod metrics;
 mod quota;
 mod refusal;

@@ -10,10 +10,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    brokers::Brokers,
-    fetch_loop::FetchLoopError,
-    projection::{ProjectionError, Settings},
-    worker::WorkerCommand,
+    ProjectionError, Settings, brokers::Brokers, channels::WorkerCommand,
+    fetch_loop::FetchLoopError, truncation_check,
 };
 
 /// The coordinator's ends of a worker's channels.
@@ -87,7 +85,7 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
                 format!("{error}: records were deleted unread. {remedy}")
             }
             Ok(Err(error)) => match error.truncation() {
-                Some(truncation) => self.settings.truncation_error(&[truncation]),
+                Some(truncation) => truncation_check::describe(&[truncation], &self.settings),
                 None => error.to_string(),
             },
             Err(_) => "the fetch thread panicked".to_owned(),

@@ -9,17 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{AssignmentGeneration, EventLogError, FetchError, Fetched, Fetcher, RecordRef};
-use schemas::{LogPosition, Partition, PartitionMap};
+use event_log::{EventLogError, FetchError, Fetched, Fetcher, RecordRef};
+use schemas::{Partition, PartitionMap};
 use tokio::sync::mpsc;
 
 use crate::{
-    EventBatch,
     brokers::Brokers,
-    dead_letters::Poison,
+    channels::{FetchCommand, FetchedBatch, WorkerCommand},
     open_batch::OpenBatch,
     truncation_check::{Found, Truncation},
-    worker::WorkerCommand,
 };
 
 /// How long a poll waits while no batch is open. Commands wait no longer than this.
@@ -27,28 +25,6 @@ const IDLE_POLL: Duration = Duration::from_millis(10);
 
 /// How many records are polled between two checks for commands and pauses.
 const POLL_RECORDS: usize = 256;
-
-pub(crate) enum FetchCommand {
-    Start {
-        partition: Partition,
-        at: LogPosition,
-        generation: AssignmentGeneration,
-        /// That of the newest record when the position was checked against the log.
-        leader_epoch: Option<i32>,
-    },
-    Stop {
-        partition: Partition,
-    },
-}
-
-/// A batch for a worker.
-pub(crate) struct FetchedBatch {
-    pub(crate) generation: AssignmentGeneration,
-    pub(crate) batch: EventBatch,
-    /// Records to be dead-lettered before the sink takes the batch.
-    pub(crate) poison: Vec<Poison>,
-    pub(crate) bytes: usize,
-}
 
 /// The fetch thread's end of a worker's channels.
 pub(crate) struct WorkerQueue {
@@ -360,8 +336,8 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
 
 #[cfg(test)]
 mod tests {
-    use event_log::{KafkaConfig, Record};
-    use schemas::topics::Topic;
+    use event_log::{AssignmentGeneration, KafkaConfig, Record};
+    use schemas::{LogPosition, topics::Topic};
 
     use super::*;
     use crate::open_batch::tests::{record, value};

@@ -3,7 +3,7 @@
 use event_log::{AssignmentGeneration, Record, RecordRef};
 use schemas::{LogPosition, NextOffset, Partition, SourceWatermark, event::Body};
 
-use crate::{EventBatch, LogEvent, dead_letters::Poison, fetch_loop::FetchedBatch};
+use crate::{EventBatch, LogEvent, channels::FetchedBatch, dead_letters::Poison};
 
 /// A batch is complete with this many events and dead letters, with this many bytes, or when there are no more records right now.
 const BATCH_RECORDS: usize = 512;

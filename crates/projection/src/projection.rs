@@ -1,12 +1,11 @@
-//! A projection: its settings, and how its parts are connected.
+//! A projection: how its parts are connected.
 
 use std::{
     sync::{Arc, atomic::AtomicUsize, mpsc as sync_mpsc},
     thread,
-    time::Duration,
 };
 
-use event_log::{EventLogError, Fetcher, GroupMember, KafkaConfig, LogReader};
+use event_log::{Fetcher, GroupMember, KafkaConfig, LogReader};
 use metrics::Counter;
 use schemas::{Partition, topics::Topic};
 use service_runtime::ReadinessCheck;
@@ -17,80 +16,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Sink,
+    ProjectionError, Settings, Sink,
     brokers::Brokers,
+    channels::FetchCommand,
     coordinator::{Coordinator, WorkerHandle},
     dead_letters::DeadLetters,
-    fetch_loop::{FetchCommand, FetchLoop, FetchLoopError, WorkerQueue},
+    fetch_loop::{FetchLoop, FetchLoopError, WorkerQueue},
     lag,
-    truncation_check::{self, Found, Truncation},
     worker::{PartitionWorker, WorkerChannels},
 };
-
-/// How a projection runs.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The consumer group, without the deployment's prefix.
-    pub group: String,
-    /// A worker flushes when its sink's pending count reaches this.
-    pub max_pending: usize,
-    /// A worker flushes when its oldest batch has waited this long.
-    pub interval: Duration,
-    /// How often a worker has its sink verify that the store is as it was left.
-    pub verify_every: Duration,
-    /// How much may be queued for a worker before its partitions are paused, bytes.
-    pub max_queued_bytes: usize,
-    /// The remedy in the error about records that were deleted before they were read.
-    pub if_deleted: &'static str,
-    /// The remedy in the error about these partitions, the end of whose log was lost; it follows "To go on: ".
-    pub if_truncated: fn(&[Partition]) -> String,
-}
-
-/// The longest time that brokers may delay an empty fetch response.
-const LONGEST_FETCH_WAIT: Duration = Duration::from_millis(250);
-
-impl Settings {
-    /// The settings of the fetcher. Records that wait for the next flush anyway need not come at once, and every response costs the broker
-    /// the same.
-    fn fetcher_config(&self, kafka: &KafkaConfig) -> KafkaConfig {
-        let wait = (self.interval / 2).min(LONGEST_FETCH_WAIT);
-        KafkaConfig {
-            fetch_wait_ms: kafka.fetch_wait_ms.max(wait.as_millis() as u32),
-            ..kafka.clone()
-        }
-    }
-
-    /// The error about positions that the log does not agree with.
-    pub(crate) fn truncation_error(&self, truncations: &[Truncation]) -> String {
-        let partitions: Vec<Partition> = truncations.iter().map(|found| found.partition).collect();
-        let remedy = (self.if_truncated)(&partitions);
-        let is_shorter = |truncation: &Truncation| matches!(truncation.found, Found::End(_));
-        let when = if truncations.iter().any(is_shorter) {
-            ", once the log is as long again"
-        } else {
-            ""
-        };
-        let error = truncation_check::describe(truncations);
-        format!("{error}. To go on{when}: {remedy}")
-    }
-}
-
-/// Why a projection ended.
-#[derive(Debug, thiserror::Error)]
-pub enum ProjectionError {
-    /// A Kafka client could not be created.
-    #[error(transparent)]
-    Kafka(#[from] EventLogError),
-    /// The log cannot be read any further. The text says what an operator can do about it.
-    #[error("reading chat.events: {0}")]
-    Reading(String),
-    /// The membership in the group has ended.
-    #[error("consumer group: {0}")]
-    Group(String),
-    /// A sink cannot continue.
-    #[error("{0}")]
-    Sink(String),
-}
 
 /// Runs a projection until `soft` is cancelled: worker `i` writes to `sinks[i]`, and `worker_of` assigns partitions to workers. `gate` is open
 /// while the group has assigned partitions, every worker can write all of its store, and the brokers answer.
@@ -230,30 +164,4 @@ where
         })
         .expect("the system has a thread to spare at start");
     ended
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fetch_waits_for_half_of_the_flush_interval_at_most() {
-        let wait = |interval_ms| {
-            let settings = Settings {
-                group: "test".to_owned(),
-                max_pending: 1,
-                interval: Duration::from_millis(interval_ms),
-                verify_every: Duration::from_secs(1),
-                max_queued_bytes: 1,
-                if_deleted: "",
-                if_truncated: |_| String::new(),
-            };
-            let kafka = KafkaConfig {
-                fetch_wait_ms: 5,
-                ..KafkaConfig::default()
-            };
-            settings.fetcher_config(&kafka).fetch_wait_ms
-        };
-        assert_eq!([5, 50, 30_000].map(wait), [5, 25, 250]);
-    }
 }

@@ -81,7 +81,7 @@ impl TruncationCheck {
         if comparison.truncations.is_empty() {
             Ok(())
         } else {
-            let error = settings.truncation_error(&comparison.truncations);
+            let error = describe(&comparison.truncations, settings);
             Err(SinkError::Fatal(error))
         }
     }
@@ -162,10 +162,21 @@ impl fmt::Display for Truncation {
     }
 }
 
-/// The error text for truncated partitions.
-pub(crate) fn describe(truncations: &[Truncation]) -> String {
+/// The error about positions that the log does not agree with.
+pub(crate) fn describe(truncations: &[Truncation], settings: &Settings) -> String {
     let each: Vec<String> = truncations.iter().map(ToString::to_string).collect();
-    format!("{}: the end of the log was lost", each.join("; "))
+    let partitions: Vec<Partition> = truncations.iter().map(|found| found.partition).collect();
+    let remedy = (settings.if_truncated)(&partitions);
+    let is_shorter = |truncation: &Truncation| matches!(truncation.found, Found::End(_));
+    let when = if truncations.iter().any(is_shorter) {
+        ", once the log is as long again"
+    } else {
+        ""
+    };
+    format!(
+        "{}: the end of the log was lost. To go on{when}: {remedy}",
+        each.join("; ")
+    )
 }
 
 /// The result of comparing positions with the log.

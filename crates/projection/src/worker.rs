@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use event_log::{AssignmentGeneration, LogReader, RevokeGuard};
+use event_log::{AssignmentGeneration, LogReader};
 use metrics::Counter;
 use schemas::{NextOffset, Partition, PartitionMap};
 use tokio::{
@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Coverage, Settings, Sink, SinkError,
+    channels::{FetchCommand, FetchedBatch, WorkerCommand},
     dead_letters::DeadLetters,
-    fetch_loop::{FetchCommand, FetchedBatch},
     lag::StoredOffsets,
     truncation_check::TruncationCheck,
 };
@@ -32,18 +32,6 @@ use crate::{
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
-
-pub(crate) enum WorkerCommand {
-    Assign(Vec<Partition>),
-    /// Other members get the partitions when every worker has dropped its reference to the guard.
-    Revoke(Vec<Partition>, Arc<RevokeGuard>),
-    /// The end of a partition's log may have been lost. The worker reads on from its store's position, once that agrees with the log.
-    /// Leaders up to this epoch have been elected by now.
-    CheckTruncation {
-        partition: Partition,
-        leader_epoch: Option<i32>,
-    },
-}
 
 /// A call of the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

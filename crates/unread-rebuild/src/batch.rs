@@ -4,18 +4,17 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use schemas::UserId;
 use tokio::{
-    sync::oneshot,
+    sync::{mpsc, oneshot},
     time::{Instant, sleep},
 };
-use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, UnreadError};
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection, UnreadError};
 
 use crate::{
-    ContactCounts, UnreadRebuildError,
+    ContactCounts, RebuildConfig, UnreadRebuildError,
     backoff::Backoff,
-    barrier::Ends,
+    barrier::{Barrier, Ends},
     counts,
     single_flight::{Outcome, PendingRebuild},
-    worker::{Context, Request},
 };
 
 /// How often another process's rebuild is polled.
@@ -27,6 +26,25 @@ type CountRequest = (
     UserId,
     oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
 );
+
+pub(crate) enum Request {
+    /// Make a user complete in Redis.
+    Rebuild(PendingRebuild),
+    /// Read a user's counts from the rows alone.
+    Count(
+        UserId,
+        oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
+    ),
+}
+
+/// What the batches of one database share.
+pub(crate) struct Context {
+    pub(crate) config: RebuildConfig,
+    pub(crate) redis: Arc<SharedConnection>,
+    pub(crate) barrier: Arc<Barrier>,
+    /// Takes retries. Weak, so that the worker ends when all handles are dropped.
+    pub(crate) requests: mpsc::WeakUnboundedSender<Request>,
+}
 
 pub(crate) struct Batch {
     context: Arc<Context>,

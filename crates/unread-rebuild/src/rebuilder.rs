@@ -12,8 +12,9 @@ use unread_store::{Node, SharedConnection};
 use crate::{
     ContactCounts, RebuildConfig, ShadowRebuild, UnreadRebuildError,
     barrier::Barrier,
+    batch::{Context, Request},
     single_flight::SingleFlight,
-    worker::{self, Context, Request},
+    worker,
 };
 
 /// Rebuilds users in Redis from their contact rows. Clones share the workers, which end with the last clone.

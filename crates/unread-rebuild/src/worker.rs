@@ -2,37 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use schemas::UserId;
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
-    time::sleep,
-};
-use unread_store::SharedConnection;
+use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
-use crate::{
-    ContactCounts, RebuildConfig, UnreadRebuildError, barrier::Barrier, batch::Batch,
-    single_flight::PendingRebuild,
-};
-
-pub(crate) enum Request {
-    /// Make a user complete in Redis.
-    Rebuild(PendingRebuild),
-    /// Read a user's counts from the rows alone.
-    Count(
-        UserId,
-        oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
-    ),
-}
-
-/// What the batches of one database share.
-pub(crate) struct Context {
-    pub(crate) config: RebuildConfig,
-    pub(crate) redis: Arc<SharedConnection>,
-    pub(crate) barrier: Arc<Barrier>,
-    /// Takes retries. Weak, so that the worker ends when all handles are dropped.
-    pub(crate) requests: mpsc::WeakUnboundedSender<Request>,
-}
+use crate::batch::{Batch, Context, Request};
 
 /// How long a batch waits for more requests before it begins.
 const LINGER: Duration = Duration::from_millis(2);

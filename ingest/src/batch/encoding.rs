@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use super::{
     entries::Entry,
-    framer::{FrameError, Framer},
+    frame::FrameError,
+    framer::Framer,
     items::ItemFramer,
     lines::LineFramer,
     queue::{LineResult, Summary},

@@ -1,25 +1,6 @@
 //! Splits a body, which arrives in chunks of any size, into its lines or items. What is within one chunk is not copied.
 
-use super::{items::ItemFramer, lines::LineFramer};
-
-/// One line or item of the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
-    /// Its number, from 1; of a line its physical one.
-    pub(crate) number: u32,
-    pub(crate) content: Result<&'a [u8], FrameError>,
-}
-
-/// Why a frame has no content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrameError {
-    /// It is longer than the limit, and was skipped.
-    TooLong,
-    /// The body ended in the middle of it.
-    Truncated,
-    /// Its length cannot be read, so nothing behind it can either.
-    NoLength,
-}
+use super::{frame::Frame, items::ItemFramer, lines::LineFramer};
 
 pub(crate) enum Framer {
     Lines(LineFramer),
@@ -54,7 +35,7 @@ impl Framer {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
+    use super::{super::frame::FrameError, *};
 
     pub(crate) type Owned = (u32, Result<Vec<u8>, FrameError>);
 

@@ -2,7 +2,7 @@
 
 use schemas::command::Command;
 
-use super::framer::{Frame, Framer};
+use super::{frame::Frame, framer::Framer};
 use crate::{inbound::InboundRecord, media::BatchEncoding, post::Post};
 
 /// Small, so that short inputs reach it.

@@ -1,6 +1,6 @@
 //! Length-delimited protobuf messages.
 
-use super::framer::{Frame, FrameError};
+use super::frame::{Frame, FrameError};
 
 /// The longest varint, bytes.
 const MAX_VARINT_BYTES: u32 = 10;

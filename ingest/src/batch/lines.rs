@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::framer::{Frame, FrameError};
+use super::frame::{Frame, FrameError};
 
 /// Cuts at LF and drops a CR before it. Blank lines are counted and skipped. The last line needs no line ending.
 pub(crate) struct LineFramer {

@@ -4,9 +4,10 @@
 //! complete the entries. The [`response`] takes complete results from the front. None of the three waits for another unless the byte
 //! budget is used up.
 
-mod delivery;
+pub(crate) mod delivery;
 mod encoding;
 mod entries;
+mod frame;
 mod framer;
 pub mod fuzzing;
 mod items;
@@ -22,11 +23,10 @@ use access::Caller;
 use axum::{extract::Request, http::header, response::IntoResponse as _, response::Response};
 use problem::Problem;
 
-pub(crate) use delivery::LineDelivery;
 pub(crate) use encoding::ResultLine;
 
 use self::{queue::ResultQueue, reader::BatchReader};
-use crate::{body, media::BatchEncoding, responses::over_capacity, service::Ingest};
+use crate::{body, media::BatchEncoding, responses::over_capacity, state::Ingest};
 
 /// Starts the reading of a batch and responds with the stream of its results.
 pub(crate) fn post(

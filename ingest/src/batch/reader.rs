@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{
     delivery::LineDelivery,
-    framer::{Frame, FrameError, Framer},
+    frame::{Frame, FrameError},
+    framer::Framer,
     queue::{Detail, Progress, ResultQueue, held_bytes},
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     media::BatchEncoding,
     post::Post,
     responses::{over_capacity, stopping},
-    service::Ingest,
+    state::Ingest,
 };
 
 pub(super) struct BatchReader {

@@ -7,7 +7,7 @@ use axum::{
 };
 use problem::Problem;
 
-use crate::{batch, json::EventBody, media::ProtobufBody, service::Ingest};
+use crate::{batch, json::EventBody, media::ProtobufBody, state::Ingest};
 
 /// Post many events
 ///

@@ -14,8 +14,8 @@ use crate::{
     openapi::Refusal,
     protobuf,
     responses::AcceptedBody,
-    service::Ingest,
     single,
+    state::Ingest,
 };
 
 /// Say how far a conversation was read

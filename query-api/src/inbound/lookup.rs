@@ -15,7 +15,7 @@ use super::{
     outcome::Outcome,
     reader_pool::{LookupError, ScanBudget},
 };
-use crate::{deadline::Deadline, error::QueryError, service::QueryApi};
+use crate::{deadline::Deadline, error::QueryError, state::QueryApi};
 
 /// The result of the lookup in the logs.
 enum LogLookup {

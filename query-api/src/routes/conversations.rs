@@ -18,8 +18,8 @@ use crate::{
     error::QueryError,
     message_item::MessageItem,
     parameters::{Limit, TimeoutMs, UserPath},
-    service::QueryApi,
     sink_watermarks,
+    state::QueryApi,
 };
 
 /// Which part of the list.

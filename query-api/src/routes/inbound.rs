@@ -12,7 +12,7 @@ use crate::{
     error::QueryError,
     inbound::{InboundOutcome, lookup},
     parameters::{PathOffset, PathPartition, TimeoutMs, from_path},
-    service::QueryApi,
+    state::QueryApi,
 };
 
 /// The record, as in a 202 response.

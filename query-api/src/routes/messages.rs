@@ -14,8 +14,8 @@ use crate::{
     error::{LaggingStore, QueryError},
     message_item::MessageItem,
     parameters::{Device, Limit, MidBound, TimeoutMs},
-    service::QueryApi,
     sink_watermarks,
+    state::QueryApi,
 };
 
 /// Whose conversation with whom.

@@ -15,8 +15,8 @@ use crate::{
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     parameters::{Device, TimeoutMs, UserPath},
-    service::QueryApi,
     sink_watermarks,
+    state::QueryApi,
 };
 
 /// On which class of device.

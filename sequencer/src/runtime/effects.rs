@@ -2,10 +2,7 @@
 
 use std::sync::mpsc;
 
-use event_log::{
-    AppendRecord, AssignmentGeneration, DeliveryFailure, EventLogError, KafkaConfig, LogProducer,
-    OnDelivery, ProducerSettings,
-};
+use event_log::{AppendRecord, AssignmentGeneration, EventLogError, KafkaConfig, LogProducer};
 use schemas::{
     Partition,
     dead_letter::{self, DeadLetterRecord, Origin, OriginalRecord},
@@ -15,84 +12,14 @@ use schemas::{
 
 use super::{
     event_writer::{Appended, EventWriter},
+    producers::{Delivery, Effect, QUEUE_BYTES, Report, not_queued, without_timeout},
     snapshot_queue::SnapshotQueue,
     snapshot_writer::{Job, SnapshotWriter},
 };
 use crate::{
     core::snapshot::Snapshot,
-    shell::{DeadLetter, OutputId, ShellEffects, SnapshotWriteId, WriteFailed},
+    shell::{DeadLetter, OutputId, ShellEffects, SnapshotWriteId},
 };
-
-/// The effect that a report is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    DeadLetter(OutputId),
-    /// One of `of` chunks of a snapshot.
-    SnapshotChunk {
-        ticket: SnapshotWriteId,
-        of: usize,
-    },
-}
-
-/// The outcome of appending one record that is no event.
-pub(super) struct Report {
-    pub(super) partition: Partition,
-    pub(super) generation: AssignmentGeneration,
-    pub(super) effect: Effect,
-    /// The record's offset, where that is known.
-    pub(super) outcome: Result<Option<i64>, WriteFailed>,
-}
-
-/// Carries a report from the producer's thread to the worker's.
-pub(super) struct Delivery {
-    partition: Partition,
-    generation: AssignmentGeneration,
-    effect: Effect,
-    reports: mpsc::Sender<Report>,
-}
-
-impl Delivery {
-    pub(super) fn new(
-        partition: Partition,
-        generation: AssignmentGeneration,
-        effect: Effect,
-        reports: mpsc::Sender<Report>,
-    ) -> Self {
-        Self {
-            partition,
-            generation,
-            effect,
-            reports,
-        }
-    }
-}
-
-impl OnDelivery for Delivery {
-    fn delivered(self, outcome: event_log::Delivery) {
-        // The worker may be gone.
-        let _ = self.reports.send(Report {
-            partition: self.partition,
-            generation: self.generation,
-            effect: self.effect,
-            outcome: outcome.map_err(|failure| WriteFailed(failure.to_string())),
-        });
-    }
-}
-
-/// The queue size of the producer of events, and of that of dead letters, bytes.
-pub(super) const QUEUE_BYTES: usize = 256 << 20;
-
-/// Settings of a producer whose records never time out: later records must not overtake one (PROTOCOL S6, S7).
-pub(super) fn without_timeout(queue_bytes: usize) -> ProducerSettings {
-    ProducerSettings {
-        linger_ms: 0,
-        message_timeout_ms: 0,
-        queue_bytes,
-        // A dead letter is its original record with a few headers more, or the beginning of a larger one.
-        max_message_bytes: 2_000_000,
-        gapless: false,
-    }
-}
 
 /// The producers of a sequencer process.
 pub(super) struct Effects {
@@ -155,10 +82,6 @@ pub(super) struct ShellIo<'a> {
     generation: AssignmentGeneration,
 }
 
-pub(super) fn not_queued(handle: impl OnDelivery, why: &str) {
-    handle.delivered(Err(DeliveryFailure::Unknown(why.to_owned())));
-}
-
 impl ShellEffects for ShellIo<'_> {
     fn may_snapshot(&mut self) -> bool {
         let shell = (self.partition, self.generation);
@@ -217,25 +140,5 @@ impl ShellEffects for ShellIo<'_> {
             ticket,
             snapshot,
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use schemas::PARTITIONS;
-
-    use super::*;
-    use crate::SequencerConfig;
-
-    #[test]
-    fn the_records_in_flight_of_all_partitions_fit_into_the_queues() {
-        /// The largest record that a topic takes, and what stays with it: its headers, librdkafka's own.
-        const RECORD: usize = (1 << 20) + (64 << 10);
-        let config = SequencerConfig::default().shell();
-        let letters = config.max_dead_letters_in_flight * RECORD;
-        assert!(PARTITIONS as usize * letters <= QUEUE_BYTES);
-        // The record that reaches the bound is in flight too.
-        let events = config.max_in_flight_bytes + RECORD;
-        assert!(PARTITIONS as usize * events <= QUEUE_BYTES);
     }
 }

@@ -15,7 +15,7 @@ use event_log::{
 };
 use schemas::{Partition, event::Event, topics::Topic};
 
-use super::effects::{QUEUE_BYTES, not_queued, without_timeout};
+use super::producers::{QUEUE_BYTES, not_queued, without_timeout};
 use crate::shell::{OutputId, WriteFailed};
 
 /// The outcome of an append.

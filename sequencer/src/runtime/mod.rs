@@ -6,6 +6,7 @@ mod event_writer;
 mod group;
 mod inbound;
 mod phase;
+mod producers;
 mod publisher;
 mod snapshot_queue;
 mod snapshot_writer;

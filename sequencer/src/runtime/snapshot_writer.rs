@@ -17,7 +17,7 @@ use event_log::{
 use prost::Message as _;
 use schemas::{Partition, proto::SnapshotChunk, topics::Topic};
 
-use super::effects::{self, Delivery, Effect, Report};
+use super::producers::{Delivery, Effect, Report, not_queued, without_timeout};
 use crate::{
     core::snapshot::Snapshot,
     shell::{CHUNK_BYTES, SnapshotWriteId, WriteFailed, split},
@@ -53,7 +53,7 @@ impl SnapshotWriter {
         let (jobs, queue) = mpsc::channel();
         let ends = Arc::new(AtomicBool::new(false));
         let writing = Writing {
-            producer: LogProducer::new(kafka, &effects::without_timeout(QUEUE_BYTES))?,
+            producer: LogProducer::new(kafka, &without_timeout(QUEUE_BYTES))?,
             topic: kafka.topic(Topic::Snapshots),
             reports: reports.clone(),
             ends: Arc::clone(&ends),
@@ -134,7 +134,7 @@ impl Writing {
         };
         while let Err(QueueFull(back)) = self.producer.append(record, delivery) {
             if self.ends.load(Ordering::SeqCst) {
-                return effects::not_queued(back, "the sequencer ends");
+                return not_queued(back, "the sequencer ends");
             }
             delivery = back;
             thread::sleep(FULL_PAUSE);

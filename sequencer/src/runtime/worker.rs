@@ -11,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Status,
-    effects::{Effect, Effects, Report, ShellIo},
+    effects::{Effects, ShellIo},
     event_writer::Appended,
     group::Group,
     inbound::{Polled, poll_inbound},
     phase::{Owned, Phase, Then},
+    producers::{Effect, Report},
     publisher::Publisher,
     snapshots::Snapshots,
     starts::{LoadFault, LoadReport, Starts},

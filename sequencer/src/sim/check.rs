@@ -5,24 +5,12 @@ use std::collections::BTreeSet;
 use schemas::event::{Body, Event, Source, SourceOffset};
 
 use super::{
-    kafka::LogRecord,
     oracle::{Expected, expected_results},
     rng::Rng,
-    simulation::Shared,
+    shared::{Shared, highest_source_offset},
     traffic,
 };
 use crate::core::{State, snapshot};
-
-/// The highest inbound offset among the sources of the log's records; −1 for an empty log.
-pub(crate) fn highest_source_offset(log: &[LogRecord]) -> i64 {
-    let events = log
-        .iter()
-        .flat_map(|record| Event::parse(&record.value, record.ts));
-    events
-        .map(|event| event.src.offset.offset)
-        .max()
-        .unwrap_or(-1)
-}
 
 pub(crate) fn check(shared: &Shared, rng: &mut Rng) -> Result<(), String> {
     let expected_results = expected_results(traffic::partition(), &shared.inbound);

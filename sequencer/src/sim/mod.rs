@@ -11,12 +11,13 @@ mod kafka;
 pub(crate) mod oracle;
 mod process;
 pub(crate) mod rng;
+mod shared;
 mod simulation;
 pub(crate) mod traffic;
 
 use std::{cell::Cell, env, fmt, str::FromStr};
 
-use simulation::Environment;
+use shared::Environment;
 
 const SEEDS: u64 = 10_000;
 

@@ -8,7 +8,7 @@ use schemas::{OffsetRange, event::Event, proto::SequencerSnapshot};
 use super::{
     kafka::{Broker, Client, LogRecord, Report, Response},
     rng::Rng,
-    simulation::{CHUNK_BYTES, Environment, Exit, Shared},
+    shared::{Environment, Shared},
     trace, traffic,
 };
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
         OutputId, PartitionShell, ShellConfig, ShellEffects, SnapshotWriteId, split,
     },
 };
+
+/// Small, so that snapshots have several pieces.
+pub(crate) const CHUNK_BYTES: usize = 150;
 
 /// An id of an output, with the number of the shell in this process.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,6 +94,15 @@ impl SimEffects {
         self.saw_foreign_record |= offset != Some(self.next_offset);
         self.next_offset = offset.map_or(0, |offset| offset + 1);
     }
+}
+
+/// Why a process ends.
+#[derive(Debug)]
+pub(crate) enum Exit {
+    /// As it should.
+    Expected,
+    /// Something that must not happen.
+    Wrong(String),
 }
 
 pub(crate) struct Process {

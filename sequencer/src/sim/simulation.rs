@@ -1,81 +1,12 @@
-//! The simulation of one seed: the logs, the processes and the faults.
-
-use schemas::{dead_letter::Reason, proto::SequencerSnapshot};
+//! The simulation of one seed: the processes and the faults.
 
 use super::{
-    check::{self, highest_source_offset},
-    kafka::Broker,
-    process::Process,
+    check,
+    process::{Exit, Process},
     rng::Rng,
+    shared::{Environment, Shared},
     trace, traffic,
 };
-use crate::shell::InboundRecord;
-
-/// Small, so that snapshots have several pieces.
-pub(crate) const CHUNK_BYTES: usize = 150;
-
-/// What the sequencer needs of its surroundings. A test takes one thing away and shows that the simulation notices.
-#[derive(Clone, Copy)]
-pub(crate) struct Environment {
-    /// After a failure the producer sends nothing more (PROTOCOL S6; librdkafka's `enable.gapless.guarantee`).
-    pub(crate) gapless_producer: bool,
-    /// Inbound records are read from the consumer group's offset on, which PROTOCOL S9 forbids.
-    pub(crate) starts_at_the_groups_offset: bool,
-}
-
-impl Environment {
-    pub(crate) const SOUND: Self = Self {
-        gapless_producer: true,
-        starts_at_the_groups_offset: false,
-    };
-}
-
-/// What all processes see.
-pub(crate) struct Shared {
-    pub(crate) environment: Environment,
-    pub(crate) now_ms: u64,
-    pub(crate) inbound: Vec<InboundRecord>,
-    /// How many of the inbound records are on the log so far.
-    posted: usize,
-    /// Those below are no longer retained.
-    pub(crate) inbound_start: i64,
-    pub(crate) broker: Broker,
-    pub(crate) dead_letters: Vec<(i64, Reason)>,
-    /// Values of `chat.snapshots`.
-    pub(crate) snapshots: Vec<Vec<u8>>,
-    /// Every snapshot that a process wrote.
-    pub(crate) taken: Vec<SequencerSnapshot>,
-    /// The consumer group's offset, which is for lag only.
-    pub(crate) committed: i64,
-    covered: i64,
-    /// The length of the log for which that holds.
-    covered_at: usize,
-}
-
-impl Shared {
-    pub(crate) fn inbound_end(&self) -> usize {
-        self.posted
-    }
-
-    /// The highest inbound offset that the log covers so far.
-    fn covered(&mut self) -> i64 {
-        let log = &self.broker.log;
-        self.covered = self
-            .covered
-            .max(highest_source_offset(&log[self.covered_at..]));
-        self.covered_at = log.len();
-        self.covered
-    }
-}
-
-/// Why a process ends.
-#[derive(Debug)]
-pub(crate) enum Exit {
-    /// As it should.
-    Expected,
-    /// Something that must not happen.
-    Wrong(String),
-}
 
 struct Simulation {
     rng: Rng,
@@ -98,20 +29,7 @@ pub(crate) fn run(seed: u64, environment: Environment) -> Result<(), String> {
     let length = 20 + rng.below(100);
     let inbound = traffic::inbound(&mut rng, length);
     let mut simulation = Simulation {
-        shared: Shared {
-            environment,
-            now_ms: 0,
-            inbound,
-            posted: 0,
-            inbound_start: 0,
-            broker: Broker::default(),
-            dead_letters: Vec::new(),
-            snapshots: Vec::new(),
-            taken: Vec::new(),
-            committed: 0,
-            covered: -1,
-            covered_at: 0,
-        },
+        shared: Shared::new(environment, inbound),
         processes: Vec::new(),
         assigned: 0,
         next_id: 0,

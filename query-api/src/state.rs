@@ -1,0 +1,80 @@
+//! What all calls share.
+
+use std::sync::Arc;
+
+use event_log::LogReader;
+use message_store::MessageStore;
+use schemas::topics::Topic;
+use unread_rebuild::Rebuilder;
+use unread_store::{Node, SharedConnection};
+
+use crate::{
+    config::Config,
+    deadline::Deadline,
+    epoch::CurrentEpoch,
+    error::{Lag, LaggingStore, QueryError},
+    inbound::ReaderPool,
+    redis_fallback::RedisFallback,
+    shared_polling::SharedPolling,
+};
+
+pub(crate) struct QueryApi {
+    pub(crate) store: MessageStore,
+    polling: SharedPolling,
+    pub(crate) redis: SharedConnection,
+    pub(crate) redis_fallback: RedisFallback,
+    pub(crate) rebuilder: Rebuilder,
+    pub(crate) reader_pool: Arc<ReaderPool>,
+    pub(crate) epoch: CurrentEpoch,
+    /// The full name of `chat.events`, under which the sinks keep their offsets.
+    pub(crate) events_topic: String,
+    /// The full name of `chat.inbound`.
+    pub(crate) inbound_topic: String,
+}
+
+impl QueryApi {
+    pub(crate) fn new(config: &Config, log: &Arc<LogReader>) -> anyhow::Result<Self> {
+        let events_topic = config.kafka.topic(Topic::Events);
+        let store = MessageStore::connect(&config.mysql);
+        let node = Node::new(&config.redis)?;
+        let own = &config.query_api;
+        Ok(Self {
+            polling: SharedPolling::new(&store, &events_topic),
+            rebuilder: Rebuilder::new(&store, log, &node, &events_topic, &own.rebuild),
+            redis: SharedConnection::new(node),
+            redis_fallback: RedisFallback::new(),
+            reader_pool: ReaderPool::new(
+                config.kafka.clone(),
+                own.inbound_lookups,
+                own.inbound_scan_records,
+            ),
+            epoch: CurrentEpoch::default(),
+            inbound_topic: config.kafka.topic(Topic::Inbound),
+            events_topic,
+            store,
+        })
+    }
+
+    /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition.
+    ///
+    /// # Errors
+    /// As [`Deadline::poll`].
+    pub(crate) async fn poll<T, F>(
+        &self,
+        deadline: Deadline,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, QueryError>
+    where
+        F: Future<Output = Result<T, QueryError>>,
+    {
+        deadline.poll(attempt, |lag| self.catch_up(lag)).await
+    }
+
+    /// Waits until a MySQL sink has caught up; Redis is simply read again.
+    async fn catch_up(&self, lag: Lag) -> Result<(), QueryError> {
+        if let LaggingStore::Sink(shard, sink) = lag.store {
+            self.polling.reached(shard, sink, &lag.missing).await?;
+        }
+        Ok(())
+    }
+}
