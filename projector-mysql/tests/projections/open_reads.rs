@@ -1,9 +1,14 @@
 //! Read positions that the sequencer could give no ordinal (PROTOCOL R5).
 
+use std::time::{Duration, Instant};
+
 use schemas::{DeviceClass, Ordinal};
 use sqlx::Connection as _;
 
-use crate::{log::user, test_env::TestEnv};
+use crate::{
+    log::user,
+    test_env::{PATIENCE, TestEnv},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ordinal_is_looked_up_among_the_messages() {
@@ -23,6 +28,39 @@ async fn the_ordinal_is_looked_up_among_the_messages() {
         .remove(&(user(1000), user(1001)))
         .unwrap();
     assert_eq!(contact.read.mobile.n.map(Ordinal::get), Some(2));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_waits_until_the_messages_are_written() {
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
+    let mut lock = env.admin().await;
+    let prefix = &env.config.mysql.database_prefix;
+    // Writers of partition 17 = (1001 + 1000) mod 64 wait, readers do not.
+    let sql = format!("LOCK TABLES {prefix}0.chat_msg_17 READ");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+        .execute(&mut lock)
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        env.log.send(1001, 1000, "from the peer").await;
+    }
+    env.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
+    // Of the same partition: once its contact is written, the read was looked up.
+    env.log.send(2000, 1, "behind the read").await;
+    let deadline = Instant::now() + PATIENCE;
+    while !env
+        .rows()
+        .await
+        .contacts
+        .contains_key(&(user(1), user(2000)))
+    {
+        assert!(Instant::now() < deadline, "contacts wait for the messages");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    lock.close().await.unwrap();
+    env.assert_exact().await;
     service.stop().await;
 }
 
