@@ -17,6 +17,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
 
+/// How much of a wrong field an error repeats, in characters.
+const MAX_SHOWN: usize = 40;
+
 pub(crate) struct Options {
     /// Added to every uid, if messages are generated.
     pub(crate) shift_uids: i64,
@@ -147,10 +150,15 @@ impl<'a> Generator<'a> {
             let field = fields.next();
             let uid: i64 = field.and_then(|field| field.parse().ok()).ok_or_else(|| {
                 let wrong = match field {
-                    Some(field) => format!("{field:?} is no uid"),
+                    Some(field) => {
+                        let start: String = field.chars().take(MAX_SHOWN).collect();
+                        format!("{start:?} is no uid")
+                    }
                     None => "a uid is missing".to_owned(),
                 };
-                Failure::Usage(format!("{wrong}; `sender receiver unix-time` is right"))
+                Failure::Usage(format!(
+                    "{wrong}; `sender receiver unix-time` is right, or NDJSON from the first line on"
+                ))
             })?;
             let shifted = uid.checked_add(self.options.shift_uids);
             let shifted = shifted.ok_or_else(|| {

@@ -99,7 +99,8 @@ async fn drop_before(
     store.expect_past(before, times::now()).await?;
     let old: Vec<String> = months.range(..before).map(|(m, _)| m.to_string()).collect();
     let rows: i64 = months.range(..before).map(|(_, sum)| sum.rows).sum();
-    let dropped = if yes {
+    // A boundary is kept for good: where nothing is dropped there is to be none.
+    let dropped = if yes && !old.is_empty() {
         store.drop_months(before, times::now()).await?
     } else {
         0

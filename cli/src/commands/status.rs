@@ -75,7 +75,10 @@ type Lags = Vec<(&'static str, anyhow::Result<i64>)>;
 
 /// How many records each stage is behind: the sequencer in `chat.inbound`, the others in `chat.events`.
 async fn lags(context: &CommandContext) -> Lags {
-    let ends = events_ends(context).await;
+    let (ends, backlog) = match context.reach_kafka().await {
+        Ok(()) => (events_ends(context).await, backlog(context).await),
+        Err(error) => (Err(anyhow::anyhow!("{error:#}")), Err(error)),
+    };
     let behind = |done: anyhow::Result<PartitionMap<i64>>| -> anyhow::Result<i64> {
         let (ends, done) = (ends.as_ref().map_err(|e| anyhow::anyhow!("{e:#}"))?, done?);
         Ok(ends
@@ -84,7 +87,7 @@ async fn lags(context: &CommandContext) -> Lags {
             .sum())
     };
     vec![
-        ("sequenced (chat.events)", backlog(context).await),
+        ("sequenced (chat.events)", backlog),
         (
             "unread counts (Redis)",
             behind(redis_offsets(context).await),

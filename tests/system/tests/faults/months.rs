@@ -55,8 +55,15 @@ async fn refuses_the_present(env: &TestEnv, sql: &mut Sql) -> Result<()> {
     Ok(())
 }
 
-/// Without --yes it says what would go.
+/// Without --yes it says what would go; where there is nothing to drop, nothing is recorded.
 async fn drops_the_month_before(env: &TestEnv, sql: &mut Sql, present: &str) -> Result<()> {
+    let drop = ["partitions", "drop", "--before", present];
+    let none = env.tidemark(&[&drop[..], &["--yes"]].concat()).await?;
+    let none = none.expect(0)?;
+    ensure!(none.stdout.contains("there is no month"), "{none:?}");
+    let list = env.tidemark(&["partitions", "list"]).await?.expect(0)?;
+    ensure!(!list.stdout.contains("kept from"), "{list:?}");
+
     let [before, this] = [sql.month(-1, "p%Y%m").await?, sql.month(0, "p%Y%m").await?];
     let [until_this, until_next] = [
         sql.month(0, "%Y-%m-01").await?,
@@ -68,7 +75,6 @@ async fn drops_the_month_before(env: &TestEnv, sql: &mut Sql, present: &str) -> 
     ))
     .await?;
     let messages = sql.messages().await?;
-    let drop = ["partitions", "drop", "--before", present];
     let would = env.tidemark(&drop).await?.expect(0)?;
     ensure!(would.stdout.contains("would be dropped"), "{would:?}");
     let dropped = env.tidemark(&[&drop[..], &["--yes"]].concat()).await?;
