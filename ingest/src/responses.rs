@@ -61,7 +61,8 @@ pub(crate) fn accepted(
     }
 }
 
-/// 503: it may be on the log or not. A read-ack has no id and can be repeated as it is.
+/// 503: it may be on the log or not. A read-ack has no id; repeated as it is, one of `latest` may cover
+/// messages that came meanwhile.
 pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) -> Problem {
     let identity = match kind {
         EventKind::Message => "client_msg_id",

@@ -101,10 +101,12 @@ impl Client {
     }
 
     /// Posts lines in order, `per_request` to a request, one request after the other. Lines that ingest could not take, or whose outcome is
-    /// unknown, are posted again: their ids make that safe. `progress` is called with the number of lines that are done with.
+    /// unknown, are posted again. For a message with a `client_msg_id` that is safe; one without may be stored twice. A read-ack of `latest`
+    /// that is posted again also covers what came meanwhile. `progress` is called with the number of lines that are done with.
     ///
     /// # Errors
-    /// A request was refused as a whole, or lines were not taken in 20 attempts.
+    /// A request was refused as a whole, no connection was made or it broke before a response, or lines were not taken in 20 attempts. Posting
+    /// all lines again is then as safe as said above.
     pub async fn post_batch(
         &self,
         lines: &[impl AsRef<str>],
