@@ -10,15 +10,12 @@ use std::{
 
 use anyhow::Context as _;
 use flate2::read::GzDecoder;
-use schemas::{DirectConversation, Partition, UserId};
+use schemas::{DirectConversation, Excerpt, Partition, UserId};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
-
-/// How much of a wrong field an error repeats, in characters.
-const MAX_SHOWN: usize = 40;
 
 pub(crate) struct Options {
     /// Added to every uid, if messages are generated.
@@ -150,10 +147,7 @@ impl<'a> Generator<'a> {
             let field = fields.next();
             let uid: i64 = field.and_then(|field| field.parse().ok()).ok_or_else(|| {
                 let wrong = match field {
-                    Some(field) => {
-                        let start: String = field.chars().take(MAX_SHOWN).collect();
-                        format!("{start:?} is no uid")
-                    }
+                    Some(field) => format!("{:?} is no uid", Excerpt(field)),
                     None => "a uid is missing".to_owned(),
                 };
                 Failure::Usage(format!(

@@ -3,10 +3,8 @@
 use std::fmt;
 
 use problem::Problem;
-use schemas::{InboundPosition, Partition, PartitionMap, event::SourceOffset};
+use schemas::{Excerpt, InboundPosition, Partition, PartitionMap, event::SourceOffset};
 use serde::{Serialize, Serializer};
-
-use crate::parameters::quoted;
 
 /// The maximum of positions in a call: one for each partition.
 const MAX_POSITIONS: usize = 64;
@@ -138,7 +136,7 @@ fn parse_position(text: &str) -> Result<InboundPosition, Problem> {
     text.parse().map_err(|_| {
         Problem::invalid_field(
             "after",
-            format!("is {}", quoted(text)),
+            format!("is {:?}", Excerpt(text)),
             "<partition>:<offset> as in a 202 response, such as 17:42",
         )
     })

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, ops::RangeInclusive, time::Duration};
 
-use schemas::{DeviceClass, Mid, Partition, UserId};
+use schemas::{DeviceClass, Excerpt, Mid, Partition, UserId};
 use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
@@ -103,7 +103,7 @@ impl TryFrom<String> for Device {
         let device = text.parse();
         device
             .map(Self)
-            .map_err(|_| format!("is {}; must be pc or mobile", quoted(&text)))
+            .map_err(|_| format!("is {:?}; must be pc or mobile", Excerpt(&text)))
     }
 }
 
@@ -172,19 +172,10 @@ where
         .and_then(|number| N::try_from(number).ok())
         .ok_or_else(|| {
             format!(
-                "is {}; must be a whole number from {low} to {high}",
-                quoted(text)
+                "is {:?}; must be a whole number from {low} to {high}",
+                Excerpt(text)
             )
         })
-}
-
-/// Quotes a caller's text, shortened where it is long.
-pub(crate) fn quoted(text: &str) -> String {
-    const MAX_CHARS: usize = 40;
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
-    }
 }
 
 #[cfg(test)]

@@ -116,8 +116,8 @@ impl<'de> Deserialize<'de> for UserId {
     }
 }
 
-/// Shows the first characters of a text that may be too long for an error message.
-pub(crate) struct Excerpt<'a>(pub(crate) &'a str);
+/// Shows, by `Debug`, the first 40 characters of a text that may be too long for an error message.
+pub struct Excerpt<'a>(pub &'a str);
 
 impl fmt::Debug for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,7 @@ pub mod topics;
 
 pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
 pub use device::{DeviceClass, PerDevice};
-pub use ids::{ClientMsgId, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
+pub use ids::{ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;

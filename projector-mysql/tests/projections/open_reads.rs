@@ -1,14 +1,9 @@
 //! Read positions that the sequencer could give no ordinal (PROTOCOL R5).
 
-use std::time::{Duration, Instant};
-
 use schemas::{DeviceClass, Ordinal};
 use sqlx::Connection as _;
 
-use crate::{
-    log::user,
-    test_env::{PATIENCE, TestEnv},
-};
+use crate::{log::user, test_env::TestEnv};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ordinal_is_looked_up_among_the_messages() {
@@ -48,17 +43,8 @@ async fn it_waits_until_the_messages_are_written() {
     }
     env.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
     // Of the same partition: once its contact is written, the read was looked up.
-    env.log.send(2000, 1, "behind the read").await;
-    let deadline = Instant::now() + PATIENCE;
-    while !env
-        .rows()
-        .await
-        .contacts
-        .contains_key(&(user(1), user(2000)))
-    {
-        assert!(Instant::now() < deadline, "contacts wait for the messages");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let behind = env.log.send(2000, 1, "behind the read").await;
+    env.until_contact_has(1, 2000, behind).await;
     lock.close().await.unwrap();
     env.assert_exact().await;
     service.stop().await;
@@ -74,8 +60,7 @@ async fn it_is_unknown_where_the_messages_are_gone() {
     env.caught_up().await;
     // As a month that was dropped; partition (1001 + 1000) mod 64 = 17 is in the first of two databases.
     let prefix = &env.config.mysql.database_prefix;
-    let url = &dev_stack::TestServers::shared().mysql_url;
-    let mut connection = sqlx::MySqlConnection::connect(url).await.unwrap();
+    let mut connection = env.admin().await;
     let sql = format!("DELETE FROM {prefix}0.chat_msg_17 WHERE mid <= 3");
     sqlx::query(sqlx::AssertSqlSafe(sql))
         .execute(&mut connection)

@@ -18,7 +18,7 @@ use crate::{
     log::{EPOCH_MS, Log, user},
 };
 
-pub const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct TestEnv {
     pub config: Config,

@@ -188,7 +188,7 @@ impl Process {
             },
             OffsetRange {
                 start: shared.inbound_start,
-                end: shared.inbound_end() as i64,
+                end: shared.posted as i64,
             },
             snapshots.finish(),
         )?;
@@ -234,7 +234,7 @@ impl Process {
             }
             Role::Owner(shell) => {
                 let next = shell.next_inbound() as usize;
-                let available = shared.inbound_end().saturating_sub(next);
+                let available = shared.posted.saturating_sub(next);
                 let effects = &mut self.effects;
                 let action = if available == 0 {
                     shell.on_caught_up(shared.now_ms, effects)

@@ -61,10 +61,6 @@ impl Shared {
         }
     }
 
-    pub(crate) fn inbound_end(&self) -> usize {
-        self.posted
-    }
-
     /// The highest inbound offset that the log covers so far.
     pub(crate) fn covered(&mut self) -> i64 {
         let log = &self.broker.log;
