@@ -160,7 +160,7 @@ fn is_transient_number(number: u16) -> bool {
         1020 | 1205 | 1213 | 1969 | 3024 => true,
         // Read-only server.
         1290 | 1836 => true,
-        // No partition for the row, or none of that name: the janitor adds the month. The table was altered under a snapshot or a statement.
+        // No partition for the row, or none of that name: a month is missing. The table was altered under a snapshot or a statement.
         NO_SUCH_PARTITION | 1526 | 1412 | 1615 => true,
         // No such database or table: the schema is yet to be applied.
         1049 | 1146 => true,

@@ -76,6 +76,11 @@ impl Log {
         mid
     }
 
+    /// Moves the clock of the events to come.
+    pub fn move_clock(&mut self, days: i64) {
+        self.clock += days * 24 * 3_600_000;
+    }
+
     /// A read position; `n` is what the sequencer says of it.
     pub async fn read(
         &mut self,

@@ -50,6 +50,23 @@ async fn a_former_owners_repeats_change_nothing() {
     service.stop().await;
 }
 
+/// As where the broker that leads a partition of `chat.inbound` has a wrong clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_a_far_month_holds_up_nobody() {
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
+    service.ready().await;
+    for days in [100, 80 * 365] {
+        env.log.move_clock(days);
+        env.log.send(1, 2, "ahead").await;
+        env.log.move_clock(-days);
+        // Of the same database, by the same writer.
+        env.log.send(1, 4, "on time").await;
+        env.assert_exact().await;
+    }
+    service.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_event_goes_to_the_dead_letters() {
     let mut env = TestEnv::new().await;

@@ -1,6 +1,6 @@
-//! The janitor's part: every `chat_msg_<n>` has its months ahead of time. There is no catch-all partition: a row whose
-//! month is missing is refused and waits, where a catch-all would have to be split while in use. The first range takes what lies
-//! before it, too; but a writer names the month of every row, and the server refuses a row that would go elsewhere.
+//! The janitor adds the months of every `chat_msg_<n>` ahead of time, and a writer those that its rows need. There is no catch-all
+//! partition, which would have to be split while in use. A range takes what lies before it, too; but a writer names the month of every row,
+//! and the server refuses a row that would go elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,21 +136,27 @@ struct Plan {
     appended: Vec<Month>,
 }
 
+/// So many months are appended in a row at most. A clock that is decades ahead needs one month, not a file for each in between.
+const MAX_APPENDED: usize = 24;
+
 impl Plan {
-    /// The `wanted` months (ascending) before the newest one, and all months behind that one up to `last`: without a gap, since a range
-    /// partition also takes what belongs to a month left out before it.
+    /// The `wanted` months (ascending) before the newest one, and all months behind that one up to `last`: without a gap, so that none of
+    /// them has to be split off later; where `last` is too far away, only those of them that are wanted.
     fn new(present: &TableMonths, wanted: impl IntoIterator<Item = Month>, last: Month) -> Self {
+        let newest = present.keys().next_back().copied();
+        let (before, behind): (Vec<Month>, Vec<Month>) =
+            wanted.into_iter().partition(|month| Some(*month) <= newest);
         let split = |month: Month| {
-            let (behind, _) = present.range(month..).next()?;
-            (*behind != month).then_some((month, *behind))
+            let (following, _) = present.range(month..).next()?;
+            (*following != month).then_some((month, *following))
         };
-        let newest = present.keys().next_back();
-        let appended = std::iter::successors(newest.map(|newest| newest.next()), |month| {
-            Some(month.next())
-        });
+        let in_a_row = std::iter::successors(newest.map(Month::next), |month| Some(month.next()));
+        let in_a_row = in_a_row.take_while(|month| *month <= last);
+        let in_a_row: Vec<Month> = in_a_row.take(MAX_APPENDED + 1).collect();
+        let is_far = in_a_row.len() > MAX_APPENDED;
         Self {
-            splits: wanted.into_iter().filter_map(split).collect(),
-            appended: appended.take_while(|month| *month <= last).collect(),
+            splits: before.into_iter().filter_map(split).collect(),
+            appended: if is_far { behind } else { in_a_row },
         }
     }
 
@@ -204,8 +210,8 @@ pub(super) async fn months_of_tables(
     Ok(tables)
 }
 
-/// Creates the requested months that are missing and before an existing one: the log may be older than the tables, or be read again. True
-/// where a month was created or has been dropped for good: then a retry of the write may succeed. The janitor adds months after the newest.
+/// Creates the requested months that are missing: the log may be older than the tables, be read again, or have the time of a broker whose
+/// clock is ahead. True where a month was created or has been dropped for good: then a retry of the write may succeed.
 pub(crate) async fn create_requested_months(
     store: &MessageStore,
     shard: Shard,
@@ -229,7 +235,8 @@ pub(crate) async fn create_requested_months(
         // Another writer may have created it just now.
         changed |= kept.clone().any(|month| present.contains_key(&month));
         let table = format!("{database}.{table}");
-        let plan = Plan::new(present, kept, Month::FIRST);
+        let last = kept.clone().max().unwrap_or(Month::FIRST);
+        let plan = Plan::new(present, kept, last);
         changed |= plan.execute(&mut lock.session, &table).await? > 0;
     }
     lock.release().await?;
@@ -260,6 +267,14 @@ mod tests {
         assert!(appended("p202612", "p202612").is_empty());
         assert!(appended("p203001", "p202612").is_empty());
         assert_eq!(appended("p202610", "p202611"), [month("p202611")]);
+        assert_eq!(appended("p202610", "p202810").len(), MAX_APPENDED);
+    }
+
+    #[test]
+    fn a_month_that_is_far_away_is_appended_alone() {
+        let plan = plan(["p202610"], &["p202610", "p210602"], "p210602");
+        assert_eq!(plan.appended, [month("p210602")]);
+        assert!(plan.splits.is_empty());
     }
 
     #[test]

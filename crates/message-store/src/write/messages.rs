@@ -18,7 +18,7 @@ use crate::{
 impl MessageStore {
     /// Inserts messages and updates the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
     /// Rows that are there already although the offset says that they are not are replaced by those with their ids. A month that is missing
-    /// before others is made; rows of months that were dropped are left out.
+    /// is made; rows of months that were dropped are left out.
     ///
     /// # Errors
     /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row that no move goes over is there

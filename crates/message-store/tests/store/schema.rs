@@ -36,35 +36,18 @@ async fn it_is_applied_once_however_often_and_by_however_many() {
 }
 
 #[tokio::test]
-async fn a_missing_month_is_waited_for_and_then_there() {
+async fn the_janitor_adds_the_months_ahead_once() {
     let fixture = Fixture::without_schema().await;
     fixture.store.apply_schema(NOW).await.unwrap();
-    assert!(
-        fixture
-            .store
-            .missing_months(NOW, MONTHS_AHEAD)
-            .await
-            .unwrap()
-            .is_empty()
-    );
-
-    let users = fixture.users(5);
-    let mut row = message(users, 1);
-    row.ts = TimestampMs(NOW.0 + 150 * DAY_MS);
-    let refused = fixture.write(std::slice::from_ref(&row)).await.unwrap_err();
-    assert!(refused.is_transient(), "{refused}");
+    let missing = fixture.store.missing_months(NOW, MONTHS_AHEAD).await;
+    assert!(missing.unwrap().is_empty());
 
     let ahead = MONTHS_AHEAD + 3;
     let missing = fixture.store.missing_months(NOW, ahead).await.unwrap();
     assert_eq!(missing.len(), 64);
-    let names: Vec<String> = missing
-        .values()
-        .next()
-        .unwrap()
-        .iter()
-        .map(|m| m.to_string())
-        .collect();
-    assert_eq!(names, ["2027-02", "2027-03", "2027-04"]);
+    let of_one = missing.values().next().unwrap().iter();
+    let of_one: Vec<String> = of_one.map(ToString::to_string).collect();
+    assert_eq!(of_one, ["2027-02", "2027-03", "2027-04"]);
 
     let other = MessageStore::connect(&fixture.config);
     let (one, two) = tokio::join!(
@@ -72,22 +55,40 @@ async fn a_missing_month_is_waited_for_and_then_there() {
         other.ensure_months(NOW, ahead)
     );
     assert_eq!(one.unwrap() + two.unwrap(), 3 * 64);
-    assert!(
-        fixture
-            .store
-            .missing_months(NOW, ahead)
-            .await
-            .unwrap()
-            .is_empty()
+    let missing = fixture.store.missing_months(NOW, ahead).await;
+    assert!(missing.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_month_that_no_janitor_added_yet_is_made_for_its_row() {
+    let fixture = Fixture::without_schema().await;
+    fixture.store.apply_schema(NOW).await.unwrap();
+    let users = fixture.users(5);
+    let mut rows = [1, 2, 3].map(|id| message(users, id));
+    rows[1].ts = TimestampMs(NOW.0 + 100 * DAY_MS);
+    rows[2].ts = TimestampMs(NOW.0 + 29_300 * DAY_MS);
+    fixture.write(&rows[..2]).await.unwrap();
+    fixture.write(&rows[2..]).await.unwrap();
+
+    let table = conversation(users).partition().into();
+    let mut snapshot = fixture.store.snapshot(fixture.shard(table)).await.unwrap();
+    let found = snapshot.page_before(conversation(users), None, 10).await;
+    assert_eq!(mids(&found.unwrap()), [3, 2, 1]);
+    let months = fixture.store.list_months().await.unwrap();
+    let names = |n| {
+        months[n]
+            .keys()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let usual = ["2026-11", "2026-12", "2027-01"];
+    // Too far ahead for all months in between.
+    assert_eq!(
+        names(&table),
+        [&usual[..], &["2027-02", "2027-03", "2107-02"]].concat()
     );
-    fixture.write(std::slice::from_ref(&row)).await.unwrap();
-    let shard = fixture.shard(conversation(users).partition());
-    let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-    let found = snapshot
-        .page_before(conversation(users), None, 10)
-        .await
-        .unwrap();
-    assert_eq!(mids(&found), [1]);
+    let others = months.keys().filter(|n| **n != table);
+    assert!(others.map(names).all(|names| names == usual));
 }
 
 #[tokio::test]
