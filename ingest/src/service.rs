@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use access::Access;
 use axum::Router;
-use event_log::LogReader;
+use event_log::{Admin, LogReader};
 use service_runtime::{Health, Process, Supervisor, described};
 use tokio::time::interval;
 
@@ -40,10 +40,16 @@ pub async fn start(
     health: &Health,
 ) -> anyhow::Result<Router> {
     let reader = Arc::new(LogReader::new(&config.kafka)?);
+    let admin = Admin::new(&config.kafka)?;
     let ingest = Arc::new(Ingest::new(config, access.clone(), supervisor.shutdown())?);
+    let kafka = health.check("ingest.kafka");
+    supervisor.spawn(
+        "ingest topic",
+        readiness::watch_topic(admin, kafka.clone(), supervisor.shutdown()),
+    );
     supervisor.spawn(
         "ingest readiness",
-        readiness::watch(reader, health.check("ingest.kafka"), supervisor.shutdown()),
+        readiness::watch(reader, kafka, supervisor.shutdown()),
     );
     supervisor.spawn("ingest in flight", watch_budgets(Arc::clone(&ingest)));
     Ok(described(access.guard(openapi::calls()), ingest))

@@ -2,6 +2,12 @@
 
 use crate::PARTITIONS;
 
+/// The setting for how many copies a record is on before it is acknowledged.
+pub const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
+
+/// A replica that is not in sync never becomes the leader: acknowledged records that it does not have would be gone.
+pub const NO_UNCLEAN_ELECTION: (&str, &str) = ("unclean.leader.election.enable", "false");
+
 /// A topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -41,12 +47,19 @@ impl Topic {
         PARTITIONS
     }
 
-    /// The topic's settings by Kafka's names. None is compacted: a late record of a paused owner would replace the valid one.
+    /// The least [`MIN_INSYNC_REPLICAS`] of a topic with so many copies: with three or more, no acknowledged record is on one disk only.
+    #[must_use]
+    pub fn min_insync_replicas(copies: usize) -> u32 {
+        if copies < 3 { 1 } else { 2 }
+    }
+
+    /// Its other settings by Kafka's names. None is compacted: a late record of a paused owner would replace the valid one.
     #[must_use]
     pub fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Inbound => &[
                 ("cleanup.policy", "delete"),
+                NO_UNCLEAN_ELECTION,
                 ("retention.ms", "604800000"),
                 ("message.timestamp.type", "LogAppendTime"),
                 ("max.message.bytes", "1048588"),
@@ -54,6 +67,7 @@ impl Topic {
             // The time of an event is log time, which may be ahead of the broker's clock.
             Self::Events => &[
                 ("cleanup.policy", "delete"),
+                NO_UNCLEAN_ELECTION,
                 ("retention.ms", "-1"),
                 ("retention.bytes", "-1"),
                 ("message.timestamp.type", "CreateTime"),
@@ -63,12 +77,14 @@ impl Topic {
             ],
             Self::Snapshots => &[
                 ("cleanup.policy", "delete"),
+                NO_UNCLEAN_ELECTION,
                 ("retention.ms", "-1"),
                 ("message.timestamp.type", "LogAppendTime"),
                 ("max.message.bytes", "1048588"),
             ],
             Self::DeadLetters => &[
                 ("cleanup.policy", "delete"),
+                NO_UNCLEAN_ELECTION,
                 ("retention.ms", "7776000000"),
                 ("message.timestamp.type", "LogAppendTime"),
                 ("max.message.bytes", "2097152"),

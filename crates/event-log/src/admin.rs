@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,7 +12,10 @@ use rdkafka::{
     },
     error::{KafkaError, RDKafkaErrorCode},
 };
-use schemas::{Partition, topics::Topic};
+use schemas::{
+    Partition,
+    topics::{MIN_INSYNC_REPLICAS, NO_UNCLEAN_ELECTION, Topic},
+};
 
 use crate::{EventLogError, KafkaConfig, client_log::drain_log, context::NamedContext};
 
@@ -19,6 +23,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a new topic may take to be known to every broker.
 const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How many copies topics have where `kafka.replication` does not say it and there are as many brokers.
+const DEFAULT_COPIES: usize = 3;
 
 /// A difference between a cluster's topic and its declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +37,15 @@ pub enum TopicDifference {
     },
     /// The number of partitions, which cannot be changed: the partition of every conversation depends on it.
     Partitions {
+        /// The topic's full name.
+        topic: String,
+        /// The cluster's number.
+        found: usize,
+        /// The declared number.
+        declared: usize,
+    },
+    /// A partition has fewer copies than it should.
+    Copies {
         /// The topic's full name.
         topic: String,
         /// The cluster's number.
@@ -54,7 +70,19 @@ impl TopicDifference {
     /// Whether [`Admin::apply`] removes it.
     #[must_use]
     pub fn can_be_changed(&self) -> bool {
-        !matches!(self, Self::Partitions { .. })
+        !matches!(self, Self::Partitions { .. } | Self::Copies { .. })
+    }
+
+    /// Whether acknowledged records are on fewer disks than declared, or may be lost to a replica that does not have them.
+    #[must_use]
+    pub fn weakens(&self) -> bool {
+        match self {
+            Self::Copies { .. } => true,
+            Self::Setting { name, .. } => {
+                name == MIN_INSYNC_REPLICAS || name == NO_UNCLEAN_ELECTION.0
+            }
+            Self::Missing { .. } | Self::Partitions { .. } => false,
+        }
     }
 }
 
@@ -72,6 +100,16 @@ impl fmt::Display for TopicDifference {
                     "{topic}: {found} partitions, declared {declared}; cannot be changed"
                 )
             }
+            Self::Copies {
+                topic,
+                found,
+                declared,
+            } => {
+                write!(
+                    f,
+                    "{topic}: {found} copies, declared {declared}; kafka-reassign-partitions.sh adds copies"
+                )
+            }
             Self::Setting {
                 topic,
                 name,
@@ -87,7 +125,17 @@ impl fmt::Display for TopicDifference {
 /// Makes a cluster's topics agree with `schemas::topics`.
 pub struct Admin {
     config: KafkaConfig,
-    client: AdminClient<NamedContext>,
+    client: Arc<AdminClient<NamedContext>>,
+}
+
+/// A topic as the cluster has it.
+struct FoundTopic {
+    /// Partitions with a leader; 0 where the topic is not there.
+    partitions: usize,
+    /// The fewest copies of a partition.
+    copies: usize,
+    /// How many brokers there are.
+    brokers: usize,
 }
 
 impl Admin {
@@ -98,11 +146,13 @@ impl Admin {
     pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
         let client = config
             .client()
+            // Where brokers create topics by themselves, asking for one would.
+            .set("allow.auto.create.topics", "false")
             .create_with_context(NamedContext("admin"))
             .map_err(|e| EventLogError::new("creating an admin client", e))?;
         Ok(Self {
             config: config.clone(),
-            client,
+            client: Arc::new(client),
         })
     }
 
@@ -113,23 +163,39 @@ impl Admin {
     pub async fn diff(&self) -> Result<Vec<TopicDifference>, EventLogError> {
         let mut differences = Vec::new();
         for topic in Topic::ALL {
-            let name = self.config.topic(topic);
-            match self.partitions(&name)? {
-                0 => differences.push(TopicDifference::Missing { topic: name }),
-                found => {
-                    let declared = usize::from(topic.partitions());
-                    if found != declared {
-                        let topic = name.clone();
-                        differences.push(TopicDifference::Partitions {
-                            topic,
-                            found,
-                            declared,
-                        });
-                    }
-                    differences.extend(self.settings_differing(topic, &name).await?);
-                }
-            }
+            differences.extend(self.diff_of(topic).await?);
         }
+        Ok(differences)
+    }
+
+    /// The differences of one topic.
+    ///
+    /// # Errors
+    /// [`EventLogError`] where the cluster does not answer.
+    pub async fn diff_of(&self, topic: Topic) -> Result<Vec<TopicDifference>, EventLogError> {
+        let name = self.config.topic(topic);
+        let found = self.find(&name).await?;
+        if found.partitions == 0 {
+            return Ok(vec![TopicDifference::Missing { topic: name }]);
+        }
+        let mut differences = Vec::new();
+        let declared = usize::from(topic.partitions());
+        if found.partitions != declared {
+            differences.push(TopicDifference::Partitions {
+                topic: name.clone(),
+                found: found.partitions,
+                declared,
+            });
+        }
+        let declared = self.copies(found.brokers);
+        if found.copies < declared {
+            differences.push(TopicDifference::Copies {
+                topic: name.clone(),
+                found: found.copies,
+                declared,
+            });
+        }
+        differences.extend(self.settings_differing(topic, &name, found.copies).await?);
         Ok(differences)
     }
 
@@ -145,7 +211,7 @@ impl Admin {
             let of_topic = |d: &&TopicDifference| match d {
                 TopicDifference::Missing { topic } => *topic == name,
                 TopicDifference::Setting { topic, .. } => *topic == name,
-                TopicDifference::Partitions { .. } => false,
+                TopicDifference::Partitions { .. } | TopicDifference::Copies { .. } => false,
             };
             match differences.iter().find(of_topic) {
                 Some(TopicDifference::Missing { .. }) => self.create(topic, &name).await?,
@@ -166,6 +232,7 @@ impl Admin {
                 found, declared, ..
             } => found < declared,
             TopicDifference::Missing { .. } | TopicDifference::Setting { .. } => true,
+            TopicDifference::Copies { .. } => false,
         };
         while let Some(difference) = self.diff().await?.into_iter().find(pending) {
             if Instant::now() > deadline {
@@ -217,24 +284,36 @@ impl Admin {
         Ok(())
     }
 
-    /// How many partitions with a leader the topic has; 0 where it is not there.
-    fn partitions(&self, name: &str) -> Result<usize, EventLogError> {
-        let metadata = self
-            .client
-            .inner()
-            .fetch_metadata(Some(name), TIMEOUT)
-            .map_err(|e| {
-                // SAFETY: the client lives as long as `self`.
-                unsafe { drain_log(self.client.inner().native_ptr(), "admin") };
+    async fn find(&self, name: &str) -> Result<FoundTopic, EventLogError> {
+        let (client, name) = (Arc::clone(&self.client), name.to_owned());
+        tokio::task::spawn_blocking(move || {
+            let metadata = client.inner().fetch_metadata(Some(&name), TIMEOUT);
+            let metadata = metadata.map_err(|e| {
+                // SAFETY: the client lives as long as `client`.
+                unsafe { drain_log(client.inner().native_ptr(), "admin") };
                 EventLogError::new("asking for the topics", e)
             })?;
-        Ok(metadata
-            .topics()
-            .iter()
-            .filter(|topic| topic.name() == name && topic.error().is_none())
-            .flat_map(|topic| topic.partitions())
-            .filter(|partition| partition.leader() >= 0)
-            .count())
+            let topics = metadata.topics().iter();
+            let partitions: Vec<_> = topics
+                .filter(|topic| topic.name() == name && topic.error().is_none())
+                .flat_map(|topic| topic.partitions())
+                .filter(|partition| partition.leader() >= 0)
+                .collect();
+            let copies = partitions.iter().map(|p| p.replicas().len()).min();
+            Ok(FoundTopic {
+                partitions: partitions.len(),
+                copies: copies.unwrap_or(0),
+                brokers: metadata.brokers().len(),
+            })
+        })
+        .await
+        .expect("asking for a topic does not panic")
+    }
+
+    /// How many copies of a topic there should be.
+    fn copies(&self, brokers: usize) -> usize {
+        let copies = self.config.replication.map(usize::from);
+        copies.unwrap_or_else(|| brokers.clamp(1, DEFAULT_COPIES))
     }
 
     /// The settings of a topic. A broker that does not know a new topic yet returns none: then the query is repeated for a while.
@@ -269,24 +348,30 @@ impl Admin {
         &self,
         topic: Topic,
         name: &str,
+        copies: usize,
     ) -> Result<Vec<TopicDifference>, EventLogError> {
         let found = self.fetch_settings(name).await?;
-        Ok(topic
-            .settings()
-            .iter()
-            .filter(|(setting, declared)| found.get(*setting).is_none_or(|value| value != declared))
+        let found = |setting: &str| found.get(setting).cloned().unwrap_or_default();
+        let declared = declared_settings(topic, copies, &found(MIN_INSYNC_REPLICAS));
+        let differing = declared
+            .into_iter()
+            .filter(|(setting, declared)| found(setting) != *declared);
+        Ok(differing
             .map(|(setting, declared)| TopicDifference::Setting {
                 topic: name.to_owned(),
-                name: (*setting).to_owned(),
-                found: found.get(*setting).cloned().unwrap_or_default(),
-                declared: (*declared).to_owned(),
+                name: setting.to_owned(),
+                found: found(setting),
+                declared,
             })
             .collect())
     }
 
     async fn create(&self, topic: Topic, name: &str) -> Result<(), EventLogError> {
-        let replication = TopicReplication::Fixed(self.config.replication);
-        let new = topic.settings().iter().fold(
+        let copies = self.copies(self.find(name).await?.brokers);
+        let settings = declared_settings(topic, copies, "");
+        // At most 32 of them.
+        let replication = TopicReplication::Fixed(copies as i32);
+        let new = settings.iter().fold(
             NewTopic::new(name, topic.partitions().into(), replication),
             |new, (setting, value)| new.set(setting, value),
         );
@@ -308,7 +393,11 @@ impl Admin {
 
     async fn set(&self, topic: Topic, name: &str) -> Result<(), EventLogError> {
         let fault = |e| EventLogError::new(format!("setting {name}"), e);
-        let alter = topic.settings().iter().fold(
+        let copies = self.find(name).await?.copies;
+        let found = self.fetch_settings(name).await?;
+        let min_insync = found.get(MIN_INSYNC_REPLICAS).map_or("", String::as_str);
+        let settings = declared_settings(topic, copies, min_insync);
+        let alter = settings.iter().fold(
             AlterConfig::new(ResourceSpecifier::Topic(name)),
             |alter, (setting, value)| alter.set(setting, value),
         );
@@ -324,8 +413,41 @@ impl Admin {
     }
 }
 
+/// The settings of a topic with so many copies and this `min.insync.replicas`, which is raised where it is too low, and never lowered.
+fn declared_settings(topic: Topic, copies: usize, min_insync: &str) -> Vec<(&'static str, String)> {
+    let least = Topic::min_insync_replicas(copies);
+    let min_insync = min_insync
+        .parse()
+        .map_or(least, |found: u32| found.max(least));
+    let settings = topic.settings().iter();
+    settings
+        .map(|(setting, value)| (*setting, (*value).to_owned()))
+        .chain([(MIN_INSYNC_REPLICAS, min_insync.to_string())])
+        .collect()
+}
+
 fn options() -> AdminOptions {
     AdminOptions::new()
         .request_timeout(Some(TIMEOUT))
         .operation_timeout(Some(TIMEOUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn min_insync_replicas_are_raised_and_never_lowered() {
+        let declared = |copies, found| {
+            let settings = declared_settings(Topic::Inbound, copies, found);
+            let of = |(name, _): &&(_, String)| *name == MIN_INSYNC_REPLICAS;
+            settings.iter().find(of).unwrap().1.clone()
+        };
+        assert_eq!(declared(1, ""), "1");
+        assert_eq!(declared(2, "1"), "1");
+        assert_eq!(declared(3, ""), "2");
+        assert_eq!(declared(3, "1"), "2");
+        assert_eq!(declared(5, "3"), "3");
+        assert_eq!(declared(1, "2"), "2");
+    }
 }

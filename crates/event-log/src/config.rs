@@ -22,9 +22,9 @@ pub struct KafkaConfig {
     /// In front of every topic and consumer group name; empty for the frozen names.
     #[garde(length(max = 100), custom(may_name_a_topic))]
     pub prefix: String,
-    /// How many copies `topics apply` makes of each new topic.
-    #[garde(range(min = 1, max = 32))]
-    pub replication: i32,
+    /// How many copies `topics apply` makes of each new topic; absent: 3, or one on each broker where there are fewer.
+    #[garde(inner(range(min = 1, max = 32)))]
+    pub replication: Option<u8>,
     /// How long a broker may hold an empty answer to a consumer back, milliseconds. Lower is faster and costs an idle
     /// system more: every consumer asks again as soon as it has its answer. A projection that writes at intervals lets it
     /// be held back for half of its interval, where that is longer.
@@ -95,7 +95,7 @@ impl Default for KafkaConfig {
         Self {
             brokers: "127.0.0.1:7392".to_owned(),
             prefix: String::new(),
-            replication: 1,
+            replication: None,
             fetch_wait_ms: 5,
             session_timeout_ms: 10_000,
             security_protocol: None,

@@ -46,6 +46,9 @@ pub struct CheckStatus {
     /// What it waits for, while it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What an operator should change although it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl Health {
@@ -61,6 +64,7 @@ impl Health {
             name: name.into(),
             ready: false,
             reason: Some("starting".to_owned()),
+            warning: None,
         });
         ReadinessCheck {
             health: self.clone(),
@@ -101,6 +105,20 @@ impl ReadinessCheck {
     /// Fails the check; `reason` says what the process waits for.
     pub fn not_ready(&self, reason: impl Into<String>) {
         self.change(Some(reason.into()));
+    }
+
+    /// Shows what an operator should change, or nothing any more, whether the check passes or not.
+    pub fn warn(&self, warning: Option<String>) {
+        let mut state = self.health.lock();
+        let check = &mut state.checks[self.index];
+        if check.warning == warning {
+            return;
+        }
+        match &warning {
+            None => info!(check = %check.name, "nothing to warn of any more"),
+            Some(warning) => warn!(check = %check.name, %warning, "a warning"),
+        }
+        check.warning = warning;
     }
 
     /// Logs a change once, not every repetition of it.
@@ -146,6 +164,19 @@ mod tests {
         let _check = health.check("a");
         let now = health.readiness();
         assert_eq!(now.checks[0].reason.as_deref(), Some("starting"));
+    }
+
+    #[test]
+    fn a_warning_fails_no_check() {
+        let health = Health::new();
+        let check = health.check("a");
+        check.ready();
+        check.warn(Some("one copy only".to_owned()));
+        let now = health.readiness();
+        assert!(now.ready);
+        assert_eq!(now.checks[0].warning.as_deref(), Some("one copy only"));
+        check.warn(None);
+        assert_eq!(health.readiness().checks[0].warning, None);
     }
 
     #[test]
