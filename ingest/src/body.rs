@@ -6,14 +6,14 @@ use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use bytes::{BufMut as _, BytesMut};
 use futures::StreamExt as _;
 use problem::{Problem, ProblemKind};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 /// How much of a refused request is still read. Otherwise a client that sends everything before it reads would see its connection reset
 /// instead of the response.
 const DRAIN_BYTES: usize = 128 * 1024 * 1024;
 
-/// How long a refused request may pause before it is no longer read.
-const DRAIN_STALL: Duration = Duration::from_secs(5);
+/// How long it is still read, in all: bytes that trickle in do not extend the time.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// The length of a body by its header, if it has one.
 pub(crate) fn declared_bytes(body: &Body) -> Option<u64> {
@@ -49,10 +49,11 @@ pub(crate) fn incomplete() -> Problem {
     )
 }
 
-/// Reads and drops the rest of a body, within limits.
+/// Reads and drops the rest of a body, within limits. Beyond them the server closes the connection.
 pub(crate) async fn drain(mut body: BodyDataStream) {
+    let deadline = Instant::now() + DRAIN_TIME;
     let mut seen = 0;
-    while let Ok(Some(Ok(chunk))) = timeout(DRAIN_STALL, body.next()).await {
+    while let Ok(Some(Ok(chunk))) = timeout_at(deadline, body.next()).await {
         seen += chunk.len();
         if seen > DRAIN_BYTES {
             return;

@@ -1,5 +1,7 @@
 //! Clients that write or read at the wrong time, or not at all.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
@@ -135,6 +137,31 @@ async fn blank_lines_do_not_gain_time() {
     trickle(b"\n").await;
 }
 
+/// The answer is there; what is still to come of the body must not keep the connection.
+#[tokio::test]
+async fn the_rest_of_a_refused_post_does_not_hold_its_connection() {
+    let server = Server::start(&[]);
+    let addr = server.addr();
+    let posts = ["/v1/messages", "/v1/events"].map(|path| {
+        spawn_blocking(move || {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: t\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n"
+            );
+            let mut request = RawRequest::head(addr, &head);
+            assert_eq!(request.answer().status, 415, "{path}");
+            let answered = Instant::now();
+            while request.try_send(b"x").is_ok() {
+                let open = answered.elapsed();
+                assert!(open < Duration::from_secs(30), "{path}: still open");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        })
+    });
+    for post in posts {
+        post.await.unwrap();
+    }
+}
+
 async fn trickle(bytes: &'static [u8]) {
     let server = Server::start(&[SMALL, IMPATIENT]);
     let addr = server.addr();
@@ -145,7 +172,7 @@ async fn trickle(bytes: &'static [u8]) {
             if request.try_send(bytes).is_err() {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
         }
         request.answer().lines()
     });
