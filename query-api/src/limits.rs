@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use access::{Caller, CallerQuota};
+use access::{Caller, CallerQuota, QuotaPermit};
 use axum::{
-    extract::{Request, State},
+    extract::{Query, Request, State},
+    http::Uri,
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
 };
@@ -27,12 +28,42 @@ pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
     calls: OpenApiRouter<S>,
     config: &QueryApiConfig,
 ) -> OpenApiRouter<S> {
-    let quota = CallerQuota::new(config.max_requests, config.max_requests_of_user);
-    calls.route_layer(from_fn_with_state(quota, enforce))
+    let places = Arc::new(Places::new(config));
+    calls.route_layer(from_fn_with_state(places, enforce))
+}
+
+/// The places of calls. Those that may wait for `after=` keep theirs for long: half of the places, in total and of each user, are never
+/// theirs.
+struct Places {
+    all: Arc<CallerQuota>,
+    waiting: Arc<CallerQuota>,
+}
+
+impl Places {
+    fn new(config: &QueryApiConfig) -> Self {
+        let (total, of_user) = (config.max_requests, config.max_requests_of_user);
+        Self {
+            all: CallerQuota::new(total, of_user),
+            waiting: CallerQuota::new(total.div_ceil(2), of_user.div_ceil(2)),
+        }
+    }
+
+    /// The permits of a call; `None` where there is no place for it.
+    fn try_acquire(&self, caller: &Caller, uri: &Uri) -> Option<Vec<QuotaPermit>> {
+        let waiting = may_wait(uri).then_some(&self.waiting);
+        let quotas = waiting.into_iter().chain([&self.all]);
+        quotas.map(|quota| quota.try_acquire(caller, 1)).collect()
+    }
+}
+
+/// What cannot be parsed is refused at once, so it does not matter which place it takes.
+fn may_wait(uri: &Uri) -> bool {
+    Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .is_ok_and(|Query(parameters)| parameters.iter().any(|(name, _)| name == "after"))
 }
 
 async fn enforce(
-    State(quota): State<Arc<CallerQuota>>,
+    State(places): State<Arc<Places>>,
     caller: Caller,
     request: Request,
     next: Next,
@@ -40,7 +71,7 @@ async fn enforce(
     if let Err(problem) = check_length(&request) {
         return problem.into_response();
     }
-    let Some(_permit) = quota.try_acquire(&caller, 1) else {
+    let Some(_permits) = places.try_acquire(&caller, request.uri()) else {
         return Problem::too_many_requests(RETRY_AFTER_S).into_response();
     };
     match timeout(TimeoutMs::MAX.duration() + GRACE, next.run(request)).await {

@@ -1,6 +1,9 @@
 //! Who may read what: real tokens and service keys at the real doors.
 
+use std::future::pending;
+
 use access::{Scope, test_issuer::Parties};
+use futures::future::join_all;
 use problem::ProblemKind;
 use query_api::Config;
 use schemas::{
@@ -8,10 +11,11 @@ use schemas::{
     command::{Command, ReadAck, SendMessage},
 };
 use tempfile::TempDir;
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     chat::{Chat, fresh_user},
-    deployment::Deployment,
+    deployment::{Deployment, PATIENCE},
     service::{Answer, Service},
 };
 
@@ -199,17 +203,53 @@ async fn a_user_who_waits_for_what_never_comes_leaves_places_to_others() {
         closed.service.until_as(&of_waiting, &never, is_over)
     };
     let others_read = async {
-        let is_turned_away =
-            |answer: &Answer| answer.body["type"] == ProblemKind::TooManyRequests.uri();
-        let own = list(waiting);
         let service = &closed.service;
-        let turned_away = service.until_as(&of_waiting, &own, is_turned_away).await;
+        let turned_away = service.until_as(&of_waiting, &never, is_turned_away).await;
         assert_eq!(turned_away.retry_after.as_deref(), Some("1"));
-        let answer = closed.ask(&of_other, &list(other)).await;
-        assert_eq!(answer.status, 200, "{}", answer.body);
+        for (token, uid) in [(&of_waiting, waiting), (&of_other, other)] {
+            let answer = closed.ask(token, &list(uid)).await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
     };
     tokio::select! {
         _ = async { tokio::join!(wait(), wait(), wait()) } => panic!("nothing was waited for"),
         () = others_read => {}
+    }
+}
+
+fn is_turned_away(answer: &Answer) -> bool {
+    answer.body["type"] == ProblemKind::TooManyRequests.uri()
+}
+
+/// Each of them stays within what one user may.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_who_wait_together_leave_places_to_those_who_do_not() {
+    let closed = Closed::start_with(|config| config.query_api.max_requests = 4).await;
+    let list = |uid: UserId| format!("/v1/users/{uid}/conversations");
+    let (full, mut seen_full) = watch::channel(false);
+    // One more than there are places. Whoever got one comes again when the time is over.
+    let waits = (0..5).map(async |_| {
+        let uid = fresh_user();
+        let (token, never) = (closed.parties.token(uid), list(uid));
+        let never = format!("{never}?after=0:9000000000&timeout_ms=30000");
+        while !is_turned_away(&closed.ask(&token, &never).await) {}
+        full.send_replace(true);
+    });
+    let other = fresh_user();
+    let other_reads = async {
+        timeout(PATIENCE, seen_full.wait_for(|full| *full))
+            .await
+            .unwrap()
+            .unwrap();
+        closed.ask(&closed.parties.token(other), &list(other)).await
+    };
+    // Those who wait never end.
+    let waiting = async {
+        join_all(waits).await;
+        pending::<()>().await;
+    };
+    tokio::select! {
+        () = waiting => {}
+        answer = other_reads => assert_eq!(answer.status, 200, "{}", answer.body),
     }
 }
