@@ -159,7 +159,7 @@ pub struct SkippedRecord {
 
 impl Event {
     /// Parses a record of `partition`. All readers use this, so that they skip the same records: those that are no events, and those that
-    /// are in another partition than their conversation's.
+    /// are in another partition than their conversation's. Only the audit, which judges the others, has its own code for it.
     ///
     /// # Errors
     /// [`SkippedRecord`].

@@ -1,12 +1,7 @@
 //! Up to where the logs are compared.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::ControlFlow,
-};
-
-use event_log::{EventLogError, LogReader, Record};
-use schemas::{OffsetRange, Partition, PartitionMap, dead_letter, topics::Topic};
+use event_log::{EventLogError, LogReader};
+use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 
 use crate::Progress;
 
@@ -47,53 +42,5 @@ impl Ends {
             let position = positions.get(partition).copied().unwrap_or(0);
             bounds.end = bounds.end.min(position.max(bounds.start));
         }
-    }
-}
-
-/// Offsets of dead-lettered records, by the topic and partition that they came from.
-#[derive(Default)]
-pub(crate) struct DeadLetters(BTreeMap<(String, Partition), BTreeSet<i64>>);
-
-impl DeadLetters {
-    /// Call this after [`Ends::read`]: a dead letter is appended before any event with a higher source (PROTOCOL S7).
-    pub(crate) fn read(
-        reader: &LogReader,
-        partitions: &[Partition],
-    ) -> Result<Self, EventLogError> {
-        let bounds = reader.bounds(Topic::DeadLetters, partitions)?;
-        let ranges: Vec<_> = bounds
-            .into_iter()
-            .map(|(partition, bounds)| (partition, bounds.start..bounds.end))
-            .collect();
-        let mut found = Self::default();
-        reader.scan(Topic::DeadLetters, &ranges, |record| {
-            found.add(&record);
-            ControlFlow::Continue(())
-        })?;
-        Ok(found)
-    }
-
-    fn add(&mut self, record: &Record) {
-        let number = |name| {
-            record
-                .header(name)
-                .and_then(|text| text.parse::<i64>().ok())
-        };
-        let partition = number(dead_letter::HEADER_PARTITION).and_then(|n| n.try_into().ok());
-        let topic = record.header(dead_letter::HEADER_TOPIC);
-        let offset = number(dead_letter::HEADER_OFFSET);
-        if let (Some(topic), Some(partition), Some(offset)) = (topic, partition, offset) {
-            self.0
-                .entry((topic.to_owned(), partition))
-                .or_default()
-                .insert(offset);
-        }
-    }
-
-    pub(crate) fn of(&self, topic: &str, partition: Partition) -> BTreeSet<i64> {
-        self.0
-            .get(&(topic.to_owned(), partition))
-            .cloned()
-            .unwrap_or_default()
     }
 }

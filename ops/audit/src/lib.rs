@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod compare;
+mod dead_letters;
 mod ends;
 mod error;
 mod fold;
 mod options;
+mod read;
 mod report;
 mod run;
 mod shadow;

@@ -9,7 +9,8 @@ use schemas::{OffsetRange, Partition, topics::Topic};
 use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
     compare::{MessageTable, Values, compare_messages, compare_values, read_again},
-    ends::{DeadLetters, Ends},
+    dead_letters::DeadLetters,
+    ends::Ends,
     fold::{FoldedPartition, LogState, PartitionFold, PartitionInput},
     stream, wait,
 };
@@ -167,7 +168,7 @@ impl<'a> Audit<'a> {
         let FoldedPartition {
             conversations,
             messages,
-            watermarks,
+            watermark,
             events,
             inbound,
             account,
@@ -192,7 +193,7 @@ impl<'a> Audit<'a> {
                 format!("messages before {floor} of partition {partition}, which were dropped");
             self.unchecked.push(why);
         }
-        self.log.add(partition, bounds, watermarks, conversations);
+        self.log.add(partition, bounds, watermark, conversations);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use event_log::{Admin, AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings};
 use schemas::{
     InboundPosition, Partition, PartitionMap, TimestampMs,
-    dead_letter::Header,
+    dead_letter::{DeadLetterRecord, Header, Origin, OriginalRecord, Reason},
     event::{Body, Event, Source, SourceOffset},
     topics::Topic,
 };
@@ -126,6 +126,33 @@ impl EventLog {
             .append(Topic::Inbound, partition, None, value, headers)
             .await?;
         Ok(InboundPosition { partition, offset })
+    }
+
+    /// Appends the dead letter of a record of `chat.inbound`.
+    ///
+    /// # Errors
+    /// Kafka does not take it.
+    pub async fn append_dead_letter(
+        &self,
+        original: InboundPosition,
+        value: &[u8],
+        reason: Reason,
+    ) -> Result<()> {
+        let InboundPosition { partition, offset } = original;
+        let origin = Origin {
+            topic: &self.config.topic(Topic::Inbound),
+            partition,
+            offset,
+            stage: "sequencer",
+        };
+        let original = OriginalRecord {
+            value: Some(value),
+            ..OriginalRecord::default()
+        };
+        let letter = DeadLetterRecord::new(&origin, reason, "as it says", &original);
+        self.append(Topic::DeadLetters, partition, None, value, &letter.headers)
+            .await?;
+        Ok(())
     }
 
     /// Appends a value to any topic, as anyone could who reaches Kafka.

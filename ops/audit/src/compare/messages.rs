@@ -11,6 +11,7 @@ use schemas::{
 use crate::{
     AuditError, Check, Finding, Kind, Scope, Sources,
     fold::{Messages, message_digest},
+    read,
 };
 
 const PAGE: u32 = 2_000;
@@ -181,7 +182,7 @@ impl RowMerge<'_> {
         let (partition, offset) = (self.table.partition, row.id);
         let reader = self.table.reader;
         let record = reader.blocking(move |reader| reader.record(Topic::Events, partition, offset));
-        let event = record.await?.and_then(|record| record.event().ok());
+        let event = record.await?.and_then(|record| read::event(&record).ok());
         let Some(Event {
             ts,
             body: Body::Message(message),

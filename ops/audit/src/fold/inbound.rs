@@ -1,8 +1,9 @@
-//! Whether an inbound record has the outcome that follows from the log before it.
+//! What follows from the log for an inbound record, and whether that is what became of it.
 
 use schemas::{
-    DirectConversation,
-    command::{Command, ReadAck, SendMessage},
+    DirectConversation, Partition,
+    command::{Command, Control, ReadAck, SendMessage},
+    dead_letter::Reason,
     event::{Body, Message, Rules},
 };
 
@@ -11,6 +12,10 @@ use super::{
     dedup::{DedupWindow, Lookup, SendKey},
     outcomes::Outcome,
 };
+use crate::{Kind, read};
+
+/// The newest version of the rules that this audit knows.
+pub(super) const KNOWN_RULE_VERSION: u32 = 1;
 
 /// The state of a partition before a record.
 pub(crate) struct StateBefore<'a> {
@@ -19,6 +24,25 @@ pub(crate) struct StateBefore<'a> {
     pub(crate) rules: &'a Rules,
     /// Log time at the record.
     pub(crate) now: i64,
+}
+
+/// What follows for an inbound record from the log before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Event,
+    Repeat,
+    WithoutEffect,
+    Refused(Reason),
+}
+
+impl Expected {
+    /// Whether it follows from the record alone, whatever the log has before it.
+    pub(super) fn needs_no_log(self) -> bool {
+        match self {
+            Self::Event | Self::Repeat | Self::WithoutEffect => false,
+            Self::Refused(reason) => !matches!(reason, Reason::TooLarge | Reason::Conflict),
+        }
+    }
 }
 
 pub(crate) fn send_key(send: &SendMessage) -> SendKey<'_> {
@@ -47,20 +71,80 @@ pub(crate) fn conversation_of(command: &Command) -> Option<DirectConversation> {
     }
 }
 
-/// The outcome of a record that has neither an event nor a dead letter.
-pub(super) fn outcome_without_event(command: &Command, before: &StateBefore<'_>) -> Outcome {
+/// What follows for a command in this partition.
+pub(super) fn expected(
+    command: &Command,
+    partition: Partition,
+    before: &StateBefore<'_>,
+) -> Expected {
+    let (one, other) = match command {
+        Command::Send(send) => (send.srcid, send.destid),
+        Command::ReadAck(ack) => (ack.uid, ack.peer),
+        Command::Control(control) => return expected_of_control(control, before.rules),
+    };
+    if !read::belongs_to(partition, one, other) {
+        return Expected::Refused(Reason::WrongPartition);
+    }
     match command {
-        Command::Send(send) => {
-            match before
-                .dedup
-                .lookup(&send_key(send), before.now, before.rules)
-            {
-                Lookup::SamePayload => Outcome::Repeat,
-                Lookup::Absent | Lookup::OtherPayload => Outcome::Unaccounted,
-            }
+        Command::Send(send) => expected_of_send(send, before),
+        Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Expected::WithoutEffect,
+        Command::ReadAck(_) | Command::Control(_) => Expected::Event,
+    }
+}
+
+fn expected_of_send(send: &SendMessage, before: &StateBefore<'_>) -> Expected {
+    let key = send_key(send);
+    match before.dedup.lookup(&key, before.now, before.rules) {
+        Lookup::SamePayload => Expected::Repeat,
+        Lookup::OtherPayload => Expected::Refused(Reason::Conflict),
+        Lookup::Absent if send.msg.len() as i128 > i128::from(before.rules.max_msg_bytes) => {
+            Expected::Refused(Reason::TooLarge)
         }
-        Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Outcome::WithoutEffect,
-        Command::ReadAck(_) | Command::Control(_) => Outcome::Unaccounted,
+        Lookup::Absent => Expected::Event,
+    }
+}
+
+fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
+    let version = control.rule_version.unwrap_or(rules.rule_version);
+    let window = control.dedup_window_ms.unwrap_or(rules.dedup_window_ms);
+    let entries = control.dedup_max_entries.unwrap_or(rules.dedup_max_entries);
+    let bytes = control.max_msg_bytes.unwrap_or(rules.max_msg_bytes);
+    let is_valid = version >= 1
+        && (0..=36_500 * 86_400_000).contains(&window)
+        && (1..=10_000_000).contains(&entries)
+        && (1..=65_535).contains(&bytes);
+    if is_valid {
+        Expected::Event
+    } else {
+        Expected::Refused(Reason::InvalidControl)
+    }
+}
+
+/// The outcome of a record without an event, and what is wrong with it. `refused` is the reason in its dead letter, where it has one.
+pub(super) fn judge(
+    expected: Expected,
+    refused: Option<&str>,
+) -> (Outcome, Option<(Kind, String)>) {
+    match (expected, refused) {
+        (Expected::Repeat, None) => (Outcome::Repeat, None),
+        (Expected::WithoutEffect, None) => (Outcome::WithoutEffect, None),
+        (Expected::Event, None) => {
+            let what = "unanswered: no event, no dead letter, no repeat, no ack without effect";
+            (Outcome::Unaccounted, Some((Kind::Missing, what.to_owned())))
+        }
+        (Expected::Refused(right), None) => {
+            let what = format!("unanswered: it is to be refused ({right}), without a dead letter");
+            (Outcome::Unaccounted, Some((Kind::Missing, what)))
+        }
+        (Expected::Refused(right), Some(found)) => {
+            let what = format!("refused ({found}), {right} is right");
+            let wrong = (right.as_str() != found).then_some((Kind::Different, what));
+            (Outcome::DeadLetter, wrong)
+        }
+        (Expected::Event | Expected::Repeat | Expected::WithoutEffect, Some(found)) => {
+            let what = format!("refused ({found}) without a reason in the log");
+            (Outcome::DeadLetter, Some((Kind::Extra, what)))
+        }
     }
 }
 

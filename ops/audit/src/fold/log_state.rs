@@ -5,19 +5,18 @@ use std::{
 
 use event_log::Record;
 use schemas::{
-    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, SourceWatermark,
-    UserId,
-    event::{Body, Event, SourceOffset},
+    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, UserId,
+    event::{Body, Event},
 };
 
-use super::{contact::Contact, conversation::Conversation};
-use crate::Scope;
+use super::{contact::Contact, conversation::Conversation, watermark::Watermark};
+use crate::{Scope, read};
 
 /// How far a partition is folded.
 #[derive(Clone, Copy, Debug)]
 struct FoldPosition {
     next: i64,
-    watermarks: SourceWatermark,
+    watermark: Watermark,
     /// Whether the partition was folded here from its start, so that numbers can be checked.
     is_whole: bool,
 }
@@ -53,7 +52,7 @@ impl LogState {
     pub(crate) fn from_start(partitions: &[Partition]) -> Self {
         let position = FoldPosition {
             next: 0,
-            watermarks: SourceWatermark::above(SourceOffset::START),
+            watermark: Watermark::START,
             is_whole: true,
         };
         let positions = partitions.iter().map(|partition| (*partition, position));
@@ -68,7 +67,7 @@ impl LogState {
         &mut self,
         partition: Partition,
         bounds: OffsetRange,
-        watermarks: SourceWatermark,
+        watermark: Watermark,
         conversations: HashMap<DirectConversation, Conversation>,
     ) {
         let next = bounds.end;
@@ -77,7 +76,7 @@ impl LogState {
             partition,
             FoldPosition {
                 next,
-                watermarks,
+                watermark,
                 is_whole,
             },
         );
@@ -117,8 +116,8 @@ impl LogState {
     pub(crate) fn extend(&mut self, record: &Record) -> Option<FoldedEvent> {
         let position = self.positions.get_mut(record.partition)?;
         position.next = record.offset + 1;
-        let event = record.event().ok()?;
-        if !position.watermarks.admit(event.src.offset) {
+        let event = read::event(record).ok()?;
+        if !position.watermark.rise_to(event.src.offset) {
             return None;
         }
         let is_whole = position.is_whole;

@@ -9,6 +9,7 @@ mod log_state;
 mod outcomes;
 mod partition;
 mod senders;
+mod watermark;
 
 pub(crate) use contact::{Contact, LastRead, ordinal_within};
 pub(crate) use digest::{Messages, message_digest, preview_digest};

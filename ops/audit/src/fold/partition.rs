@@ -1,24 +1,22 @@
-use std::{
-    collections::{BTreeSet, HashMap},
-    iter::Peekable,
-    ops::Range,
-};
+use std::{collections::HashMap, iter::Peekable, ops::Range};
 
 use event_log::{EventLogError, Record};
 use schemas::{
-    DirectConversation, Partition, SourceWatermark, TimestampMs,
+    DirectConversation, Partition, TimestampMs,
     command::Command,
-    event::{Body, Event, Message, Rules, SourceOffset},
+    dead_letter::Reason,
+    event::{Body, Event, Message, Rules},
 };
 
 use super::{
     conversation::Conversation,
     dedup::{DedupWindow, Lookup},
     digest::Messages,
-    inbound::{self, StateBefore, conversation_of, is_clamped, message_key},
+    inbound::{self, Expected, StateBefore, conversation_of, is_clamped, message_key},
     outcomes::{Outcome, Outcomes},
+    watermark::Watermark,
 };
-use crate::{Area, Check, Finding, InboundAccount, Kind, Scope};
+use crate::{Area, Check, Finding, InboundAccount, Kind, Scope, dead_letters::OfPartition, read};
 
 /// Records of one partition, in order.
 pub(crate) type Records = Box<dyn Iterator<Item = Result<Record, EventLogError>> + Send>;
@@ -33,9 +31,9 @@ pub(crate) struct PartitionInput {
     pub(crate) events_start: i64,
     /// The offsets of `chat.inbound` that are retained and checked.
     pub(crate) inbound: Range<i64>,
-    /// Offsets of `chat.inbound` and of `chat.events` that are in the dead letters.
-    pub(crate) dead_lettered_inbound: BTreeSet<i64>,
-    pub(crate) dead_lettered_events: BTreeSet<i64>,
+    /// The dead letters of records of `chat.inbound` and of `chat.events`.
+    pub(crate) dead_lettered_inbound: OfPartition,
+    pub(crate) dead_lettered_events: OfPartition,
     pub(crate) examples: usize,
 }
 
@@ -44,7 +42,7 @@ pub(crate) struct FoldedPartition {
     pub(crate) conversations: HashMap<DirectConversation, Conversation>,
     /// Those in scope.
     pub(crate) messages: Messages,
-    pub(crate) watermarks: SourceWatermark,
+    pub(crate) watermark: Watermark,
     pub(crate) events: Check,
     pub(crate) inbound: Check,
     pub(crate) account: InboundAccount,
@@ -80,10 +78,10 @@ impl<'a> PartitionFold<'a> {
             folded: FoldedPartition {
                 conversations: HashMap::new(),
                 messages: Messages::default(),
-                watermarks: if input.events_start == 0 {
-                    SourceWatermark::above(SourceOffset::START)
+                watermark: if input.events_start == 0 {
+                    Watermark::START
                 } else {
-                    SourceWatermark::from_anywhere()
+                    Watermark::UNKNOWN
                 },
                 events: Check::new(Area::Events, input.examples),
                 inbound: Check::new(Area::Inbound, input.examples),
@@ -118,31 +116,32 @@ impl<'a> PartitionFold<'a> {
 
     fn event(&mut self, record: &Record) -> Result<(), EventLogError> {
         self.folded.events.compared += 1;
-        let event = match record.event() {
-            Ok(event) => event,
-            Err(wrong) => {
-                if !self.input.dead_lettered_events.contains(&record.offset) {
-                    let what = format!("{wrong}, and not in the dead letters");
-                    self.note_event(record.offset, Kind::Different, what);
-                }
+        let refused = self.input.dead_lettered_events.reason_of(record);
+        let event = match (read::event(record), refused) {
+            (Ok(event), None) => event,
+            (Ok(event), Some(reason)) => {
+                let what = format!("an event, and in the dead letters ({reason})");
+                self.note_event(record.offset, Kind::Different, what);
+                event
+            }
+            (Err(_), Some(_)) => return Ok(()),
+            (Err(wrong), None) => {
+                let what = format!("{wrong}, and not in the dead letters");
+                self.note_event(record.offset, Kind::Different, what);
                 return Ok(());
             }
         };
-        let watermark = event.src.offset;
-        let epoch_before = self
-            .folded
-            .watermarks
-            .highest()
-            .map(|highest| highest.epoch);
-        if !self.folded.watermarks.admit(watermark) {
+        let source = event.src.offset;
+        let epoch_before = self.folded.watermark.get().map(|highest| highest.epoch);
+        if !self.folded.watermark.rise_to(source) {
             self.folded.repeated += 1;
             return Ok(());
         }
-        if epoch_before.is_some_and(|before| watermark.epoch > before) {
-            self.begin_epoch(watermark.offset)?;
+        if epoch_before.is_some_and(|before| source.epoch > before) {
+            self.begin_epoch(source.offset)?;
         }
-        self.account_below(watermark.offset)?;
-        self.account_at(watermark.offset, record.offset, &event)?;
+        self.account_below(source.offset)?;
+        self.account_at(source.offset, record.offset, &event)?;
         self.apply(record.offset, event);
         Ok(())
     }
@@ -189,14 +188,18 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn content_mismatch(&self, record: &Record, at: i64, event: &Event) -> Option<(Kind, String)> {
-        let what = match Command::parse(record.bytes()) {
+        let what = match read::command(record) {
             Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
-            Ok(command) => self.mismatched_field(&command, &event.body).map(|name| {
-                format!(
-                    "{name} is not that of its event, {}:{at}",
-                    self.input.partition
-                )
-            }),
+            Ok(command) => self
+                .mismatched_field(&command, &event.body)
+                .map(|name| {
+                    let partition = self.input.partition;
+                    format!("{name} is not that of its event, {partition}:{at}")
+                })
+                .or_else(|| {
+                    let reason = self.refusal(record)?;
+                    Some(format!("sequenced although it is to be refused ({reason})"))
+                }),
         };
         // An event is no older than its cause: a younger record of the same content came in its place.
         let is_younger = || {
@@ -218,8 +221,8 @@ impl<'a> PartitionFold<'a> {
 
     /// An outcome that the record has besides this event.
     fn second_outcome(&self, record: &Record, event: &Event) -> Option<(Kind, String)> {
-        if self.input.dead_lettered_inbound.contains(&record.offset) {
-            let what = "sequenced, and in the dead letters".to_owned();
+        if let Some(reason) = self.input.dead_lettered_inbound.reason_of(record) {
+            let what = format!("sequenced, and in the dead letters ({reason})");
             return Some((Kind::Different, what));
         }
         if self.outcomes.was_sequenced_earlier(record.offset) {
@@ -249,36 +252,43 @@ impl<'a> PartitionFold<'a> {
 
     /// Accounts for a record without an event: a dead letter, a repeat, an ack without effect, or a difference.
     fn account_without_event(&mut self, record: &Record) {
-        let offset = record.offset;
-        let outcome = self.outcome_without_event(record);
-        let wrong = (outcome == Outcome::Unaccounted).then(|| {
-            let what = "unanswered: no event, no dead letter, no repeat, no ack without effect";
-            self.inbound_finding(offset, Kind::Missing, what)
-        });
-        self.outcomes.add(offset, outcome, wrong);
+        let expected = self.expected(record);
+        let refused = self.input.dead_lettered_inbound.reason_of(record);
+        let (outcome, wrong) = match inbound::judge(expected, refused) {
+            (_, Some(_)) if !self.is_certain(expected) => (Outcome::Unverifiable, None),
+            judged => judged,
+        };
+        let wrong = wrong.map(|(kind, what)| self.inbound_finding(record.offset, kind, what));
+        self.outcomes.add(record.offset, outcome, wrong);
     }
 
-    fn outcome_without_event(&self, record: &Record) -> Outcome {
-        if self.input.dead_lettered_inbound.contains(&record.offset) {
-            return Outcome::DeadLetter;
-        }
-        let outcome = match Command::parse(record.bytes()) {
-            Ok(command) => {
-                let conversation = conversation_of(&command);
-                let before = StateBefore {
-                    conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
-                    dedup: &self.dedup,
-                    rules: &self.rules,
-                    now: record.timestamp.0.max(self.clock),
-                };
-                inbound::outcome_without_event(&command, &before)
-            }
-            Err(_) => Outcome::Unaccounted,
+    /// What follows for a record from the log before it.
+    fn expected(&self, record: &Record) -> Expected {
+        let Ok(command) = read::command(record) else {
+            return Expected::Refused(Reason::Malformed);
         };
-        match outcome {
-            Outcome::Unaccounted if !self.is_whole() => Outcome::Unverifiable,
-            outcome => outcome,
+        let conversation = conversation_of(&command);
+        let before = StateBefore {
+            conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
+            dedup: &self.dedup,
+            rules: &self.rules,
+            now: record.timestamp.0.max(self.clock),
+        };
+        inbound::expected(&command, self.input.partition, &before)
+    }
+
+    /// Why a record is to be refused, where that is certain.
+    fn refusal(&self, record: &Record) -> Option<Reason> {
+        match self.expected(record) {
+            Expected::Refused(reason) if self.is_certain(Expected::Refused(reason)) => Some(reason),
+            _ => None,
         }
+    }
+
+    /// Whether that is known: not where it depends on events that are gone, or on rules of a later version.
+    fn is_certain(&self, expected: Expected) -> bool {
+        self.rules.rule_version <= inbound::KNOWN_RULE_VERSION
+            && (self.is_whole() || expected.needs_no_log())
     }
 
     fn apply(&mut self, at: i64, event: Event) {
@@ -351,8 +361,8 @@ impl<'a> PartitionFold<'a> {
 fn count_pending(folded: &mut FoldedPartition, input: &PartitionInput) {
     let Range { start, end } = input.inbound;
     let next = folded
-        .watermarks
-        .highest()
+        .watermark
+        .get()
         .map_or(0, |highest| highest.offset + 1);
     folded.account.pending += u64::try_from(end - next.max(start)).unwrap_or(0);
     if next < start {

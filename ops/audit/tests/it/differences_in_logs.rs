@@ -4,6 +4,7 @@ use audit::{Area, Kind};
 use schemas::{
     TimestampMs,
     command::Command,
+    dead_letter::Reason,
     event::{Body, Message},
 };
 
@@ -84,11 +85,29 @@ async fn a_send_without_an_answer_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_without_a_dead_letter_is_found() {
     let mut env = TestEnv::with_story().await;
-    let junk = env.story.post_junk(17.try_into().unwrap(), false).await;
+    let junk = env.story.post_junk(17.try_into().unwrap()).await;
     env.story.progress(junk).await;
     env.catch_up().await;
     env.assert_finds(Area::Inbound, Kind::Missing, "unanswered")
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_without_a_reason_is_found() {
+    let mut env = TestEnv::with_story().await;
+    let send = Command::Send(env.story.command(1001, 1000, "refused"));
+    let cause = env.story.post(send.clone()).await;
+    env.story
+        .refuse(cause, &send.encode(), Reason::TooLarge)
+        .await;
+    env.story.progress(cause).await;
+    env.catch_up().await;
+    env.assert_finds(
+        Area::Inbound,
+        Kind::Extra,
+        "refused (too-large) without a reason in the log",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -140,35 +140,30 @@ impl Story {
         (partition, offset)
     }
 
-    /// Puts bytes on `chat.inbound` that are no command, and their dead letter where there shall be one.
-    pub async fn post_junk(&self, partition: Partition, is_buried: bool) -> (Partition, i64) {
+    /// Puts bytes on `chat.inbound` that are no command.
+    pub async fn post_junk(&self, partition: Partition) -> (Partition, i64) {
         let offset = self
             .put(Topic::Inbound, partition, b"junk", None, &[])
             .await;
-        if is_buried {
-            let topic = self.kafka.topic(Topic::Inbound);
-            let origin = Origin {
-                topic: &topic,
-                partition,
-                offset,
-                stage: "sequencer",
-            };
-            let original = OriginalRecord {
-                key: None,
-                value: Some(b"junk"),
-                headers: &[],
-            };
-            let letter = DeadLetterRecord::new(&origin, Reason::Malformed, "junk", &original);
-            self.put(
-                Topic::DeadLetters,
-                partition,
-                b"junk",
-                None,
-                &letter.headers,
-            )
-            .await;
-        }
         (partition, offset)
+    }
+
+    /// Puts the dead letter of a record of `chat.inbound` on its topic.
+    pub async fn refuse(&self, (partition, offset): (Partition, i64), value: &[u8], why: Reason) {
+        let topic = self.kafka.topic(Topic::Inbound);
+        let origin = Origin {
+            topic: &topic,
+            partition,
+            offset,
+            stage: "sequencer",
+        };
+        let original = OriginalRecord {
+            value: Some(value),
+            ..OriginalRecord::default()
+        };
+        let letter = DeadLetterRecord::new(&origin, why, "as it says", &original);
+        self.put(Topic::DeadLetters, partition, value, None, &letter.headers)
+            .await;
     }
 
     /// Puts the event on `chat.events` that a record of `chat.inbound` causes.

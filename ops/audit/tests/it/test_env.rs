@@ -12,6 +12,7 @@ use message_store::{
 use schemas::{
     DeviceClass, LogPosition, Mid, NextOffset, Partition, PartitionMap, PerDevice, TableNumber,
     UserId,
+    dead_letter::Reason,
     event::{Body, ReadPosition},
     topics::Topic,
 };
@@ -111,7 +112,8 @@ impl TestEnv {
         self.story.post(Command::ReadAck(unknown)).await;
         let partition = back.conversation().partition();
         assert_eq!(partition, unknown.conversation().partition());
-        let last = self.story.post_junk(partition, true).await;
+        let last = self.story.post_junk(partition).await;
+        self.story.refuse(last, b"junk", Reason::Malformed).await;
         self.story.progress(last).await;
     }
 

@@ -55,6 +55,30 @@ fn a_redrive_mends_what_it_can_and_doubles_nothing() {
     });
 }
 
+/// As a sequencer would that refuses what it should not.
+#[test]
+fn a_dead_letter_without_a_reason_is_a_difference() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let [from, to] = new_users();
+        let right = DirectConversation::new(user(from)?, user(to)?).partition();
+        let value = message(from, to)?;
+        env.events.append_inbound(right, &value, &[]).await?;
+        let answer = message(to, from)?;
+        env.events.append_inbound(right, &answer, &[]).await?;
+        let repeat = env.events.append_inbound(right, &value, &[]).await?;
+        env.client.history(from, to, &[repeat]).await?;
+        env.audit([from, to]).await?;
+        env.events
+            .append_dead_letter(repeat, &value, dead_letter::Reason::TooLarge)
+            .await?;
+        let audited = env.tidemark(&["audit"]).await?.expect(1)?;
+        let what =
+            format!("refused (too-large) without a reason in the log [chat.inbound {repeat}]");
+        ensure!(audited.stdout.contains(&what), "{}", audited.stdout);
+        Ok(())
+    });
+}
+
 /// Where the beginning of `chat.events` is gone, so is what would tell whether a letter's message is sequenced.
 #[test]
 fn what_the_log_cannot_speak_of_is_left() {

@@ -1,6 +1,7 @@
 use schemas::{
-    Mid, Ordinal,
-    command::{Control, SendMessage},
+    DeviceClass, Mid, Ordinal,
+    command::{Control, ReadAck, SendMessage},
+    dead_letter::{DeadLetterRecord, Origin, OriginalRecord},
     event::{Source, SourceOffset},
 };
 
@@ -48,10 +49,42 @@ fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
     record(at, Event { src, ts, body }.encode())
 }
 
-fn fold(
+/// The dead letters of records.
+fn refused(originals: &[(&Record, Reason)]) -> OfPartition {
+    let mut dead_letters = OfPartition::default();
+    for (original, reason) in originals {
+        let origin = Origin {
+            topic: "chat.inbound",
+            partition: original.partition,
+            offset: original.offset,
+            stage: "sequencer",
+        };
+        let value = OriginalRecord {
+            value: original.value.as_deref(),
+            ..OriginalRecord::default()
+        };
+        let DeadLetterRecord { value, headers, .. } =
+            DeadLetterRecord::new(&origin, *reason, "as it says", &value);
+        let dead_letter = Record {
+            value,
+            headers,
+            ..record(0, Vec::new())
+        };
+        dead_letters.add(original.offset, &dead_letter);
+    }
+    dead_letters
+}
+
+fn fold(events: Vec<Record>, inbound: Vec<Record>) -> FoldedPartition {
+    let none = OfPartition::default;
+    fold_with(events, inbound, none(), none())
+}
+
+fn fold_with(
     events: Vec<Record>,
     inbound: Vec<Record>,
-    dead_lettered_events: BTreeSet<i64>,
+    dead_lettered_inbound: OfPartition,
+    dead_lettered_events: OfPartition,
 ) -> FoldedPartition {
     let input = PartitionInput {
         partition: Partition::try_from(3).unwrap(),
@@ -60,7 +93,7 @@ fn fold(
         inbound_topic: "chat.inbound".to_owned(),
         events_start: 0,
         inbound: 0..i64::try_from(inbound.len()).unwrap(),
-        dead_lettered_inbound: BTreeSet::new(),
+        dead_lettered_inbound,
         dead_lettered_events,
         examples: 10,
     };
@@ -81,7 +114,7 @@ fn inbound_that_began_anew_answers_to_the_new_epoch_only() {
         event(3, (0, 6), message("c", two.next())),
     ];
     let inbound = vec![record(0, Command::Send(send("b")).encode())];
-    let folded = fold(events, inbound, BTreeSet::new());
+    let folded = fold(events, inbound);
     assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
     assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
     assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
@@ -90,11 +123,30 @@ fn inbound_that_began_anew_answers_to_the_new_epoch_only() {
 
 #[test]
 fn what_is_no_event_has_to_be_in_the_dead_letters() {
-    let junk = || vec![record(0, b"junk".to_vec())];
-    let found = fold(junk(), Vec::new(), BTreeSet::new());
+    let junk = record(0, b"junk".to_vec());
+    let found = fold(vec![junk.clone()], Vec::new());
     assert_eq!(found.events.different, 1);
-    let dead_lettered_events = fold(junk(), Vec::new(), BTreeSet::from([0]));
-    assert_eq!(dead_lettered_events.events.differences(), 0);
+    let dead_lettered = refused(&[(&junk, Reason::Malformed)]);
+    let found = fold_with(
+        vec![junk],
+        Vec::new(),
+        OfPartition::default(),
+        dead_lettered,
+    );
+    assert_eq!(found.events.differences(), 0);
+}
+
+#[test]
+fn what_is_an_event_must_not_be_in_the_dead_letters() {
+    let whole = event(0, (0, 0), message("a", mid(1)));
+    let dead_lettered = refused(&[(&whole, Reason::Malformed)]);
+    let found = fold_with(
+        vec![whole],
+        Vec::new(),
+        OfPartition::default(),
+        dead_lettered,
+    );
+    assert_eq!(found.events.different, 1, "{:?}", found.events);
 }
 
 #[test]
@@ -121,7 +173,7 @@ fn an_epoch_that_goes_on_with_the_same_log_keeps_what_was_matched() {
         record(1, Command::Send(send("a")).encode()),
         record(2, Command::Send(send("b")).encode()),
     ];
-    let folded = fold(events, inbound, BTreeSet::new());
+    let folded = fold(events, inbound);
     assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
     assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
     assert_eq!((folded.account.sequenced, folded.account.repeats), (3, 0));
@@ -140,7 +192,7 @@ fn a_log_that_lost_its_end_answers_for_what_is_left_and_what_came_since() {
         record(0, Command::Send(send("a")).encode()),
         record(1, Command::Send(send("c")).encode()),
     ];
-    let folded = fold(events, inbound, BTreeSet::new());
+    let folded = fold(events, inbound);
     assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
     assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
     assert_eq!((folded.account.sequenced, folded.account.repeats), (2, 0));
@@ -171,7 +223,7 @@ fn a_record_that_is_sequenced_in_two_epochs_is_found() {
         record(0, Command::Control(control).encode()),
         record(1, Command::Send(send("a")).encode()),
     ];
-    let folded = fold(events, inbound, BTreeSet::new());
+    let folded = fold(events, inbound);
     assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
     assert_eq!(folded.inbound.extra, 1, "{:?}", folded.inbound);
     assert_eq!(folded.inbound.differences(), 1);
@@ -199,7 +251,7 @@ fn an_event_in_another_partition_is_found_and_passed_over() {
         ]
     };
     let inbound = || vec![record(0, Command::Send(send("a")).encode())];
-    let folded = fold(events(), inbound(), BTreeSet::new());
+    let folded = fold(events(), inbound());
     assert_eq!(
         (folded.events.different, folded.events.differences()),
         (1, 1)
@@ -208,13 +260,9 @@ fn an_event_in_another_partition_is_found_and_passed_over() {
     assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
     assert_eq!((folded.repeated, folded.messages.digests.len()), (0, 1));
     // Projections put it into the dead letters, as they do with what is no event.
-    let dead_lettered_events = fold(events(), inbound(), BTreeSet::from([0]));
-    assert_eq!(
-        dead_lettered_events.events.differences(),
-        0,
-        "{:?}",
-        dead_lettered_events.events
-    );
+    let dead_lettered = refused(&[(&events()[0], Reason::WrongPartition)]);
+    let found = fold_with(events(), inbound(), OfPartition::default(), dead_lettered);
+    assert_eq!(found.events.differences(), 0, "{:?}", found.events);
 }
 
 #[test]
@@ -222,8 +270,197 @@ fn a_younger_record_in_the_place_of_its_cause_is_found() {
     let mut younger = record(0, Command::Send(send("a")).encode());
     younger.timestamp = TimestampMs(1_001);
     let events = vec![event(0, (0, 0), message("a", Mid::ZERO.next()))];
-    let folded = fold(events, vec![younger], BTreeSet::new());
+    let folded = fold(events, vec![younger]);
     assert_eq!(folded.inbound.different, 1, "{:?}", folded.inbound);
     let finding = &folded.inbound.examples[0];
     assert!(finding.what.contains("younger"), "{finding:?}");
+}
+
+/// Every kind of record that is refused, under rules that hold from the first record on, and the right reasons.
+fn refusable() -> (Vec<Record>, Vec<Record>, Vec<(Record, Reason)>) {
+    let control = Control {
+        max_msg_bytes: Some(5),
+        ..Control::default()
+    };
+    let five_bytes = Rules {
+        max_msg_bytes: 5,
+        ..Rules::VERSION_1
+    };
+    let endless = Control {
+        dedup_window_ms: Some(i64::MAX),
+        ..Control::default()
+    };
+    let other_text = SendMessage {
+        msg: "other".to_owned(),
+        ..send("a")
+    };
+    let six_bytes = SendMessage {
+        msg: "longer".to_owned(),
+        ..send("long")
+    };
+    let elsewhere = SendMessage {
+        destid: 3.try_into().unwrap(),
+        ..send("elsewhere")
+    };
+    let ack_elsewhere = ReadAck {
+        uid: 1.try_into().unwrap(),
+        peer: 3.try_into().unwrap(),
+        device: DeviceClass::Pc,
+        mid: None,
+    };
+    let refusable = [
+        (b"junk".to_vec(), Reason::Malformed),
+        (Command::Send(elsewhere).encode(), Reason::WrongPartition),
+        (
+            Command::ReadAck(ack_elsewhere).encode(),
+            Reason::WrongPartition,
+        ),
+        (Command::Send(other_text).encode(), Reason::Conflict),
+        (Command::Send(six_bytes).encode(), Reason::TooLarge),
+        (Command::Control(endless).encode(), Reason::InvalidControl),
+    ];
+    let refusable: Vec<(Record, Reason)> = (2..)
+        .zip(refusable)
+        .map(|(offset, (value, reason))| (record(offset, value), reason))
+        .collect();
+    let mut inbound = vec![
+        record(0, Command::Control(control).encode()),
+        record(1, Command::Send(send("a")).encode()),
+    ];
+    inbound.extend(refusable.iter().map(|(record, _)| record.clone()));
+    let last = inbound.len() as i64 - 1;
+    let events = vec![
+        event(0, (0, 0), Body::Control(five_bytes)),
+        event(1, (0, 1), message("a", mid(1))),
+        event(2, (0, last), Body::Progress),
+    ];
+    (events, inbound, refusable)
+}
+
+fn fold_refusing(
+    events: Vec<Record>,
+    inbound: Vec<Record>,
+    letters: &[(&Record, Reason)],
+) -> FoldedPartition {
+    fold_with(events, inbound, refused(letters), OfPartition::default())
+}
+
+#[test]
+fn a_refusal_needs_a_dead_letter_with_the_right_reason() {
+    let (events, inbound, refusable) = refusable();
+    let letters: Vec<_> = refusable
+        .iter()
+        .map(|(record, why)| (record, *why))
+        .collect();
+    let right = fold_refusing(events.clone(), inbound.clone(), &letters);
+    assert_eq!(right.inbound.differences(), 0, "{:?}", right.inbound);
+    assert_eq!(right.account.dead_letters, 6);
+
+    for left_out in 0..letters.len() {
+        let mut fewer = letters.clone();
+        let (_, why) = fewer.remove(left_out);
+        let found = fold_refusing(events.clone(), inbound.clone(), &fewer).inbound;
+        assert_eq!((found.missing, found.differences()), (1, 1), "{found:?}");
+        assert!(found.examples[0].what.contains(why.as_str()), "{found:?}");
+    }
+    for changed in 0..letters.len() {
+        let mut wrong = letters.clone();
+        wrong[changed].1 = match wrong[changed].1 {
+            Reason::Malformed => Reason::TooLarge,
+            _ => Reason::Malformed,
+        };
+        let found = fold_refusing(events.clone(), inbound.clone(), &wrong).inbound;
+        assert_eq!((found.different, found.differences()), (1, 1), "{found:?}");
+    }
+}
+
+#[test]
+fn what_is_not_to_be_refused_must_have_no_dead_letter() {
+    let nothing_to_read = ReadAck {
+        uid: 1.try_into().unwrap(),
+        peer: 2.try_into().unwrap(),
+        device: DeviceClass::Pc,
+        mid: Some(mid(1)),
+    };
+    let values = [
+        Command::ReadAck(nothing_to_read),
+        Command::Send(send("a")),
+        Command::Send(send("a")),
+        Command::Send(send("refused")),
+    ];
+    let inbound: Vec<Record> = (0..)
+        .zip(values)
+        .map(|(offset, command)| record(offset, command.encode()))
+        .collect();
+    let events = vec![
+        event(0, (0, 1), message("a", mid(1))),
+        event(1, (0, 3), Body::Progress),
+    ];
+    let letters: Vec<_> = inbound
+        .iter()
+        .map(|record| (record, Reason::TooLarge))
+        .collect();
+    let found = fold_refusing(events, inbound.clone(), &letters).inbound;
+    // The second is sequenced as well.
+    assert_eq!((found.extra, found.different), (3, 1), "{found:?}");
+    assert_eq!(found.differences(), 4);
+}
+
+#[test]
+fn what_is_to_be_refused_must_not_be_sequenced() {
+    let control = Control {
+        max_msg_bytes: Some(4),
+        ..Control::default()
+    };
+    let four_bytes = Rules {
+        max_msg_bytes: 4,
+        ..Rules::VERSION_1
+    };
+    let events = vec![
+        event(0, (0, 0), Body::Control(four_bytes)),
+        event(1, (0, 1), message("a", mid(1))),
+    ];
+    let inbound = vec![
+        record(0, Command::Control(control).encode()),
+        record(1, Command::Send(send("a")).encode()),
+    ];
+    let found = fold(events, inbound).inbound;
+    assert_eq!((found.different, found.differences()), (1, 1), "{found:?}");
+    assert!(found.examples[0].what.contains("too-large"), "{found:?}");
+}
+
+#[test]
+fn a_dead_letter_of_a_record_that_is_gone_is_not_that_of_its_successor() {
+    let gone = record(0, b"junk".to_vec());
+    let events = vec![
+        event(0, (0, 0), Body::Progress),
+        event(1, (1, -1), Body::Progress),
+        event(2, (1, 0), message("a", mid(1))),
+    ];
+    let inbound = vec![record(0, Command::Send(send("a")).encode())];
+    let found = fold_refusing(events, inbound, &[(&gone, Reason::Malformed)]).inbound;
+    assert_eq!(found.differences(), 0, "{found:?}");
+}
+
+#[test]
+fn refusals_by_rules_of_a_later_version_cannot_be_judged() {
+    let later = Rules {
+        rule_version: inbound::KNOWN_RULE_VERSION + 1,
+        ..Rules::VERSION_1
+    };
+    let control = Control {
+        rule_version: Some(later.rule_version),
+        ..Control::default()
+    };
+    let inbound = vec![
+        record(0, Command::Control(control).encode()),
+        record(1, Command::Send(send("a")).encode()),
+    ];
+    let events = vec![
+        event(0, (0, 0), Body::Control(later)),
+        event(1, (0, 1), Body::Progress),
+    ];
+    let found = fold_refusing(events, inbound.clone(), &[(&inbound[1], Reason::TooLarge)]);
+    assert_eq!(found.inbound.differences(), 0, "{:?}", found.inbound);
+    assert_eq!(found.account.unverifiable, 1);
 }

@@ -1,0 +1,102 @@
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    ops::ControlFlow,
+};
+
+use event_log::{EventLogError, LogReader, Record};
+use schemas::{Partition, dead_letter, topics::Topic};
+
+/// The records of `chat.dead-letters`, by the topic and partition of their originals.
+#[derive(Default)]
+pub(crate) struct DeadLetters(BTreeMap<(String, Partition), OfPartition>);
+
+/// The dead letters of one partition of a topic, by the offset of their originals.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfPartition(BTreeMap<i64, Vec<DeadLetter>>);
+
+#[derive(Clone, Debug)]
+struct DeadLetter {
+    reason: String,
+    /// Length and digest of its value: that of the original, or its beginning.
+    length: usize,
+    digest: u64,
+}
+
+/// What at least is kept of a value that is too large for the topic.
+const TRUNCATED_BYTES: usize = 64 * 1024;
+
+impl DeadLetters {
+    /// Call this after [`Ends::read`](crate::ends::Ends::read): a dead letter is appended before any event with a higher source
+    /// (PROTOCOL S7).
+    pub(crate) fn read(
+        reader: &LogReader,
+        partitions: &[Partition],
+    ) -> Result<Self, EventLogError> {
+        let bounds = reader.bounds(Topic::DeadLetters, partitions)?;
+        let ranges: Vec<_> = bounds
+            .into_iter()
+            .map(|(partition, bounds)| (partition, bounds.start..bounds.end))
+            .collect();
+        let mut found = Self::default();
+        reader.scan(Topic::DeadLetters, &ranges, |record| {
+            found.add(&record);
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    fn add(&mut self, record: &Record) {
+        let number = |name| {
+            record
+                .header(name)
+                .and_then(|text| text.parse::<i64>().ok())
+        };
+        let partition = number(dead_letter::HEADER_PARTITION).and_then(|n| n.try_into().ok());
+        let topic = record.header(dead_letter::HEADER_TOPIC);
+        let offset = number(dead_letter::HEADER_OFFSET);
+        if let (Some(topic), Some(partition), Some(offset)) = (topic, partition, offset) {
+            self.0
+                .entry((topic.to_owned(), partition))
+                .or_default()
+                .add(offset, record);
+        }
+    }
+
+    pub(crate) fn of(&self, topic: &str, partition: Partition) -> OfPartition {
+        self.0
+            .get(&(topic.to_owned(), partition))
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+impl OfPartition {
+    pub(crate) fn add(&mut self, offset: i64, dead_letter: &Record) {
+        let value = dead_letter.bytes();
+        let reason = dead_letter.header(dead_letter::HEADER_REASON);
+        self.0.entry(offset).or_default().push(DeadLetter {
+            reason: reason.unwrap_or("no reason").to_owned(),
+            length: value.len(),
+            digest: digest(value),
+        });
+    }
+
+    /// The reason for which a record was refused, if it was. A dead letter with another value is that of a record which had this offset
+    /// before the log lost its end or was created again.
+    pub(crate) fn reason_of(&self, record: &Record) -> Option<&str> {
+        let value = record.bytes();
+        let is_its = |letter: &&DeadLetter| {
+            (letter.length == value.len() || letter.length >= TRUNCATED_BYTES)
+                && value.get(..letter.length).map(digest) == Some(letter.digest)
+        };
+        let letter = self.0.get(&record.offset)?.iter().rfind(is_its)?;
+        Some(&letter.reason)
+    }
+}
+
+fn digest(value: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,140 @@
+//! Reads records of the log. Written apart from what the sequencer and the projections read with, so that a mistake there is not made
+//! here as well.
+
+use std::fmt::Display;
+
+use event_log::Record;
+use prost::Message as _;
+use schemas::{
+    DeviceClass, Mid, Partition, UserId,
+    command::{Command, Control, ReadAck, SendMessage},
+    event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
+    proto::{self, inbound_command, sequenced_event},
+};
+
+/// The event of a record of `chat.events`, or why readers skip the record (PROTOCOL S10).
+pub(crate) fn event(record: &Record) -> Result<Event, String> {
+    let decoded = proto::SequencedEvent::decode(record.bytes())
+        .map_err(|e| format!("is no SequencedEvent ({e})"))?;
+    let src = decoded.src.ok_or("src is absent")?;
+    if src.offset < -1 {
+        return Err("src.offset is below -1".to_owned());
+    }
+    let body = body(decoded.event.ok_or("event is absent")?)?;
+    let users = match &body {
+        Body::Message(message) => Some((message.srcid, message.destid)),
+        Body::ReadPosition(position) => Some((position.uid, position.peer)),
+        Body::Control(_) | Body::Progress => None,
+    };
+    if users.is_some_and(|(one, other)| !belongs_to(record.partition, one, other)) {
+        return Err("its conversation belongs to another partition".to_owned());
+    }
+    Ok(Event {
+        src: Source {
+            offset: SourceOffset {
+                epoch: src.epoch,
+                offset: src.offset,
+            },
+            leader_epoch: src.leader_epoch,
+        },
+        ts: record.timestamp,
+        body,
+    })
+}
+
+/// The command of a record of `chat.inbound`, or why it is none.
+pub(crate) fn command(record: &Record) -> Result<Command, String> {
+    let decoded = proto::InboundCommand::decode(record.bytes())
+        .map_err(|e| format!("is no InboundCommand ({e})"))?;
+    Ok(match decoded.command.ok_or("command is absent")? {
+        inbound_command::Command::SendMessage(send) => Command::Send(SendMessage {
+            srcid: field("srcid", send.srcid)?,
+            destid: field("destid", send.destid)?,
+            client_msg_id: field("client_msg_id", send.client_msg_id)?,
+            msg: text(send.msg)?,
+        }),
+        inbound_command::Command::ReadAck(ack) => Command::ReadAck(ReadAck {
+            uid: field("uid", ack.uid)?,
+            peer: field("peer", ack.peer)?,
+            device: device(ack.device)?,
+            mid: ack.mid.map(mid).transpose()?,
+        }),
+        inbound_command::Command::Control(control) => Command::Control(rules_asked_for(control)?),
+    })
+}
+
+/// Whether the records of the conversation of these two users are in this partition.
+pub(crate) fn belongs_to(partition: Partition, one: UserId, other: UserId) -> bool {
+    (i128::from(one.get()) + i128::from(other.get())) % 64 == i128::from(partition.get())
+}
+
+fn body(event: sequenced_event::Event) -> Result<Body, String> {
+    Ok(match event {
+        sequenced_event::Event::Message(message) => Body::Message(Message {
+            srcid: field("srcid", message.srcid)?,
+            destid: field("destid", message.destid)?,
+            client_msg_id: field("client_msg_id", message.client_msg_id)?,
+            msg: text(message.msg)?,
+            mid: mid(message.mid)?,
+            n: field("n", message.n)?,
+        }),
+        sequenced_event::Event::ReadPosition(position) => Body::ReadPosition(ReadPosition {
+            uid: field("uid", position.uid)?,
+            peer: field("peer", position.peer)?,
+            device: device(position.device)?,
+            mid: mid(position.mid)?,
+            n: position.n.map(|n| field("n", n)).transpose()?,
+        }),
+        sequenced_event::Event::Control(rules) => Body::Control(Rules {
+            rule_version: rules.rule_version,
+            dedup_window_ms: rules.dedup_window_ms,
+            dedup_max_entries: rules.dedup_max_entries,
+            max_msg_bytes: rules.max_msg_bytes,
+        }),
+        sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
+    })
+}
+
+fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
+    let numbers = [
+        control.dedup_window_ms,
+        control.dedup_max_entries,
+        control.max_msg_bytes,
+    ];
+    if numbers.into_iter().flatten().any(|number| number < 0) {
+        return Err("a rule is below 0".to_owned());
+    }
+    Ok(Control {
+        rule_version: control.rule_version,
+        dedup_window_ms: control.dedup_window_ms,
+        dedup_max_entries: control.dedup_max_entries,
+        max_msg_bytes: control.max_msg_bytes,
+    })
+}
+
+fn field<V, T: TryFrom<V, Error: Display>>(name: &str, value: V) -> Result<T, String> {
+    T::try_from(value).map_err(|wrong| format!("{name} {wrong}"))
+}
+
+fn mid(value: i64) -> Result<Mid, String> {
+    let mid: Mid = field("mid", value)?;
+    if mid == Mid::ZERO {
+        return Err("mid is 0".to_owned());
+    }
+    Ok(mid)
+}
+
+fn device(value: i32) -> Result<DeviceClass, String> {
+    match value {
+        1 => Ok(DeviceClass::Pc),
+        2 => Ok(DeviceClass::Mobile),
+        _ => Err(format!("device is {value}")),
+    }
+}
+
+fn text(msg: String) -> Result<String, String> {
+    if msg.is_empty() || msg.contains('\0') {
+        return Err("msg is empty or has a NUL character".to_owned());
+    }
+    Ok(msg)
+}
