@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use event_log::LogReader;
 use projection::{Coverage, EventBatch, Sink, SinkError};
-use schemas::{LogPosition, Partition, PartitionMap};
+use schemas::{LogPosition, Partition, PartitionMap, topics::Topic};
 use service_runtime::ReadinessCheck;
 use unread_rebuild::RebuildQueue;
 use unread_store::{
@@ -104,16 +104,41 @@ impl UnreadSink {
                     return Ok(found);
                 }
                 ResumePlan::Initialise => self.initialise(connection).await?,
-                ResumePlan::Repair(positions) => {
-                    tracing::warn!(count = positions.len(), "redis has lost some positions");
-                    let repaired = connection.repair_positions(&positions).await;
-                    self.check(repaired)?;
-                }
+                ResumePlan::Repair(positions) => self.repair(connection, &positions).await?,
             }
         }
         Err(SinkError::Transient(
             "redis loses its positions as soon as they are written".to_owned(),
         ))
+    }
+
+    /// Writes positions that are missing. Where the log no longer has the start from which a partition would be read again, a new
+    /// generation begins.
+    async fn repair(
+        &mut self,
+        connection: &Connection,
+        positions: &[(Partition, StoredPosition)],
+    ) -> Result<(), SinkError> {
+        let from_start = |(partition, stored): &(Partition, StoredPosition)| {
+            (stored.position == LogPosition::default()).then_some(*partition)
+        };
+        let from_start: Vec<Partition> = positions.iter().filter_map(from_start).collect();
+        tracing::warn!(
+            count = positions.len(),
+            ?from_start,
+            "redis has lost some positions"
+        );
+        let bounds = self
+            .log
+            .blocking(move |log| log.bounds(Topic::Events, &from_start));
+        let bounds = bounds
+            .await
+            .map_err(|fault| SinkError::Transient(fault.to_string()))?;
+        if bounds.values().any(|bounds| bounds.start > 0) {
+            return self.initialise(connection).await;
+        }
+        let repaired = connection.repair_positions(positions).await;
+        self.check(repaired)
     }
 
     /// Begins a new generation at the end of the log. All users are rebuilt from then on, from contact rows that reach at least that end,
@@ -123,7 +148,7 @@ impl UnreadSink {
         let end = end.map_err(|fault| SinkError::Transient(fault.to_string()))?;
         let initialised = connection.initialise_positions(&end).await;
         let generation = self.check(initialised)?;
-        tracing::warn!(%generation, "redis had no positions: all users will be rebuilt");
+        tracing::warn!(%generation, "redis lacked positions: all users will be rebuilt");
         Ok(())
     }
 

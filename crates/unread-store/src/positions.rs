@@ -34,8 +34,11 @@ impl Connection {
             .collect()
     }
 
-    /// Writes positions of a new generation, at the given ends of `chat.events`; does nothing if the node has all positions of one
-    /// generation by now. Returns the generation in force; read the positions again afterwards.
+    /// Deletes the keys of all users, then writes positions of a new generation, at the given ends of `chat.events`; does nothing if the
+    /// node has all positions of one generation by now. Returns the generation in force; read the positions again afterwards.
+    ///
+    /// Keys of an earlier generation must not stay: nothing would correct a view until the user's next event. Since the ends were read
+    /// before, a rebuild of that generation that goes on meanwhile has rows that reach them.
     ///
     /// # Errors
     /// [`UnreadError::Transient`], [`UnreadError::Malformed`].
@@ -43,6 +46,10 @@ impl Connection {
         &self,
         ends: &PartitionMap<LogPosition>,
     ) -> Result<Generation, UnreadError> {
+        if let Some(generation) = self.read_positions().await?.generation() {
+            return Ok(generation);
+        }
+        self.drop_users().await?;
         let keys: Vec<String> = Partition::all().map(|p| self.keys().position(p)).collect();
         let mut cmd = scripts::call(&scripts::INITIALISE_POSITIONS, &keys);
         cmd.arg(Generation::fresh().to_string());
@@ -51,6 +58,24 @@ impl Connection {
         }
         let generation: String = self.run_one(cmd).await?;
         parse(&keys[0], &generation)
+    }
+
+    /// Deletes all keys of all users; those of one user at once.
+    async fn drop_users(&self) -> Result<(), UnreadError> {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let page = self.scan_users(at).await?;
+            let mut pipe = redis::pipe();
+            for uid in &page.users {
+                let [state, pc, mobile, _, shadow] = self.keys().of_scripts(*uid);
+                pipe.cmd("DEL").arg(&[state, pc, mobile, shadow]).ignore();
+            }
+            if !page.users.is_empty() {
+                self.run::<()>(&pipe).await?;
+            }
+            cursor = page.next;
+        }
+        self.clear_rebuild_progress().await
     }
 
     /// Writes positions that are missing; those that exist by now stay. Read the positions again afterwards.

@@ -1,6 +1,6 @@
 //! What a writer does about the positions that it finds on a new connection (PROTOCOL R1, R2).
 
-use schemas::Partition;
+use schemas::{LogPosition, Partition};
 
 use crate::{Generation, StoredPosition, StoredPositions};
 
@@ -10,9 +10,8 @@ use crate::{Generation, StoredPosition, StoredPositions};
 /// |---|---|
 /// | all 64, of one generation | `Resume`: continue from the positions found, whatever is remembered |
 /// | none | `Initialise` at the ends of the log |
-/// | some; the missing ones are remembered in the same generation, and no other is lower than remembered | `Repair` with the remembered ones |
-/// | some, otherwise | `Initialise`: a new generation, so that every state is rebuilt |
-/// | all 64, of several generations | `Initialise` |
+/// | some, of one generation | `Repair` the missing ones: with what is remembered of this generation, as long as no other is lower than remembered; otherwise with the start of the log |
+/// | of several generations | `Initialise` |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumePlan {
     /// Continue in every partition from the position found.
@@ -27,7 +26,8 @@ pub enum ResumePlan {
     },
     /// Read the ends of all 64 partitions of `chat.events`, call `initialise_positions`, read the positions again.
     Initialise,
-    /// Call `repair_positions` with these, read the positions again.
+    /// Call `repair_positions` with these, read the positions again. Whatever was applied already changes nothing when it is read again
+    /// from the start of the log. Where that start is gone, `Initialise` instead.
     Repair(Vec<(Partition, StoredPosition)>),
 }
 
@@ -44,9 +44,9 @@ impl ResumePlan {
                     .any(|(_, stored)| stored.generation != generation),
             };
         }
-        match repairs(remembered, found) {
-            Some(repairs) if behind(remembered, found).is_empty() => Self::Repair(repairs),
-            _ => Self::Initialise,
+        match found.generation_of_existing() {
+            Some(generation) => Self::Repair(repairs(remembered, found, generation)),
+            None => Self::Initialise,
         }
     }
 }
@@ -62,24 +62,32 @@ fn behind(remembered: &StoredPositions, found: &StoredPositions) -> Vec<Partitio
     found.iter().filter_map(is_behind).collect()
 }
 
-/// The missing positions as remembered, if they and those found make all 64 of one generation.
+/// The missing positions. What is remembered does not count for a node that has lost its newest writes.
 fn repairs(
     remembered: &StoredPositions,
     found: &StoredPositions,
-) -> Option<Vec<(Partition, StoredPosition)>> {
-    // A node without any position is empty: the remembered ones do not describe it.
-    found.iter().next()?;
-    let repairs = found
+    generation: Generation,
+) -> Vec<(Partition, StoredPosition)> {
+    let is_older = !behind(remembered, found).is_empty();
+    let start = StoredPosition {
+        generation,
+        position: LogPosition::default(),
+    };
+    let position = |partition| {
+        let known = remembered.get(partition);
+        known
+            .filter(|known| known.generation == generation && !is_older)
+            .unwrap_or(start)
+    };
+    found
         .missing()
-        .map(|partition| Some((partition, remembered.get(partition)?)))
-        .collect::<Option<Vec<_>>>()?;
-    let repaired: StoredPositions = found.iter().chain(repairs.iter().copied()).collect();
-    repaired.generation().map(|_| repairs)
+        .map(|partition| (partition, position(partition)))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use schemas::{LogPosition, NextOffset, event::SourceOffset};
+    use schemas::{NextOffset, event::SourceOffset};
 
     use super::*;
 
@@ -176,20 +184,27 @@ mod tests {
     }
 
     #[test]
-    fn missing_positions_that_are_not_remembered_begin_a_new_generation() {
+    fn missing_positions_that_nothing_is_known_of_begin_at_the_start_of_the_log() {
         let g = Generation::fresh();
+        let start = StoredPosition {
+            generation: g,
+            position: LogPosition::default(),
+        };
+        let from_start = ResumePlan::Repair(vec![(p(3), start)]);
         let mut found = all(g, 5);
         found.remove(p(3));
         assert_eq!(
             ResumePlan::new(&StoredPositions::default(), &found),
-            ResumePlan::Initialise
+            from_start
         );
+        // Remembered of another generation.
         assert_eq!(
             ResumePlan::new(&all(Generation::fresh(), 5), &found),
-            ResumePlan::Initialise
+            from_start
         );
+        // Redis has lost its newest writes.
         found.insert(p(4), stored(g, 4));
-        assert_eq!(ResumePlan::new(&all(g, 5), &found), ResumePlan::Initialise);
+        assert_eq!(ResumePlan::new(&all(g, 5), &found), from_start);
     }
 
     #[test]

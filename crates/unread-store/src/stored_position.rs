@@ -86,9 +86,15 @@ impl StoredPositions {
     /// The generation, if all 64 positions exist and have the same one.
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
+        self.generation_of_existing()
+            .filter(|_| self.missing().next().is_none())
+    }
+
+    /// The generation of the positions that exist, if they have the same one.
+    pub(crate) fn generation_of_existing(&self) -> Option<Generation> {
         let first = self.0.values().next()?.generation;
         let is_uniform = self.0.values().all(|stored| stored.generation == first);
-        (is_uniform && self.missing().next().is_none()).then_some(first)
+        is_uniform.then_some(first)
     }
 }
 

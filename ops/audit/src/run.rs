@@ -201,8 +201,8 @@ impl<'a> Audit<'a> {
         &mut self,
         progress: &(impl Fn(Progress) + Sync),
     ) -> Result<(), AuditError> {
-        let scope = self.options.scope;
-        compare_values(self.sources, scope, &self.log, &mut self.values, progress).await?;
+        let options = self.options;
+        compare_values(self.sources, options, &self.log, &mut self.values, progress).await?;
         if self.values.possible_mismatches.is_empty() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use schemas::{DeviceClass, UserId};
+use schemas::{DeviceClass, DirectConversation, UserId};
 use tokio::time::{Instant, sleep};
 
 use crate::test_env::{PATIENCE, Service, TestEnv, users};
@@ -108,5 +108,27 @@ async fn a_dead_letter_that_cannot_be_written_closes_the_gate() {
     let projector = env.project().await;
     env.story.malformed_record().await;
     becomes(&projector, "projector-unread.kafka", false).await;
+    projector.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watermark_that_is_lost_while_nobody_remembers_it_has_its_partition_read_again() {
+    let mut env = TestEnv::new().await;
+    let projector = env.project().await;
+    let users = users(4);
+    traffic(&mut env, &users).await;
+    env.assert_exact(&users).await;
+    projector.stop().await;
+
+    let partition = DirectConversation::new(users[0], users[1]).partition();
+    let lost = format!("tidemark:mark:{partition}");
+    assert_eq!(env.command::<i64>(&["DEL", &lost]).await, 1);
+    traffic(&mut env, &users).await;
+    let projector = env.project().await;
+    for uid in &users {
+        for device in DeviceClass::ALL {
+            env.shows(device, *uid).await;
+        }
+    }
     projector.stop().await;
 }

@@ -95,18 +95,20 @@ async fn lost_positions_are_repaired_and_present_ones_stay() {
 }
 
 #[tokio::test]
-async fn lost_positions_that_are_not_remembered_begin_a_new_generation() {
+async fn a_new_generation_leaves_no_key_of_an_earlier_one() {
     let env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "1,0,0")]).await;
     env.redis::<i64>("DEL tidemark:mark:5").await;
-    let found = env.conn.read_positions().await.unwrap();
-    assert_eq!(
-        ResumePlan::new(&StoredPositions::default(), &found),
-        ResumePlan::Initialise
-    );
+    env.redis::<String>("SET pc-of-somebody-else 1").await;
     let generation = env.initialise_at(1).await;
     assert_ne!(generation, env.generation);
     let found = env.conn.read_positions().await.unwrap();
     assert_eq!(found.generation(), Some(generation));
+    for key in ["state", "pc", "mobile"] {
+        let exists = env.redis::<i64>(&format!("EXISTS {key}-{ME}")).await;
+        assert_eq!(exists, 0, "{key}");
+    }
+    assert_eq!(env.redis::<i64>("EXISTS pc-of-somebody-else").await, 1);
 }
 
 #[tokio::test]

@@ -197,15 +197,12 @@ fn key_mismatches(
         peer,
     };
     let peers = match &keys.state {
-        StateHash::Unusable => return Vec::new(),
-        StateHash::Absent if keys.views.iter().all(|(_, view)| view.is_empty()) => {
-            return Vec::new();
-        }
-        StateHash::Absent => {
-            let what = format!("a view of {uid} without a state beside it");
+        StateHash::Complete(peers) => peers,
+        _ if keys.views.iter().all(|(_, view)| view.is_empty()) => return Vec::new(),
+        StateHash::Absent | StateHash::Unusable => {
+            let what = format!("a view of {uid} without a valid state beside it");
             return vec![mismatch(Area::UnreadViews, Kind::Extra, what, None)];
         }
-        StateHash::Complete(peers) => peers,
     };
     let mut mismatches = Vec::new();
     if let Some((kind, peer, what)) = wrong_ordinals(peers, low, high) {
@@ -401,6 +398,19 @@ mod tests {
         });
         assert_eq!(
             kinds(&alone, &ExpectedContacts::new(), &ExpectedContacts::new()),
+            [(Area::UnreadViews, Kind::Extra)]
+        );
+    }
+
+    #[test]
+    fn a_view_beside_a_state_of_another_generation_is_a_difference() {
+        let mut stale = keys(5, Some(2), 3);
+        let StoredValue::Keys(keys) = &mut stale else {
+            unreachable!("they are keys");
+        };
+        keys.state = StateHash::Unusable;
+        assert_eq!(
+            kinds(&stale, &contacts(5, 2), &contacts(5, 2)),
             [(Area::UnreadViews, Kind::Extra)]
         );
     }

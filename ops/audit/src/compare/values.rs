@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use message_store::{ReadTx, StoreError, StoredRead};
 use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
-use unread_store::Connection;
+use unread_store::{Connection, StoredPositions, UnreadError};
 
 use super::{
     mismatch::{ExpectedContacts, Mismatch, Rows, StoredValue, ValueKey, mismatches},
@@ -14,7 +14,7 @@ use super::{
     stored,
 };
 use crate::{
-    Area, AuditError, Finding, Kind, Progress, Scope, Sources,
+    Area, AuditError, Finding, Kind, Options, Progress, Scope, Sources,
     fold::{Contact, LogState},
     report::Checks,
 };
@@ -120,11 +120,12 @@ pub(crate) fn expected(log: &LogState, key: ValueKey) -> ExpectedContacts {
 /// Compares every value in scope for the first time.
 pub(crate) async fn compare_values(
     sources: &Sources,
-    scope: Scope,
+    options: &Options,
     log: &LogState,
     values: &mut Values,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), AuditError> {
+    let scope = options.scope;
     let of_conversations = scope.partitions().into_iter().map(TableNumber::from);
     for (rows, what, tables) in [
         (
@@ -144,7 +145,7 @@ pub(crate) async fn compare_values(
     progress(Progress::Comparing {
         what: "unread counts",
     });
-    unread(sources, scope, log, values).await
+    unread(sources, options, log, values).await
 }
 
 /// Reads the values a second time. If the projections have passed the log's folded end by now, a value must not be below it.
@@ -286,19 +287,24 @@ impl TableComparison<'_> {
 
 async fn unread(
     sources: &Sources,
-    scope: Scope,
+    options: &Options,
     log: &LogState,
     values: &mut Values,
 ) -> Result<(), AuditError> {
-    let Some((connection, generation)) = stored::connect(sources).await? else {
-        let why =
-            "unread counts: Redis has not all its watermarks, so its contents are not valid yet";
-        values.unchecked.push(why.to_owned());
-        return Ok(());
-    };
+    let scope = options.scope;
+    let connection = sources.unread.connect().await?;
+    let mut positions = connection.read_positions().await?;
+    if positions.generation().is_none() {
+        // A projector that is running writes them again.
+        tokio::time::sleep(options.pause).await;
+        positions = connection.read_positions().await?;
+    }
     let users = match scope.users() {
         Some(users) => users.into_iter().collect(),
         None => users_in_redis(&connection).await?,
+    };
+    let Some(generation) = positions.generation() else {
+        return without_watermarks(&connection, &positions, &users, values).await;
     };
     let without = match scope.users() {
         None => log.users().filter(|uid| !users.contains(uid)).count(),
@@ -320,6 +326,39 @@ async fn unread(
     while let Some((uid, stored)) = looks.try_next().await? {
         values.check_value(log, ValueKey::Unread { uid }, stored);
     }
+    Ok(())
+}
+
+/// Without all watermarks of one generation, what Redis has cannot be compared. Where users have keys, those are shown to somebody.
+async fn without_watermarks(
+    connection: &Connection,
+    positions: &StoredPositions,
+    users: &BTreeSet<UserId>,
+    values: &mut Values,
+) -> Result<(), AuditError> {
+    let missing: Vec<String> = positions.missing().map(|p| p.to_string()).collect();
+    let why = match &missing[..] {
+        [] => "Redis has watermarks of several generations".to_owned(),
+        [one] => format!("Redis is without the watermark of partition {one}"),
+        many => format!(
+            "Redis is without the watermarks of partitions {}",
+            many.join(", ")
+        ),
+    };
+    for uid in users {
+        let has_keys = match connection.read_state(*uid).await {
+            Ok(user) => user.state.is_some() || user.views.iter().any(|(_, view)| view.is_some()),
+            Err(UnreadError::Malformed { .. }) => true,
+            Err(error) => return Err(error.into()),
+        };
+        if has_keys {
+            let what = format!("unread counts are shown that cannot be compared: {why}");
+            let check = values.checks.of(Area::UnreadViews);
+            check.add(Finding::new(Kind::Missing, what));
+            return Ok(());
+        }
+    }
+    values.unchecked.push(format!("unread counts: {why}"));
     Ok(())
 }
 

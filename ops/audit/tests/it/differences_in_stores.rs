@@ -163,9 +163,46 @@ async fn whatever_is_wrong_in_redis_is_found() {
     env.assert_finds(
         Area::UnreadViews,
         Kind::Extra,
-        "a view of 7 without a state",
+        "a view of 7 without a valid state",
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_that_cannot_be_compared_are_a_difference_where_they_are_shown() {
+    let env = TestEnv::with_story().await;
+    env.redis(&[
+        "HSET",
+        "state-7",
+        "gen",
+        "00000000-0000-0000-0000-000000000000",
+    ])
+    .await;
+    env.assert_finds(
+        Area::UnreadViews,
+        Kind::Extra,
+        "a view of 7 without a valid state",
+    )
+    .await;
+
+    env.redis(&["DEL", "tidemark:mark:19"]).await;
+    let what = "cannot be compared: Redis is without the watermark of partition 19";
+    env.assert_finds(Area::UnreadViews, Kind::Missing, what)
+        .await;
+    // So it is for each of them.
+    let of_one = env.audit_of(Scope::User(user(1000))).await;
+    assert_eq!(of_one.differences(), 1, "{of_one}");
+    // Nobody is shown anything.
+    for uid in [1000, 1001, 7, 40] {
+        for kind in ["state", "pc", "mobile"] {
+            env.redis(&["DEL", &format!("{kind}-{uid}")]).await;
+        }
+    }
+    let report = env.assert_sound().await;
+    assert!(
+        report.to_string().contains("not checked: unread counts"),
+        "{report}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

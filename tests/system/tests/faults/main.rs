@@ -18,3 +18,4 @@ mod records_lost;
 mod redis_flushed;
 mod sql;
 mod two_instances;
+mod watermarks_lost;
