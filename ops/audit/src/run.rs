@@ -1,9 +1,11 @@
 use std::{
+    collections::BTreeMap,
     ops::{ControlFlow, Range},
     sync::Arc,
 };
 
 use event_log::LogReader;
+use message_store::Month;
 use schemas::{OffsetRange, Partition, topics::Topic};
 
 use crate::{
@@ -44,6 +46,8 @@ struct Audit<'a> {
     repeated: u64,
     values: Values,
     unchecked: Vec<String>,
+    /// Partitions whose months before this one were dropped.
+    dropped: BTreeMap<Month, Vec<Partition>>,
 }
 
 impl<'a> Audit<'a> {
@@ -65,6 +69,7 @@ impl<'a> Audit<'a> {
             repeated: 0,
             values: Values::new(sources.kafka.topic(Topic::Events), options.examples),
             unchecked: Vec::new(),
+            dropped: BTreeMap::new(),
         })
     }
 
@@ -189,9 +194,7 @@ impl<'a> Audit<'a> {
             from: 0,
         };
         if let Some(floor) = compare_messages(&table, checks.of(Area::Messages)).await? {
-            let why =
-                format!("messages before {floor} of partition {partition}, which were dropped");
-            self.unchecked.push(why);
+            self.dropped.entry(floor).or_default().push(partition);
         }
         self.log.add(partition, bounds, watermark, conversations);
         Ok(())
@@ -249,7 +252,15 @@ impl<'a> Audit<'a> {
         Ok(read?)
     }
 
-    fn report(self) -> Report {
+    fn report(mut self) -> Report {
+        for (floor, partitions) in &self.dropped {
+            let whose = match &partitions[..] {
+                all if all.len() == self.partitions.len() => "all partitions".to_owned(),
+                some => format!("partitions {}", listed(some)),
+            };
+            let why = format!("messages before {floor} of {whose}, which were dropped");
+            self.unchecked.push(why);
+        }
         let checks = self.values.checks.into_vec();
         Report {
             scope: self.options.scope,
@@ -260,4 +271,9 @@ impl<'a> Audit<'a> {
             unchecked: [self.unchecked, self.values.unchecked].concat(),
         }
     }
+}
+
+fn listed(partitions: &[Partition]) -> String {
+    let names: Vec<String> = partitions.iter().map(Partition::to_string).collect();
+    names.join(", ")
 }

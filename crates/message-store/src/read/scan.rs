@@ -1,9 +1,12 @@
 //! Whole tables, piece by piece, in the order of their primary keys.
 
 use schemas::{TableNumber, UserId};
+use sqlx::Row as _;
 
 use super::{ReadTx, decode};
-use crate::{ContactRow, MessageRow, StoreError, StoredRead, arguments::Arguments, names::Table};
+use crate::{
+    ContactRow, MessageRow, Sink, StoreError, StoredRead, arguments::Arguments, names::Table,
+};
 
 impl ReadTx {
     /// The next `limit` rows of `chat_msg_<n>` behind the id `after` (−1 to begin), ascending.
@@ -60,5 +63,28 @@ impl ReadTx {
         let sql = include_str!("../../sql/read/scan_contacts.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
         rows.iter().map(decode::contact).collect()
+    }
+
+    /// How many rows have a value that no projection writes in a column that no other read returns: a `hashvalue` that is not the table's
+    /// number, or a contact's `kind` that is not a user's. It reads the whole table.
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn count_misfits(
+        &mut self,
+        sink: Sink,
+        number: TableNumber,
+    ) -> Result<i64, StoreError> {
+        let table = self.table(Table::of(sink), number)?;
+        let (column, right) = match sink {
+            Sink::Messages | Sink::Reads => ("hashvalue", i64::from(number.get())),
+            Sink::Contacts => ("kind", 0),
+        };
+        let sql = include_str!("../../sql/read/count_misfits.sql").replace("{column}", column);
+        let rows = self
+            .fetch(&sql, &table, Arguments::default().with(right))
+            .await?;
+        let count = rows.first().map(|row| row.try_get("misfits")).transpose()?;
+        Ok(count.unwrap_or_default())
     }
 }

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use event_log::LogReader;
 use message_store::{MessageRow, Month, ReadTx, Sink, StoreError};
 use schemas::{
-    OffsetRange, Partition,
+    OffsetRange, Partition, TableNumber,
     event::{Body, Event},
     topics::Topic,
 };
@@ -76,7 +76,7 @@ async fn compare_above(
         dropped_below: dropped_below(&table.messages.months, first_month),
         check,
     };
-    match merge.rows(&mut snapshot).await {
+    let compared = match merge.rows(&mut snapshot).await {
         // A row that cannot be decoded was not written by a projection.
         Err(AuditError::MySql(StoreError::Fatal(cause))) => {
             let what = format!("chat_msg_{} cannot be read: {cause}", table.partition);
@@ -84,7 +84,32 @@ async fn compare_above(
             Ok(())
         }
         outcome => outcome,
+    };
+    compared?;
+    if table.from == 0 && table.scope == Scope::All {
+        let number = table.partition.into();
+        check_misfits(&mut snapshot, Sink::Messages, number, check).await?;
     }
+    Ok(())
+}
+
+/// Counts the rows of a table whose `hashvalue` or `kind` no projection writes.
+pub(crate) async fn check_misfits(
+    snapshot: &mut ReadTx,
+    sink: Sink,
+    number: TableNumber,
+    check: &mut Check,
+) -> Result<(), StoreError> {
+    let misfits = snapshot.count_misfits(sink, number).await?;
+    if misfits > 0 {
+        let column = match sink {
+            Sink::Messages | Sink::Reads => "hashvalue",
+            Sink::Contacts => "kind",
+        };
+        let what = format!("{}_{number}: {column} of {misfits} rows", check.area.name());
+        check.add(Finding::new(Kind::Different, what));
+    }
+    Ok(())
 }
 
 /// The offset of the first message that is retained. Time never falls within a partition (PROTOCOL S2).

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use message_store::Sink;
 use schemas::{DeviceClass, DirectConversation, PerDevice, TableNumber, UserId};
 
 use super::redis_keys::{Ordinals, RedisKeys, StateHash};
@@ -24,6 +25,13 @@ impl Rows {
         match self {
             Self::ReadPositions => Area::ReadPositions,
             Self::Contacts => Area::Contacts,
+        }
+    }
+
+    pub(crate) fn sink(self) -> Sink {
+        match self {
+            Self::ReadPositions => Sink::Reads,
+            Self::Contacts => Sink::Contacts,
         }
     }
 

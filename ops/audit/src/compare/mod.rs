@@ -6,6 +6,7 @@ mod redis_keys;
 mod stored;
 mod values;
 
+use messages::check_misfits;
 pub(crate) use messages::{MessageTable, compare_messages};
 pub(crate) use mismatch::{Rows, StoredValue, ValueKey};
 pub(crate) use stored::read_value;

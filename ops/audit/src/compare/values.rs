@@ -9,6 +9,7 @@ use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
 use unread_store::{Connection, StoredPositions, UnreadError};
 
 use super::{
+    check_misfits,
     mismatch::{ExpectedContacts, Mismatch, Rows, StoredValue, ValueKey, mismatches},
     redis_keys::StateHash,
     stored,
@@ -195,7 +196,7 @@ pub(crate) async fn compare_table(
     values: &mut Values,
 ) -> Result<(), AuditError> {
     let store = &sources.messages;
-    let snapshot = store.snapshot(store.layout().shard_of(table)).await?;
+    let mut snapshot = store.snapshot(store.layout().shard_of(table)).await?;
     let mut comparison = TableComparison {
         log,
         rows,
@@ -204,8 +205,8 @@ pub(crate) async fn compare_table(
         values,
     };
     let scanned = match rows {
-        Rows::ReadPositions => comparison.scan_reads(snapshot).await,
-        Rows::Contacts => comparison.scan_contacts(snapshot).await,
+        Rows::ReadPositions => comparison.scan_reads(&mut snapshot).await,
+        Rows::Contacts => comparison.scan_contacts(&mut snapshot).await,
     };
     if let Err(cause @ StoreError::Fatal(_)) = scanned {
         let what = format!("{}_{table} cannot be read: {cause}", rows.area().name());
@@ -215,6 +216,10 @@ pub(crate) async fn compare_table(
     }
     scanned?;
     comparison.finish_absent();
+    if log.scope() == Scope::All {
+        let check = values.checks.of(rows.area());
+        check_misfits(&mut snapshot, rows.sink(), table, check).await?;
+    }
     Ok(())
 }
 
@@ -228,7 +233,7 @@ struct TableComparison<'a> {
 }
 
 impl TableComparison<'_> {
-    async fn scan_reads(&mut self, mut snapshot: ReadTx) -> Result<(), StoreError> {
+    async fn scan_reads(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let mut after = 0;
         loop {
             let page = snapshot.scan_reads(self.table, after, PAGE).await?;
@@ -238,12 +243,16 @@ impl TableComparison<'_> {
             after = last.id;
             for StoredRead { row, .. } in &page {
                 let stored = StoredValue::Reads(row.mids.map(Mid::get));
-                self.row(row.uid, row.conversation.peer_of(row.uid), stored);
+                if row.conversation.has(row.uid) {
+                    self.row(row.uid, row.conversation.peer_of(row.uid), stored);
+                } else {
+                    self.misplaced(&format!("{} in {}", row.uid, row.conversation));
+                }
             }
         }
     }
 
-    async fn scan_contacts(&mut self, mut snapshot: ReadTx) -> Result<(), StoreError> {
+    async fn scan_contacts(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let page = snapshot.scan_contacts(self.table, after, PAGE).await?;
@@ -259,11 +268,26 @@ impl TableComparison<'_> {
     }
 
     fn row(&mut self, uid: UserId, peer: UserId, stored: StoredValue) {
+        if self.rows.table_of(uid, peer) != self.table {
+            return self.misplaced(&format!("{uid} with {peer}"));
+        }
         self.expected.remove(&(uid, peer));
         if self.log.covers(uid, peer) {
             let of = self.rows;
             self.values
                 .check_value(self.log, ValueKey::Row { of, uid, peer }, stored);
+        }
+    }
+
+    /// A row that no projection writes into this table. The scan of one user or conversation is about other rows.
+    fn misplaced(&mut self, whose: &str) {
+        if self.log.scope() == Scope::All {
+            let area = self.rows.area();
+            let what = format!("{}_{}: the row of {whose}", area.name(), self.table);
+            self.values
+                .checks
+                .of(area)
+                .add(Finding::new(Kind::Extra, what));
         }
     }
 

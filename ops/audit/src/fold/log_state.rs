@@ -137,6 +137,10 @@ impl LogState {
         Some(FoldedEvent { event, wrong })
     }
 
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
+    }
+
     /// Whether what `uid` sees of `peer` is in scope and known.
     pub(crate) fn covers(&self, uid: UserId, peer: UserId) -> bool {
         let partition = DirectConversation::new(uid, peer).partition();

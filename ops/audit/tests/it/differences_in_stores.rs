@@ -14,7 +14,7 @@ struct Harm {
 }
 
 // 1000 and 1001: messages and read positions in partition 17, contacts in 40 and 41. 7 and 40: partition 47; contacts in 7 and 40.
-const IN_MYSQL: [Harm; 10] = [
+const IN_MYSQL: [Harm; 15] = [
     Harm {
         area: Area::Messages,
         kind: Kind::Different,
@@ -63,6 +63,41 @@ const IN_MYSQL: [Harm; 10] = [
         what: "read_chat_mid of 40 with 7",
         harm: "INSERT INTO {p}1.read_chat_mid_47 (uid, sessionId, pcMid, hashvalue) VALUES (40, '7,40', 1, 47)",
         cure: "DELETE FROM {p}1.read_chat_mid_47 WHERE uid = 40",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "chat_msg_17: hashvalue of 1 rows",
+        harm: "UPDATE {p}0.chat_msg_17 SET hashvalue = 3 WHERE mid = 2",
+        cure: "UPDATE {p}0.chat_msg_17 SET hashvalue = 17 WHERE mid = 2",
+    },
+    Harm {
+        area: Area::ReadPositions,
+        kind: Kind::Different,
+        what: "read_chat_mid_17: hashvalue of 2 rows",
+        harm: "UPDATE {p}0.read_chat_mid_17 SET hashvalue = 3",
+        cure: "UPDATE {p}0.read_chat_mid_17 SET hashvalue = 17",
+    },
+    Harm {
+        area: Area::ReadPositions,
+        kind: Kind::Extra,
+        what: "read_chat_mid_47: the row of 1000 in 7,40",
+        harm: "INSERT INTO {p}1.read_chat_mid_47 (uid, sessionId, pcMid, hashvalue) VALUES (1000, '7,40', 1, 47)",
+        cure: "DELETE FROM {p}1.read_chat_mid_47 WHERE uid = 1000",
+    },
+    Harm {
+        area: Area::ReadPositions,
+        kind: Kind::Extra,
+        what: "read_chat_mid_47: the row of 1001 with 1000",
+        harm: "INSERT INTO {p}1.read_chat_mid_47 (uid, sessionId, pcMid, hashvalue) VALUES (1001, '1000,1001', 6, 47)",
+        cure: "DELETE FROM {p}1.read_chat_mid_47 WHERE uid = 1001",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact_40: kind of 1 rows",
+        harm: "INSERT INTO {p}1.contact_40 (uid, kind, peer) VALUES (1000, 1, 1001)",
+        cure: "DELETE FROM {p}1.contact_40 WHERE kind = 1",
     },
     Harm {
         area: Area::Contacts,

@@ -127,8 +127,9 @@ async fn months_that_were_dropped_are_named_and_no_difference() {
     let compared = |report: &Report| report.check(Area::Messages).unwrap().compared;
     assert!(compared(&before) > 1, "{before}");
     assert_eq!(compared(&after), 1, "{after}");
-    let said = format!("messages before {month} of partition 17, which were dropped");
-    assert!(after.to_string().contains(&said), "{after}");
+    // One line, although every table is without them.
+    let said = format!("messages before {month} of all partitions, which were dropped");
+    assert_eq!(after.unchecked, [said]);
 
     // A row above them that is gone is missed as ever.
     let name = month.to_string().replace('-', "");

@@ -1,0 +1,2 @@
+SELECT COUNT(*) AS misfits FROM {table}
+WHERE {column} <> ?
