@@ -49,7 +49,7 @@ pub async fn start(
             config.kafka.clone(),
             own.settings(),
             sink,
-            health.check("projector-unread.kafka"),
+            health.check("projector-unread.unread"),
             soft.clone(),
         ),
     );

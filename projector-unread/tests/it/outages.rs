@@ -72,6 +72,8 @@ async fn a_redis_that_was_killed_is_gone_on_with() {
     env.redis.kill();
     traffic(&mut env, &users).await;
     becomes(&projector, "projector-unread.redis", false).await;
+    // The projection waits, whatever it waits for.
+    becomes(&projector, "projector-unread.unread", false).await;
     env.redis.restart();
     becomes(&projector, "projector-unread.redis", true).await;
     env.assert_exact(&users).await;
@@ -107,7 +109,7 @@ async fn a_dead_letter_that_cannot_be_written_closes_the_gate() {
     env.delete_dead_letters().await;
     let projector = env.project().await;
     env.story.malformed_record().await;
-    becomes(&projector, "projector-unread.kafka", false).await;
+    becomes(&projector, "projector-unread.unread", false).await;
     projector.stop().await;
 }
 
