@@ -65,14 +65,19 @@ impl CommandContext {
         Ok(Node::new(&self.source.section::<RedisConfig>("redis")?)?)
     }
 
+    /// A client that calls once.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        self.client_with(Retry::NEVER)
+    }
+
+    pub(crate) fn client_with(&self, retry: Retry) -> anyhow::Result<Client> {
         let client: ClientConfig = self.source.section("client")?;
         let ingest: IngestConfig = self.source.section("ingest")?;
         let query: QueryApiConfig = self.source.section("query_api")?;
         let http: HttpConfig = self.source.section("http")?;
         let ingest = client_config::base(client.ingest_url.as_deref(), ingest.listen, &http);
         let query = client_config::base(client.query_url.as_deref(), query.listen, &http);
-        let mut builder = Client::builder(&ingest, &query).retry(Retry::NEVER);
+        let mut builder = Client::builder(&ingest, &query).retry(retry);
         if let Some(token) = self.credentials.token()? {
             builder = builder.token(token.expose());
         }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{AcceptedLine, Client};
+use client::{AcceptedLine, Client, Retry};
 use dev_stack::StackConfig;
 use schemas::{DeviceClass, UserId};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(super) async fn run(context: CommandContext, args: &DemoArgs) -> anyhow::Res
         source: ConfigSource::load(Some(&file), &[])?,
         credentials: context.credentials,
     };
-    let client = context.client()?;
+    let client = context.client_with(Retry::default())?;
     run_first_story(&client).await?;
     load(&context, &client, args).await?;
     show_busiest(&context).await?;

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{AcceptedLine, Batch, Client, ClientError, RejectedLine};
+use client::{AcceptedLine, Batch, Client, ClientError, RejectedLine, Retry};
 use futures::future::try_join_all;
 use indicatif::{ProgressBar, ProgressStyle};
 use schemas::Partition;
@@ -32,7 +32,7 @@ pub(super) async fn run(
         limit: args.limit,
     };
     let input = input::read(&args.file, &options)?;
-    let client = context.client()?;
+    let client = context.client_with(Retry::default())?;
     let loaded = post(&client, &input, args.batch).await?;
     report(&loaded, as_json);
     let all_accepted = loaded.rejected().next().is_none();

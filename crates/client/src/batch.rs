@@ -8,10 +8,7 @@ use schemas::InboundPosition;
 use serde::Deserialize;
 use serde_json::{Map, Value, from_value};
 
-use crate::{Accepted, Client, ClientError, Problem, events::AcceptedBody};
-
-/// How often lines that may succeed later are posted again while none of them does.
-const ATTEMPTS: u32 = 20;
+use crate::{Accepted, Client, ClientError, Problem, events::AcceptedBody, line::prepare};
 
 /// One result of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,13 +97,14 @@ impl Client {
         })
     }
 
-    /// Posts lines in order, `per_request` to a request, one request after the other. Lines that ingest could not take, or whose outcome is
-    /// unknown, are posted again. For a message with a `client_msg_id` that is safe; one without may be stored twice. A read-ack of `latest`
-    /// that is posted again also covers what came meanwhile. `progress` is called with the number of lines that are done with.
+    /// Posts lines in order, `per_request` to a request, one request after the other. Blank lines have no result. What ingest could not take,
+    /// and what has an unknown outcome, is posted again, also where ingest is away: a message always with the same id, so it is stored
+    /// once. A read-ack of `latest` that is posted again also covers what came meanwhile. `progress` is called with the number of lines that
+    /// are done with.
     ///
     /// # Errors
-    /// A request was refused as a whole, no connection was made or it broke before a response, or lines were not taken in 20 attempts. Posting
-    /// all lines again is then as safe as said above.
+    /// A request was refused as a whole, or no line was taken for as long as [`Retry`](crate::Retry) says: then the last error. Posting all
+    /// lines again is as safe as said above, for messages that had a `client_msg_id`.
     pub async fn post_batch(
         &self,
         lines: &[impl AsRef<str>],
@@ -114,7 +112,11 @@ impl Client {
         mut progress: impl FnMut(usize),
     ) -> Result<Batch, ClientError> {
         let mut batch = Batch::default();
-        let numbered: Vec<Line<'_>> = (1..).zip(lines.iter().map(AsRef::as_ref)).collect();
+        let texts: Vec<_> = lines.iter().map(|line| prepare(line.as_ref())).collect();
+        let numbered: Vec<Line<'_>> = (1..)
+            .zip(texts.iter().map(AsRef::as_ref))
+            .filter(|(_, text): &Line<'_>| !text.is_empty())
+            .collect();
         for request in numbered.chunks(per_request.max(1)) {
             self.post_until_taken(request.to_vec(), &mut batch, &mut progress)
                 .await?;
@@ -128,22 +130,21 @@ impl Client {
         batch: &mut Batch,
         progress: &mut impl FnMut(usize),
     ) -> Result<(), ClientError> {
-        let mut pauses = crate::Retry::default().pauses().build();
-        let mut futile = 0;
+        let (mut began, mut pauses) = (Instant::now(), self.retry.pauses().build());
         loop {
             let before = open.len();
-            open = self.post_once_in_batch(open, batch, progress).await?;
-            if open.is_empty() {
+            let Some(left) = self.post_once_in_batch(open, batch, progress).await? else {
                 return Ok(());
+            };
+            open = left.lines;
+            if open.len() < before {
+                (began, pauses) = (Instant::now(), self.retry.pauses().build());
             }
-            futile = if open.len() < before { 0 } else { futile + 1 };
-            if futile == ATTEMPTS {
-                return Err(ClientError::invalid_response(
-                    &self.ingest.url("/v1/events"),
-                    format!("{} lines were not taken in {ATTEMPTS} attempts", open.len()),
-                ));
+            let pause = pauses.next().unwrap_or_default();
+            match self.retry.pause(pause, &left.why, began) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(left.why),
             }
-            tokio::time::sleep(pauses.next().unwrap_or_default()).await;
         }
     }
 
@@ -153,20 +154,26 @@ impl Client {
         lines: Vec<Line<'a>>,
         batch: &mut Batch,
         progress: &mut impl FnMut(usize),
-    ) -> Result<Vec<Line<'a>>, ClientError> {
+    ) -> Result<Option<OpenLines<'a>>, ClientError> {
         let mut body = String::with_capacity(lines.iter().map(|(_, line)| line.len() + 1).sum());
         for (_, line) in &lines {
             body.push_str(line);
             body.push('\n');
         }
-        let mut results = self.post_lines(body).await?;
+        let mut results = match self.post_lines(body).await {
+            Err(why) if why.is_retryable() => return Ok(Some(OpenLines { lines, why })),
+            results => results?,
+        };
         let mut attempt = Attempt::new(&lines);
-        while let Some(result) = results.next().await? {
-            if attempt.take(result, batch)? {
-                progress(1);
+        loop {
+            match results.next().await {
+                Err(why) if why.is_retryable() => return Ok(attempt.open_lines(Some(why))),
+                result => match result? {
+                    None => return Ok(attempt.open_lines(None)),
+                    Some(result) => progress(usize::from(attempt.take(result, batch)?)),
+                },
             }
         }
-        Ok(attempt.open_lines())
     }
 }
 
@@ -237,11 +244,19 @@ fn parse(text: &[u8]) -> serde_json::Result<LineResult> {
 /// A line and its number among all that were given.
 type Line<'a> = (usize, &'a str);
 
+/// Lines to be posted again, and why the last of them was not taken.
+struct OpenLines<'a> {
+    lines: Vec<Line<'a>>,
+    why: ClientError,
+}
+
 /// The results of one request of several.
 struct Attempt<'l, 'a> {
     lines: &'l [Line<'a>],
     answered: usize,
     again: Vec<Line<'a>>,
+    /// Why the last of those was not taken.
+    why: Option<ClientError>,
 }
 
 impl<'l, 'a> Attempt<'l, 'a> {
@@ -250,6 +265,7 @@ impl<'l, 'a> Attempt<'l, 'a> {
             lines,
             answered: 0,
             again: Vec::new(),
+            why: None,
         }
     }
 
@@ -272,6 +288,7 @@ impl<'l, 'a> Attempt<'l, 'a> {
                 // 408: the results from here on were dropped, or the line did not arrive whole.
                 if matches!(problem.status, 408 | 429 | 500..) {
                     self.again.push((line, text));
+                    self.why = Some(ClientError::Problem(Box::new(problem)));
                     return Ok(false);
                 }
                 batch.rejected.push(RejectedLine { line, problem });
@@ -289,10 +306,16 @@ impl<'l, 'a> Attempt<'l, 'a> {
         })
     }
 
-    /// The lines to be posted again: a response that ended early says nothing about the rest.
-    fn open_lines(mut self) -> Vec<Line<'a>> {
-        self.again.extend(self.lines.iter().skip(self.answered));
-        self.again
+    /// The lines to be posted again. A response that ended early, with `broken` or without, says nothing about the rest.
+    fn open_lines(mut self, broken: Option<ClientError>) -> Option<OpenLines<'a>> {
+        let rest = self.lines.get(self.answered..).unwrap_or_default();
+        self.again.extend(rest);
+        let lines = self.again;
+        let why = broken.or(self.why).unwrap_or_else(|| {
+            let (url, cause) = ("/v1/events".to_owned(), "too few results".to_owned());
+            ClientError::BrokenResponse { url, cause }
+        });
+        (!lines.is_empty()).then_some(OpenLines { lines, why })
     }
 }
 
@@ -310,8 +333,9 @@ mod tests {
         for result in results {
             attempt.take(parse(result.to_string().as_bytes()).unwrap(), &mut batch)?;
         }
-        let again = attempt.open_lines().into_iter();
-        let again = again.map(|(line, _)| line).collect();
+        let open = attempt.open_lines(None);
+        let again = open.map_or_else(Vec::new, |open| open.lines);
+        let again = again.into_iter().map(|(line, _)| line).collect();
         let rejected = batch.rejected.iter().map(|one| one.line).collect();
         Ok((batch.accepted.len(), rejected, again))
     }

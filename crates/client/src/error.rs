@@ -57,6 +57,16 @@ impl ClientError {
         }
     }
 
+    /// Whether a service said that it did nothing, and the same call may succeed later.
+    pub(crate) fn did_nothing(&self) -> bool {
+        // Other 503s and 504s may come from a proxy, which does not know.
+        self.problem().is_some_and(|problem| {
+            matches!(problem.status, 429 | 503)
+                && problem.kind.starts_with("/problems/")
+                && !problem.is_unknown_outcome()
+        })
+    }
+
     /// What the service said, if it answered.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {

@@ -61,20 +61,33 @@ impl Client {
     /// # Errors
     /// It was refused, or not accepted in time.
     pub async fn send(&self, message: &SendMessage) -> Result<Accepted, ClientError> {
-        self.post_event("/v1/messages", &message_json(message))
+        let body = message_json(message);
+        self.post_event("/v1/messages", &body, ClientError::is_retryable)
             .await
     }
 
-    /// Says that a user has read up to a message, or all so far.
+    /// Says that a user has read up to a message, or all so far. All so far is what is sequenced before it: it is not repeated after an
+    /// unknown outcome, since it would take in what came meanwhile.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
     pub async fn acknowledge(&self, ack: &ReadAck) -> Result<Accepted, ClientError> {
-        self.post_event("/v1/read-acks", &read_ack_json(ack)).await
+        let may_repeat = match ack.mid {
+            Some(_) => ClientError::is_retryable,
+            None => ClientError::did_nothing,
+        };
+        self.post_event("/v1/read-acks", &read_ack_json(ack), may_repeat)
+            .await
     }
 
-    async fn post_event(&self, path: &str, body: &Value) -> Result<Accepted, ClientError> {
-        let accepted: AcceptedBody = self.post(path, body).await?;
+    async fn post_event(
+        &self,
+        path: &str,
+        body: &Value,
+        may_repeat: fn(&ClientError) -> bool,
+    ) -> Result<Accepted, ClientError> {
+        let post = || self.post_once(path, body);
+        let accepted: AcceptedBody = self.retry.run(may_repeat, post).await?;
         let invalid = |error| ClientError::invalid_response(path, error);
         accepted.try_into().map_err(invalid)
     }

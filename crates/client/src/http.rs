@@ -65,7 +65,8 @@ impl Builder {
         self
     }
 
-    /// How long one call may take; 60 s otherwise. Batches have no timeout.
+    /// How long one call may take; 15 s otherwise. A query that waits until it is fresh enough may take that much longer. A call is
+    /// repeated only if this is below [`Retry::within`]. Batches have no timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -119,7 +120,7 @@ impl Client {
             query: query.into(),
             token: None,
             authorities: None,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_secs(15),
             retry: Retry::default(),
         }
     }
@@ -167,16 +168,19 @@ impl Client {
         path: &str,
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ClientError> {
-        self.retry.run(|| self.post_once(path, body)).await
+        self.retry
+            .run(ClientError::is_retryable, || self.post_once(path, body))
+            .await
     }
 
-    async fn post_once<T: DeserializeOwned>(
+    pub(crate) async fn post_once<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ClientError> {
         let url = self.ingest.url(path);
-        self.call(self.http.post(&url).json(body), &url).await
+        self.call(self.http.post(&url).json(body), &url, self.timeout)
+            .await
     }
 
     /// Asks query-api; `path` includes the query string.
@@ -184,22 +188,30 @@ impl Client {
     /// # Errors
     /// As [`Client::post`].
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        self.retry.run(|| self.get_once(path)).await
+        self.get_waiting(path, Duration::ZERO).await
     }
 
-    async fn get_once<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        let url = self.query.url(path);
-        self.call(self.http.get(&url), &url).await
+    /// The same, where query-api may wait before it answers.
+    pub(crate) async fn get_waiting<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        wait: Duration,
+    ) -> Result<T, ClientError> {
+        let get = async || {
+            let url = self.query.url(path);
+            self.call(self.http.get(&url), &url, self.timeout + wait)
+                .await
+        };
+        self.retry.run(ClientError::is_retryable, get).await
     }
 
     async fn call<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
         url: &str,
+        timeout: Duration,
     ) -> Result<T, ClientError> {
-        let response = self
-            .send_request(request.timeout(self.timeout), url)
-            .await?;
+        let response = self.send_request(request.timeout(timeout), url).await?;
         let body = response.bytes().await;
         let body = body.map_err(|error| ClientError::of_response(&error, url))?;
         serde_json::from_slice(&body).map_err(|error| ClientError::invalid_response(url, error))
@@ -228,5 +240,21 @@ impl Client {
         let is_unknown = u64::from(problem.is_unknown_outcome());
         self.unknown_outcomes
             .fetch_add(is_unknown, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_times_out_leaves_time_to_repeat_it() {
+        let client = Client::builder("http://a", "http://b").build().unwrap();
+        let Retry {
+            within,
+            longest_pause,
+            ..
+        } = client.retry;
+        assert!(client.timeout + longest_pause < within);
     }
 }

@@ -5,6 +5,7 @@ mod endpoints;
 mod error;
 mod events;
 mod http;
+mod line;
 mod outcome;
 mod queries;
 mod retry;

@@ -25,6 +25,10 @@ impl ReadOptions {
         }
     }
 
+    fn wait(&self) -> Duration {
+        self.timeout.unwrap_or_default()
+    }
+
     fn add_to(&self, query: &mut Query) {
         for position in &self.after {
             query.add("after", position);
@@ -156,7 +160,7 @@ impl Client {
         let mut query = Query::of(format!("/v1/users/{user}/unread"));
         query.add("device", device);
         options.add_to(&mut query);
-        self.get(&query.path).await
+        self.get_waiting(&query.path, options.wait()).await
     }
 
     /// Reads a page of a conversation, as `user` sees it.
@@ -182,7 +186,7 @@ impl Client {
             query.add("limit", limit);
         }
         options.add_to(&mut query);
-        self.get(&query.path).await
+        self.get_waiting(&query.path, options.wait()).await
     }
 
     /// Reads a whole conversation, oldest message first, page by page.
@@ -225,7 +229,7 @@ impl Client {
             query.add("cursor", cursor);
         }
         options.add_to(&mut query);
-        self.get(&query.path).await
+        self.get_waiting(&query.path, options.wait()).await
     }
 }
 

@@ -34,19 +34,31 @@ impl Retry {
         longest_pause: Duration::ZERO,
     };
 
-    /// Calls until it succeeds, fails for good or time is up; the last error is returned.
-    pub(crate) async fn run<T, F>(self, call: impl FnMut() -> F) -> Result<T, ClientError>
+    /// Calls until it succeeds, fails with an error after which it may not be repeated, or time is up; the last error is returned.
+    pub(crate) async fn run<T, F>(
+        self,
+        may_repeat: impl FnMut(&ClientError) -> bool,
+        call: impl FnMut() -> F,
+    ) -> Result<T, ClientError>
     where
         F: Future<Output = Result<T, ClientError>>,
     {
         let began = Instant::now();
         call.retry(self.pauses())
-            .when(ClientError::is_retryable)
-            .adjust(|error, pause| {
-                let pause = pause?.max(asked_for(error)).min(self.longest_pause);
-                (began.elapsed() + pause < self.within).then_some(pause)
-            })
+            .when(may_repeat)
+            .adjust(|error, pause| self.pause(pause?, error, began))
             .await
+    }
+
+    /// The pause after this error: `pause`, or what the service asks for. `None` where time is up.
+    pub(crate) fn pause(
+        self,
+        pause: Duration,
+        error: &ClientError,
+        began: Instant,
+    ) -> Option<Duration> {
+        let pause = pause.max(asked_for(error)).min(self.longest_pause);
+        (began.elapsed() + pause < self.within).then_some(pause)
     }
 
     /// The pauses, without end.

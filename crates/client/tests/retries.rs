@@ -15,6 +15,7 @@ use axum::{
     routing::post,
 };
 use client::{Client, ClientError, Event, Retry, message};
+use schemas::{DeviceClass, Mid, command::ReadAck};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -31,12 +32,17 @@ async fn server() -> (String, Seen) {
     let seen = Seen::default();
     let router = Router::new()
         .route("/v1/messages", post(messages))
+        .route("/v1/read-acks", post(messages))
         .route("/v1/events", post(events))
         .with_state(Arc::clone(&seen));
+    (serve(router).await, seen)
+}
+
+async fn serve(router: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (base, seen)
+    base
 }
 
 fn note(seen: &Seen, body: String) -> usize {
@@ -72,6 +78,22 @@ async fn events(State(seen): State<Seen>, body: String) -> String {
         _ => (1..=lines).map(accepted).collect(),
     };
     results.iter().map(|result| format!("{result}\n")).collect()
+}
+
+/// The first request gets nothing, of the second the results break off after the first line, the third is taken.
+async fn restarting(State(seen): State<Seen>, body: String) -> Response {
+    let lines = body.lines().count();
+    let accepted = |line| json!({ "line": line, "status": 202, "partition": 1, "offset": 7 });
+    let text = |upto| -> String {
+        (1..=upto)
+            .map(|line| format!("{}\n", accepted(line)))
+            .collect()
+    };
+    match note(&seen, body) {
+        1 => (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
+        2 => text(1).into_response(),
+        _ => text(lines).into_response(),
+    }
 }
 
 fn hello() -> schemas::command::SendMessage {
@@ -130,4 +152,63 @@ async fn only_lines_that_may_succeed_later_are_posted_again() {
     assert_eq!(done, 4);
     let again = format!("{}\n{}\n", lines[2], lines[3]);
     assert_eq!(seen.lock().unwrap()[1], again);
+}
+
+#[tokio::test]
+async fn a_batch_goes_on_where_ingest_is_away_and_repeats_a_message_with_its_id() {
+    let seen = Seen::default();
+    let router = Router::new().route("/v1/events", post(restarting));
+    let base = serve(router.with_state(Arc::clone(&seen))).await;
+    let client = Client::builder(&base, &base).retry(QUICK).build().unwrap();
+    let without_id =
+        |to: i64| json!({"message": {"srcid": 1, "destid": to, "msg": "x"}}).to_string();
+    let lines = [
+        without_id(2),
+        String::new(),
+        format!("{}\n", without_id(3)),
+        without_id(4),
+    ];
+    let batch = client.post_batch(&lines, 10, |_| ()).await.unwrap();
+    // The numbers are those of the lines that were given, blank ones included.
+    let accepted: Vec<usize> = batch.accepted.iter().map(|one| one.line).collect();
+    assert_eq!(accepted, [1, 3, 4]);
+    let seen = seen.lock().unwrap();
+    let posted: Vec<Vec<&str>> = seen.iter().map(|body| body.lines().collect()).collect();
+    assert_eq!(posted[0], posted[1]);
+    assert_eq!(posted[1][1..], posted[2]);
+    assert!(
+        posted[0].iter().all(|line| line.contains("client_msg_id")),
+        "{posted:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_batch_that_nobody_takes_ends_with_the_last_error() {
+    let nobody = "http://127.0.0.1:1";
+    let client = Client::builder(nobody, nobody).retry(Retry::NEVER);
+    let lines = [Event::Message(hello()).to_line()];
+    let posted = client.build().unwrap().post_batch(&lines, 10, |_| ()).await;
+    let error = posted.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_read_ack_of_latest_is_not_repeated_after_an_unknown_outcome() {
+    let ack = |mid| ReadAck {
+        uid: 1.try_into().unwrap(),
+        peer: 2.try_into().unwrap(),
+        device: DeviceClass::Pc,
+        mid,
+    };
+    let (base, seen) = server().await;
+    let client = Client::builder(&base, &base).retry(QUICK).build().unwrap();
+    let error = client.acknowledge(&ack(None)).await.unwrap_err();
+    assert!(error.problem().unwrap().is_unknown_outcome(), "{error}");
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    // One of a mid means the same whenever it is sequenced.
+    client
+        .acknowledge(&ack(Some(Mid::ZERO.next())))
+        .await
+        .unwrap();
+    assert_eq!(seen.lock().unwrap().len(), 3);
 }
