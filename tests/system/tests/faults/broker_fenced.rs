@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use event_log::{AppendRecord, Appender, Fetched, Fetcher, KafkaConfig, ProducerSettings};
+use event_log::{Admin, AppendRecord, Appender, Fetched, Fetcher, KafkaConfig, ProducerSettings};
 use rustix::process::Signal;
 use schemas::{NextOffset, Partition, topics::Topic};
 use system_tests::{Servers, Settings, TIMEOUT, run, until};
@@ -26,16 +26,20 @@ fn clients_find_a_broker_again_that_named_none() {
         let follower = Follower::start(config)?;
         let before = append(&appender, config).await?;
         follower.reaches(before).await?;
+        let admin = Admin::new(config)?;
+        delete_before(&admin, before).await?;
 
         // The broker goes on answering, but names itself no more, as one that its controller has fenced.
         env.kafka_tool("ClusterTool", &["unregister", "--id", "1"])
             .await?;
         follower.cannot_reach_a_broker().await?;
+        is_told_of_no_broker(&admin).await?;
         env.end("kafka", Signal::KILL).await?;
         env.start_servers().await?;
 
         let after = append(&appender, config).await?;
         follower.reaches(after).await?;
+        delete_before(&admin, after).await?;
         env.events.ends().await?;
         Ok(())
     });
@@ -93,6 +97,28 @@ impl Follower {
         };
         until(&format!("offset {offset} to be read"), reached).await
     }
+}
+
+/// Waits until the client has learned from the broker that there is none.
+async fn is_told_of_no_broker(admin: &Admin) -> Result<()> {
+    until(
+        "the admin client to be without a broker",
+        async || match admin.diff_of(Topic::Events).await {
+            Ok(found) if found.is_empty() => Err("all is as declared".to_owned()),
+            _ => Ok(()),
+        },
+    )
+    .await
+}
+
+/// Drops records of partition 0, as the sequencer does with old snapshots: again and again.
+async fn delete_before(admin: &Admin, offset: i64) -> Result<()> {
+    let partition = Partition::all().next().context("there are 64")?;
+    until("records to be deleted", async || {
+        let deleted = admin.delete_before(Topic::Events, partition, offset).await;
+        deleted.map_err(|error| error.to_string())
+    })
+    .await
 }
 
 /// Appends a record to partition 0; where it is.
