@@ -107,6 +107,7 @@ fn of_client(error: &ClientError) -> u8 {
 fn of_audit(error: &AuditError) -> u8 {
     match error {
         AuditError::Kafka(_) => UNREACHABLE,
+        AuditError::UnknownRules { .. } => NEGATIVE,
         AuditError::MySql(error) => of_mysql(error),
         AuditError::Redis(error) => of_redis(error),
         AuditError::Behind { .. } => TIMEOUT,

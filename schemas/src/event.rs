@@ -100,10 +100,26 @@ impl ReadPosition {
     }
 }
 
+/// The newest rule version that this program knows. There is only one so far.
+pub const KNOWN_RULE_VERSION: u32 = 1;
+
+/// What a newer program wrote. Whoever folds `chat.events` stops before it (PROTOCOL S5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownRules {
+    /// Rules of this version are in force from here on.
+    #[error(
+        "rule version {0} is in force from here on, and this program knows versions up to {KNOWN_RULE_VERSION}: run a newer one"
+    )]
+    Version(u32),
+    /// An event with a source offset and something else.
+    #[error("it is an event of a kind that this program does not know: run a newer one")]
+    EventKind,
+}
+
 /// The settings of the sequencer in one partition, as of a control event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rules {
-    /// The version of the rules; a sequencer that does not know it stops.
+    /// The version of the rules; a program that does not know it stops.
     pub rule_version: u32,
     /// For how long, in log time, a client_msg_id is remembered, milliseconds.
     pub dedup_window_ms: i64,
@@ -121,6 +137,17 @@ impl Rules {
         dedup_max_entries: 1_000_000,
         max_msg_bytes: 65_535,
     };
+
+    /// Whether this program can follow these rules.
+    ///
+    /// # Errors
+    /// [`UnknownRules::Version`].
+    pub fn check_version(&self) -> Result<(), UnknownRules> {
+        if self.rule_version > KNOWN_RULE_VERSION {
+            return Err(UnknownRules::Version(self.rule_version));
+        }
+        Ok(())
+    }
 }
 
 /// What an event says.
@@ -157,26 +184,40 @@ pub struct SkippedRecord {
     pub detail: String,
 }
 
-impl Event {
-    /// Parses a record of `partition`. All readers use this, so that they skip the same records: those that are no events, and those that
-    /// are in another partition than their conversation's. Only the audit, which judges the others, has its own code for it.
-    ///
-    /// # Errors
-    /// [`SkippedRecord`].
-    pub fn read(
-        partition: Partition,
-        value: &[u8],
-        ts: TimestampMs,
-    ) -> Result<Self, SkippedRecord> {
-        let event = Self::parse(value, ts).map_err(|malformed| SkippedRecord {
+/// Why a record of `chat.events` has no event for this program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Every reader skips it.
+    #[error(transparent)]
+    Skipped(#[from] SkippedRecord),
+    /// A reader that folds does not go on behind it.
+    #[error(transparent)]
+    UnknownRules(#[from] UnknownRules),
+}
+
+impl From<Malformed> for ReadError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Skipped(SkippedRecord {
             reason: Reason::Malformed,
             detail: malformed.to_string(),
-        })?;
+        })
+    }
+}
+
+impl Event {
+    /// Parses a record of `partition`. All readers use this, so that they skip the same records (those that are no events, and those that
+    /// are in another partition than their conversation's) and stop before the same ones. Only the audit, which judges the others, has its
+    /// own code for it.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read(partition: Partition, value: &[u8], ts: TimestampMs) -> Result<Self, ReadError> {
+        let event = Self::parse(value, ts)?;
         match event.conversation().map(ConversationId::partition) {
-            Some(right) if right != partition => Err(SkippedRecord {
+            Some(right) if right != partition => Err(ReadError::Skipped(SkippedRecord {
                 reason: Reason::WrongPartition,
                 detail: format!("its conversation belongs to partition {right}"),
-            }),
+            })),
             _ => Ok(event),
         }
     }
@@ -184,8 +225,8 @@ impl Event {
     /// Reads a record's value; `ts` is its CreateTime.
     ///
     /// # Errors
-    /// [`Malformed`] where the bytes are no event or a field is outside what its docs allow.
-    pub fn parse(value: &[u8], ts: TimestampMs) -> Result<Self, Malformed> {
+    /// [`ReadError`], malformed where the bytes are no event or a field is outside what its docs allow.
+    pub fn parse(value: &[u8], ts: TimestampMs) -> Result<Self, ReadError> {
         let decoded = match fast_decoder::event(value) {
             Some(event) => Ok(event),
             None => proto::SequencedEvent::decode(value),
@@ -194,17 +235,25 @@ impl Event {
             .map_err(|e| Malformed::new("value", format!("is not a SequencedEvent ({e})")))?;
         let src = event
             .src
-            .ok_or_else(|| Malformed::new("src", "is absent"))?
-            .try_into()?;
+            .ok_or_else(|| Malformed::new("src", "is absent"))?;
         let body = match event.event {
-            None => return Err(Malformed::new("event", "is absent")),
+            // prost drops fields that it does not know.
+            None if event.encoded_len() < value.len() => {
+                return Err(UnknownRules::EventKind.into());
+            }
+            None => return Err(Malformed::new("event", "is absent").into()),
             Some(sequenced_event::Event::Message(message)) => Body::Message(message.try_into()?),
             Some(sequenced_event::Event::ReadPosition(position)) => {
                 Body::ReadPosition(position.try_into()?)
             }
-            Some(sequenced_event::Event::Control(rules)) => Body::Control(rules.into()),
+            Some(sequenced_event::Event::Control(rules)) => {
+                let rules = Rules::from(rules);
+                rules.check_version()?;
+                Body::Control(rules)
+            }
             Some(sequenced_event::Event::Progress(proto::Progress {})) => Body::Progress,
         };
+        let src = src.try_into()?;
         Ok(Self { src, ts, body })
     }
 
@@ -426,9 +475,36 @@ mod tests {
         let read = |partition| Event::read(partition, &event.clone().encode(), event.ts);
         assert_eq!(read(right).unwrap(), event);
         let wrong = Partition::all().find(|p| *p != right).unwrap();
-        assert_eq!(read(wrong).unwrap_err().reason, Reason::WrongPartition);
-        let junk = Event::read(right, b"junk", event.ts).unwrap_err();
-        assert_eq!(junk.reason, Reason::Malformed);
+        assert_eq!(skipped(read(wrong)).reason, Reason::WrongPartition);
+        let junk = Event::read(right, b"junk", event.ts);
+        assert_eq!(skipped(junk).reason, Reason::Malformed);
+    }
+
+    fn skipped(read: Result<Event, ReadError>) -> SkippedRecord {
+        match read {
+            Err(ReadError::Skipped(skipped)) => skipped,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_newer_program_wrote_is_not_skipped() {
+        let newer = event(Body::Control(Rules {
+            rule_version: KNOWN_RULE_VERSION + 1,
+            ..Rules::VERSION_1
+        }));
+        let read = |value: &[u8]| Event::parse(value, TimestampMs(5));
+        let version = UnknownRules::Version(KNOWN_RULE_VERSION + 1);
+        assert_eq!(read(&newer.encode()), Err(version.into()));
+        let of_src = proto::SequencedEvent {
+            src: Some(event(Body::Progress).src.into()),
+            event: None,
+        };
+        let mut value = of_src.encode_to_vec();
+        assert_eq!(skipped(read(&value)).reason, Reason::Malformed);
+        // Field 15 with two bytes.
+        value.extend([0x7a, 2, 8, 1]);
+        assert_eq!(read(&value), Err(UnknownRules::EventKind.into()));
     }
 
     #[test]
@@ -453,10 +529,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_event_are_refused() {
-        assert_eq!(Event::parse(b"", TimestampMs(0)).unwrap_err().field, "src");
-        assert_eq!(
-            Event::parse(b"junk", TimestampMs(0)).unwrap_err().field,
-            "value"
-        );
+        let detail = |value| skipped(Event::parse(value, TimestampMs(0))).detail;
+        assert!(detail(b"").starts_with("src"));
+        assert!(detail(b"junk").starts_with("value"));
     }
 }

@@ -1,7 +1,7 @@
 use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
 use schemas::{
     Partition, TimestampMs,
-    event::{Event, SkippedRecord},
+    event::{Event, ReadError},
 };
 
 /// A record of a topic, owned.
@@ -97,8 +97,8 @@ impl<'a> RecordRef<'a> {
     /// The event of a record of `chat.events`.
     ///
     /// # Errors
-    /// [`SkippedRecord`]: readers skip it.
-    pub fn event(&self) -> Result<Event, SkippedRecord> {
+    /// [`ReadError`]: readers skip it, or stop before it.
+    pub fn event(&self) -> Result<Event, ReadError> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }
 
@@ -127,8 +127,8 @@ impl Record {
     /// The event of a record of `chat.events`.
     ///
     /// # Errors
-    /// [`SkippedRecord`]: readers skip it.
-    pub fn event(&self) -> Result<Event, SkippedRecord> {
+    /// [`ReadError`]: readers skip it, or stop before it.
+    pub fn event(&self) -> Result<Event, ReadError> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }
 

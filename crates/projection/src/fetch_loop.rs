@@ -10,7 +10,7 @@ use std::{
 };
 
 use event_log::{EventLogError, FetchError, Fetched, Fetcher, RecordRef};
-use schemas::{Partition, PartitionMap};
+use schemas::{Partition, PartitionMap, event::UnknownRules};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -50,6 +50,8 @@ pub(crate) struct FetchLoop<F> {
 /// What to do after a poll.
 enum Next {
     Continue,
+    /// The record at this offset is the first that this program does not understand.
+    Stop(StoppedBefore),
     /// The batch of this partition is complete.
     SendBatch(Partition),
     /// The log of this partition may have been truncated.
@@ -77,13 +79,32 @@ fn take_record(
         };
     }
     let worker = &workers[open.worker];
-    let grown = open.take(record);
+    let grown = match open.take(record) {
+        Ok(grown) => grown,
+        Err(unknown) => {
+            let offset = record.offset;
+            return Next::Stop(StoppedBefore {
+                partition,
+                offset,
+                unknown,
+            });
+        }
+    };
     worker.queued.fetch_add(grown, Ordering::Relaxed);
     if open.is_full() || worker.paused {
         Next::SendBatch(partition)
     } else {
         Next::Continue
     }
+}
+
+/// Where a newer program has to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("offset {offset} of partition {partition}: {unknown}")]
+pub(crate) struct StoppedBefore {
+    pub(crate) partition: Partition,
+    pub(crate) offset: i64,
+    pub(crate) unknown: UnknownRules,
 }
 
 /// Why the fetch thread ended.
@@ -93,6 +114,8 @@ pub(crate) enum FetchLoopError {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Kafka(#[from] EventLogError),
+    #[error(transparent)]
+    UnknownRules(#[from] StoppedBefore),
 }
 
 impl FetchLoopError {
@@ -264,9 +287,10 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         Ok(true)
     }
 
-    fn handle_next(&mut self, next: Next) -> Result<(), EventLogError> {
+    fn handle_next(&mut self, next: Next) -> Result<(), FetchLoopError> {
         match next {
             Next::Continue => {}
+            Next::Stop(before) => return Err(before.into()),
             Next::SendBatch(partition) => self.send_batch(partition),
             Next::CheckTruncation {
                 partition,

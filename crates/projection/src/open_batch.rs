@@ -1,7 +1,10 @@
 //! Gathers the records of one partition into batches.
 
 use event_log::{AssignmentGeneration, Record, RecordRef};
-use schemas::{LogPosition, NextOffset, Partition, SourceWatermark, event::Body};
+use schemas::{
+    LogPosition, NextOffset, Partition, SourceWatermark,
+    event::{Body, ReadError, UnknownRules},
+};
 
 use crate::{EventBatch, LogEvent, channels::FetchedBatch, dead_letters::Poison};
 
@@ -56,15 +59,21 @@ impl OpenBatch {
         self.leader_epoch
     }
 
-    /// Takes the next record, and returns how many bytes the batch grew by. Repeats and progress records are left out.
-    pub(crate) fn take(&mut self, record: &RecordRef<'_>) -> usize {
+    /// Takes the next record, and returns how many bytes the batch grew by. Repeats and progress records are left out; of a record that
+    /// this program does not understand nothing is taken.
+    pub(crate) fn take(&mut self, record: &RecordRef<'_>) -> Result<usize, UnknownRules> {
+        let read = match record.event() {
+            Ok(event) => Ok(event),
+            Err(ReadError::Skipped(why)) => Err(why),
+            Err(ReadError::UnknownRules(unknown)) => return Err(unknown),
+        };
         self.has_moved = true;
         self.next = NextOffset::after(record.offset);
         let mut bytes = event_bytes(record);
-        match record.event() {
+        match read {
             Ok(event) => {
                 if !self.watermarks.admit(event.src.offset) || event.body == Body::Progress {
-                    return 0;
+                    return Ok(0);
                 }
                 let offset = record.offset;
                 self.events.push(LogEvent { offset, event });
@@ -76,7 +85,7 @@ impl OpenBatch {
             }
         }
         self.bytes += bytes;
-        bytes
+        Ok(bytes)
     }
 
     /// Whether records were taken since the last batch.
@@ -189,7 +198,7 @@ pub(crate) mod tests {
         let mut open = empty();
         (1..)
             .find(|offset| {
-                open.take(&next(*offset).by_ref());
+                open.take(&next(*offset).by_ref()).unwrap();
                 open.is_full()
             })
             .unwrap()
@@ -207,14 +216,14 @@ pub(crate) mod tests {
     #[test]
     fn repeats_and_progress_take_no_memory() {
         let mut open = empty();
-        let grown = open.take(&record(3, 5, 100).by_ref());
+        let grown = open.take(&record(3, 5, 100).by_ref()).unwrap();
         assert!(grown > 100);
         // A former owner's repeat, and progress.
         let mut repeat = record(3, 5, 100);
         repeat.offset = 6;
-        assert_eq!(open.take(&repeat.by_ref()), 0);
+        assert_eq!(open.take(&repeat.by_ref()), Ok(0));
         let progress = value(3, 7, encode(9, Body::Progress));
-        assert_eq!(open.take(&progress.by_ref()), 0);
+        assert_eq!(open.take(&progress.by_ref()), Ok(0));
         assert_eq!(open.bytes(), grown);
         let fetched = open.take_batch(3_i64.try_into().unwrap());
         assert_eq!((fetched.bytes, fetched.batch.end.next.get()), (grown, 8));
@@ -243,8 +252,9 @@ pub(crate) mod tests {
     #[test]
     fn poison_has_its_reason() {
         let mut open = empty();
-        open.take(&value(4, 0, b"junk".to_vec()).by_ref());
-        open.take(&record(4, 1, 1).by_ref());
+        for record in [value(4, 0, b"junk".to_vec()), record(4, 1, 1)] {
+            open.take(&record.by_ref()).unwrap();
+        }
         let fetched = open.take_batch(4_i64.try_into().unwrap());
         let reasons: Vec<Reason> = fetched
             .poison

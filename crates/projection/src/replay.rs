@@ -7,7 +7,7 @@ use std::{
 };
 
 use event_log::{AssignmentGeneration, EventLogError, LogReader};
-use schemas::{LogPosition, Partition, PartitionMap, topics::Topic};
+use schemas::{LogPosition, Partition, PartitionMap, event::UnknownRules, topics::Topic};
 use tokio::{
     sync::mpsc,
     task::JoinHandle,
@@ -29,6 +29,9 @@ pub enum ReplayError {
     /// The log cannot be read.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
+    /// A newer program wrote the next record.
+    #[error("chat.events: {0}")]
+    UnknownRules(#[from] UnknownRules),
     /// The store cannot take it.
     #[error(transparent)]
     Sink(#[from] SinkError),
@@ -107,7 +110,7 @@ impl<S: Sink> Replay<S> {
         ends: &PartitionMap<i64>,
     ) -> (
         mpsc::Receiver<EventBatch>,
-        JoinHandle<Result<(), EventLogError>>,
+        JoinHandle<Result<(), ReplayError>>,
     ) {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let mut open_batches = PartitionMap::new();
@@ -122,12 +125,16 @@ impl<S: Sink> Replay<S> {
         }
         let reader = Arc::clone(&self.reader);
         let reading = tokio::task::spawn_blocking(move || {
+            let mut read = Ok(());
             reader.scan(Topic::Events, &ranges, |record| {
                 let partition = record.partition;
                 let Some(open) = open_batches.get_mut(partition) else {
                     return ControlFlow::Continue(());
                 };
-                open.take(&record.by_ref());
+                if let Err(unknown) = open.take(&record.by_ref()) {
+                    read = Err(unknown.into());
+                    return ControlFlow::Break(());
+                }
                 if open.is_full()
                     && sender
                         .blocking_send(open.take_batch(partition).batch)
@@ -146,7 +153,7 @@ impl<S: Sink> Replay<S> {
                     break;
                 }
             }
-            Ok(())
+            read
         });
         (receiver, reading)
     }

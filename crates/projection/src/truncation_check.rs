@@ -16,7 +16,9 @@ use std::{
 
 use event_log::{EventLogError, LogReader};
 use schemas::{
-    LogPosition, OffsetRange, Partition, PartitionMap, event::SourceOffset, topics::Topic,
+    LogPosition, OffsetRange, Partition, PartitionMap,
+    event::{ReadError, SourceOffset, UnknownRules},
+    topics::Topic,
 };
 use tokio::{
     task::{JoinHandle, spawn_blocking},
@@ -133,6 +135,8 @@ pub(crate) enum Found {
         was: SourceOffset,
         is: Option<SourceOffset>,
     },
+    /// A newer program wrote it, and one has read it.
+    UnknownRules(UnknownRules),
 }
 
 impl fmt::Display for Truncation {
@@ -158,12 +162,17 @@ impl fmt::Display for Truncation {
                     source(was)
                 )
             }
+            Found::UnknownRules(unknown) => write!(f, "and below that, {unknown}"),
         }
     }
 }
 
 /// The error about positions that the log does not agree with.
 pub(crate) fn describe(truncations: &[Truncation], settings: &Settings) -> String {
+    let by_newer = |truncation: &&Truncation| matches!(truncation.found, Found::UnknownRules(_));
+    if let Some(newer) = truncations.iter().find(by_newer) {
+        return newer.to_string();
+    }
     let each: Vec<String> = truncations.iter().map(ToString::to_string).collect();
     let partitions: Vec<Partition> = truncations.iter().map(|found| found.partition).collect();
     let remedy = (settings.if_truncated)(&partitions);
@@ -250,6 +259,11 @@ impl Comparison {
                 open.highest = open.highest.max(scanned.highest);
                 open.down_to = ranges[partition].offsets.start;
                 let (position, is) = (open.position, open.highest);
+                if let Some(unknown) = scanned.unknown {
+                    undecided.remove(partition);
+                    self.record(partition, position, Found::UnknownRules(unknown));
+                    continue;
+                }
                 match verdict(position.watermark, is, scanned.below) {
                     Verdict::Agrees => drop(undecided.remove(partition)),
                     Verdict::Disagrees => {
@@ -298,6 +312,8 @@ impl Undecided {
 struct Scanned {
     /// The highest source of the events among them.
     highest: Option<SourceOffset>,
+    /// What is among them that this program does not understand.
+    unknown: Option<UnknownRules>,
     leader_epoch: i32,
     below: Below,
 }
@@ -366,6 +382,7 @@ fn scan(
         .map(|(partition, range)| {
             let nothing_yet = Scanned {
                 highest: None,
+                unknown: None,
                 leader_epoch: -1,
                 below: range.below,
             };
@@ -379,8 +396,11 @@ fn scan(
     log.scan(Topic::Events, &ranges, |record| {
         if let Some(scanned) = scanned.get_mut(record.partition) {
             scanned.leader_epoch = scanned.leader_epoch.max(record.leader_epoch);
-            let source = record.event().ok().map(|event| event.src.offset);
-            scanned.highest = scanned.highest.max(source);
+            match record.event() {
+                Ok(event) => scanned.highest = scanned.highest.max(Some(event.src.offset)),
+                Err(ReadError::Skipped(_)) => {}
+                Err(ReadError::UnknownRules(unknown)) => scanned.unknown = Some(unknown),
+            }
         }
         ControlFlow::Continue(())
     })?;

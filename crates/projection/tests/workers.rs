@@ -13,7 +13,7 @@ use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings
 use projection::{Coverage, EventBatch, Settings, Sink, SinkError};
 use schemas::{
     LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, TimestampMs, dead_letter,
-    event::{Body, Event, Message, Source, SourceOffset},
+    event::{Body, Event, KNOWN_RULE_VERSION, Message, Rules, Source, SourceOffset},
     topics::Topic,
 };
 use service_runtime::Health;
@@ -308,6 +308,84 @@ async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
     );
     soft.cancel();
     running.await.unwrap().unwrap();
+}
+
+/// What a projection says that has stored two messages when `newer` follows them, and then a message.
+async fn stopped_before(newer: Vec<u8>) -> String {
+    let env = TestEnv::new().await;
+    let store = Arc::new(Mutex::new(Store::default()));
+    let running = env.project(&store, &CancellationToken::new());
+    env.message(0).await;
+    env.message(1).await;
+    until("both are stored", || {
+        let store = store.lock().unwrap();
+        store
+            .offsets
+            .get(partition())
+            .is_some_and(|stored| stored.len() == 2)
+    })
+    .await;
+    env.append(&newer).await;
+    env.message(3).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), running).await;
+    let error = ended.unwrap().unwrap().unwrap_err().to_string();
+    assert_eq!(store.lock().unwrap().offsets[partition()], [0, 1]);
+    let reader = Arc::new(LogReader::new(&env.kafka).unwrap());
+    assert_eq!(
+        reader.ends(Topic::DeadLetters).await.unwrap()[partition()],
+        0
+    );
+    error
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_newer_program_wrote_is_not_read_past() {
+    let newer = Rules {
+        rule_version: KNOWN_RULE_VERSION + 1,
+        ..Rules::VERSION_1
+    };
+    let said = stopped_before(event(2, Body::Control(newer)).encode()).await;
+    assert!(
+        said.contains("offset 2 of partition 3: rule version 2 is in force"),
+        "{said}"
+    );
+    // For an older program that goes on behind the control event.
+    let mut kind = event(2, Body::Progress).encode();
+    let number = kind.len() - 2;
+    assert_eq!(
+        kind[number..],
+        [5 << 3 | 2, 0],
+        "the field of progress, empty"
+    );
+    kind[number] = 15 << 3 | 2;
+    let said = stopped_before(kind).await;
+    assert!(
+        said.contains("of a kind that this program does not know: run a newer one"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_behind_what_a_newer_program_wrote_is_refused() {
+    let env = TestEnv::new().await;
+    env.message(0).await;
+    let newer = Rules {
+        rule_version: KNOWN_RULE_VERSION + 1,
+        ..Rules::VERSION_1
+    };
+    env.append(&event(1, Body::Control(newer)).encode()).await;
+    let store = Arc::new(Mutex::new(Store::default()));
+    store
+        .lock()
+        .unwrap()
+        .positions
+        .insert(partition(), position(2, 1));
+    let running = env.project(&store, &CancellationToken::new());
+    let error = running.await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains("up to offset 2, and below that, rule version 2 is in force"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use event_log::EventLogError;
+use event_log::{EventLogError, Record};
 use message_store::StoreError;
+use schemas::{Partition, event::UnknownRules};
 use unread_store::UnreadError;
 
 /// Why there is no report.
@@ -10,6 +11,13 @@ pub enum AuditError {
     /// Kafka could not be read.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
+    /// A newer program wrote the log from here on.
+    #[error("offset {offset} of partition {partition} of chat.events: {unknown}")]
+    UnknownRules {
+        partition: Partition,
+        offset: i64,
+        unknown: UnknownRules,
+    },
     /// MySQL could not be read.
     #[error("MySQL: {0}")]
     MySql(#[from] StoreError),
@@ -19,4 +27,14 @@ pub enum AuditError {
     /// The sequencer or a projection did not pass the log's end in time.
     #[error("not caught up after {} s: {what}", waited.as_secs())]
     Behind { waited: Duration, what: String },
+}
+
+impl AuditError {
+    pub(crate) fn unknown_rules(record: &Record, unknown: UnknownRules) -> Self {
+        Self::UnknownRules {
+            partition: record.partition,
+            offset: record.offset,
+            unknown,
+        }
+    }
 }

@@ -8,17 +8,60 @@ use prost::Message as _;
 use schemas::{
     DeviceClass, Mid, Partition, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
+    event::{
+        Body, Event, KNOWN_RULE_VERSION, Message, ReadPosition, Rules, Source, SourceOffset,
+        UnknownRules,
+    },
     proto::{self, inbound_command, sequenced_event},
 };
 
+use crate::AuditError;
+
 /// The event of a record of `chat.events`, or why readers skip the record (PROTOCOL S10).
-pub(crate) fn event(record: &Record) -> Result<Event, String> {
+///
+/// # Errors
+/// [`AuditError::UnknownRules`] (PROTOCOL S5).
+pub(crate) fn event(record: &Record) -> Result<Result<Event, String>, AuditError> {
+    match parse(record) {
+        Ok(event) => Ok(Ok(event)),
+        Err(NoEvent::Skipped(why)) => Ok(Err(why)),
+        Err(NoEvent::UnknownRules(unknown)) => Err(AuditError::unknown_rules(record, unknown)),
+    }
+}
+
+enum NoEvent {
+    Skipped(String),
+    UnknownRules(UnknownRules),
+}
+
+impl From<String> for NoEvent {
+    fn from(why: String) -> Self {
+        Self::Skipped(why)
+    }
+}
+
+impl From<&str> for NoEvent {
+    fn from(why: &str) -> Self {
+        Self::Skipped(why.to_owned())
+    }
+}
+
+fn parse(record: &Record) -> Result<Event, NoEvent> {
     let decoded = proto::SequencedEvent::decode(record.bytes())
         .map_err(|e| format!("is no SequencedEvent ({e})"))?;
     let src = decoded.src.ok_or("src is absent")?;
     if src.offset < -1 {
-        return Err("src.offset is below -1".to_owned());
+        return Err("src.offset is below -1".into());
+    }
+    match &decoded.event {
+        None if decoded.encoded_len() < record.bytes().len() => {
+            return Err(NoEvent::UnknownRules(UnknownRules::EventKind));
+        }
+        Some(sequenced_event::Event::Control(rules)) if rules.rule_version > KNOWN_RULE_VERSION => {
+            let version = UnknownRules::Version(rules.rule_version);
+            return Err(NoEvent::UnknownRules(version));
+        }
+        _ => {}
     }
     let body = body(decoded.event.ok_or("event is absent")?)?;
     let users = match &body {
@@ -27,7 +70,7 @@ pub(crate) fn event(record: &Record) -> Result<Event, String> {
         Body::Control(_) | Body::Progress => None,
     };
     if users.is_some_and(|(one, other)| !belongs_to(record.partition, one, other)) {
-        return Err("its conversation belongs to another partition".to_owned());
+        return Err("its conversation belongs to another partition".into());
     }
     Ok(Event {
         src: Source {

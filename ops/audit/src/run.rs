@@ -1,8 +1,4 @@
-use std::{
-    collections::BTreeMap,
-    ops::{ControlFlow, Range},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use event_log::LogReader;
 use message_store::Month;
@@ -161,7 +157,7 @@ impl<'a> Audit<'a> {
             PartitionFold::new(&input, &open_inbound).run(events)
         };
         let folded = tokio::task::spawn_blocking(fold).await;
-        Ok(folded.expect("folding does not panic")?)
+        folded.expect("folding does not panic")
     }
 
     async fn add_partition(
@@ -241,15 +237,12 @@ impl<'a> Audit<'a> {
         let mut log = std::mem::replace(&mut self.log, LogState::new(self.options.scope));
         let left = log.left_to(&ends);
         let read = self.events_reader.blocking(move |reader| {
-            let read = reader.scan(Topic::Events, &left, |record| {
-                log.extend(&record);
-                ControlFlow::Continue(())
-            });
+            let read = stream::fold_events(reader, &left, |record| log.extend(record).map(drop));
             (log, read)
         });
         let (log, read) = read.await;
         self.log = log;
-        Ok(read?)
+        read
     }
 
     fn report(mut self) -> Report {

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    ops::ControlFlow,
     sync::Arc,
 };
 
@@ -20,6 +19,7 @@ use crate::{
         compare_table, contact_keys_by, expected, read_value,
     },
     fold::{Contact, FoldedEvent, LogState, Messages},
+    stream,
 };
 
 const EXAMPLES: usize = 5;
@@ -56,10 +56,10 @@ impl Fold {
         }
     }
 
-    fn take(&mut self, topic: &str, record: &Record) {
+    fn take(&mut self, topic: &str, record: &Record) -> Result<(), AuditError> {
         self.events.compared += 1;
-        let Some(FoldedEvent { event, wrong }) = self.log.extend(record) else {
-            return;
+        let Some(FoldedEvent { event, wrong }) = self.log.extend(record)? else {
+            return Ok(());
         };
         if let Some(what) = wrong {
             let finding = Finding::new(Kind::Different, what);
@@ -75,6 +75,7 @@ impl Fold {
                 .get_or_insert_with(record.partition, Messages::default);
             messages.add(record.offset, event.ts, message);
         }
+        Ok(())
     }
 }
 
@@ -96,16 +97,13 @@ impl ShadowAudit {
     /// Folds the log up to these ends; returns the check of the log so far.
     ///
     /// # Errors
-    /// [`AuditError::Kafka`].
+    /// [`AuditError::Kafka`], [`AuditError::UnknownRules`].
     pub async fn fold_to(&mut self, ends: &PartitionMap<i64>) -> Result<Check, AuditError> {
         let mut fold = std::mem::replace(&mut self.fold, Fold::new(&[]));
         let left = fold.log.left_to(ends);
         let topic = self.sources.kafka.topic(Topic::Events);
         let read = self.reader.blocking(move |reader| {
-            let read = reader.scan(Topic::Events, &left, |record| {
-                fold.take(&topic, &record);
-                ControlFlow::Continue(())
-            });
+            let read = stream::fold_events(reader, &left, |record| fold.take(&topic, record));
             (fold, read)
         });
         let (fold, read) = read.await;

@@ -5,13 +5,30 @@ use std::{
     thread,
 };
 
-use event_log::LogReader;
+use event_log::{LogReader, Record};
 use schemas::{Partition, topics::Topic};
 
-use crate::fold::Records;
+use crate::{AuditError, fold::Records};
 
 /// How many records the reading thread may be ahead.
 const READ_AHEAD: usize = 1_000;
+
+/// Gives the records of `ranges` of `chat.events` to `fold`, until it fails.
+pub(crate) fn fold_events(
+    reader: &LogReader,
+    ranges: &[(Partition, Range<i64>)],
+    mut fold: impl FnMut(&Record) -> Result<(), AuditError>,
+) -> Result<(), AuditError> {
+    let mut folded = Ok(());
+    reader.scan(Topic::Events, ranges, |record| {
+        folded = fold(&record);
+        match folded {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    folded
+}
 
 /// The records of a range. A thread of its own reads them, so that two topics can be read at the same time; a [`LogReader`] reads one
 /// range at a time.

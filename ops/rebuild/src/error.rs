@@ -2,7 +2,7 @@ use audit::{AuditError, Check};
 use event_log::EventLogError;
 use message_store::StoreError;
 use projection::{ReplayError, SinkError};
-use schemas::Partition;
+use schemas::{Partition, event::UnknownRules};
 use unread_store::UnreadError;
 
 /// Why a rebuild failed. Unless stated otherwise, what was built so far is kept, and the next run goes on from there; the live data
@@ -47,6 +47,8 @@ pub enum RebuildError {
     NotSwapped(String),
     #[error(transparent)]
     Kafka(#[from] EventLogError),
+    #[error("chat.events: {0}")]
+    UnknownRules(#[from] UnknownRules),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -69,6 +71,7 @@ impl From<ReplayError> for RebuildError {
     fn from(error: ReplayError) -> Self {
         match error {
             ReplayError::Kafka(fault) => fault.into(),
+            ReplayError::UnknownRules(unknown) => unknown.into(),
             ReplayError::Sink(error) => error.into(),
         }
     }

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use schemas::{command::Control, event::Rules};
-
-/// The newest rule version that this binary knows. There is only one so far.
-pub const KNOWN_RULE_VERSION: u32 = 1;
+use schemas::{
+    command::Control,
+    event::{Rules, UnknownRules},
+};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Up to a century: a demonstration may want to find its own messages years later.
@@ -14,16 +14,6 @@ const DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=36_500 * DAY_MS;
 const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
 /// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
-
-/// Rules of a version that this binary lacks; it must stop before them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "rule version {version} is in force from here on, and this program knows versions up to {KNOWN_RULE_VERSION}: run a newer one"
-)]
-pub struct UnknownRules {
-    /// The version asked for.
-    pub version: u32,
-}
 
 /// The effect of a control record.
 pub(super) enum Change {
@@ -43,23 +33,13 @@ pub(super) fn change(rules: Rules, control: &Control) -> Change {
         dedup_max_entries: control.dedup_max_entries.unwrap_or(rules.dedup_max_entries),
         max_msg_bytes: control.max_msg_bytes.unwrap_or(rules.max_msg_bytes),
     };
-    if let Err(unknown) = known(&changed) {
+    if let Err(unknown) = changed.check_version() {
         return Change::Unknown(unknown);
     }
     match out_of_bounds(&changed) {
         Some(wrong) => Change::OutOfBounds(wrong),
         None => Change::To(changed),
     }
-}
-
-/// Whether this binary can follow these rules.
-pub(crate) fn known(rules: &Rules) -> Result<(), UnknownRules> {
-    if rules.rule_version > KNOWN_RULE_VERSION {
-        return Err(UnknownRules {
-            version: rules.rule_version,
-        });
-    }
-    Ok(())
 }
 
 fn out_of_bounds(rules: &Rules) -> Option<String> {

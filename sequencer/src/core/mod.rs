@@ -16,8 +16,6 @@ pub mod snapshot;
 mod state;
 mod step;
 
-pub(crate) use control::known as check_rules;
-pub use control::{KNOWN_RULE_VERSION, UnknownRules};
 pub use state::State;
 pub use step::{Decision, Inbound, NoOp, Refusal, step};
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use schemas::{
     DeviceClass, DirectConversation, Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, Source, SourceOffset},
+    event::{Body, Event, Source, SourceOffset, UnknownRules},
 };
 
 use super::{
@@ -285,5 +285,5 @@ fn a_version_that_this_binary_lacks_stops_it() {
         headers: Vec::new(),
     };
     let decision = decide(&State::default(), &record);
-    assert_eq!(decision, Decision::Halt(super::UnknownRules { version: 2 }));
+    assert_eq!(decision, Decision::Halt(UnknownRules::Version(2)));
 }

@@ -2,14 +2,13 @@
 
 use schemas::{
     DirectConversation, Mid, PerDevice, TimestampMs, UserId,
-    event::{Rules, Source},
+    event::{Rules, Source, UnknownRules},
     proto::{self, SequencerSnapshot},
 };
 
 use super::{
-    State, UnknownRules,
+    State,
     chunked_queue::ChunkedQueue,
-    control::known,
     conversation::{Conversation, RecentSenders},
     dedup::{Dedup, DedupKey, Entry},
 };
@@ -113,7 +112,7 @@ pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
         .rules
         .ok_or(InvalidSnapshot::Field("rules"))?
         .into();
-    known(&rules)?;
+    rules.check_version()?;
     let mut dedup = Dedup::default();
     for entry in &snapshot.dedup {
         dedup.insert(read_entry(entry)?);

@@ -4,12 +4,11 @@ use schemas::{
     ConversationId, Mid, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
-    event::{Body, Event, Message, ReadPosition, Source},
+    event::{Body, Event, Message, ReadPosition, Source, UnknownRules},
 };
 
 use super::{
-    State,
-    control::{self, UnknownRules},
+    State, control,
     conversation::Conversation,
     dedup::{DedupKey, payload_hash},
 };

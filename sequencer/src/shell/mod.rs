@@ -17,13 +17,16 @@ mod snapshot_store;
 mod tests;
 
 use bytes::Bytes;
-use schemas::{TimestampMs, event::Event};
+use schemas::{
+    TimestampMs,
+    event::{Event, UnknownRules},
+};
 
 pub use load::{EventRecord, LoadError, LoadRequest, Loaded, Loader};
 pub use partition::{Counts, PartitionShell};
 pub use snapshot_store::{Assembler, CHUNK_BYTES, split};
 
-use crate::core::{Refusal, UnknownRules, snapshot::Snapshot};
+use crate::core::{Refusal, snapshot::Snapshot};
 
 /// A record of `chat.inbound` with all that a dead-letter record needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use schemas::{
     DeviceClass, DirectConversation, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, Source, SourceOffset},
+    event::{Body, Event, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
 };
 
@@ -12,7 +12,7 @@ use super::{
     DeadLetter, HaltReason, InboundRecord, Loaded, NextAction, OutputId, PartitionShell,
     ShellConfig, ShellEffects, SnapshotWriteId, WriteFailed,
 };
-use crate::core::{State, UnknownRules, snapshot::Snapshot};
+use crate::core::{State, snapshot::Snapshot};
 
 /// Keeps what was asked for.
 #[derive(Default)]
@@ -334,7 +334,7 @@ fn unknown_rules_halt() {
         take(&mut shell, vec![control], 0, &mut io),
         NextAction::Halt(HaltReason::UnknownRules {
             offset: 0,
-            unknown: UnknownRules { version: 9 },
+            unknown: UnknownRules::Version(9),
         })
     );
 }

@@ -207,7 +207,9 @@ impl RowMerge<'_> {
         let (partition, offset) = (self.table.partition, row.id);
         let reader = self.table.reader;
         let record = reader.blocking(move |reader| reader.record(Topic::Events, partition, offset));
-        let event = record.await?.and_then(|record| read::event(&record).ok());
+        let event = record
+            .await?
+            .and_then(|record| read::event(&record).ok()?.ok());
         let Some(Event {
             ts,
             body: Body::Message(message),

@@ -10,7 +10,7 @@ use schemas::{
 };
 
 use super::{contact::Contact, conversation::Conversation, watermark::Watermark};
-use crate::{Scope, read};
+use crate::{AuditError, Scope, read};
 
 /// How far a partition is folded.
 #[derive(Clone, Copy, Debug)]
@@ -113,16 +113,21 @@ impl LogState {
 
     /// Folds the next record; returns its event if readers accept it. The numbers are checked only in partitions that were folded here from
     /// their start.
-    pub(crate) fn extend(&mut self, record: &Record) -> Option<FoldedEvent> {
-        let position = self.positions.get_mut(record.partition)?;
+    pub(crate) fn extend(&mut self, record: &Record) -> Result<Option<FoldedEvent>, AuditError> {
+        let Some(position) = self.positions.get_mut(record.partition) else {
+            return Ok(None);
+        };
+        let read = read::event(record)?;
         position.next = record.offset + 1;
-        let event = read::event(record).ok()?;
-        if !position.watermark.rise_to(event.src.offset) {
-            return None;
-        }
+        let event = read
+            .ok()
+            .filter(|event| position.watermark.rise_to(event.src.offset));
+        let Some(event) = event else {
+            return Ok(None);
+        };
         let is_whole = position.is_whole;
         let Some(ConversationId::Direct(id)) = event.conversation() else {
-            return Some(FoldedEvent { event, wrong: None });
+            return Ok(Some(FoldedEvent { event, wrong: None }));
         };
         if !self.conversations.contains_key(&id) {
             self.add_peers(id);
@@ -134,7 +139,7 @@ impl LogState {
             Body::ReadPosition(read) => conversation.read(id, read, at, is_whole),
             Body::Control(_) | Body::Progress => None,
         };
-        Some(FoldedEvent { event, wrong })
+        Ok(Some(FoldedEvent { event, wrong }))
     }
 
     pub(crate) fn scope(&self) -> Scope {

@@ -16,7 +16,9 @@ use super::{
     outcomes::{Outcome, Outcomes},
     watermark::Watermark,
 };
-use crate::{Area, Check, Finding, InboundAccount, Kind, Scope, dead_letters::OfPartition, read};
+use crate::{
+    Area, AuditError, Check, Finding, InboundAccount, Kind, Scope, dead_letters::OfPartition, read,
+};
 
 /// Records of one partition, in order.
 pub(crate) type Records = Box<dyn Iterator<Item = Result<Record, EventLogError>> + Send>;
@@ -95,7 +97,7 @@ impl<'a> PartitionFold<'a> {
     pub(crate) fn run(
         mut self,
         events: impl Iterator<Item = Result<Record, EventLogError>>,
-    ) -> Result<FoldedPartition, EventLogError> {
+    ) -> Result<FoldedPartition, AuditError> {
         for record in events {
             self.event(&record?)?;
         }
@@ -114,10 +116,10 @@ impl<'a> PartitionFold<'a> {
         self.input.events_start == 0
     }
 
-    fn event(&mut self, record: &Record) -> Result<(), EventLogError> {
+    fn event(&mut self, record: &Record) -> Result<(), AuditError> {
         self.folded.events.compared += 1;
         let refused = self.input.dead_lettered_events.reason_of(record);
-        let event = match (read::event(record), refused) {
+        let event = match (read::event(record)?, refused) {
             (Ok(event), None) => event,
             (Ok(event), Some(reason)) => {
                 let what = format!("an event, and in the dead letters ({reason})");

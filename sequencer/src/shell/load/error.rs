@@ -1,6 +1,4 @@
-use schemas::Partition;
-
-use crate::core::UnknownRules;
+use schemas::{Partition, event::UnknownRules};
 
 /// An error that prevents an owner from starting. A retry does not help, so the process ends with this message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +63,7 @@ pub enum LoadError {
         start: i64,
         next: i64,
     },
-    /// A control record has a rule version that this program does not know (PROTOCOL S5).
+    /// A newer program wrote an event or a snapshot (PROTOCOL S5).
     #[error(transparent)]
     UnknownRules(#[from] UnknownRules),
 }

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 
 use schemas::{
     OffsetRange, Partition, TimestampMs,
-    event::{Body, Event, Source, SourceOffset},
+    event::{Body, Event, ReadError, Source, SourceOffset},
     proto::SequencerSnapshot,
 };
 
 pub use error::LoadError;
 
-use crate::core::{State, check_rules, snapshot};
+use crate::core::{State, snapshot};
 
 /// One record of `chat.events`.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +156,7 @@ impl Loader {
         let Phase::CheckSnapshot { fold } = &mut self.phase else {
             return Ok(());
         };
-        let found = parse(self.partition, record).map(|event| event.src);
+        let found = parse(self.partition, record)?.map(|event| event.src);
         let agrees = found.is_some() && found == fold.before_next;
         if agrees {
             let fold = std::mem::take(fold);
@@ -342,31 +342,30 @@ impl Fold {
             });
         }
         self.next = offset + 1;
-        let event = parse(partition, record);
+        let event = parse(partition, record)?;
         self.before_next = event.as_ref().map(|event| event.src);
         let Some(event) = event else {
             return Ok(());
         };
         // PROTOCOL S10: a former owner may have appended the same decisions again.
         if event.src.offset > self.last.offset {
-            self.fold(&event)?;
+            self.fold(&event);
         }
         Ok(())
     }
 
-    fn fold(&mut self, event: &Event) -> Result<(), LoadError> {
-        if let Body::Control(rules) = &event.body {
-            check_rules(rules)?;
-        }
+    fn fold(&mut self, event: &Event) {
         self.state.apply(event);
         self.last = event.src;
         self.folded += u64::from(event.body != Body::Progress);
-        Ok(())
     }
 }
 
-/// `None` for a record that every reader skips. An unknown kind of event of a newer program is never skipped: a control event with a newer
-/// rule version comes before it and halts this program.
-fn parse(partition: Partition, record: &EventRecord<'_>) -> Option<Event> {
-    Event::read(partition, record.value, record.ts).ok()
+/// `None` for a record that every reader skips.
+fn parse(partition: Partition, record: &EventRecord<'_>) -> Result<Option<Event>, LoadError> {
+    match Event::read(partition, record.value, record.ts) {
+        Ok(event) => Ok(Some(event)),
+        Err(ReadError::Skipped(_)) => Ok(None),
+        Err(ReadError::UnknownRules(unknown)) => Err(unknown.into()),
+    }
 }

@@ -1,9 +1,12 @@
 //! What a start makes of logs and snapshots, good and bad.
 
-use schemas::{DirectConversation, Mid, Ordinal, UserId, event::Message, event::Rules};
+use schemas::{
+    DirectConversation, Mid, Ordinal, UserId,
+    event::{Message, Rules, UnknownRules},
+};
 
 use super::*;
-use crate::core::{UnknownRules, snapshot::Snapshot};
+use crate::core::snapshot::Snapshot;
 
 fn partition() -> Partition {
     Partition::try_from(4).unwrap()
@@ -235,5 +238,5 @@ fn junk_is_passed_over_and_a_gap_or_a_newer_program_halts() {
         ..Rules::VERSION_1
     };
     let loaded = load(&[event(0, Body::Control(newer))], 0, INBOUND, vec![]);
-    assert_eq!(loaded, Err(UnknownRules { version: 2 }.into()));
+    assert_eq!(loaded, Err(UnknownRules::Version(2).into()));
 }

@@ -2,7 +2,7 @@ use schemas::{
     DeviceClass, Mid, Ordinal,
     command::{Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord},
-    event::{Source, SourceOffset},
+    event::{KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
 };
 
 use super::*;
@@ -86,6 +86,15 @@ fn fold_with(
     dead_lettered_inbound: OfPartition,
     dead_lettered_events: OfPartition,
 ) -> FoldedPartition {
+    try_fold(events, inbound, dead_lettered_inbound, dead_lettered_events).unwrap()
+}
+
+fn try_fold(
+    events: Vec<Record>,
+    inbound: Vec<Record>,
+    dead_lettered_inbound: OfPartition,
+    dead_lettered_events: OfPartition,
+) -> Result<FoldedPartition, AuditError> {
     let input = PartitionInput {
         partition: Partition::try_from(3).unwrap(),
         scope: Scope::All,
@@ -98,9 +107,27 @@ fn fold_with(
         examples: 10,
     };
     let open = move || Box::new(inbound.clone().into_iter().map(Ok)) as Records;
-    PartitionFold::new(&input, &open)
-        .run(events.into_iter().map(Ok))
-        .unwrap()
+    PartitionFold::new(&input, &open).run(events.into_iter().map(Ok))
+}
+
+#[test]
+fn a_newer_rule_version_ends_the_audit() {
+    let newer = Rules {
+        rule_version: KNOWN_RULE_VERSION + 1,
+        ..Rules::VERSION_1
+    };
+    let events = vec![
+        event(0, (0, 0), message("a", Mid::ZERO.next())),
+        event(1, (0, 1), Body::Control(newer)),
+    ];
+    // Even if an older projection dead-lettered it.
+    let dead_letters = refused(&[(&events[1], Reason::Malformed)]);
+    let ended = try_fold(events, Vec::new(), OfPartition::default(), dead_letters);
+    let unknown = UnknownRules::Version(KNOWN_RULE_VERSION + 1);
+    assert!(matches!(
+        ended,
+        Err(AuditError::UnknownRules { offset: 1, unknown: found, .. }) if found == unknown
+    ));
 }
 
 #[test]
