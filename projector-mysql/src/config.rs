@@ -130,7 +130,7 @@ impl ProjectorMySqlConfig {
             "projector-mysql-messages",
             self.messages_max_pending_bytes,
             self.messages_interval_ms,
-            |partitions| rebuild_each("messages", partitions),
+            |partition| rebuild("messages", partition),
         )
     }
 
@@ -139,7 +139,7 @@ impl ProjectorMySqlConfig {
             "projector-mysql-reads",
             self.reads_max_pending_rows,
             self.reads_interval_ms,
-            |partitions| rebuild_each("reads", partitions),
+            |partition| rebuild("reads", partition),
         )
     }
 
@@ -149,7 +149,7 @@ impl ProjectorMySqlConfig {
             self.contacts_max_pending_rows,
             self.contacts_interval_ms,
             // Events of any partition may change any user's contacts.
-            |_| then_start("`tidemark rebuild contacts`"),
+            |_partition| build_again("`tidemark rebuild contacts`"),
         )
     }
 
@@ -162,7 +162,7 @@ impl ProjectorMySqlConfig {
         group: &str,
         max_pending: usize,
         interval_ms: u32,
-        if_truncated: fn(&[Partition]) -> String,
+        if_truncated: fn(Partition) -> String,
     ) -> Settings {
         Settings {
             group: group.to_owned(),
@@ -177,14 +177,14 @@ impl ProjectorMySqlConfig {
 }
 
 /// Where each table is built from one partition.
-fn rebuild_each(what: &str, partitions: &[Partition]) -> String {
-    let command = |partition| format!("`tidemark rebuild {what} --partition {partition}`");
-    let commands: Vec<String> = partitions.iter().map(command).collect();
-    then_start(&commands.join(", "))
+fn rebuild(what: &str, partition: Partition) -> String {
+    build_again(&format!(
+        "`tidemark rebuild {what} --partition {partition}`"
+    ))
 }
 
-fn then_start(commands: &str) -> String {
-    format!("{commands}, which builds it again from the log; then start projector-mysql again")
+fn build_again(command: &str) -> String {
+    format!("{command}, which builds it again from the log")
 }
 
 #[cfg(test)]

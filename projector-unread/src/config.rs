@@ -87,7 +87,7 @@ impl ProjectorUnreadConfig {
             max_queued_bytes: self.max_queued_bytes,
             if_deleted: "To go on without them, empty this Redis: counts come back from the contacts; and raise the \
                          topic's retention.ms",
-            if_truncated: |_| {
+            if_truncated: |_partition| {
                 "`tidemark rebuild contacts`, and only then empty this Redis: counts come back from the contacts"
                     .to_owned()
             },

@@ -1,12 +1,13 @@
 use std::convert::Infallible;
 
 use axum::{Json, Router, routing::get};
+use event_log::HaltedPartitions;
 use service_runtime::{Health, Process, ReadinessCheck, Supervisor, without_calls};
 use tokio::sync::watch;
 
 use crate::{
     Config,
-    runtime::{Status, Worker},
+    runtime::{GROUP, Status, Worker},
 };
 
 /// Reads the configuration, starts and serves it on its own address: what a process of its own does.
@@ -30,7 +31,8 @@ pub async fn start(
     health: &Health,
 ) -> anyhow::Result<Router> {
     let (status, watched) = watch::channel(Status::default());
-    let worker = Worker::new(&config, status)?;
+    let halted = HaltedPartitions::new(&config.kafka, GROUP);
+    let worker = Worker::new(&config, status, halted.clone())?;
     let shutdown = supervisor.shutdown();
     supervisor.spawn_thread("sequencer", move || worker.run(shutdown.soft()))?;
     let gate = health.check("sequencer.partitions");
@@ -40,7 +42,7 @@ pub async fn start(
         async move {
             tokio::select! {
                 () = soft.cancelled() => {}
-                _ = follow(watched, gate) => soft.cancelled().await,
+                _ = follow(watched, halted, gate) => soft.cancelled().await,
             }
             Ok(())
         }
@@ -52,12 +54,18 @@ pub async fn start(
     .route("/status", get(async move || Json(watched.borrow().clone()))))
 }
 
-/// Ready once the group has given its share and all of it has started. Ends with the worker.
-async fn follow(mut status: watch::Receiver<Status>, gate: ReadinessCheck) -> Option<Infallible> {
+/// Ready once the group has given its share, all of it has started and nothing is halted. Ends with the worker.
+async fn follow(
+    mut status: watch::Receiver<Status>,
+    halted: HaltedPartitions,
+    gate: ReadinessCheck,
+) -> Option<Infallible> {
     loop {
         {
             let status = status.borrow_and_update();
-            if !status.joined {
+            if let Some(reason) = halted.reason() {
+                gate.not_ready(reason);
+            } else if !status.joined {
                 gate.not_ready("joining the consumer group");
             } else if status.starting.is_empty() {
                 gate.ready();

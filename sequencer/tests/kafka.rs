@@ -10,7 +10,7 @@ use std::{
 
 use dev_stack::TestServers;
 use event_log::{
-    AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
+    Admin, AppendRecord, DeliveryFailure, KafkaConfig, LogProducer, LogReader, ProducerSettings,
     TestTopics,
 };
 use schemas::{
@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running sequencer; stopped softly by [`Running::stop`].
 struct Running {
+    health: Health,
     stop: oneshot::Sender<()>,
     /// Whether it went well.
     ended: JoinHandle<bool>,
@@ -43,7 +44,8 @@ impl Running {
             },
         };
         let supervisor = Supervisor::new("sequencer", Duration::from_secs(20));
-        let _api = sequencer::start(config, &supervisor, &Health::new())
+        let health = Health::new();
+        let _api = sequencer::start(config, &supervisor, &health)
             .await
             .unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -55,7 +57,28 @@ impl Running {
             };
             supervisor.run(stop).await.is_ok()
         });
-        Self { stop, ended }
+        Self {
+            health,
+            stop,
+            ended,
+        }
+    }
+
+    /// Waits until it is not ready for a reason with this text, or ready where there is none.
+    async fn says(&self, text: Option<&str>) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let reason = self.health.readiness().checks[0].reason.clone();
+            let is_it = match (&reason, text) {
+                (Some(reason), Some(text)) => reason.contains(text),
+                (reason, text) => reason.is_none() && text.is_none(),
+            };
+            if is_it {
+                return reason.unwrap_or_default();
+            }
+            assert!(Instant::now() < deadline, "{reason:?} instead of {text:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     async fn stop(self) {
@@ -309,24 +332,71 @@ async fn a_record_that_unpacks_too_large_is_one_dead_letter_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sequencer_that_cannot_go_on_leaves_the_group() {
+async fn a_record_that_cannot_be_stepped_halts_its_partition_only() {
     let simulation = Simulation::new().await;
     let sequencer = Running::start(&simulation.kafka).await;
+    sequencer.says(None).await;
+    let partition = "1,2".parse::<ConversationId>().unwrap().partition();
     let unknown = Command::Control(Control {
         rule_version: Some(99),
         ..Control::default()
     });
+    let records = [
+        send(1, 2, "before", "x").encode(),
+        unknown.encode(),
+        send(1, 2, "behind", "x").encode(),
+    ];
+    for delivery in records.map(|value| simulation.append(partition, &value)) {
+        delivery.await.unwrap().unwrap();
+    }
+    let halted =
+        format!("partition {partition} is halted: chat.inbound at offset 1: rule version 99");
+    let why = sequencer.says(Some(&halted)).await;
+    assert!(why.contains("run a newer one"), "{why}");
+    let other = simulation.post(send(1, 3, "other", "x")).await;
+    let elsewhere = "1,3".parse::<ConversationId>().unwrap().partition();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (events, answered) = simulation.events().await;
+        let is_answered = |partition, offset| answered.get(partition) == Some(&offset);
+        if is_answered(elsewhere, other) && is_answered(partition, 0) {
+            assert_eq!(mids(&events[partition]), [1], "what came before");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{answered:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    sequencer.says(Some(&halted)).await;
+    sequencer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_whose_log_does_not_allow_a_start_keeps_no_other_from_it() {
+    let simulation = Simulation::new().await;
     let partition = "1,2".parse::<ConversationId>().unwrap().partition();
-    simulation
-        .append(partition, &unknown.encode())
+    for id in ["a", "b"] {
+        simulation.post(send(1, 2, id, "x")).await;
+    }
+    let admin = Admin::new(&simulation.kafka).unwrap();
+    admin
+        .delete_before(Topic::Inbound, partition, 1)
         .await
-        .unwrap()
         .unwrap();
-    let ended = tokio::time::timeout(PATIENCE, sequencer.ended).await;
-    assert!(!ended.unwrap().unwrap(), "unknown rules end it");
-    let reader = Arc::clone(&simulation.reader);
-    let members = tokio::task::spawn_blocking(move || reader.group_members(sequencer::GROUP));
-    assert_eq!(members.await.unwrap().unwrap(), 0);
+    let sequencer = Running::start(&simulation.kafka).await;
+    let why = sequencer.says(Some("is halted")).await;
+    let named = why.contains("records were deleted unread") && why.contains("epoch raise");
+    assert!(
+        named && why.contains(&format!("partition {partition}")),
+        "{why}"
+    );
+    simulation.post(send(1, 3, "other", "x")).await;
+    let elsewhere = "1,3".parse::<ConversationId>().unwrap().partition();
+    let deadline = Instant::now() + PATIENCE;
+    while simulation.events().await.0.get(elsewhere).is_none() {
+        assert!(Instant::now() < deadline, "another partition stands still");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    sequencer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

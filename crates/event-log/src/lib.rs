@@ -9,6 +9,7 @@ mod config;
 mod context;
 mod fetcher;
 mod generation;
+mod halted;
 mod member;
 mod producer;
 mod producer_pool;
@@ -27,6 +28,7 @@ pub use channel::{SaslMechanism, SecurityProtocol};
 pub use config::KafkaConfig;
 pub use fetcher::{FetchError, Fetched, Fetcher};
 pub use generation::AssignmentGeneration;
+pub use halted::HaltedPartitions;
 pub use member::{GroupEvent, GroupMember, RevokeGuard};
 pub use producer::{
     AppendRecord, Delivery, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use event_log::{AssignmentGeneration, RevokeGuard};
-use schemas::{LogPosition, Partition};
+use schemas::{LogPosition, NextOffset, Partition};
 
 use crate::{EventBatch, dead_letters::Poison};
 
@@ -31,6 +31,12 @@ pub(crate) enum WorkerCommand {
     CheckTruncation {
         partition: Partition,
         leader_epoch: Option<i32>,
+    },
+    /// The partition cannot be read on, from before the record at that offset where it is there. What was read is in the batches.
+    Halt {
+        partition: Partition,
+        before: Option<NextOffset>,
+        why: String,
     },
 }
 

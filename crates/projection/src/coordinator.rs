@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use event_log::GroupEvent;
+use event_log::{GroupEvent, HaltedPartitions};
 use schemas::Partition;
 use service_runtime::ReadinessCheck;
 use tokio::{
@@ -10,8 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ProjectionError, Settings, brokers::Brokers, channels::WorkerCommand,
-    fetch_loop::FetchLoopError, truncation_check,
+    ProjectionError, brokers::Brokers, channels::WorkerCommand, fetch_loop::FetchLoopError,
 };
 
 /// The coordinator's ends of a worker's channels.
@@ -20,7 +19,7 @@ pub(crate) struct WorkerHandle {
     pub(crate) fault: watch::Receiver<Option<String>>,
 }
 
-/// Passes assignments and revokes on to the workers, and keeps the gate by their faults.
+/// Passes assignments and revokes on to the workers, and keeps the gate by their faults and halted partitions.
 pub(crate) struct Coordinator<F> {
     pub(crate) workers: Vec<WorkerHandle>,
     pub(crate) worker_of: F,
@@ -29,7 +28,7 @@ pub(crate) struct Coordinator<F> {
     /// Whether the group has assigned partitions.
     pub(crate) joined: bool,
     pub(crate) soft: CancellationToken,
-    pub(crate) settings: Settings,
+    pub(crate) halted: HaltedPartitions,
 }
 
 impl<F: Fn(Partition) -> usize> Coordinator<F> {
@@ -53,11 +52,11 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
                     // The workers end when the fetch thread does, so its error counts.
                     None => {
                         let ended = fetch_end.await;
-                        return self.reading_ended(ended);
+                        return reading_ended(ended);
                     }
                 },
                 ended = &mut fetch_end => {
-                    self.reading_ended(ended)?;
+                    reading_ended(ended)?;
                     return drain(tasks).await;
                 }
                 event = group_events.recv(), if !leaving => match event {
@@ -72,25 +71,6 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
                 _ = ticks.tick() => self.update_gate(),
             }
         }
-    }
-
-    fn reading_ended(
-        &self,
-        ended: Result<Result<(), FetchLoopError>, oneshot::error::RecvError>,
-    ) -> Result<(), ProjectionError> {
-        let reason = match ended {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) if error.is_of_deleted_records() => {
-                let remedy = self.settings.if_deleted;
-                format!("{error}: records were deleted unread. {remedy}")
-            }
-            Ok(Err(error)) => match error.truncation() {
-                Some(truncation) => truncation_check::describe(&[truncation], &self.settings),
-                None => error.to_string(),
-            },
-            Err(_) => "the fetch thread panicked".to_owned(),
-        };
-        Err(ProjectionError::Reading(reason))
     }
 
     fn handle_group_event(&mut self, event: GroupEvent) -> Result<(), ProjectionError> {
@@ -139,11 +119,23 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
     /// Why this projection is not ready, where it is not.
     fn unready_reason(&self) -> Option<String> {
         let mut workers = self.workers.iter();
-        workers
-            .find_map(|worker| worker.fault.borrow().clone())
+        self.halted
+            .reason()
+            .or_else(|| workers.find_map(|worker| worker.fault.borrow().clone()))
             .or_else(|| self.brokers.fault())
             .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()))
     }
+}
+
+fn reading_ended(
+    ended: Result<Result<(), FetchLoopError>, oneshot::error::RecvError>,
+) -> Result<(), ProjectionError> {
+    let reason = match ended {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the fetch thread panicked".to_owned(),
+    };
+    Err(ProjectionError::Reading(reason))
 }
 
 async fn drain(mut tasks: JoinSet<Result<(), String>>) -> Result<(), ProjectionError> {
@@ -158,7 +150,7 @@ async fn drain(mut tasks: JoinSet<Result<(), String>>) -> Result<(), ProjectionE
 
 #[cfg(test)]
 mod tests {
-    use event_log::FetchError;
+    use event_log::{FetchError, KafkaConfig};
     use service_runtime::Health;
 
     use super::*;
@@ -171,15 +163,7 @@ mod tests {
             gate: Health::new().check("test"),
             joined: false,
             soft,
-            settings: Settings {
-                group: String::new(),
-                max_pending: 1,
-                interval: Duration::ZERO,
-                verify_every: Duration::ZERO,
-                max_queued_bytes: 1,
-                if_deleted: "",
-                if_truncated: |_| String::new(),
-            },
+            halted: HaltedPartitions::new(&KafkaConfig::default(), "test"),
         }
     }
 
@@ -235,6 +219,9 @@ mod tests {
         assert_eq!(reason(&coordinator), "no broker answers");
         fault.send_replace(Some("a dead letter cannot be appended".to_owned()));
         assert_eq!(reason(&coordinator), "a dead letter cannot be appended");
+        let partition = 3.try_into().unwrap();
+        coordinator.halted.halt(partition, None, "why".to_owned());
+        assert_eq!(reason(&coordinator), "partition 3 is halted: why");
     }
 
     #[tokio::test]

@@ -10,14 +10,15 @@ use std::{
 };
 
 use event_log::{EventLogError, FetchError, Fetched, Fetcher, RecordRef};
-use schemas::{Partition, PartitionMap, event::UnknownRules};
+use schemas::{NextOffset, Partition, PartitionMap, event::UnknownRules};
 use tokio::sync::mpsc;
 
 use crate::{
+    Settings,
     brokers::Brokers,
     channels::{FetchCommand, FetchedBatch, WorkerCommand},
     open_batch::OpenBatch,
-    truncation_check::{Found, Truncation},
+    truncation_check::{Found, Truncation, describe},
 };
 
 /// How long a poll waits while no batch is open. Commands wait no longer than this.
@@ -40,7 +41,7 @@ pub(crate) struct FetchLoop<F> {
     pub(crate) commands: sync_mpsc::Receiver<FetchCommand>,
     pub(crate) workers: Vec<WorkerQueue>,
     pub(crate) worker_of: F,
-    pub(crate) max_queued_bytes: usize,
+    pub(crate) settings: Settings,
     pub(crate) brokers: Brokers,
     /// Whether the last poll failed.
     last_poll_failed: bool,
@@ -51,7 +52,11 @@ pub(crate) struct FetchLoop<F> {
 enum Next {
     Continue,
     /// The record at this offset is the first that this program does not understand.
-    Stop(StoppedBefore),
+    Halt {
+        partition: Partition,
+        offset: i64,
+        unknown: UnknownRules,
+    },
     /// The batch of this partition is complete.
     SendBatch(Partition),
     /// The log of this partition may have been truncated.
@@ -83,11 +88,11 @@ fn take_record(
         Ok(grown) => grown,
         Err(unknown) => {
             let offset = record.offset;
-            return Next::Stop(StoppedBefore {
+            return Next::Halt {
                 partition,
                 offset,
                 unknown,
-            });
+            };
         }
     };
     worker.queued.fetch_add(grown, Ordering::Relaxed);
@@ -98,15 +103,6 @@ fn take_record(
     }
 }
 
-/// Where a newer program has to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("offset {offset} of partition {partition}: {unknown}")]
-pub(crate) struct StoppedBefore {
-    pub(crate) partition: Partition,
-    pub(crate) offset: i64,
-    pub(crate) unknown: UnknownRules,
-}
-
 /// Why the fetch thread ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchLoopError {
@@ -114,33 +110,6 @@ pub(crate) enum FetchLoopError {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Kafka(#[from] EventLogError),
-    #[error(transparent)]
-    UnknownRules(#[from] StoppedBefore),
-}
-
-impl FetchLoopError {
-    /// Whether the next record to read was deleted.
-    pub(crate) fn is_of_deleted_records(&self) -> bool {
-        matches!(self, Self::Fetch(FetchError::OutOfRange { position, start, .. })
-            if position.get() < *start)
-    }
-
-    /// The truncation, where the log ends below the next record to read.
-    pub(crate) fn truncation(&self) -> Option<Truncation> {
-        match self {
-            Self::Fetch(FetchError::OutOfRange {
-                partition,
-                position,
-                end,
-                ..
-            }) if position.get() > *end => Some(Truncation {
-                partition: *partition,
-                next: position.get(),
-                found: Found::End(*end),
-            }),
-            _ => None,
-        }
-    }
 }
 
 impl<F: Fn(Partition) -> usize> FetchLoop<F> {
@@ -149,7 +118,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         commands: sync_mpsc::Receiver<FetchCommand>,
         workers: Vec<WorkerQueue>,
         worker_of: F,
-        max_queued_bytes: usize,
+        settings: Settings,
         brokers: Brokers,
     ) -> Self {
         Self {
@@ -157,7 +126,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
             commands,
             workers,
             worker_of,
-            max_queued_bytes,
+            settings,
             brokers,
             last_poll_failed: false,
             open: PartitionMap::new(),
@@ -213,16 +182,41 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         partition: Partition,
         leader_epoch: Option<i32>,
     ) -> Result<(), EventLogError> {
-        let worker = (self.worker_of)(partition);
         self.stop(partition)?;
-        // A worker that is gone ends the whole projection.
-        let _ = self.workers[worker]
-            .commands
-            .send(WorkerCommand::CheckTruncation {
+        self.command(
+            partition,
+            WorkerCommand::CheckTruncation {
                 partition,
                 leader_epoch,
-            });
+            },
+        );
         Ok(())
+    }
+
+    /// Stops reading a partition that cannot be read on, and sends what was read.
+    fn halt(
+        &mut self,
+        partition: Partition,
+        before: Option<NextOffset>,
+        why: String,
+    ) -> Result<(), EventLogError> {
+        self.send_batch(partition);
+        self.stop(partition)?;
+        self.command(
+            partition,
+            WorkerCommand::Halt {
+                partition,
+                before,
+                why,
+            },
+        );
+        Ok(())
+    }
+
+    fn command(&self, partition: Partition, command: WorkerCommand) {
+        let worker = (self.worker_of)(partition);
+        // A worker that is gone ends the whole projection.
+        let _ = self.workers[worker].commands.send(command);
     }
 
     /// Drops the open batch of a partition.
@@ -273,6 +267,27 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                 self.brokers.failed(format!("reading chat.events: {error}"));
                 return Ok(false);
             }
+            Err(
+                ref error @ FetchError::OutOfRange {
+                    partition,
+                    position,
+                    start,
+                    end,
+                    ..
+                },
+            ) => {
+                let (before, why) = if position.get() < start {
+                    let remedy = self.settings.if_deleted;
+                    let why = format!("{error}: records were deleted unread. {remedy}");
+                    (Some(position), why)
+                } else {
+                    let (next, found) = (position.get(), Found::End(end));
+                    let truncation = Truncation { next, found };
+                    (None, describe(partition, &[truncation], &self.settings))
+                };
+                self.halt(partition, before, why)?;
+                return Ok(false);
+            }
             Err(error) => return Err(error.into()),
         };
         // A poll without a record does not show that the brokers answer.
@@ -287,10 +302,17 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         Ok(true)
     }
 
-    fn handle_next(&mut self, next: Next) -> Result<(), FetchLoopError> {
+    fn handle_next(&mut self, next: Next) -> Result<(), EventLogError> {
         match next {
             Next::Continue => {}
-            Next::Stop(before) => return Err(before.into()),
+            Next::Halt {
+                partition,
+                offset,
+                unknown,
+            } => {
+                let why = format!("chat.events at offset {offset}: {unknown}");
+                self.halt(partition, Some(NextOffset::new(offset)), why)?;
+            }
             Next::SendBatch(partition) => self.send_batch(partition),
             Next::CheckTruncation {
                 partition,
@@ -327,9 +349,9 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
             let worker = &mut self.workers[number];
             let queued = worker.queued.load(Ordering::Relaxed);
             let pause = if worker.paused {
-                queued > self.max_queued_bytes / 2
+                queued > self.settings.max_queued_bytes / 2
             } else {
-                queued > self.max_queued_bytes
+                queued > self.settings.max_queued_bytes
             };
             if pause != worker.paused {
                 worker.paused = pause;
@@ -364,9 +386,10 @@ mod tests {
     use schemas::{LogPosition, topics::Topic};
 
     use super::*;
-    use crate::open_batch::tests::{record, value};
-
-    const LIMIT: usize = 1 << 20;
+    use crate::{
+        open_batch::tests::{record, value},
+        settings::tests::settings,
+    };
 
     type OneWorker = FetchLoop<fn(Partition) -> usize>;
 
@@ -388,7 +411,14 @@ mod tests {
         };
         let worker_of: fn(Partition) -> usize = |_| 0;
         let brokers = Brokers::default();
-        let mut fetch = FetchLoop::new(fetcher, commands, vec![worker], worker_of, LIMIT, brokers);
+        let mut fetch = FetchLoop::new(
+            fetcher,
+            commands,
+            vec![worker],
+            worker_of,
+            settings(),
+            brokers,
+        );
         for partition in Partition::all() {
             let at = LogPosition::default();
             fetch
@@ -429,7 +459,7 @@ mod tests {
             }
         }
         assert!(
-            taken <= LIMIT + (32 << 10),
+            taken <= settings().max_queued_bytes + (32 << 10),
             "{taken} bytes before the pause"
         );
         // All of it was sent to the worker, which ends the pause by taking it.

@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use event_log::{Fetcher, GroupMember, KafkaConfig, LogReader};
+use event_log::{Fetcher, GroupMember, HaltedPartitions, KafkaConfig, LogReader};
 use metrics::Counter;
 use schemas::{Partition, topics::Topic};
 use service_runtime::ReadinessCheck;
@@ -44,12 +44,14 @@ pub async fn run<S: Sink>(
     let (member, group_events) = GroupMember::join(kafka, &settings.group, Topic::Events)?;
     let (fetch_commands, fetch_queue) = sync_mpsc::channel();
     let (stored, stored_receiver) = watch::channel(lag::StoredOffsets::new());
+    let halted = HaltedPartitions::new(kafka, &settings.group);
     let channels = SharedChannels {
         fetch: fetch_commands,
         stored,
         dead_letters,
         log: Arc::clone(&log),
         events: lag::events_counter(kafka, &settings.group),
+        halted: halted.clone(),
     };
     let Workers {
         tasks,
@@ -63,7 +65,7 @@ pub async fn run<S: Sink>(
         fetch_queue,
         queues,
         worker_of,
-        settings.max_queued_bytes,
+        settings.clone(),
         brokers.clone(),
     );
     let fetch_end = spawn_fetch_thread(&settings.group, fetch_loop);
@@ -81,7 +83,7 @@ pub async fn run<S: Sink>(
         joined: false,
         gate,
         soft,
-        settings,
+        halted,
     };
     let outcome = coordinator.run(group_events, fetch_end, tasks).await;
     if let Err(error) = reporter.await {
@@ -97,6 +99,7 @@ struct SharedChannels {
     dead_letters: Arc<DeadLetters>,
     log: Arc<LogReader>,
     events: Counter,
+    halted: HaltedPartitions,
 }
 
 /// The running workers, and the coordinator's and the fetch thread's ends of their channels.
@@ -128,6 +131,7 @@ fn start_workers<S: Sink>(
             dead_letters: Arc::clone(&channels.dead_letters),
             log: Arc::clone(&channels.log),
             events: channels.events.clone(),
+            halted: channels.halted.clone(),
             fault,
         };
         tasks.spawn(PartitionWorker::new(sink, settings.clone(), channels).run(soft.clone()));

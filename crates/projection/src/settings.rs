@@ -20,8 +20,8 @@ pub struct Settings {
     pub max_queued_bytes: usize,
     /// The remedy in the error about records that were deleted before they were read.
     pub if_deleted: &'static str,
-    /// The remedy in the error about these partitions, the end of whose log was lost; it follows "To go on: ".
-    pub if_truncated: fn(&[Partition]) -> String,
+    /// The remedy in the error about a partition, the end of whose log was lost; it follows "To go on: ".
+    pub if_truncated: fn(Partition) -> String,
 }
 
 /// The longest time that brokers may delay an empty fetch response.
@@ -40,20 +40,27 @@ impl Settings {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn settings() -> Settings {
+        Settings {
+            group: "test".to_owned(),
+            max_pending: 1,
+            interval: Duration::ZERO,
+            verify_every: Duration::from_secs(1),
+            max_queued_bytes: 1 << 20,
+            if_deleted: "",
+            if_truncated: |_| String::new(),
+        }
+    }
 
     #[test]
     fn a_fetch_waits_for_half_of_the_flush_interval_at_most() {
         let wait = |interval_ms| {
             let settings = Settings {
-                group: "test".to_owned(),
-                max_pending: 1,
                 interval: Duration::from_millis(interval_ms),
-                verify_every: Duration::from_secs(1),
-                max_queued_bytes: 1,
-                if_deleted: "",
-                if_truncated: |_| String::new(),
+                ..settings()
             };
             let kafka = KafkaConfig {
                 fetch_wait_ms: 5,

@@ -60,12 +60,13 @@ impl TruncationCheck {
         }
     }
 
-    /// Fails if the log below a position is not what was read there, or if the brokers do not answer.
+    /// The partitions of which the log below a position is not what was read there, with what has to be done. Fails if the brokers do not
+    /// answer.
     pub(crate) async fn check(
         &mut self,
         stored: StoredPositions,
         settings: &Settings,
-    ) -> Result<(), SinkError> {
+    ) -> Result<PartitionMap<String>, SinkError> {
         let unanswered = |why: String| {
             SinkError::Transient(format!("checking chat.events for truncation: {why}"))
         };
@@ -80,12 +81,10 @@ impl TruncationCheck {
         for (partition, epoch) in comparison.leader_epochs {
             self.record_leader(partition, epoch);
         }
-        if comparison.truncations.is_empty() {
-            Ok(())
-        } else {
-            let error = describe(&comparison.truncations, settings);
-            Err(SinkError::Fatal(error))
-        }
+        let refused = comparison
+            .truncations
+            .map(|partition, truncations| describe(partition, &truncations, settings));
+        Ok(refused)
     }
 
     fn start_or_continue(
@@ -120,7 +119,6 @@ impl TruncationCheck {
 /// A position that the log does not agree with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Truncation {
-    pub(crate) partition: Partition,
     pub(crate) next: i64,
     pub(crate) found: Found,
 }
@@ -141,15 +139,8 @@ pub(crate) enum Found {
 
 impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            partition,
-            next,
-            found,
-        } = self;
-        write!(
-            f,
-            "partition {partition} of chat.events was read up to offset {next}, "
-        )?;
+        let Self { next, found } = self;
+        write!(f, "chat.events was read up to offset {next}, ")?;
         match found {
             Found::End(end) => write!(f, "and ends at {end} now"),
             Found::Watermark { was, is } => {
@@ -167,15 +158,18 @@ impl fmt::Display for Truncation {
     }
 }
 
-/// The error about positions that the log does not agree with.
-pub(crate) fn describe(truncations: &[Truncation], settings: &Settings) -> String {
+/// What is to be done about positions in a partition that the log does not agree with.
+pub(crate) fn describe(
+    partition: Partition,
+    truncations: &[Truncation],
+    settings: &Settings,
+) -> String {
     let by_newer = |truncation: &&Truncation| matches!(truncation.found, Found::UnknownRules(_));
     if let Some(newer) = truncations.iter().find(by_newer) {
         return newer.to_string();
     }
     let each: Vec<String> = truncations.iter().map(ToString::to_string).collect();
-    let partitions: Vec<Partition> = truncations.iter().map(|found| found.partition).collect();
-    let remedy = (settings.if_truncated)(&partitions);
+    let remedy = (settings.if_truncated)(partition);
     let is_shorter = |truncation: &Truncation| matches!(truncation.found, Found::End(_));
     let when = if truncations.iter().any(is_shorter) {
         ", once the log is as long again"
@@ -192,7 +186,7 @@ pub(crate) fn describe(truncations: &[Truncation], settings: &Settings) -> Strin
 #[derive(Default)]
 struct Comparison {
     leader_epochs: LeaderEpochs,
-    truncations: Vec<Truncation>,
+    truncations: PartitionMap<Vec<Truncation>>,
 }
 
 impl Comparison {
@@ -280,11 +274,10 @@ impl Comparison {
     }
 
     fn record(&mut self, partition: Partition, position: LogPosition, found: Found) {
-        self.truncations.push(Truncation {
-            partition,
-            next: position.next.get(),
-            found,
-        });
+        let next = position.next.get();
+        self.truncations
+            .get_or_insert_with(partition, Vec::new)
+            .push(Truncation { next, found });
     }
 }
 

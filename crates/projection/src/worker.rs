@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use event_log::{AssignmentGeneration, LogReader};
+use event_log::{AssignmentGeneration, HaltedPartitions, LogReader};
 use metrics::Counter;
 use schemas::{NextOffset, Partition, PartitionMap};
 use tokio::{
@@ -52,6 +52,7 @@ pub(crate) struct WorkerChannels {
     pub(crate) log: Arc<LogReader>,
     /// Counts the events that the sink took.
     pub(crate) events: Counter,
+    pub(crate) halted: HaltedPartitions,
     /// Why this worker makes no progress, if so.
     pub(crate) fault: watch::Sender<Option<String>>,
 }
@@ -64,6 +65,8 @@ pub(crate) struct PartitionWorker<S> {
     channels: WorkerChannels,
     /// The worker's partitions, with their current generation; `None` until they have resumed.
     owned: PartitionMap<Option<AssignmentGeneration>>,
+    /// The owned partitions that are halted, and when to try them again.
+    halted: PartitionMap<Instant>,
     last_generation: AssignmentGeneration,
     truncation_check: TruncationCheck,
     /// What was absorbed since the last flush, and since when.
@@ -88,6 +91,7 @@ impl<S: Sink> PartitionWorker<S> {
             settings,
             channels,
             owned: PartitionMap::new(),
+            halted: PartitionMap::new(),
             last_generation: AssignmentGeneration::default(),
             truncation_check,
             absorbed: PartitionMap::new(),
@@ -103,6 +107,7 @@ impl<S: Sink> PartitionWorker<S> {
     /// Runs until `soft` is cancelled, then writes what is pending, within a deadline.
     pub(crate) async fn run(mut self, soft: CancellationToken) -> Result<(), String> {
         loop {
+            self.retry_halted();
             let (operation, due) = self.next_operation();
             let takes_more = self.takes_more() && self.dead_lettering.is_none();
             tokio::select! {
@@ -132,14 +137,48 @@ impl<S: Sink> PartitionWorker<S> {
         self.sink.pending() < self.settings.max_pending
     }
 
-    fn resuming(&self) -> bool {
-        self.owned.values().any(Option::is_none)
+    fn resuming(&self) -> impl Iterator<Item = Partition> {
+        let resumes = |(partition, generation): (Partition, &Option<AssignmentGeneration>)| {
+            let resumes = generation.is_none() && !self.halted.contains(partition);
+            resumes.then_some(partition)
+        };
+        self.owned.iter().filter_map(resumes)
+    }
+
+    /// Reads the positions of halted partitions again when their time has come, and what was read before is written: what halted them may be
+    /// gone.
+    fn retry_halted(&mut self) {
+        let now = Instant::now();
+        let is_due = |(partition, at): (Partition, &Instant)| {
+            (*at <= now && !self.absorbed.contains(partition)).then_some(partition)
+        };
+        let due: Vec<Partition> = self.halted.iter().filter_map(is_due).collect();
+        for partition in due {
+            self.halted.remove(partition);
+            self.read_position_again(partition);
+        }
+    }
+
+    fn read_position_again(&mut self, partition: Partition) {
+        if let Some(generation) = self.owned.get_mut(partition) {
+            *generation = None;
+            self.absorbed.remove(partition);
+        }
+    }
+
+    /// Until the next try; what was read before is still written.
+    fn halt(&mut self, partition: Partition, before: Option<NextOffset>, why: String) {
+        if self.owned.contains(partition) {
+            let retry_at = Instant::now() + HaltedPartitions::RETRY;
+            self.halted.insert(partition, retry_at);
+            self.channels.halted.halt(partition, before, why);
+        }
     }
 
     /// The next call of the sink, and when it is due. An overdue verification goes before a flush, since flushes may fail for long.
     fn next_operation(&self) -> (Operation, Instant) {
         let verify_at = self.verified + self.settings.verify_every;
-        let (operation, due) = if self.resuming() {
+        let (operation, due) = if self.resuming().next().is_some() {
             (Operation::Resume, self.retry_at)
         } else if self.absorbed.is_empty() || verify_at <= Instant::now() {
             (Operation::Verify, verify_at)
@@ -189,13 +228,18 @@ impl<S: Sink> PartitionWorker<S> {
                 partition,
                 leader_epoch,
             } => {
-                if let Some(generation) = self.owned.get_mut(partition) {
-                    *generation = None;
-                    self.absorbed.remove(partition);
-                    if let Some(epoch) = leader_epoch {
-                        self.truncation_check.record_leader(partition, epoch);
-                    }
+                self.read_position_again(partition);
+                if let Some(epoch) = leader_epoch.filter(|_| self.owned.contains(partition)) {
+                    self.truncation_check.record_leader(partition, epoch);
                 }
+                Ok(())
+            }
+            WorkerCommand::Halt {
+                partition,
+                before,
+                why,
+            } => {
+                self.halt(partition, before, why);
                 Ok(())
             }
         }
@@ -205,6 +249,8 @@ impl<S: Sink> PartitionWorker<S> {
         self.sink.release(partitions);
         for &partition in partitions {
             self.owned.remove(partition);
+            self.halted.remove(partition);
+            self.channels.halted.release(partition);
             self.absorbed.remove(partition);
             self.truncation_check.forget(partition);
             self.command(FetchCommand::Stop { partition });
@@ -214,14 +260,10 @@ impl<S: Sink> PartitionWorker<S> {
             .send_modify(|stored| stored.retain(|partition, _| !partitions.contains(&partition)));
     }
 
-    /// Reads the resume positions of new partitions from the store, and starts them there if the log agrees with the positions.
+    /// Reads the resume positions of new partitions from the store, and starts them there. Those with a position that the log does not agree
+    /// with are halted.
     async fn resume(&mut self) -> Result<(), SinkError> {
-        let resuming: Vec<Partition> = self
-            .owned
-            .iter()
-            .filter(|(_, generation)| generation.is_none())
-            .map(|(partition, _)| partition)
-            .collect();
+        let resuming: Vec<Partition> = self.resuming().collect();
         let positions = self.sink.resume(&resuming).await?;
         let position_of =
             |partition: Partition| positions.get(partition).copied().unwrap_or_default();
@@ -231,9 +273,14 @@ impl<S: Sink> PartitionWorker<S> {
             (partition, stored)
         };
         let stored = resuming.iter().map(stored_of).collect();
-        self.truncation_check.check(stored, &self.settings).await?;
+        let mut refused = self.truncation_check.check(stored, &self.settings).await?;
         for partition in resuming {
+            if let Some(why) = refused.remove(partition) {
+                self.halt(partition, None, why);
+                continue;
+            }
             let at = position_of(partition);
+            self.channels.halted.go_on(partition, at.next);
             let generation = self.last_generation.advance();
             self.owned.insert(partition, Some(generation));
             self.command(FetchCommand::Start {
@@ -278,6 +325,7 @@ impl<S: Sink> PartitionWorker<S> {
             self.oldest_absorbed = Instant::now();
         }
         self.absorbed.insert(batch.partition, batch.end.next);
+        self.channels.halted.go_on(batch.partition, batch.end.next);
         self.channels.events.increment(batch.events.len() as u64);
         self.sink.absorb(batch);
     }
@@ -354,6 +402,7 @@ impl<S: Sink> PartitionWorker<S> {
         tracing::warn!(why, "reading the positions again");
         self.retry_at = Instant::now() + FIRST_RETRY;
         self.absorbed.clear();
+        self.halted.clear();
         for generation in self.owned.values_mut() {
             *generation = None;
         }

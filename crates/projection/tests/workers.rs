@@ -9,7 +9,9 @@ use std::{
 };
 
 use dev_stack::TestServers;
-use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings, TestTopics};
+use event_log::{
+    Admin, AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings, TestTopics,
+};
 use projection::{Coverage, EventBatch, Settings, Sink, SinkError};
 use schemas::{
     LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, TimestampMs, dead_letter,
@@ -97,6 +99,7 @@ impl Sink for MemorySink {
 
 struct TestEnv {
     kafka: KafkaConfig,
+    health: Health,
     appender: Appender,
     _topics: TestTopics,
 }
@@ -115,6 +118,7 @@ impl TestEnv {
         let appender = Appender::new(&kafka, &settings).unwrap();
         Self {
             kafka,
+            health: Health::new(),
             appender,
             _topics: topics,
         }
@@ -184,14 +188,37 @@ impl TestEnv {
             interval,
             verify_every: interval * 5 / 2,
             max_queued_bytes: 4096,
-            if_deleted: "",
-            if_truncated: |partitions| format!("rebuild {}", partitions[0]),
+            if_deleted: "skip them",
+            if_truncated: |partition| format!("rebuild {partition}"),
         };
         let (kafka, soft) = (self.kafka.clone(), soft.clone());
-        let gate = Health::new().check("test");
+        let gate = self.health.check("test");
         tokio::spawn(async move {
             projection::run(&kafka, settings, sinks, |p| p.index() % 2, gate, soft).await
         })
+    }
+}
+
+impl TestEnv {
+    /// Why the projection is not ready; empty where it is.
+    fn reason(&self) -> String {
+        let checks = self.health.readiness().checks;
+        checks[0].reason.clone().unwrap_or_default()
+    }
+
+    /// Waits until the partition of the messages is halted, and returns why. The others go on.
+    async fn halted(&self, store: &Mutex<Store>) -> String {
+        let halted = format!("partition {} is halted: ", partition());
+        until("it is halted", || self.reason().starts_with(&halted)).await;
+        let other = self.message_to(3, 0).await;
+        let of_other = Partition::try_from(4_i64).unwrap();
+        until("another partition goes on", || {
+            let store = store.lock().unwrap();
+            let offsets = store.offsets.get(of_other);
+            offsets.is_some_and(|offsets| offsets.contains(&other))
+        })
+        .await;
+        self.reason()
     }
 }
 
@@ -310,44 +337,41 @@ async fn progress_moves_the_position_and_poison_is_a_dead_letter_first() {
     running.await.unwrap().unwrap();
 }
 
-/// What a projection says that has stored two messages when `newer` follows them, and then a message.
-async fn stopped_before(newer: Vec<u8>) -> String {
+/// Why the projection halts a partition in which `newer` follows two messages, before another one.
+async fn halted_before(newer: Vec<u8>) -> String {
     let env = TestEnv::new().await;
     let store = Arc::new(Mutex::new(Store::default()));
-    let running = env.project(&store, &CancellationToken::new());
+    let soft = CancellationToken::new();
+    let running = env.project(&store, &soft);
     env.message(0).await;
     env.message(1).await;
-    until("both are stored", || {
-        let store = store.lock().unwrap();
-        store
-            .offsets
-            .get(partition())
-            .is_some_and(|stored| stored.len() == 2)
-    })
-    .await;
     env.append(&newer).await;
     env.message(3).await;
-    let ended = tokio::time::timeout(Duration::from_secs(60), running).await;
-    let error = ended.unwrap().unwrap().unwrap_err().to_string();
+    let why = env.halted(&store).await;
+    soft.cancel();
+    running.await.unwrap().unwrap();
+    let stored = store.lock().unwrap().positions[partition()].next;
+    assert_eq!(stored, NextOffset::new(2), "what came before is written");
     assert_eq!(store.lock().unwrap().offsets[partition()], [0, 1]);
     let reader = Arc::new(LogReader::new(&env.kafka).unwrap());
-    assert_eq!(
-        reader.ends(Topic::DeadLetters).await.unwrap()[partition()],
-        0
-    );
-    error
+    let dead_letters = reader.ends(Topic::DeadLetters).await.unwrap();
+    assert_eq!(dead_letters[partition()], 0);
+    why
+}
+
+fn newer_rules() -> Rules {
+    Rules {
+        rule_version: KNOWN_RULE_VERSION + 1,
+        ..Rules::VERSION_1
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_newer_program_wrote_is_not_read_past() {
-    let newer = Rules {
-        rule_version: KNOWN_RULE_VERSION + 1,
-        ..Rules::VERSION_1
-    };
-    let said = stopped_before(event(2, Body::Control(newer)).encode()).await;
+    let why = halted_before(event(2, Body::Control(newer_rules())).encode()).await;
     assert!(
-        said.contains("offset 2 of partition 3: rule version 2 is in force"),
-        "{said}"
+        why.contains("offset 2: rule version 2 is in force"),
+        "{why}"
     );
     // For an older program that goes on behind the control event.
     let mut kind = event(2, Body::Progress).encode();
@@ -358,10 +382,10 @@ async fn what_a_newer_program_wrote_is_not_read_past() {
         "the field of progress, empty"
     );
     kind[number] = 15 << 3 | 2;
-    let said = stopped_before(kind).await;
+    let why = halted_before(kind).await;
     assert!(
-        said.contains("of a kind that this program does not know: run a newer one"),
-        "{said}"
+        why.contains("of a kind that this program does not know: run a newer one"),
+        "{why}"
     );
 }
 
@@ -369,23 +393,77 @@ async fn what_a_newer_program_wrote_is_not_read_past() {
 async fn a_position_behind_what_a_newer_program_wrote_is_refused() {
     let env = TestEnv::new().await;
     env.message(0).await;
-    let newer = Rules {
-        rule_version: KNOWN_RULE_VERSION + 1,
-        ..Rules::VERSION_1
-    };
-    env.append(&event(1, Body::Control(newer)).encode()).await;
+    env.append(&event(1, Body::Control(newer_rules())).encode())
+        .await;
     let store = Arc::new(Mutex::new(Store::default()));
     store
         .lock()
         .unwrap()
         .positions
         .insert(partition(), position(2, 1));
-    let running = env.project(&store, &CancellationToken::new());
-    let error = running.await.unwrap().unwrap_err().to_string();
+    let soft = CancellationToken::new();
+    let running = env.project(&store, &soft);
+    let why = env.halted(&store).await;
     assert!(
-        error.contains("up to offset 2, and below that, rule version 2 is in force"),
-        "{error}"
+        why.contains("up to offset 2, and below that, rule version 2 is in force"),
+        "{why}"
     );
+    soft.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_halted_partition_goes_on_once_its_position_is_right() {
+    let env = TestEnv::new().await;
+    for src in 0..3 {
+        env.message(src).await;
+    }
+    let store = Arc::new(Mutex::new(Store::default()));
+    store
+        .lock()
+        .unwrap()
+        .positions
+        .insert(partition(), position(2, 7));
+    let soft = CancellationToken::new();
+    let running = env.project(&store, &soft);
+    let why = env.halted(&store).await;
+    assert!(why.contains("rebuild 3"), "{why}");
+    store
+        .lock()
+        .unwrap()
+        .positions
+        .insert(partition(), position(2, 1));
+    until("it goes on", || env.reason().is_empty()).await;
+    until("the rest is stored", || {
+        store.lock().unwrap().offsets.get(partition()).is_some()
+    })
+    .await;
+    assert_eq!(store.lock().unwrap().offsets[partition()], [2]);
+    soft.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_that_were_deleted_unread_halt_their_partition() {
+    let env = TestEnv::new().await;
+    for src in 0..3 {
+        env.message(src).await;
+    }
+    let admin = Admin::new(&env.kafka).unwrap();
+    admin
+        .delete_before(Topic::Events, partition(), 2)
+        .await
+        .unwrap();
+    let store = Arc::new(Mutex::new(Store::default()));
+    let soft = CancellationToken::new();
+    let running = env.project(&store, &soft);
+    let why = env.halted(&store).await;
+    assert!(
+        why.contains("records were deleted unread. skip them"),
+        "{why}"
+    );
+    soft.cancel();
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -408,7 +486,7 @@ fn position(next: i64, src: i64) -> LogPosition {
     LogPosition { next, watermark }
 }
 
-/// What a projection says that finds its store at `at`, and a part of it at `ahead`, on a log with the sources 0, 2, 4 … 10.
+/// Why a projection halts a partition that finds its store at `at`, and a part of it at `ahead`, on a log with the sources 0, 2, 4 … 10.
 async fn refused(at: LogPosition, ahead: Option<LogPosition>) -> String {
     let env = TestEnv::new().await;
     for src in [0, 2, 4, 6, 8, 10] {
@@ -418,11 +496,14 @@ async fn refused(at: LogPosition, ahead: Option<LogPosition>) -> String {
     store.lock().unwrap().positions.insert(partition(), at);
     let part = ahead.map(|ahead| (partition(), ahead));
     store.lock().unwrap().ahead.extend(part);
-    let running = env.project(&store, &CancellationToken::new());
-    let error = running.await.unwrap().unwrap_err().to_string();
-    assert!(store.lock().unwrap().offsets.is_empty());
-    assert!(error.contains("rebuild 3"), "{error}");
-    error
+    let soft = CancellationToken::new();
+    let running = env.project(&store, &soft);
+    let why = env.halted(&store).await;
+    assert!(store.lock().unwrap().offsets.get(partition()).is_none());
+    assert!(why.contains("rebuild 3"), "{why}");
+    soft.cancel();
+    running.await.unwrap().unwrap();
+    why
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,8 @@ pub(super) struct Polled {
     pub(super) at_end: Vec<Partition>,
     /// Partitions whose position was out of range for a while; none of their later records is taken.
     pub(super) back_in_range: Vec<Partition>,
+    /// A partition that cannot be read on, and what has to be done.
+    pub(super) out_of_range: Option<(Partition, String)>,
 }
 
 /// Gives the available records to the shells, after waiting at most `timeout` for the first one.
@@ -55,7 +57,13 @@ pub(super) fn poll_inbound(
                 tracing::debug!(error, "polling chat.inbound");
                 break;
             }
-            Err(error) => return Err(cannot_read_on(error)),
+            Err(ref error @ FetchError::OutOfRange { partition, .. }) => {
+                polled_partitions.out_of_range = Some((partition, cannot_read_on(error)));
+                break;
+            }
+            Err(error @ FetchError::Fatal(_)) => {
+                return Err(anyhow::Error::new(error).context("chat.inbound cannot be read"));
+            }
         }
         timeout = Duration::ZERO;
     }
@@ -95,36 +103,9 @@ impl InboundView for RecordRef<'_> {
     }
 }
 
-/// Advice is given only where records are missing.
-fn cannot_read_on(error: FetchError) -> anyhow::Error {
-    let what = match error {
-        FetchError::OutOfRange { .. } => {
-            "chat.inbound cannot be read on; to go on without what is missing, stop every sequencer and run `tidemark \
-             epoch raise`"
-        }
-        FetchError::Transient(_) | FetchError::Fatal(_) => "chat.inbound cannot be read",
-    };
-    anyhow::Error::new(error).context(what)
-}
-
-#[cfg(test)]
-mod tests {
-    use schemas::NextOffset;
-
-    use super::*;
-
-    #[test]
-    fn raising_the_epoch_is_advised_only_where_records_are_missing() {
-        let partition: Partition = 1.try_into().unwrap();
-        let advised = |error| format!("{:#}", cannot_read_on(error)).contains("epoch raise");
-        assert!(advised(FetchError::OutOfRange {
-            topic: "chat.inbound".to_owned(),
-            partition,
-            position: NextOffset::new(7),
-            start: 0,
-            end: 3,
-        }));
-        let denied = "Broker: Topic authorization failed".to_owned();
-        assert!(!advised(FetchError::Fatal(denied)));
-    }
+fn cannot_read_on(error: &FetchError) -> String {
+    format!(
+        "chat.inbound cannot be read on; to go on without what is missing, stop every sequencer and run `tidemark epoch \
+         raise`: {error}"
+    )
 }

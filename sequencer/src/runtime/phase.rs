@@ -9,10 +9,10 @@ use crate::shell::{Counts, PartitionShell};
 
 /// The phase of a partition.
 pub(super) enum Phase {
-    /// Its state is being loaded, or is to be loaded again.
+    /// Its state is being loaded, or is to be loaded again. A halted partition is loaded again from time to time.
     Starting {
         generation: AssignmentGeneration,
-        /// When to retry a load that failed.
+        /// When to retry a load that failed, or look again at a halted partition.
         retry_at: Option<Instant>,
     },
     Working(Owned),
@@ -35,6 +35,13 @@ pub(super) enum Then {
 }
 
 impl Phase {
+    pub(super) fn generation(&self) -> AssignmentGeneration {
+        match self {
+            Self::Starting { generation, .. } => *generation,
+            Self::Working(owned) | Self::Leaving { owned, .. } => owned.generation,
+        }
+    }
+
     pub(super) fn owned(&self) -> Option<&Owned> {
         match self {
             Self::Starting { .. } => None,

@@ -15,8 +15,8 @@ use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loade
 /// The outcome of a load.
 pub(super) struct LoadReport {
     pub(super) starts: Vec<(Partition, AssignmentGeneration)>,
-    /// Has every partition of `starts`, or none.
-    pub(super) outcome: Result<PartitionMap<Loaded>, LoadFault>,
+    /// Has every partition of `starts`, or none. One that the log does not allow keeps no other from its start.
+    pub(super) outcome: Result<PartitionMap<Result<Loaded, LoadError>>, EventLogError>,
 }
 
 /// Why the state of a partition could not be loaded.
@@ -39,11 +39,11 @@ pub fn sequenced(reader: &LogReader, partition: Partition) -> Result<Sequenced, 
     let events = reader.bounds(Topic::Events, &[partition])?;
     let mut snapshots = read_snapshots(reader, &[partition])?;
     let snapshots = snapshots.remove(partition).unwrap_or_default().finish();
-    let loader = Loader::of_events(partition, events[partition], snapshots)?;
+    let loader = Loader::of_events(partition, events[partition], snapshots);
     let mut loaded = run_loaders(reader, PartitionMap::from([(partition, loader)]), &events)?;
     let Loaded { state, last, .. } = loaded
         .remove(partition)
-        .expect("the result has every partition of the request");
+        .expect("the result has every partition of the request")?;
     Ok(Sequenced {
         last,
         clock: state.clock(),
@@ -104,7 +104,10 @@ impl Starts {
     }
 }
 
-fn load(reader: &LogReader, partitions: &[Partition]) -> Result<PartitionMap<Loaded>, LoadFault> {
+fn load(
+    reader: &LogReader,
+    partitions: &[Partition],
+) -> Result<PartitionMap<Result<Loaded, LoadError>>, EventLogError> {
     // The ends of the events are queried first: the inbound record of every event is on the log by then.
     let events = reader.bounds(Topic::Events, partitions)?;
     let inbound = reader.bounds(Topic::Inbound, partitions)?;
@@ -116,23 +119,37 @@ fn load(reader: &LogReader, partitions: &[Partition]) -> Result<PartitionMap<Loa
             events[partition],
             inbound[partition],
             snapshots.remove(partition).unwrap_or_default().finish(),
-        )?;
+        );
         loaders.insert(partition, loader);
     }
     run_loaders(reader, loaders, &events)
 }
 
-/// Gives the loaders what they need until all are done.
+type Loaders = PartitionMap<Result<Loader, LoadError>>;
+
+/// Gives the loaders what they need until all are done or have failed.
 fn run_loaders(
     reader: &LogReader,
-    mut loaders: PartitionMap<Loader>,
+    mut loaders: Loaders,
     events: &PartitionMap<OffsetRange>,
-) -> Result<PartitionMap<Loaded>, LoadFault> {
+) -> Result<PartitionMap<Result<Loaded, LoadError>>, EventLogError> {
     while serve(reader, &mut loaders, events)? {}
-    Ok(loaders.map(|_, loader| {
+    let loaded = |loader: Loader| {
         let loaded = loader.finish();
         loaded.expect("a loader that needs nothing is done")
-    }))
+    };
+    Ok(loaders.map(|_, loader| loader.map(loaded)))
+}
+
+fn give(
+    loader: &mut Result<Loader, LoadError>,
+    input: impl FnOnce(&mut Loader) -> Result<(), LoadError>,
+) {
+    if let Ok(ready) = loader
+        && let Err(refused) = input(ready)
+    {
+        *loader = Err(refused);
+    }
 }
 
 fn read_snapshots(
@@ -157,22 +174,27 @@ fn read_snapshots(
 /// Gives every loader what it needs next, and returns whether any needed something.
 fn serve(
     reader: &LogReader,
-    loaders: &mut PartitionMap<Loader>,
+    loaders: &mut Loaders,
     events: &PartitionMap<OffsetRange>,
-) -> Result<bool, LoadFault> {
+) -> Result<bool, EventLogError> {
     let mut folds = Vec::new();
     let mut more = false;
     for (partition, loader) in loaders.iter_mut() {
-        match loader.request() {
+        let Ok(request) = loader.as_ref().map(Loader::request) else {
+            continue;
+        };
+        match request {
             LoadRequest::Done => continue,
             LoadRequest::Events(from) => folds.push((partition, from..events[partition].end)),
             LoadRequest::RecordBeforeSnapshot(offset) => {
                 let record = reader.record(Topic::Events, partition, offset)?;
-                loader.on_record_before_snapshot(&record.as_ref().map_or(MISSING, as_event))?;
+                let record = record.as_ref().map_or(MISSING, as_event);
+                give(loader, |loader| loader.on_record_before_snapshot(&record));
             }
             LoadRequest::InboundLeaderEpoch(offset) => {
                 let record = reader.record(Topic::Inbound, partition, offset)?;
-                loader.on_inbound_leader_epoch(record.map(|record| record.leader_epoch))?;
+                let epoch = record.map(|record| record.leader_epoch);
+                give(loader, |loader| loader.on_inbound_leader_epoch(epoch));
             }
         }
         more = true;
@@ -183,23 +205,15 @@ fn serve(
 
 fn fold(
     reader: &LogReader,
-    loaders: &mut PartitionMap<Loader>,
+    loaders: &mut Loaders,
     ranges: &[(Partition, std::ops::Range<i64>)],
-) -> Result<(), LoadFault> {
-    let mut refused = None;
+) -> Result<(), EventLogError> {
     reader.scan(Topic::Events, ranges, |record| {
-        let Some(loader) = loaders.get_mut(record.partition) else {
-            return ControlFlow::Continue(());
-        };
-        match loader.on_events([as_event(&record)]) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                refused = Some(error);
-                ControlFlow::Break(())
-            }
+        if let Some(loader) = loaders.get_mut(record.partition) {
+            give(loader, |loader| loader.on_events([as_event(&record)]));
         }
-    })?;
-    refused.map_or(Ok(()), |error| Err(error.into()))
+        ControlFlow::Continue(())
+    })
 }
 
 /// Stands for a deleted record: it agrees with no snapshot.

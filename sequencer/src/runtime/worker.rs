@@ -4,7 +4,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use event_log::{AssignmentGeneration, Fetcher, GroupEvent, RevokeGuard};
+use event_log::{AssignmentGeneration, Fetcher, GroupEvent, HaltedPartitions, RevokeGuard};
 use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use super::{
     producers::{Effect, Report},
     publisher::Publisher,
     snapshots::Snapshots,
-    starts::{LoadFault, LoadReport, Starts},
+    starts::{LoadReport, Starts},
 };
 use crate::{
     Config,
@@ -53,12 +53,17 @@ pub(crate) struct Worker {
     appended_buffer: Vec<Appended>,
     reports: mpsc::Receiver<Report>,
     snapshots: Snapshots,
+    halted: HaltedPartitions,
     publisher: Publisher,
 }
 
 impl Worker {
     /// Joins the group; partitions come with [`Self::run`]. Needs a tokio runtime, for admin calls.
-    pub(crate) fn new(config: &Config, status: watch::Sender<Status>) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        config: &Config,
+        status: watch::Sender<Status>,
+        halted: HaltedPartitions,
+    ) -> anyhow::Result<Self> {
         let kafka = &config.kafka;
         let runtime = tokio::runtime::Handle::current();
         let (appended_sender, appended) = mpsc::channel();
@@ -81,6 +86,7 @@ impl Worker {
             appended_buffer: Vec::new(),
             reports,
             snapshots: Snapshots::new(kafka, runtime.clone())?,
+            halted,
             publisher: Publisher::new(status),
             runtime,
         })
@@ -90,7 +96,7 @@ impl Worker {
     /// not wait for the session to time out.
     ///
     /// # Errors
-    /// The reason of a [`NextAction::Halt`], or a failure of Kafka: the process must end.
+    /// A [`HaltReason`] that ends the process, or a failure of Kafka.
     pub(crate) fn run(mut self, soft: &CancellationToken) -> anyhow::Result<()> {
         let ended = self.work(soft).and_then(|()| self.drain());
         let Self {
@@ -203,6 +209,7 @@ impl Worker {
     fn leave(&mut self, partitions: &[Partition], guard: RevokeGuard) -> anyhow::Result<()> {
         let guard = Arc::new(guard);
         for &partition in partitions {
+            self.halted.release(partition);
             self.stop(partition, || Then::Release(Arc::clone(&guard)))?;
         }
         Ok(())
@@ -249,9 +256,16 @@ impl Worker {
             let starts: Vec<(Partition, AssignmentGeneration)> =
                 starts.into_iter().filter(current).collect();
             match outcome {
-                Ok(loaded) => self.begin(&starts, loaded)?,
-                Err(LoadFault::Refused(refused)) => return Err(refused.into()),
-                Err(LoadFault::Kafka(fault)) => {
+                Ok(mut loaded) => {
+                    for (partition, generation) in starts {
+                        let loaded = loaded.remove(partition);
+                        match loaded.expect("a load has every partition of its request") {
+                            Ok(loaded) => self.begin(partition, generation, loaded)?,
+                            Err(refused) => self.halt(partition, None, refused.to_string())?,
+                        }
+                    }
+                }
+                Err(fault) => {
                     tracing::warn!(%fault, "loading failed, retrying");
                     let retry_at = Some(Instant::now() + LOAD_RETRY);
                     for (partition, generation) in starts {
@@ -271,22 +285,42 @@ impl Worker {
 
     fn begin(
         &mut self,
-        starts: &[(Partition, AssignmentGeneration)],
-        mut loaded: PartitionMap<Loaded>,
+        partition: Partition,
+        generation: AssignmentGeneration,
+        loaded: Loaded,
     ) -> anyhow::Result<()> {
-        for &(partition, generation) in starts {
-            let loaded = loaded
-                .remove(partition)
-                .expect("a load has every partition of its request");
-            let now = self.now_ms;
-            let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
-            self.fetcher
-                .start(partition, NextOffset::new(shell.next_inbound()))?;
-            self.set(
-                partition,
-                Some(Phase::Working(Owned::new(shell, generation))),
-            );
-        }
+        let now = self.now_ms;
+        let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
+        let next = NextOffset::new(shell.next_inbound());
+        self.fetcher.start(partition, next)?;
+        self.halted.go_on(partition, next);
+        self.set(
+            partition,
+            Some(Phase::Working(Owned::new(shell, generation))),
+        );
+        Ok(())
+    }
+
+    /// Drops a partition that cannot go on, until it is loaded again.
+    fn halt(
+        &mut self,
+        partition: Partition,
+        before: Option<NextOffset>,
+        why: String,
+    ) -> anyhow::Result<()> {
+        self.fetcher.stop(partition)?;
+        let Some(generation) = self.partitions.get(partition).map(Phase::generation) else {
+            return Ok(());
+        };
+        self.halted.halt(partition, before, why);
+        let retry_at = Some(Instant::now() + HaltedPartitions::RETRY);
+        self.set(
+            partition,
+            Some(Phase::Starting {
+                generation,
+                retry_at,
+            }),
+        );
         Ok(())
     }
 
@@ -369,6 +403,7 @@ impl Worker {
             taken,
             at_end,
             back_in_range,
+            out_of_range,
         } = poll_inbound(
             &mut self.fetcher,
             &mut self.partitions,
@@ -387,6 +422,9 @@ impl Worker {
         }
         for partition in back_in_range {
             self.restart(partition)?;
+        }
+        if let Some((partition, why)) = out_of_range {
+            self.halt(partition, None, why)?;
         }
         Ok(())
     }
@@ -451,8 +489,17 @@ impl Worker {
                 self.finish_leaving(partition);
                 Ok(())
             }
-            NextAction::Halt(reason) => {
+            NextAction::Halt(reason) if reason.ends_process() => {
                 Err(anyhow::Error::new(reason).context(format!("partition {partition}")))
+            }
+            NextAction::Halt(reason) if is_working => {
+                let before = reason.before().map(NextOffset::new);
+                self.halt(partition, before, reason.to_string())
+            }
+            // It is leaving in any case.
+            NextAction::Halt(_) => {
+                self.finish_leaving(partition);
+                Ok(())
             }
         }
     }
@@ -464,5 +511,11 @@ impl Worker {
             Some((partition, NextOffset::new(shell.commit_offset())))
         });
         self.group.commit(settled.collect());
+        for (partition, phase) in self.partitions.iter() {
+            if let Some(owned) = phase.owned() {
+                let next = NextOffset::new(owned.shell.next_inbound());
+                self.halted.go_on(partition, next);
+            }
+        }
     }
 }

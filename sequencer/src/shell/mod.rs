@@ -124,11 +124,11 @@ pub enum NextAction {
     Continue,
     /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11). All outputs of the shell are reported.
     Reload,
-    /// End the process before it produces anything else.
+    /// Drop the shell, and look again later; or end the process, where [`HaltReason::ends_process`].
     Halt(HaltReason),
 }
 
-/// Why the process must end.
+/// Why a partition cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HaltReason {
     /// An append failed: later ones would leave a gap (PROTOCOL S6).
@@ -167,6 +167,33 @@ pub enum HaltReason {
          partition's records up to it, and run `tidemark epoch raise`"
     )]
     UnknownRules { offset: i64, unknown: UnknownRules },
+}
+
+impl HaltReason {
+    /// Whether a producer is unusable, so that the process must end before it produces anything else, for any partition.
+    #[must_use]
+    pub fn ends_process(&self) -> bool {
+        match self {
+            Self::AppendFailed(_) | Self::ReportOutOfOrder { .. } | Self::DeadLetterFailed(_) => {
+                true
+            }
+            Self::EventsTruncated { .. } | Self::InboundGap { .. } | Self::UnknownRules { .. } => {
+                false
+            }
+        }
+    }
+
+    /// The offset of `chat.inbound` that has to be passed.
+    #[must_use]
+    pub fn before(&self) -> Option<i64> {
+        match self {
+            Self::InboundGap {
+                expected: offset, ..
+            }
+            | Self::UnknownRules { offset, .. } => Some(*offset),
+            _ => None,
+        }
+    }
 }
 
 /// Bounds and intervals of a shell.

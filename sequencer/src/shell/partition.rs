@@ -45,6 +45,8 @@ pub struct PartitionShell {
     appends: AppendTracker,
     progress: ProgressTimer,
     snapshots: SnapshotSchedule,
+    /// Why the next record cannot be stepped. What was decided before it is still written.
+    blocked: Option<HaltReason>,
     halted: Option<HaltReason>,
     counts: Counts,
 }
@@ -63,6 +65,7 @@ impl PartitionShell {
             outbox: Outbox::new(config),
             appends: AppendTracker::new(loaded.events_end, loaded.before_end),
             progress: ProgressTimer::new(&config, now_ms),
+            blocked: None,
             halted: None,
             counts: Counts::default(),
         }
@@ -85,7 +88,7 @@ impl PartitionShell {
     /// Whether to read more inbound records.
     #[must_use]
     pub fn wants_more(&self) -> bool {
-        self.halted.is_none() && !self.is_superseded() && self.outbox.has_room()
+        self.takes_records() && self.outbox.has_room()
     }
 
     /// The number of outputs that wait or are in flight.
@@ -106,11 +109,15 @@ impl PartitionShell {
         &self.state
     }
 
-    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::send_outputs`]. Once another owner has been noticed,
-    /// records are ignored.
+    fn takes_records(&self) -> bool {
+        self.halted.is_none() && self.blocked.is_none() && !self.is_superseded()
+    }
+
+    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::send_outputs`]. Once another owner has been noticed, or
+    /// a record cannot be stepped, records are ignored.
     pub fn take(&mut self, record: &impl InboundView, now_ms: u64) {
-        if self.halted.is_none() && !self.is_superseded() {
-            self.halted = self.step(record, now_ms).err();
+        if self.takes_records() {
+            self.blocked = self.step(record, now_ms).err();
         }
     }
 
@@ -196,6 +203,11 @@ impl PartitionShell {
             } else {
                 NextAction::Continue
             };
+        }
+        if self.outbox.len() == 0
+            && let Some(reason) = &self.blocked
+        {
+            return NextAction::Halt(reason.clone());
         }
         self.queue_progress(now_ms);
         self.take_snapshot(now_ms, effects);

@@ -313,8 +313,12 @@ fn a_truncated_log_halts() {
 #[test]
 fn inbound_records_must_be_contiguous() {
     let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
+    let records = vec![send(0), send(2), send(3)];
+    assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
+    assert!(!shell.wants_more());
+    assert_eq!(io.appended(), [0], "what came before is still sequenced");
     assert_eq!(
-        take(&mut shell, vec![send(0), send(2)], 0, &mut io),
+        shell.on_appended([(OutputId(0), Ok(Some(0)))], 0, &mut io),
         NextAction::Halt(HaltReason::InboundGap {
             expected: 1,
             offset: 2

@@ -62,6 +62,12 @@ impl Service {
         Ok(Self { spec, port })
     }
 
+    /// To be started without waiting until it is ready.
+    pub(crate) fn alive(self) -> Result<ServiceSpec> {
+        let ready = format!("http://127.0.0.1:{}/livez", self.port).parse()?;
+        Ok(ServiceSpec { ready, ..self.spec })
+    }
+
     /// Whether it is an instance of that service.
     pub(crate) fn is_of(&self, service: &str) -> bool {
         self.spec.args.first().is_some_and(|first| first == service)

@@ -161,11 +161,53 @@ impl TestEnv {
     /// One ends, or is not ready in time.
     pub async fn start_services(&self, names: &[&str]) -> Result<()> {
         let services = self.services().clone();
-        let specs: Vec<ServiceSpec> = services
+        let wanted = services
             .into_iter()
-            .filter(|service| names.contains(&service.name()))
-            .map(|service| service.spec)
-            .collect();
+            .filter(|service| names.contains(&service.name()));
+        self.start_specs(wanted.map(|service| service.spec).collect())
+            .await
+    }
+
+    /// Starts a service that halts, and returns why as soon as so many of its checks say so.
+    ///
+    /// # Errors
+    /// It ends, or does not halt in time.
+    pub async fn start_halted(&self, name: &str, checks: usize) -> Result<Vec<String>> {
+        let services = self.services().clone();
+        let service = services.into_iter().find(|one| one.name() == name);
+        let service = service.with_context(|| format!("{name} is no service"))?;
+        self.start_specs(vec![service.alive()?]).await?;
+        self.halted(name, checks).await
+    }
+
+    /// Why partitions of a service are halted, as soon as so many of its checks say so.
+    ///
+    /// # Errors
+    /// They do not within the time.
+    pub async fn halted(&self, name: &str, checks: usize) -> Result<Vec<String>> {
+        let mut reasons = Vec::new();
+        until(&format!("{name} is halted"), async || {
+            let readiness = self.get(name, "/readyz").await;
+            let readiness = readiness.map_err(|error| format!("{error:#}"))?;
+            reasons = readiness["gates"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|gate| gate["reason"].as_str())
+                .filter(|reason| reason.contains("is halted"))
+                .map(str::to_owned)
+                .collect();
+            if reasons.len() == checks {
+                Ok(())
+            } else {
+                Err(readiness.to_string())
+            }
+        })
+        .await?;
+        Ok(reasons)
+    }
+
+    async fn start_specs(&self, specs: Vec<ServiceSpec>) -> Result<()> {
         let servers = Arc::clone(&self.servers);
         let starting = move || servers.stack().start_services(&specs);
         tokio::task::spawn_blocking(starting).await??;

@@ -41,9 +41,9 @@ fn a_raise_after_a_lost_end_doubles_nothing_and_leaves_unread_what_is_unread() {
         stop_all(env).await?;
         files.put_back(&copy)?;
         env.start_servers().await?;
-        let halted = env.tidemark(&["sequencer"]).await?.expect(1)?;
-        let said = halted.said();
-        ensure!(said.contains("tidemark epoch raise"), "{said}");
+        let why = env.start_halted("sequencer", 1).await?.concat();
+        ensure!(why.contains("tidemark epoch raise"), "{why}");
+        env.end("sequencer", Signal::TERM).await?;
         env.tidemark(&["epoch", "raise"]).await?.expect(0)?;
 
         env.start_services(&SERVICES).await?;

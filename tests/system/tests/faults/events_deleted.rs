@@ -1,10 +1,10 @@
-//! Retention of chat.events passes projections that are down: they refuse to go on, and say how.
+//! Retention of chat.events passes projections that are down: they halt the partition, say how to go on, and do.
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use rustix::process::Signal;
 use schemas::topics::Topic;
 use serde_json::Value;
-use system_tests::{DeviceClass, Servers, Settings, TestEnv, new_users, run};
+use system_tests::{DeviceClass, Servers, Settings, new_users, run};
 
 const PROJECTORS: [&str; 2] = ["projector-mysql", "projector-unread"];
 
@@ -25,8 +25,15 @@ fn projections_stand_still_until_somebody_gives_the_records_up() {
         env.events
             .delete_all_of(Topic::Events, lost.partition)
             .await?;
-        refuses(env, "projector-mysql", "`tidemark db skip-deleted`").await?;
-        refuses(env, "projector-unread", "empty this Redis").await?;
+        for (projector, sinks, remedy) in [
+            ("projector-mysql", 3, "`tidemark db skip-deleted`"),
+            ("projector-unread", 1, "empty this Redis"),
+        ] {
+            for why in env.start_halted(projector, sinks).await? {
+                let is_named = why.contains("records were deleted unread");
+                ensure!(is_named && why.contains(remedy), "{why}");
+            }
+        }
 
         let shown = env.tidemark(&["db", "skip-deleted", "--json"]).await?;
         let shown = shown.expect(0)?.json_lines()?;
@@ -41,11 +48,12 @@ fn projections_stand_still_until_somebody_gives_the_records_up() {
                 .iter()
                 .all(|line| line["skipped"] == false && is_lost(line))
         );
-        refuses(env, "projector-mysql", "`tidemark db skip-deleted`").await?;
+        env.halted("projector-mysql", 3).await?;
         let skipped = env.tidemark(&["db", "skip-deleted", "--yes"]).await?;
         skipped.expect(0)?;
         env.redis.flush_all().await?;
 
+        // They go on by themselves, without a restart.
         env.start_services(&PROJECTORS).await?;
         let after = send("after").await?;
         let items = env.client.history(from, to, &[after]).await?;
@@ -56,15 +64,4 @@ fn projections_stand_still_until_somebody_gives_the_records_up() {
         env.audit([from, to]).await?;
         Ok(())
     });
-}
-
-/// It ends, and its last line says what is missing and what to do.
-async fn refuses(env: &TestEnv, projector: &str, remedy: &str) -> Result<()> {
-    let ended = env.tidemark(&[projector]).await?.expect(1)?;
-    let said = ended.said();
-    ensure!(
-        said.contains("records were deleted unread") && said.contains(remedy),
-        "{said}"
-    );
-    Ok(())
 }

@@ -1,14 +1,12 @@
 //! The only broker loses power, and with it the newest records of a partition of chat.events. They are decided again, with other records of
-//! progress between them, so that offsets shift; when the projections look, the log is as long as it was. They refuse to go on, and what
+//! progress between them, so that offsets shift; when the projections look, the log is as long as it was. They halt the partition, and what
 //! they say mends it.
-
-use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 use schemas::{InboundPosition, Partition, topics::Topic};
 use system_tests::{
-    DeviceClass, PartitionFiles, SERVICES, Servers, Settings, TestEnv, new_users, run, until,
+    DeviceClass, PartitionFiles, SERVICES, Servers, Settings, TestEnv, new_users, run,
 };
 use tempfile::TempDir;
 
@@ -38,6 +36,8 @@ fn projections_that_start_on_a_tail_decided_again_refuse_it() {
         chat.lose_the_tail().await?;
         env.start_servers().await?;
         let chat = chat.grow_as_long_again().await?;
+        env.start_halted("projector-unread", 1).await?;
+        env.start_halted("projector-mysql", 3).await?;
         mend(env).await?;
         chat.assert_whole().await
     });
@@ -55,9 +55,6 @@ fn projections_that_slept_while_a_tail_was_decided_again_refuse_it() {
         let chat = chat.grow_as_long_again().await?;
         for projector in PROJECTORS {
             env.signal(projector, Signal::CONT)?;
-        }
-        for projector in PROJECTORS {
-            have_ended(env, projector).await?;
         }
         mend(env).await?;
         chat.assert_whole().await
@@ -155,47 +152,19 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// It ends by itself, its log says why, and the status shows it.
-async fn have_ended(env: &TestEnv, projector: &str) -> Result<()> {
-    until(&format!("the end of {projector}"), async || {
-        match env.pid(projector) {
-            None => Ok(()),
-            Some(pid) => Err(format!("pid {pid} is there")),
-        }
-    })
-    .await?;
-    let log = fs::read_to_string(env.log_file(projector))?;
-    ensure!(log.contains("the end of the log was lost"), "{log}");
-    let status = env.tidemark(&["status", "--json"]).await?.expect(1)?;
-    let status = status.json()?;
-    let mut processes = status["processes"].as_array().into_iter().flatten();
-    let died = processes.any(|one| one["name"] == projector && one["state"] == "died");
-    ensure!(died, "{status}");
-    Ok(())
-}
-
-/// Does what the projections say that is to be done.
+/// Does what the halted projections say that is to be done; they go on by themselves.
 async fn mend(env: &TestEnv) -> Result<()> {
-    let unread = refusal(env, "projector-unread").await?;
+    let unread = env.halted("projector-unread", 1).await?.concat();
     ensure!(unread.contains("`tidemark rebuild contacts`, and only then empty this Redis"));
-    // Each of the three sinks for itself, whichever speaks first.
-    for _ in 0..3 {
-        let said = refusal(env, "projector-mysql").await?;
-        let command = said
+    for why in env.halted("projector-mysql", 3).await? {
+        ensure!(why.contains("the end of the log was lost"), "{why}");
+        let command = why
             .split('`')
             .find_map(|part| part.strip_prefix("tidemark "));
-        let command = command.with_context(|| said.clone())?;
+        let command = command.with_context(|| why.clone())?;
         let args: Vec<&str> = command.split(' ').collect();
         env.tidemark(&args).await?.expect(0)?;
     }
-    refusal(env, "projector-unread").await?;
+    env.halted("projector-unread", 1).await?;
     env.redis.flush_all().await
-}
-
-/// What a projector says that ends at once.
-async fn refusal(env: &TestEnv, projector: &str) -> Result<String> {
-    let ended = env.tidemark(&[projector]).await?.expect(1)?;
-    let said = ended.said();
-    ensure!(said.contains("the end of the log was lost"), "{said}");
-    Ok(said)
 }

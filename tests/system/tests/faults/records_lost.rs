@@ -20,10 +20,11 @@ fn the_sequencer_stands_still_until_the_epoch_is_raised() {
         let lost = send("lost").await?;
         let kept = send("kept").await?;
         env.events.delete_inbound_before(kept).await?;
-        refuses_to_go_on(env).await?;
+        let elsewhere = halts_and_goes_on_elsewhere(env).await?;
+        env.end("sequencer", Signal::TERM).await?;
 
         ensure!(raise(env).await? == (1, 64));
-        stand_at(env, 1, lost).await?;
+        stand_at(env, 1, &[lost, elsewhere]).await?;
         env.start_services(&["sequencer"]).await?;
         let after = send("after").await?;
         expect_texts(env, [from, to], after, &["before", "kept", "after"]).await?;
@@ -53,7 +54,7 @@ fn a_raise_sequences_nothing_again() {
         is_behind_by_one(env).await?;
         for epoch in [1, 2] {
             ensure!(raise(env).await? == (epoch, 64));
-            stand_at(env, epoch, second).await?;
+            stand_at(env, epoch, &[second]).await?;
         }
         let watermark = SourceOffset {
             epoch: 3,
@@ -63,7 +64,7 @@ fn a_raise_sequences_nothing_again() {
         env.events.append_progress(done, watermark).await?;
         let end_before = env.events.ends().await?[done];
         ensure!(raise(env).await? == (3, 63));
-        stand_at(env, 3, second).await?;
+        stand_at(env, 3, &[second]).await?;
         ensure!(env.events.ends().await?[done] == end_before);
 
         env.start_services(&["sequencer"]).await?;
@@ -73,13 +74,18 @@ fn a_raise_sequences_nothing_again() {
     });
 }
 
-/// It ends, and its last line says what is missing and what to do.
-async fn refuses_to_go_on(env: &TestEnv) -> Result<()> {
-    let ended = env.tidemark(&["sequencer"]).await?.expect(1)?;
-    let said = ended.said();
-    ensure!(said.contains("records were deleted unread"), "{said}");
-    ensure!(said.contains("tidemark epoch raise"), "{said}");
-    Ok(())
+/// It says what is missing and what to do, and sequences what comes in another partition. Where that is.
+async fn halts_and_goes_on_elsewhere(env: &TestEnv) -> Result<InboundPosition> {
+    let why = env.start_halted("sequencer", 1).await?.concat();
+    ensure!(why.contains("records were deleted unread"), "{why}");
+    ensure!(why.contains("tidemark epoch raise"), "{why}");
+    let metrics = env.metrics("sequencer").await?;
+    let one = "tidemark_halted_partitions{consumergroup=\"sequencer\"} 1";
+    ensure!(metrics.contains(one), "{metrics}");
+    let [from, to] = new_users();
+    let sent = env.client.send(from, to, "elsewhere", "elsewhere").await?;
+    env.client.history(from, to, &[sent]).await?;
+    Ok(sent)
 }
 
 /// Status shows that nothing is sequenced.
@@ -104,15 +110,16 @@ async fn raise(env: &TestEnv) -> Result<(u64, u64)> {
     Ok((number("epoch"), number("partitions")))
 }
 
-/// All partitions of `chat.events` are in this epoch: one behind `sequenced`, the others, which never had a record, before
+/// All partitions of `chat.events` are in this epoch: those of `sequenced` behind it, the others, which never had a record, before
 /// everything.
-async fn stand_at(env: &TestEnv, epoch: u64, sequenced: InboundPosition) -> Result<()> {
+async fn stand_at(env: &TestEnv, epoch: u64, sequenced: &[InboundPosition]) -> Result<()> {
     let epoch = u32::try_from(epoch)?;
     let mut expected: PartitionMap<SourceOffset> = Partition::all()
         .map(|partition| (partition, SourceOffset { epoch, offset: -1 }))
         .collect();
-    let offset = sequenced.offset;
-    expected.insert(sequenced.partition, SourceOffset { epoch, offset });
+    for &InboundPosition { partition, offset } in sequenced {
+        expected.insert(partition, SourceOffset { epoch, offset });
+    }
     let watermarks = env.events.last_marks().await?;
     ensure!(watermarks == expected, "{watermarks:?}");
     Ok(())
