@@ -4,6 +4,7 @@ mod config;
 pub mod core;
 #[doc(hidden)]
 pub mod fuzzing;
+mod readiness;
 mod runtime;
 mod service;
 pub mod shell;

@@ -1,12 +1,13 @@
-use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::{Json, Router, routing::get};
-use event_log::HaltedPartitions;
-use service_runtime::{Health, Process, ReadinessCheck, Supervisor, without_calls};
+use event_log::{HaltedPartitions, LogReader};
+use service_runtime::{Health, Process, Supervisor, without_calls};
 use tokio::sync::watch;
 
 use crate::{
     Config,
+    readiness::Readiness,
     runtime::{GROUP, Status, Worker},
 };
 
@@ -35,44 +36,23 @@ pub async fn start(
     let worker = Worker::new(&config, status, halted.clone())?;
     let shutdown = supervisor.shutdown();
     supervisor.spawn_thread("sequencer", move || worker.run(shutdown.soft()))?;
-    let gate = health.check("sequencer.partitions");
+    let readiness = Readiness {
+        status: watched.clone(),
+        halted,
+        log: Arc::new(LogReader::new(&config.kafka)?),
+        check: health.check("sequencer.partitions"),
+    };
     let soft = supervisor.shutdown().soft().clone();
-    supervisor.spawn("sequencer-readiness", {
-        let watched = watched.clone();
-        async move {
-            tokio::select! {
-                () = soft.cancelled() => {}
-                _ = follow(watched, halted, gate) => soft.cancelled().await,
-            }
-            Ok(())
+    supervisor.spawn("sequencer-readiness", async move {
+        tokio::select! {
+            () = soft.cancelled() => {}
+            _ = readiness.keep() => soft.cancelled().await,
         }
+        Ok(())
     });
     Ok(without_calls(
         "Tidemark sequencer",
         "Numbers what comes in. `/status` shows its partitions.",
     )
     .route("/status", get(async move || Json(watched.borrow().clone()))))
-}
-
-/// Ready once the group has given its share, all of it has started and nothing is halted. Ends with the worker.
-async fn follow(
-    mut status: watch::Receiver<Status>,
-    halted: HaltedPartitions,
-    gate: ReadinessCheck,
-) -> Option<Infallible> {
-    loop {
-        {
-            let status = status.borrow_and_update();
-            if let Some(reason) = halted.reason() {
-                gate.not_ready(reason);
-            } else if !status.joined {
-                gate.not_ready("joining the consumer group");
-            } else if status.starting.is_empty() {
-                gate.ready();
-            } else {
-                gate.not_ready(format!("{} partitions are starting", status.starting.len()));
-            }
-        }
-        status.changed().await.ok()?;
-    }
 }

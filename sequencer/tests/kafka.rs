@@ -36,12 +36,17 @@ struct Running {
 
 impl Running {
     async fn start(kafka: &KafkaConfig) -> Self {
+        let often = SequencerConfig {
+            snapshot_events: 1000,
+            ..SequencerConfig::default()
+        };
+        Self::start_with(kafka, often).await
+    }
+
+    async fn start_with(kafka: &KafkaConfig, sequencer: SequencerConfig) -> Self {
         let config = Config {
             kafka: kafka.clone(),
-            sequencer: SequencerConfig {
-                snapshot_events: 1000,
-                ..SequencerConfig::default()
-            },
+            sequencer,
         };
         let supervisor = Supervisor::new("sequencer", Duration::from_secs(20));
         let health = Health::new();
@@ -396,6 +401,23 @@ async fn a_partition_whose_log_does_not_allow_a_start_keeps_no_other_from_it() {
         assert!(Instant::now() < deadline, "another partition stands still");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    sequencer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_does_not_move_while_its_log_grows_is_not_ready() {
+    let simulation = Simulation::new().await;
+    let never_appends = SequencerConfig {
+        linger_ms: 900_000,
+        ..SequencerConfig::default()
+    };
+    let sequencer = Running::start_with(&simulation.kafka, never_appends).await;
+    sequencer.says(None).await;
+    simulation.post(send(1, 2, "a", "x")).await;
+    let partition = "1,2".parse::<ConversationId>().unwrap().partition();
+    let stands = format!("partition {partition} has stood at offset 0 of chat.inbound for");
+    let why = sequencer.says(Some(&stands)).await;
+    assert!(why.ends_with("and the log ends at 1"), "{why}");
     sequencer.stop().await;
 }
 

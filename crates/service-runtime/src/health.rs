@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use utoipa::ToSchema;
 
+const READY: &str = "tidemark_ready";
+
 /// The readiness checks of a process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -59,13 +61,16 @@ impl Health {
 
     /// Adds a check, which is not ready at first ("starting"). Name it `<service>.<what>`: several services may share a process.
     pub fn check(&self, name: impl Into<String>) -> ReadinessCheck {
-        let mut state = self.lock();
-        state.checks.push(CheckStatus {
+        let check = CheckStatus {
             name: name.into(),
             ready: false,
             reason: Some("starting".to_owned()),
             warning: None,
-        });
+        };
+        metrics::describe_gauge!(READY, "1 where a check of /readyz passes");
+        check.publish();
+        let mut state = self.lock();
+        state.checks.push(check);
         ReadinessCheck {
             health: self.clone(),
             index: state.checks.len() - 1,
@@ -134,6 +139,14 @@ impl ReadinessCheck {
         }
         check.ready = reason.is_none();
         check.reason = reason;
+        check.publish();
+    }
+}
+
+impl CheckStatus {
+    fn publish(&self) {
+        let ready = if self.ready { 1.0 } else { 0.0 };
+        metrics::gauge!(READY, "check" => self.name.clone()).set(ready);
     }
 }
 

@@ -68,9 +68,16 @@ impl Publisher {
 
 fn describe(status: &mut Status, joined: bool, partitions: &PartitionMap<Phase>) {
     status.joined = joined;
-    status.partitions = partitions
-        .iter()
-        .filter_map(|(partition, phase)| Some((partition, phase.owned()?.shell.next_inbound())))
+    let shells = || {
+        partitions
+            .iter()
+            .filter_map(|(partition, phase)| Some((partition, &phase.owned()?.shell)))
+    };
+    status.partitions = shells()
+        .map(|(partition, shell)| (partition, shell.next_inbound()))
+        .collect();
+    status.settled = shells()
+        .map(|(partition, shell)| (partition, shell.commit_offset()))
         .collect();
     status.starting = partitions
         .iter()

@@ -188,7 +188,10 @@ impl Worker {
         };
         if let Some(gone) = before.and_then(Phase::into_owned) {
             self.publisher.retired(&gone);
-            self.effects.snapshot_done(partition, gone.generation);
+            // A snapshot that is being stored takes memory until it is reported.
+            if !gone.shell.is_storing_snapshot() {
+                self.effects.snapshot_done(partition, gone.generation);
+            }
         }
         self.publisher.phase_changed();
     }

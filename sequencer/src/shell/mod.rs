@@ -122,7 +122,8 @@ pub struct WriteFailed(pub String);
 pub enum NextAction {
     /// Continue.
     Continue,
-    /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11). All outputs of the shell are reported.
+    /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11). All outputs of the shell are reported; a
+    /// snapshot may not be.
     Reload,
     /// Drop the shell, and look again later; or end the process, where [`HaltReason::ends_process`].
     Halt(HaltReason),

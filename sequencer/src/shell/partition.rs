@@ -103,6 +103,12 @@ impl PartitionShell {
         &self.counts
     }
 
+    /// Whether a snapshot is being stored.
+    #[must_use]
+    pub fn is_storing_snapshot(&self) -> bool {
+        self.snapshots.is_storing()
+    }
+
     /// The state after the last record stepped.
     #[must_use]
     pub fn state(&self) -> &State {
@@ -197,8 +203,8 @@ impl PartitionShell {
             return NextAction::Halt(reason.clone());
         }
         if self.is_superseded() {
-            let quiescent = self.outbox.nothing_in_flight() && !self.snapshots.is_storing();
-            return if quiescent {
+            // A snapshot may take for ever, and its report does not matter.
+            return if self.outbox.nothing_in_flight() {
                 NextAction::Reload
             } else {
                 NextAction::Continue

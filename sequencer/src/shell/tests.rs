@@ -242,6 +242,33 @@ fn a_foreign_record_ends_the_ownership_once_all_is_reported() {
 }
 
 #[test]
+fn a_snapshot_that_is_never_stored_does_not_keep_a_partition_from_its_start() {
+    let config = ShellConfig {
+        snapshot_events: 1,
+        ..ShellConfig::default()
+    };
+    let (mut shell, mut io) = (start(config), RecordedEffects::default());
+    assert_eq!(
+        take(&mut shell, vec![send(0)], 0, &mut io),
+        NextAction::Continue
+    );
+    assert_eq!(
+        shell.on_appended([(OutputId(0), Ok(Some(0)))], 0, &mut io),
+        NextAction::Continue
+    );
+    assert_eq!(io.snapshots.len(), 1, "it is being stored");
+    assert_eq!(
+        take(&mut shell, vec![send(1)], 0, &mut io),
+        NextAction::Continue
+    );
+    // A record that is not ours is before it.
+    assert_eq!(
+        shell.on_appended([(OutputId(1), Ok(Some(2)))], 0, &mut io),
+        NextAction::Reload
+    );
+}
+
+#[test]
 fn an_offset_that_is_not_known_counts_as_foreign() {
     let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     assert_eq!(

@@ -17,5 +17,6 @@ mod rebuild;
 mod records_lost;
 mod redis_flushed;
 mod sql;
+mod stalled;
 mod two_instances;
 mod watermarks_lost;

@@ -1,0 +1,139 @@
+//! Whether the sequencer is ready: what keeps which partition from moving.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use event_log::{HaltedPartitions, LogReader};
+use schemas::{PartitionMap, topics::Topic};
+use service_runtime::ReadinessCheck;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use crate::runtime::Status;
+
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// After this long without an answer the brokers count as unavailable.
+const BROKER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A partition whose log has more counts as stalled when it has not moved for this long.
+const STALLED_AFTER: Duration = Duration::from_secs(10);
+
+pub(crate) struct Readiness {
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) halted: HaltedPartitions,
+    pub(crate) log: Arc<LogReader>,
+    pub(crate) check: ReadinessCheck,
+}
+
+impl Readiness {
+    /// Keeps the check. It is ready once the group has given its share, all of it has started, and nothing is halted or stalled. Ends with
+    /// the worker.
+    pub(crate) async fn keep(mut self) -> Option<Infallible> {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        let mut stalls = Stalls::default();
+        let mut unmoved = None;
+        loop {
+            tokio::select! {
+                changed = self.status.changed() => changed.ok()?,
+                _ = ticks.tick() => unmoved = self.look(&mut stalls).await,
+            }
+            let why = self
+                .halted
+                .reason()
+                .or_else(|| self.waits_for())
+                .or(unmoved.clone());
+            match why {
+                Some(why) => self.check.not_ready(why),
+                None => self.check.ready(),
+            }
+        }
+    }
+
+    fn waits_for(&mut self) -> Option<String> {
+        let status = self.status.borrow_and_update();
+        let starting = status.starting.len();
+        if !status.joined {
+            Some("joining the consumer group".to_owned())
+        } else if starting > 0 {
+            Some(format!("{starting} partitions are starting"))
+        } else {
+            None
+        }
+    }
+
+    /// Why partitions do not move, as far as the log shows it.
+    async fn look(&self, stalls: &mut Stalls) -> Option<String> {
+        match timeout(BROKER_TIMEOUT, self.log.ends(Topic::Inbound)).await {
+            Ok(Ok(ends)) => stalls.look(&self.status.borrow().settled, &ends, Instant::now()),
+            Ok(Err(fault)) => Some(fault.to_string()),
+            Err(_elapsed) => Some("Kafka does not answer".to_owned()),
+        }
+    }
+}
+
+/// Since when partitions whose log has more have not moved.
+#[derive(Default)]
+struct Stalls(PartitionMap<(i64, Instant)>);
+
+impl Stalls {
+    /// Names a partition that has settled nothing for too long.
+    fn look(
+        &mut self,
+        settled: &PartitionMap<i64>,
+        ends: &PartitionMap<i64>,
+        now: Instant,
+    ) -> Option<String> {
+        let end = |partition| ends.get(partition).copied().unwrap_or_default();
+        let behind = settled
+            .iter()
+            .filter(|(partition, at)| **at < end(*partition));
+        let behind = behind.map(|(partition, at)| match self.0.get(partition) {
+            Some(&(was, since)) if was == *at => (partition, (*at, since)),
+            _ => (partition, (*at, now)),
+        });
+        self.0 = behind.collect();
+        let mut stalled = self
+            .0
+            .iter()
+            .filter(|(_, (_, since))| now - *since >= STALLED_AFTER);
+        let (partition, (at, since)) = stalled.next()?;
+        let others = match stalled.count() {
+            0 => String::new(),
+            others => format!(" (and {others} others stand, too)"),
+        };
+        Some(format!(
+            "partition {partition} has stood at offset {at} of chat.inbound for {} s, and the log ends at {}{others}",
+            (now - *since).as_secs(),
+            end(partition)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::Partition;
+
+    use super::*;
+
+    #[test]
+    fn a_partition_that_does_not_move_while_its_log_has_more_is_named() {
+        let began = Instant::now();
+        let mut stalls = Stalls::default();
+        let [one, two]: [Partition; 2] = [1_i64, 2].map(|n| n.try_into().unwrap());
+        let mut look = |after_s: u64, settled: [i64; 2], ends: [i64; 2]| {
+            let map = |of: [i64; 2]| PartitionMap::from([(one, of[0]), (two, of[1])]);
+            let now = began + Duration::from_secs(after_s);
+            stalls.look(&map(settled), &map(ends), now)
+        };
+        assert_eq!(look(0, [5, 7], [5, 7]), None, "all is settled");
+        assert_eq!(look(20, [5, 7], [6, 9]), None, "it came since");
+        assert_eq!(look(28, [5, 8], [6, 9]), None);
+        let why = look(31, [5, 9], [6, 9]).unwrap();
+        let stands =
+            "partition 1 has stood at offset 5 of chat.inbound for 11 s, and the log ends at 6";
+        assert_eq!(why, stands);
+        assert_eq!(look(33, [6, 9], [7, 9]), None, "it moved");
+    }
+}
