@@ -14,9 +14,6 @@ use super::{
 };
 use crate::{Kind, read};
 
-/// The newest version of the rules that this audit knows.
-pub(super) const KNOWN_RULE_VERSION: u32 = 1;
-
 /// The state of a partition before a record.
 pub(crate) struct StateBefore<'a> {
     pub(crate) conversation: Option<&'a Conversation>,

@@ -287,10 +287,9 @@ impl<'a> PartitionFold<'a> {
         }
     }
 
-    /// Whether that is known: not where it depends on events that are gone, or on rules of a later version.
+    /// Whether that is known: not where it depends on events that are gone.
     fn is_certain(&self, expected: Expected) -> bool {
-        self.rules.rule_version <= inbound::KNOWN_RULE_VERSION
-            && (self.is_whole() || expected.needs_no_log())
+        self.is_whole() || expected.needs_no_log()
     }
 
     fn apply(&mut self, at: i64, event: Event) {

@@ -468,26 +468,3 @@ fn a_dead_letter_of_a_record_that_is_gone_is_not_that_of_its_successor() {
     let found = fold_refusing(events, inbound, &[(&gone, Reason::Malformed)]).inbound;
     assert_eq!(found.differences(), 0, "{found:?}");
 }
-
-#[test]
-fn refusals_by_rules_of_a_later_version_cannot_be_judged() {
-    let later = Rules {
-        rule_version: inbound::KNOWN_RULE_VERSION + 1,
-        ..Rules::VERSION_1
-    };
-    let control = Control {
-        rule_version: Some(later.rule_version),
-        ..Control::default()
-    };
-    let inbound = vec![
-        record(0, Command::Control(control).encode()),
-        record(1, Command::Send(send("a")).encode()),
-    ];
-    let events = vec![
-        event(0, (0, 0), Body::Control(later)),
-        event(1, (0, 1), Body::Progress),
-    ];
-    let found = fold_refusing(events, inbound.clone(), &[(&inbound[1], Reason::TooLarge)]);
-    assert_eq!(found.inbound.differences(), 0, "{:?}", found.inbound);
-    assert_eq!(found.account.unverifiable, 1);
-}
