@@ -31,7 +31,7 @@ pub(crate) fn describe() {
     );
     metrics::describe_gauge!(
         CIRCUIT_OPEN,
-        "1 where the circuit breaker of a database is open: contacts are written without it"
+        "1 where contacts are written without a database: its circuit breaker is open, or it is being caught up"
     );
     metrics::describe_gauge!(
         MISSING_MONTHS,

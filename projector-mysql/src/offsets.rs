@@ -24,11 +24,6 @@ impl Offsets {
         }
     }
 
-    /// Whether no partition's offset is known.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.stored.is_empty()
-    }
-
     pub(crate) fn partitions(&self) -> Vec<Partition> {
         self.stored.partitions().collect()
     }

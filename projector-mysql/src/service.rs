@@ -8,7 +8,7 @@ use service_runtime::{Health, Process, Supervisor, without_calls};
 
 use crate::{
     Config, ProjectorMySqlConfig, Table,
-    coalesce::CoalescingSink,
+    coalesce::{CatchUp, CoalescingSink},
     destination::Destination,
     janitor::{self, Janitor},
     messages::MessagesSink,
@@ -95,8 +95,10 @@ impl Projections<'_> {
                 self.spawn_named("reads", self.own.reads(), sinks.collect(), worker_of);
             }
             Table::Contacts => {
+                let settings = self.own.contacts();
+                let catch_up = CatchUp::new(self.kafka.clone(), settings.clone());
                 let sink = CoalescingSink::<ContactDelta>::new(destinations(StoreSink::Contacts));
-                self.spawn_named("contacts", self.own.contacts(), vec![sink], |_| 0);
+                self.spawn_named("contacts", settings, vec![sink.with(catch_up)], |_| 0);
             }
         }
     }

@@ -300,6 +300,8 @@ fn consumer(
     let mut settings = config.consumer("tidemark-reader");
     settings
         .own("queued.max.messages.kbytes", "4096")
+        // Of a backlog in all partitions a response would be 50 MB by default.
+        .set("fetch.max.bytes", "8388608")
         // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
         // log would hold up the next scan.
         .own("fetch.wait.max.ms", "5")

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 mod brokers;
+mod catch_up;
 mod channels;
 mod coordinator;
 mod dead_letters;
@@ -16,6 +17,7 @@ mod sink;
 mod truncation_check;
 mod worker;
 
+pub use catch_up::catch_up;
 pub use error::ProjectionError;
 pub use projection::run;
 pub use replay::{Replay, ReplayError};

@@ -72,6 +72,15 @@ impl<S: Sink> Replay<S> {
         &self.positions
     }
 
+    /// How many records there are up to these ends.
+    pub(crate) fn left(&self, ends: &PartitionMap<i64>) -> i64 {
+        let left = |(partition, end): (Partition, &i64)| {
+            let at = self.positions.get(partition).copied().unwrap_or_default();
+            (end - at.next.get()).max(0)
+        };
+        ends.iter().map(left).sum()
+    }
+
     /// Reads up to these ends and writes all of it. `progress` is called with the number of records read.
     ///
     /// # Errors

@@ -78,12 +78,10 @@ impl TruncationCheck {
         let comparison = ended
             .expect("reading the log does not panic")
             .map_err(|error| unanswered(error.to_string()))?;
+        let refused = comparison.refused(settings);
         for (partition, epoch) in comparison.leader_epochs {
             self.record_leader(partition, epoch);
         }
-        let refused = comparison
-            .truncations
-            .map(|partition, truncations| describe(partition, &truncations, settings));
         Ok(refused)
     }
 
@@ -114,6 +112,19 @@ impl TruncationCheck {
     pub(crate) fn forget(&mut self, partition: Partition) {
         self.leader_epochs.remove(partition);
     }
+}
+
+/// As [`TruncationCheck::check`], but however long it takes.
+pub(crate) async fn check_once(
+    log: &Arc<LogReader>,
+    positions: &PartitionMap<LogPosition>,
+    settings: &Settings,
+) -> Result<PartitionMap<String>, EventLogError> {
+    let stored = positions.clone().map(|_, at| BTreeSet::from([at]));
+    let comparison = log
+        .blocking(move |log| Comparison::of(log, &stored))
+        .await?;
+    Ok(comparison.refused(settings))
 }
 
 /// A position that the log does not agree with.
@@ -217,6 +228,13 @@ impl Comparison {
             comparison.compare(log, &bounds, positions)?;
         }
         Ok(comparison)
+    }
+
+    fn refused(&self, settings: &Settings) -> PartitionMap<String> {
+        let describe = |(partition, found): (Partition, &Vec<Truncation>)| {
+            (partition, describe(partition, found, settings))
+        };
+        self.truncations.iter().map(describe).collect()
     }
 
     /// Compares one position of each partition.

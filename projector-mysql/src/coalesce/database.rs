@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use message_store::{MessageStore, Shard};
-use projection::SinkError;
 use schemas::Partition;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -32,7 +31,7 @@ pub(crate) struct Database<R: MergedRow> {
     backoff: Backoff,
 }
 
-/// Closed: the database is used. Open: it is left out until a probe has written to it.
+/// Closed: the database is used. Open: it is left out until it takes writes and stands where the others do.
 enum Circuit<R: MergedRow> {
     Closed {
         buffer: Buffer<R>,
@@ -41,9 +40,16 @@ enum Circuit<R: MergedRow> {
     },
     Open {
         why: String,
-        /// Ends when the database has taken a write.
-        probe: AbortOnDropHandle<()>,
+        state: LeftOut,
     },
+}
+
+enum LeftOut {
+    /// The probe ends when the database has taken a write.
+    Probed(AbortOnDropHandle<()>),
+    /// It takes writes, but is far behind the others.
+    Behind,
+    CaughtUp,
 }
 
 impl<R: MergedRow> Circuit<R> {
@@ -89,9 +95,38 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// Whether the circuit is open and a probe has succeeded.
+    /// Whether the circuit is open and the database takes writes.
     pub(crate) fn has_recovered(&self) -> bool {
-        matches!(&self.circuit, Circuit::Open { probe, .. } if probe.is_finished())
+        match &self.circuit {
+            Circuit::Closed { .. } => false,
+            Circuit::Open { state, .. } => match state {
+                LeftOut::Probed(probe) => probe.is_finished(),
+                LeftOut::Behind | LeftOut::CaughtUp => true,
+            },
+        }
+    }
+
+    pub(crate) fn has_caught_up(&self) -> bool {
+        let circuit = &self.circuit;
+        matches!(circuit, Circuit::Open { state, .. } if matches!(state, LeftOut::CaughtUp))
+    }
+
+    /// It may be used again as soon as everything is resumed.
+    pub(crate) fn set_caught_up(&mut self) {
+        if let Circuit::Open { state, .. } = &mut self.circuit {
+            *state = LeftOut::CaughtUp;
+        }
+    }
+
+    /// Leaves the database out although it works.
+    pub(crate) fn leave_behind(&mut self, records: i64) {
+        let why = format!("it is {records} records behind the others, and is being caught up");
+        tracing::warn!(database = self.number(), why, "going on without a database");
+        metrics::circuit_open(self.destination.shard, true);
+        self.circuit = Circuit::Open {
+            why,
+            state: LeftOut::Behind,
+        };
     }
 
     pub(crate) fn read_succeeded(&mut self) {
@@ -134,7 +169,7 @@ impl<R: MergedRow> Database<R> {
     }
 
     /// Leaves the database out. What is pending for it is dropped: the log has it.
-    pub(crate) fn open_circuit(&mut self, why: &SinkError) {
+    pub(crate) fn open_circuit(&mut self, why: &dyn std::fmt::Display) {
         let backoff = self.backoff.next_delay();
         let Destination {
             store, shard, sink, ..
@@ -147,7 +182,7 @@ impl<R: MergedRow> Database<R> {
         let probe = probe(store.clone(), *shard, backoff);
         self.circuit = Circuit::Open {
             why: why.to_string(),
-            probe: AbortOnDropHandle::new(tokio::spawn(probe)),
+            state: LeftOut::Probed(AbortOnDropHandle::new(tokio::spawn(probe))),
         };
     }
 
@@ -169,10 +204,10 @@ impl<R: MergedRow> Database<R> {
     }
 
     #[cfg(test)]
-    pub(crate) fn open_and_recover(&mut self) {
+    pub(crate) fn open_and_catch_up(&mut self) {
         self.circuit = Circuit::Open {
             why: "a test".to_owned(),
-            probe: AbortOnDropHandle::new(tokio::spawn(async {})),
+            state: LeftOut::CaughtUp,
         };
     }
 }
@@ -190,8 +225,8 @@ async fn probe(store: MessageStore, shard: Shard, first_delay: Duration) {
     }
 }
 
-/// How long a database is left out. When it comes back all others are read again from its offsets, so one that takes a probe and then
-/// fails must not come back each time.
+/// How long a database is left out until the first probe. One that takes a probe and then fails must not keep the others that are to be
+/// caught up waiting each time.
 #[derive(Debug, Default)]
 struct Backoff {
     last_delay: Option<Duration>,

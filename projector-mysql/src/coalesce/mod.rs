@@ -1,6 +1,7 @@
 //! Projections that keep the newest value per key: many events become one row.
 
 mod buffer;
+mod catch_up;
 mod contact;
 mod database;
 mod read_row;
@@ -9,6 +10,7 @@ mod unresolved_read;
 
 use std::hash::Hash;
 
+pub(crate) use catch_up::CatchUp;
 use message_store::{OffsetUpdate, StoreError};
 use schemas::{
     DirectConversation, TableNumber, TimestampMs,

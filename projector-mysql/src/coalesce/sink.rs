@@ -7,6 +7,7 @@ use schemas::{LogPosition, Partition, PartitionMap};
 use super::{
     MergedRow,
     buffer::{Buffer, Change, change_of},
+    catch_up::CatchUp,
     database::{Database, Operation},
     unresolved_read::{self, UnresolvedRead},
 };
@@ -18,16 +19,31 @@ use crate::{
 /// Keeps the newest value per row in memory, and writes it to one database or to several.
 ///
 /// Every database is written by itself, and its offset of every partition is updated, also where it has no row of it (PROTOCOL M1). Where
-/// there are several, one that keeps failing is left out; once it takes writes again, everything resumes from the lowest offsets.
+/// there are several, one that keeps failing or is far behind is left out. Once it takes writes it is read for by itself up to where the
+/// others stand; only then does everything resume from the lowest offsets (M2).
 pub(crate) struct CoalescingSink<R: MergedRow> {
     databases: Vec<Database<R>>,
+    /// Only where there are several.
+    catch_up: Option<CatchUp>,
 }
+
+/// A database that lacks more records than this is caught up by itself: reading so many again takes about a second.
+const FAR_BEHIND: i64 = 100_000;
 
 impl<R: MergedRow> CoalescingSink<R> {
     /// Several destinations have the same store, sink and topic.
     pub(crate) fn new(destinations: impl IntoIterator<Item = Destination>) -> Self {
         Self {
             databases: destinations.into_iter().map(Database::new).collect(),
+            catch_up: None,
+        }
+    }
+
+    /// Databases that were left out are caught up by this.
+    pub(crate) fn with(self, catch_up: CatchUp) -> Self {
+        Self {
+            catch_up: Some(catch_up),
+            ..self
         }
     }
 
@@ -70,14 +86,54 @@ impl<R: MergedRow> CoalescingSink<R> {
         SinkError::Moved(format!("database {} is left out", database.number()))
     }
 
-    /// Adds an error while a database that was left out has recovered: everything is to be read again from that one's offsets. The error is
-    /// repeated until [`Sink::resume`] closes the circuit.
-    fn check_recovered(&self, errors: &mut MostSevere) {
-        let is_used = self.buffers().any(|buffer| !buffer.offsets.is_empty());
-        let recovered = self.databases.iter().find(|one| one.has_recovered());
-        if let Some(database) = recovered.filter(|_| is_used) {
+    /// Has databases that have recovered caught up. Adds an error while one has: everything is to be read again from that one's offsets.
+    /// The error is repeated until [`Sink::resume`] closes the circuit.
+    fn catch_up(&mut self, errors: &mut MostSevere) {
+        let ends = self.lowest_in_use();
+        let Some(catch_up) = self.catch_up.as_mut().filter(|_| !ends.is_empty()) else {
+            return;
+        };
+        catch_up.set_ends(ends);
+        match catch_up.ended() {
+            None => {}
+            Some((index, Ok(()))) => self.databases[index].set_caught_up(),
+            Some((index, Err(error))) => self.databases[index].open_circuit(&error),
+        }
+        if let Some(database) = self.databases.iter().find(|one| one.has_caught_up()) {
             let number = database.number();
-            errors.note(SinkError::Moved(format!("database {number} has recovered")));
+            errors.note(SinkError::Moved(format!("database {number} has caught up")));
+        } else if !catch_up.is_running()
+            && let Some(index) = self.databases.iter().position(Database::has_recovered)
+        {
+            catch_up.start::<R>(index, self.databases[index].destination.clone());
+        }
+    }
+
+    /// Where reading would resume now.
+    fn lowest_in_use(&self) -> PartitionMap<i64> {
+        let partitions = self
+            .buffers()
+            .flat_map(|buffer| buffer.offsets.partitions());
+        partitions
+            .map(|partition| (partition, self.lowest(partition).next.get()))
+            .collect()
+    }
+
+    /// Leaves out databases that are far behind another: that one would wait until everything in between has been read again.
+    fn leave_out_far_behind(&mut self, resumed: &[Partition]) {
+        if self.catch_up.is_none() {
+            return;
+        }
+        let offsets = |buffer: &Buffer<R>| -> i64 {
+            let stored = resumed.iter().filter_map(|p| buffer.offsets.stored(*p));
+            stored.map(|at| at.next.get()).sum()
+        };
+        let furthest = self.buffers().map(offsets).max().unwrap_or_default();
+        for database in &mut self.databases {
+            let behind = database.buffer().map_or(0, |own| furthest - offsets(own));
+            if behind > FAR_BEHIND {
+                database.leave_behind(behind);
+            }
         }
     }
 
@@ -89,9 +145,17 @@ impl<R: MergedRow> CoalescingSink<R> {
             .flat_map(|buffer| buffer.offsets.partitions())
             .all(|partition| resumed.contains(&partition));
         if all {
+            self.abort_catch_up();
             let databases = self.databases.iter_mut();
             let recovered = databases.filter(|database| database.has_recovered());
             recovered.for_each(Database::close_circuit);
+        }
+    }
+
+    /// Whoever uses the database or its partitions now reads again what was not written.
+    fn abort_catch_up(&mut self) {
+        if let Some(catch_up) = &mut self.catch_up {
+            catch_up.abort();
         }
     }
 
@@ -205,6 +269,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
         let mut errors = MostSevere::default();
         self.read_all_offsets(partitions, &mut errors).await;
         errors.into_result()?;
+        self.leave_out_far_behind(partitions);
         Ok(partitions
             .iter()
             .map(|partition| (*partition, self.lowest(*partition)))
@@ -238,7 +303,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
         if let Some(why) = waiting {
             errors.note(SinkError::Transient(why));
         }
-        self.check_recovered(&mut errors);
+        self.catch_up(&mut errors);
         errors.into_result()?;
         Ok(self.coverage())
     }
@@ -246,12 +311,13 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
     async fn verify(&mut self) -> Result<Coverage, SinkError> {
         let mut errors = MostSevere::default();
         self.verify_all(&mut errors).await;
-        self.check_recovered(&mut errors);
+        self.catch_up(&mut errors);
         errors.into_result()?;
         Ok(self.coverage())
     }
 
     fn release(&mut self, partitions: &[Partition]) {
+        self.abort_catch_up();
         for database in &mut self.databases {
             database.forget(partitions);
         }
@@ -260,14 +326,16 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
 
 #[cfg(test)]
 mod tests {
+    use event_log::KafkaConfig;
     use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig};
     use schemas::{NextOffset, event::SourceOffset};
 
     use super::*;
+    use crate::ProjectorMySqlConfig;
 
     /// Two databases of a server that does not exist. The first has offsets of partitions 1 and 2; the circuit of the second is open, and
-    /// it has recovered.
-    async fn sink() -> CoalescingSink<ContactDelta> {
+    /// it has caught up.
+    fn sink() -> CoalescingSink<ContactDelta> {
         let config = MySqlConfig {
             servers: vec![ServerConfig {
                 port: 1,
@@ -279,14 +347,20 @@ mod tests {
         };
         let store = MessageStore::connect(&config);
         let destinations = Destination::all(&store, message_store::Sink::Contacts, "chat.events");
-        let mut sink = CoalescingSink::new(destinations);
+        let settings = ProjectorMySqlConfig::default().contacts();
+        let catch_up = CatchUp::new(KafkaConfig::default(), settings);
+        let mut sink = CoalescingSink::new(destinations).with(catch_up);
         let found = partitions().map(|partition| (partition, LogPosition::default()));
         sink.reset(0, found.into());
-        sink.databases[1].open_and_recover();
-        while !sink.databases[1].has_recovered() {
-            tokio::task::yield_now().await;
-        }
+        sink.databases[1].open_and_catch_up();
         sink
+    }
+
+    fn at(next: i64, offset: i64) -> LogPosition {
+        LogPosition {
+            next: NextOffset::new(next),
+            watermark: SourceOffset { epoch: 0, offset },
+        }
     }
 
     fn partitions() -> [Partition; 2] {
@@ -294,8 +368,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_recovered_database_is_reported_until_everything_is_resumed() {
-        let mut sink = sink().await;
+    async fn a_database_that_caught_up_is_reported_until_everything_is_resumed() {
+        let mut sink = sink();
         for _ in 0..2 {
             let outcome = sink.flush().await;
             assert!(matches!(outcome, Err(SinkError::Moved(_))), "{outcome:?}");
@@ -311,21 +385,35 @@ mod tests {
 
     #[tokio::test]
     async fn reading_resumes_at_the_lowest_offset_with_the_watermark_stored_beside_it() {
-        let mut sink = sink().await;
+        let mut sink = sink();
         sink.databases[1].close_circuit();
         let [partition, _] = partitions();
-        let at = |next, offset| LogPosition {
-            next: NextOffset::new(next),
-            watermark: SourceOffset { epoch: 0, offset },
-        };
         sink.reset(0, [(partition, at(9, 90))].into());
         sink.reset(1, [(partition, at(4, 40))].into());
         assert_eq!(sink.lowest(partition), at(4, 40));
     }
 
     #[tokio::test]
+    async fn reading_does_not_resume_at_offsets_that_are_far_behind() {
+        let mut sink = sink();
+        sink.databases[1].close_circuit();
+        let [partition, _] = partitions();
+        for behind in [FAR_BEHIND, FAR_BEHIND + 1] {
+            sink.reset(0, [(partition, at(4 + behind, 40 + behind))].into());
+            sink.reset(1, [(partition, at(4, 40))].into());
+            sink.leave_out_far_behind(&partitions());
+            let is_left_out = sink.databases[1].buffer().is_none();
+            assert_eq!(is_left_out, behind > FAR_BEHIND);
+        }
+        assert_eq!(
+            sink.lowest(partition),
+            at(4 + FAR_BEHIND + 1, 40 + FAR_BEHIND + 1)
+        );
+    }
+
+    #[tokio::test]
     async fn a_member_without_partitions_has_nothing_to_resume() {
-        let mut sink = sink().await;
+        let mut sink = sink();
         sink.release(&partitions());
         assert!(matches!(sink.flush().await, Ok(Coverage::Without(_))));
     }

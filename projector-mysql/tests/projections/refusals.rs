@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use schemas::Mid;
 use sqlx::{AssertSqlSafe, MySqlConnection};
 
-use crate::test_env::TestEnv;
+use crate::test_env::{Service, TestEnv};
 
 /// The second database of a environment: makes it refuse what is inserted into a table, as the server does for this reason.
 struct Second {
@@ -40,6 +40,25 @@ impl Second {
         }
     }
 
+    /// The connections of writers that wait for a lock on a table.
+    async fn waiting(&mut self, table: &str) -> Vec<i64> {
+        let waiting = "SELECT ID FROM information_schema.PROCESSLIST \
+                       WHERE STATE LIKE 'Waiting%' AND INFO LIKE CONCAT('INSERT INTO ', ?, '%') ORDER BY ID";
+        let waiting = sqlx::query_scalar(waiting).bind(format!("{}.{table}", self.name));
+        waiting.fetch_all(&mut self.admin).await.unwrap()
+    }
+
+    async fn until_a_write_waits(&mut self, table: &str) -> i64 {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let [id] = self.waiting(table).await[..] {
+                return id;
+            }
+            assert!(Instant::now() < deadline, "no write waits");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     async fn accept(&mut self, table: &str) {
         let name = self.name.clone();
         for deed in ["INSERT", "UPDATE"] {
@@ -59,7 +78,11 @@ async fn send_many(env: &mut TestEnv, first: i64) -> (i64, Mid) {
     last
 }
 
-async fn until_contacts_gate_names_the_second(service: &crate::test_env::Service) {
+async fn until_contacts_gate_names_the_second(service: &Service) {
+    until_contacts_gate_says(service, "going on without database 1").await;
+}
+
+async fn until_contacts_gate_says(service: &Service, what: &str) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let named = || {
         let gates = service.health.readiness().checks;
@@ -67,7 +90,7 @@ async fn until_contacts_gate_names_the_second(service: &crate::test_env::Service
             .into_iter()
             .find(|gate| gate.name == "projector-mysql.contacts");
         gate.and_then(|gate| gate.reason)
-            .is_some_and(|reason| reason.starts_with("going on without database 1"))
+            .is_some_and(|reason| reason.contains(what))
     };
     while !named() {
         assert!(
@@ -107,6 +130,65 @@ async fn a_database_that_does_not_take_writes_does_not_hold_up_the_other() {
     service.ready().await;
     service.stop().await;
     other.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_being_caught_up_holds_up_nobody() {
+    let mut env = TestEnv::new().await;
+    env.config.projector_mysql.contacts_max_pending_rows = 20;
+    let service = env.start().await;
+    env.log.chatter(61, 50).await;
+    env.assert_exact().await;
+    let mut second = Second::of(&env).await;
+    second.refuse("resume_offset", READ_ONLY).await;
+    send_many(&mut env, 0).await;
+    until_contacts_gate_names_the_second(&service).await;
+
+    // Now it takes a small write, and a row of a contact waits for up to 10 s.
+    let mut lock = Second::of(&env).await;
+    let table = format!("{}.contact_32", lock.name);
+    lock.run(format!("LOCK TABLES {table} READ")).await;
+    second.accept("resume_offset").await;
+    let waiting = second.until_a_write_waits("contact_32").await;
+    let (peer, mid) = send_many(&mut env, 100).await;
+    env.until_contact_has(1, peer, mid).await;
+    assert_eq!(second.waiting("contact_32").await, [waiting]);
+
+    lock.run("UNLOCK TABLES".to_owned()).await;
+    env.assert_exact().await;
+    service.ready().await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_position_the_log_does_not_have_is_not_caught_up() {
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
+    env.log.chatter(62, 50).await;
+    let mut second = Second::of(&env).await;
+    send_many(&mut env, 0).await;
+    env.assert_exact().await;
+    second.refuse("contact_32", TABLE_FULL).await;
+    send_many(&mut env, 100).await;
+    until_contacts_gate_names_the_second(&service).await;
+
+    // As where an event was put before the position: the log lost its end, and it was decided again.
+    let name = second.name.clone();
+    let move_by = |records: i64| {
+        format!(
+            "UPDATE {name}.resume_offset SET next_offset = next_offset + {records} WHERE sink = 'contacts' AND partition_no = 33"
+        )
+    };
+    second.run(move_by(1)).await;
+    second.accept("contact_32").await;
+    until_contacts_gate_says(&service, "the end of the log was lost").await;
+    let (peer, mid) = send_many(&mut env, 200).await;
+    env.until_contact_has(1, peer, mid).await;
+
+    second.run(move_by(-1)).await;
+    env.assert_exact().await;
+    service.ready().await;
+    service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,60 @@
+use event_log::KafkaConfig;
+use futures::FutureExt as _;
+use projection::{ReplayError, Settings};
+use schemas::PartitionMap;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{CoalescingSink, MergedRow};
+use crate::destination::Destination;
+
+/// Brings databases that were left out up to where those in use stand, one after the other: each takes memory beside the projection's own.
+pub(crate) struct CatchUp {
+    kafka: KafkaConfig,
+    settings: Settings,
+    /// The offsets that the databases in use have.
+    ends: watch::Sender<PartitionMap<i64>>,
+    /// A database, by its index.
+    running: Option<(usize, AbortOnDropHandle<Result<(), ReplayError>>)>,
+}
+
+impl CatchUp {
+    pub(crate) fn new(kafka: KafkaConfig, settings: Settings) -> Self {
+        Self {
+            kafka,
+            settings,
+            ends: watch::Sender::default(),
+            running: None,
+        }
+    }
+
+    pub(crate) fn set_ends(&self, ends: PartitionMap<i64>) {
+        self.ends.send_replace(ends);
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(crate) fn start<R: MergedRow>(&mut self, index: usize, destination: Destination) {
+        let (kafka, settings) = (self.kafka.clone(), self.settings.clone());
+        let ends = self.ends.subscribe();
+        let sink = CoalescingSink::<R>::new([destination]);
+        let task = async move { projection::catch_up(sink, &kafka, ends, &settings).await };
+        self.running = Some((index, AbortOnDropHandle::new(tokio::spawn(task))));
+    }
+
+    /// What became of a database that is no longer being caught up.
+    pub(crate) fn ended(&mut self) -> Option<(usize, Result<(), ReplayError>)> {
+        let (index, task) = self.running.as_mut()?;
+        let outcome = task.now_or_never()?;
+        let index = *index;
+        self.running = None;
+        Some((index, outcome.expect("catching up does not panic")))
+    }
+
+    /// What was not written is read again the next time.
+    pub(crate) fn abort(&mut self) {
+        self.running = None;
+    }
+}
