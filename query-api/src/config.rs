@@ -47,10 +47,11 @@ pub struct QueryApiConfig {
     /// Address of the API, `address:port`.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// The maximum of concurrent calls; more are answered 429. Half of them may be calls with `after=`, which may wait.
+    /// The maximum of concurrent calls; more are answered 429. Half of them may be calls with `after=` and of `/v1/inbound`, which may
+    /// wait.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests: usize,
-    /// How many of them may be one user's, by their token. Half of these may be calls with `after=`.
+    /// How many of them may be one user's, by their token. Half of these may be calls that may wait.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests_of_user: usize,
     /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own; more wait.

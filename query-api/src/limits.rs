@@ -32,8 +32,7 @@ pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
     calls.route_layer(from_fn_with_state(places, enforce))
 }
 
-/// The places of calls. Those that may wait for `after=` keep theirs for long: half of the places, in total and of each user, are never
-/// theirs.
+/// The places of calls. Those that may wait keep theirs for long: half of the places, in total and of each user, are never theirs.
 struct Places {
     all: Arc<CallerQuota>,
     waiting: Arc<CallerQuota>,
@@ -56,10 +55,11 @@ impl Places {
     }
 }
 
-/// What cannot be parsed is refused at once, so it does not matter which place it takes.
+/// For `after=`, or for a reader of the log. What cannot be parsed is refused at once, so it does not matter which place it takes.
 fn may_wait(uri: &Uri) -> bool {
-    Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .is_ok_and(|Query(parameters)| parameters.iter().any(|(name, _)| name == "after"))
+    uri.path().starts_with("/v1/inbound/")
+        || Query::<Vec<(String, String)>>::try_from_uri(uri)
+            .is_ok_and(|Query(parameters)| parameters.iter().any(|(name, _)| name == "after"))
 }
 
 async fn enforce(

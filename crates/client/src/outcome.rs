@@ -37,7 +37,7 @@ pub enum Outcome {
     Repeat {
         /// `lo,hi`.
         conversation: String,
-        /// The number of the earlier one; `None` where it is not stored.
+        /// The number of the earlier one; `None` where it is not stored, or too far back to be looked for.
         of_mid: Option<i64>,
         /// The id of both.
         client_msg_id: String,

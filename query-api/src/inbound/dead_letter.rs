@@ -1,9 +1,11 @@
 //! Finds the dead-letter record of an inbound record.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use event_log::{LogReader, Record};
-use schemas::{InboundPosition, TimestampMs, dead_letter::DeadLetterHeaders, topics::Topic};
+use event_log::{EventLogError, LogReader, Record};
+use schemas::{
+    InboundPosition, Partition, TimestampMs, dead_letter::DeadLetterHeaders, topics::Topic,
+};
 
 use super::{
     outcome::Outcome,
@@ -13,48 +15,106 @@ use super::{
 /// Dead letters are appended after their originals, but the clock of another broker may be behind.
 const CLOCK_SKEW_MS: i64 = 24 * 3_600_000;
 
-/// The outcome according to the dead letter of the record of `topic` at `position`, which was appended at `appended`, if it has one.
-pub(super) fn find(
-    reader: &LogReader,
-    topic: &str,
-    position: InboundPosition,
-    appended: TimestampMs,
-    budget: &mut ScanBudget,
-) -> Result<Option<Outcome>, LookupError> {
-    let partition = position.partition;
-    let since = TimestampMs(appended.0.saturating_sub(CLOCK_SKEW_MS));
-    let starts = reader.offsets_at(Topic::DeadLetters, &[partition], since)?;
-    let bounds = reader.bounds(Topic::DeadLetters, &[partition])?;
-    let (Some(start), Some(bounds)) = (starts.get(partition), bounds.get(partition)) else {
-        return Ok(None);
-    };
-    let mut found = None;
-    reader.scan(
-        Topic::DeadLetters,
-        &[(partition, *start..bounds.end)],
-        |record| {
-            found = refusal(&record, topic, position);
+/// How many records are read at a time: a small scan.
+const STEP: i64 = 64;
+
+/// The dead letter of a record of `topic` at `position`, which was appended at `appended`.
+pub(super) struct DeadLetterSearch<'a> {
+    pub(super) reader: &'a LogReader,
+    pub(super) topic: &'a str,
+    pub(super) position: InboundPosition,
+    pub(super) appended: TimestampMs,
+    pub(super) budget: &'a mut ScanBudget,
+}
+
+impl DeadLetterSearch<'_> {
+    /// Its outcome, found by bisection: a process appends the dead letters of a partition in the order of their originals. What a former
+    /// owner or a restarted one appended again can mislead it, so nothing found is no proof; [`Self::scan`] gives one.
+    pub(super) fn bisect(mut self) -> Result<Option<Outcome>, LookupError> {
+        let Range { mut start, mut end } = self.range()?;
+        while start < end {
+            let middle = start + (end - start) / 2;
+            match self.first(middle..end)? {
+                Some((at, letter)) if letter.offset < self.position.offset => start = at + 1,
+                Some((_, letter)) if letter.offset == self.position.offset => {
+                    return Ok(Some(refused(letter)));
+                }
+                Some(_) | None => end = middle,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Its outcome; reads all dead letters since its original.
+    pub(super) fn scan(mut self) -> Result<Option<Outcome>, LookupError> {
+        let offset = self.position.offset;
+        let range = self.range()?;
+        let found = self.find(range, |letter| letter.offset == offset)?;
+        Ok(found.map(|(_, letter)| refused(letter)))
+    }
+
+    /// Where it can be.
+    fn range(&self) -> Result<Range<i64>, EventLogError> {
+        let partition = self.position.partition;
+        let since = TimestampMs(self.appended.0.saturating_sub(CLOCK_SKEW_MS));
+        let starts = self
+            .reader
+            .offsets_at(Topic::DeadLetters, &[partition], since)?;
+        let bounds = self.reader.bounds(Topic::DeadLetters, &[partition])?;
+        Ok(starts[partition]..bounds[partition].end)
+    }
+
+    /// The first dead letter of the topic in a range, and its offset.
+    fn first(
+        &mut self,
+        range: Range<i64>,
+    ) -> Result<Option<(i64, DeadLetterHeaders)>, LookupError> {
+        let mut start = range.start;
+        while start < range.end {
+            let step = start..range.end.min(start + STEP);
+            let found = self.find(step, |_| true)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            start += STEP;
+        }
+        Ok(None)
+    }
+
+    fn find(
+        &mut self,
+        range: Range<i64>,
+        is_right: impl Fn(&DeadLetterHeaders) -> bool,
+    ) -> Result<Option<(i64, DeadLetterHeaders)>, LookupError> {
+        let mut found = None;
+        let ranges = [(self.position.partition, range)];
+        self.reader.scan(Topic::DeadLetters, &ranges, |record| {
+            found = letter_of(&record, self.topic, self.position.partition)
+                .filter(&is_right)
+                .map(|letter| (record.offset, letter));
             if found.is_some() {
                 return ControlFlow::Break(());
             }
-            budget.spend()
-        },
-    )?;
-    if found.is_none() {
-        budget.check()?;
+            self.budget.spend()
+        })?;
+        if found.is_none() {
+            self.budget.check()?;
+        }
+        Ok(found)
     }
-    Ok(found)
 }
 
-/// The outcome, if the dead letter is that of this record.
-fn refusal(record: &Record, topic: &str, position: InboundPosition) -> Option<Outcome> {
+/// The headers of a dead letter whose original is a record of this partition.
+fn letter_of(record: &Record, topic: &str, partition: Partition) -> Option<DeadLetterHeaders> {
     let letter = DeadLetterHeaders::read(|name| record.header(name))?;
-    let InboundPosition { partition, offset } = position;
-    let is_its = letter.topic == topic && letter.partition == partition && letter.offset == offset;
-    is_its.then(|| Outcome::Refused {
+    (letter.topic == topic && letter.partition == partition).then_some(letter)
+}
+
+fn refused(letter: DeadLetterHeaders) -> Outcome {
+    Outcome::Refused {
         reason: letter.reason.to_string(),
         detail: letter.message,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -65,10 +125,10 @@ mod tests {
 
     #[test]
     fn its_identity_is_topic_partition_and_offset() {
-        let position = |text: &str| text.parse::<InboundPosition>().unwrap();
+        let partition = |number: i64| Partition::try_from(number).unwrap();
         let origin = Origin {
             topic: "chat.inbound",
-            partition: position("3:7").partition,
+            partition: partition(3),
             offset: 7,
             stage: "sequencer",
         };
@@ -87,13 +147,11 @@ mod tests {
             value: None,
             headers: letter.headers,
         };
-        let refused = Outcome::Refused {
-            reason: "conflict".to_owned(),
-            detail: "another msg".to_owned(),
+        let of = |topic, number| {
+            letter_of(&record, topic, partition(number)).map(|letter| letter.offset)
         };
-        let of = |topic, at| refusal(&record, topic, position(at));
-        assert_eq!(of("chat.inbound", "3:7"), Some(refused));
-        assert_eq!(of("chat.events", "3:7"), None);
-        assert_eq!(of("chat.inbound", "3:8"), None);
+        assert_eq!(of("chat.inbound", 3), Some(7));
+        assert_eq!(of("chat.events", 3), None);
+        assert_eq!(of("chat.inbound", 4), None);
     }
 }

@@ -3,14 +3,14 @@ use event_log::LogReader;
 use message_store::MessageStore;
 use problem::Problem;
 use schemas::{
-    InboundPosition, UserId,
-    command::{Command, SendMessage},
+    InboundPosition, Mid, TimestampMs, UserId,
+    command::{Command, Malformed, SendMessage},
     dead_letter::Reason,
     topics::Topic,
 };
 
 use super::{
-    dead_letter,
+    dead_letter::DeadLetterSearch,
     event::{self, EventLookup},
     outcome::Outcome,
     reader_pool::{LookupError, ScanBudget},
@@ -22,10 +22,11 @@ enum LogLookup {
     Outcome(Outcome),
     /// `chat.inbound` has no such record, or none that concerns the caller.
     NotFound,
-    /// A send that was neither sequenced nor refused.
-    Repeat {
+    /// A send that was not sequenced, and whose dead letter was not found: most often a repeat.
+    WithoutEvent {
         send: SendMessage,
-        /// The offset of `chat.events` below which its original is.
+        appended: TimestampMs,
+        /// The offset of `chat.events` below which the original of a repeat is.
         below: i64,
     },
 }
@@ -52,10 +53,40 @@ pub(crate) async fn lookup(
             let what = format!("a record at {position} of chat.inbound");
             Err(Problem::not_found(what).into())
         }
-        LogLookup::Repeat { send, below } => {
-            deadline.bound(repeat(&api.store, send, below)).await?
+        LogLookup::WithoutEvent {
+            send,
+            appended,
+            below,
+        } => {
+            let original = deadline.bound(original(&api.store, &send, below)).await??;
+            let refused = match original {
+                Some(_) => None,
+                None => refused(api, position, appended, deadline).await?,
+            };
+            Ok(refused.unwrap_or_else(|| Outcome::repeat(send, original)))
         }
     }
+}
+
+/// Whether it was refused after all, for which all dead letters since then are read.
+async fn refused(
+    api: &QueryApi,
+    position: InboundPosition,
+    appended: TimestampMs,
+    deadline: Deadline,
+) -> Result<Option<Outcome>, QueryError> {
+    let topic = api.inbound_topic.clone();
+    let scan = move |reader: &LogReader, budget: &mut ScanBudget| {
+        DeadLetterSearch {
+            reader,
+            topic: &topic,
+            position,
+            appended,
+            budget,
+        }
+        .scan()
+    };
+    api.reader_pool.with_reader(deadline, scan).await
 }
 
 fn look_up_in_log(
@@ -81,16 +112,40 @@ fn look_up_in_log(
     if !caller.is_one_of(&concerned(record.bytes())) {
         return Ok(LogLookup::NotFound);
     }
-    let below = match event::find(reader, position, record.timestamp, epoch, budget)? {
+    let appended = record.timestamp;
+    let below = match event::find(reader, position, appended, epoch, budget)? {
         EventLookup::NotSequenced => return Ok(LogLookup::Outcome(Outcome::Pending)),
         EventLookup::Event(outcome) => return Ok(LogLookup::Outcome(outcome)),
         EventLookup::NoEvent { below } => below,
     };
+    let command = Command::parse(record.bytes());
+    if let Ok(Command::ReadAck(ack)) = command
+        && ack.conversation().partition() == partition
+    {
+        // The sequencer refuses none of these.
+        let reader = ack.into();
+        return Ok(LogLookup::Outcome(Outcome::ReadPositionKept { reader }));
+    }
     // A dead letter is acknowledged before any later event is produced (PROTOCOL S7), so it exists by now.
-    let refused = dead_letter::find(reader, topic, position, record.timestamp, budget)?;
-    Ok(match refused {
-        Some(refused) => LogLookup::Outcome(refused),
-        None => without_event(record.bytes(), below),
+    let search = DeadLetterSearch {
+        reader,
+        topic,
+        position,
+        appended,
+        budget,
+    };
+    if let Some(refused) = search.bisect()? {
+        return Ok(LogLookup::Outcome(refused));
+    }
+    Ok(match command {
+        Ok(Command::Send(send)) if send.conversation().partition() == partition => {
+            LogLookup::WithoutEvent {
+                send,
+                appended,
+                below,
+            }
+        }
+        other => LogLookup::Outcome(refused_without_letter(other)),
     })
 }
 
@@ -103,31 +158,27 @@ fn concerned(value: &[u8]) -> Vec<UserId> {
     }
 }
 
-/// The outcome of a record without an event and without a dead letter that is still retained.
-fn without_event(value: &[u8], below: i64) -> LogLookup {
-    match Command::parse(value) {
-        Ok(Command::Send(send)) => LogLookup::Repeat { send, below },
-        Ok(Command::ReadAck(ack)) => {
-            LogLookup::Outcome(Outcome::ReadPositionKept { reader: ack.into() })
-        }
-        Ok(Command::Control(_)) => LogLookup::Outcome(Outcome::Refused {
-            reason: Reason::InvalidControl.to_string(),
-            detail: "its dead letter is no longer retained".to_owned(),
-        }),
-        Err(malformed) => LogLookup::Outcome(Outcome::Refused {
-            reason: Reason::Malformed.to_string(),
-            detail: malformed.to_string(),
-        }),
+/// The outcome of a record that can only have been refused, where its dead letter is not found, as when it is no longer retained.
+fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
+    let lost = || "its dead letter is not found".to_owned();
+    let (reason, detail) = match command {
+        Err(malformed) => (Reason::Malformed, malformed.to_string()),
+        Ok(Command::Control(_)) => (Reason::InvalidControl, lost()),
+        Ok(Command::Send(_) | Command::ReadAck(_)) => (Reason::WrongPartition, lost()),
+    };
+    Outcome::Refused {
+        reason: reason.to_string(),
+        detail,
     }
 }
 
-/// Finds the message that `send` repeats: the newest below `below` with the same id and text. An id may be used again after the dedup
-/// window.
-async fn repeat(
+/// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text. An id may be used
+/// again after the dedup window.
+async fn original(
     store: &MessageStore,
-    send: SendMessage,
+    send: &SendMessage,
     below: i64,
-) -> Result<Outcome, QueryError> {
+) -> Result<Option<Mid>, QueryError> {
     let conversation = send.conversation();
     let shard = store.layout().shard_of(conversation.partition());
     let rows = store
@@ -135,10 +186,7 @@ async fn repeat(
         .await?
         .find_by_client_msg_id(conversation, send.srcid, &send.client_msg_id)
         .await?;
-    let original = rows
-        .iter()
-        .rfind(|row| row.id < below && row.message.msg == send.msg);
-    let of_mid = original.map(|row| row.message.mid.get());
-    let client_msg_id = send.client_msg_id.into_string();
-    Ok(Outcome::repeat(conversation, client_msg_id, of_mid))
+    let newest = rows.into_iter().rfind(|row| row.id < below);
+    let repeated = newest.filter(|row| row.message.msg == send.msg);
+    Ok(repeated.map(|row| row.message.mid))
 }

@@ -1,6 +1,6 @@
 use schemas::{
-    DeviceClass, DirectConversation, InboundPosition, UserId,
-    command::ReadAck,
+    DeviceClass, InboundPosition, Mid, UserId,
+    command::{ReadAck, SendMessage},
     event::{Body, Event, ReadPosition},
 };
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
         /// `lo,hi`.
         #[schema(example = "1000,1001")]
         conversation: String,
-        /// That number; null where the message is not stored yet, or no longer.
+        /// That number; null where the message is not stored yet, no longer, or not among the sender's newest 1,000 in the conversation.
         #[schema(minimum = 1, example = 3)]
         of_mid: Option<i64>,
         /// The id that both have.
@@ -142,15 +142,11 @@ impl Outcome {
         })
     }
 
-    pub(super) fn repeat(
-        conversation: DirectConversation,
-        client_msg_id: String,
-        of_mid: Option<i64>,
-    ) -> Self {
+    pub(super) fn repeat(send: SendMessage, original: Option<Mid>) -> Self {
         Self::Repeat {
-            conversation: conversation.to_string(),
-            of_mid,
-            client_msg_id,
+            conversation: send.conversation().to_string(),
+            of_mid: original.map(Mid::get),
+            client_msg_id: send.client_msg_id.into_string(),
         }
     }
 }

@@ -22,6 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Deployment {
     pub config: Config,
+    appender: Appender,
 }
 
 impl Deployment {
@@ -61,7 +62,15 @@ impl Deployment {
             ..Config::default()
         };
         config.mysql.connections_per_server = 4;
-        Self { config }
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 20_000,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 1_000_000,
+            gapless: false,
+        };
+        let appender = Appender::new(&config.kafka, &settings).unwrap();
+        Self { config, appender }
     }
 
     pub async fn apply_topics(&self) {
@@ -168,14 +177,6 @@ impl Deployment {
         timestamp: Option<TimestampMs>,
         headers: &[(String, Option<Vec<u8>>)],
     ) -> i64 {
-        let settings = ProducerSettings {
-            linger_ms: 0,
-            message_timeout_ms: 20_000,
-            queue_bytes: 1 << 20,
-            max_message_bytes: 1_000_000,
-            gapless: false,
-        };
-        let appender = Appender::new(&self.config.kafka, &settings).unwrap();
         let record = AppendRecord {
             topic: &self.config.kafka.topic(topic),
             partition,
@@ -184,7 +185,7 @@ impl Deployment {
             timestamp,
             headers,
         };
-        appender.append(record).await.unwrap()
+        self.appender.append(record).await.unwrap()
     }
 }
 

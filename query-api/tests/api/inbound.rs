@@ -182,18 +182,89 @@ async fn what_was_refused_says_why() {
 }
 
 async fn dead_letter(deployment: &Deployment, at: InboundPosition, reason: Reason, words: &str) {
-    // That of another record comes first.
-    for (offset, words) in [(at.offset + 1_000, "another"), (at.offset, words)] {
-        let origin = Origin {
-            topic: &deployment.config.kafka.topic(Topic::Inbound),
-            partition: at.partition,
-            offset,
-            stage: "sequencer",
-        };
-        let letter = DeadLetterRecord::new(&origin, reason, words, &OriginalRecord::default());
-        deployment
-            .append(Topic::DeadLetters, at.partition, b"", None, &letter.headers)
-            .await;
+    let origin = Origin {
+        topic: &deployment.config.kafka.topic(Topic::Inbound),
+        partition: at.partition,
+        offset: at.offset,
+        stage: "sequencer",
+    };
+    let letter = DeadLetterRecord::new(&origin, reason, words, &OriginalRecord::default());
+    deployment
+        .append(Topic::DeadLetters, at.partition, b"", None, &letter.headers)
+        .await;
+}
+
+/// One user can fill a partition with refused sends: far more than a call reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_full_of_dead_letters_hides_no_outcome() {
+    let deployment = Deployment::shared().await;
+    let mut config = deployment.config.clone();
+    config.query_api.inbound_scan_records = 64;
+    let service = Service::start(&config).await;
+    let p = partition(8);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(1);
+    let ack = Command::ReadAck(ReadAck {
+        uid: chat.me,
+        peer: chat.peer,
+        device: DeviceClass::Pc,
+        mid: None,
+    });
+    let original = deployment.post(p, send_of(&chat, 0)).await;
+    let mut refused = Vec::new();
+    for _ in 0..200 {
+        refused.push(deployment.post(p, send_of(&chat, 0)).await);
+    }
+    let kept = deployment.post(p, ack).await;
+    let repeat = deployment.post(p, send_of(&chat, 0)).await;
+    for _ in 0..200 {
+        refused.push(deployment.post(p, send_of(&chat, 0)).await);
+    }
+    chat.rows[0].id = deployment
+        .emit(p, event(0, original.offset, now(), sequenced(&chat, 0)))
+        .await;
+    for at in &refused {
+        dead_letter(deployment, *at, Reason::Conflict, &at.to_string()).await;
+    }
+    let last = refused[refused.len() - 1];
+    deployment
+        .emit(p, event(0, last.offset, now(), Body::Progress))
+        .await;
+    deployment.write_messages(&chat.rows).await;
+
+    for at in [refused[0], refused[199], refused[200], last] {
+        let body = service.ok(&path(at)).await;
+        assert_eq!(body["detail"], at.to_string(), "{body}");
+    }
+    let body = service.ok(&path(repeat)).await;
+    assert_eq!(
+        (&body["state"], &body["of_mid"]),
+        (&json!("repeat"), &json!(1))
+    );
+    let body = service.ok(&path(kept)).await;
+    assert_eq!(body["state"], "read_position_kept");
+}
+
+/// Two owners of a partition both append what they refuse, and the one that is behind may do so last.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_found_among_those_that_were_appended_again() {
+    let (deployment, service) = env().await;
+    let p = partition(9);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(1);
+    let mut sends = Vec::new();
+    for _ in 0..20 {
+        sends.push(deployment.post(p, send_of(&chat, 0)).await);
+    }
+    let again = sends.iter().take(10).cycle().take(60);
+    for at in sends.iter().chain(again) {
+        dead_letter(deployment, *at, Reason::Conflict, &at.to_string()).await;
+    }
+    deployment
+        .emit(p, event(0, sends[19].offset, now(), Body::Progress))
+        .await;
+    for at in sends {
+        assert_eq!(service.ok(&path(at)).await["detail"], at.to_string());
     }
 }
 

@@ -1,3 +1,8 @@
-SELECT id, srcid, destid, mid, msg, ts, client_msg_id, n FROM {table}
-WHERE srcid = ? AND destid = ? AND client_msg_id = ?
-ORDER BY mid
+-- No index has the id: of a conversation that goes on for years only the sender's newest rows are read.
+SELECT m.id, m.srcid, m.destid, m.mid, m.msg, m.ts, m.client_msg_id, m.n
+FROM (SELECT id, ts, client_msg_id FROM {table}
+      WHERE srcid = ? AND destid = ?
+      ORDER BY mid DESC LIMIT 1000) AS newest
+JOIN {table} AS m ON m.id = newest.id AND m.ts = newest.ts
+WHERE newest.client_msg_id = ?
+ORDER BY m.mid

@@ -89,7 +89,8 @@ impl ReadTx {
         Ok(found)
     }
 
-    /// What `sender` sent with this id, the oldest first: more than one where the id came again after the dedup window.
+    /// What `sender` sent with this id among their newest 1,000 messages, the oldest first: more than one where the id came again after the
+    /// dedup window.
     ///
     /// # Errors
     /// As all reads; fatal where the conversation is in another database.

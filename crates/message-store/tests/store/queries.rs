@@ -231,6 +231,31 @@ async fn a_send_is_found_by_its_own_id() {
     );
 }
 
+/// However long a conversation is, a look-up reads no more of it.
+#[tokio::test]
+async fn an_id_is_found_among_the_newest_messages_only() {
+    let fixture = Fixture::shared().await;
+    let users = fixture.users(28);
+    let mut rows: Vec<_> = (1..=1_001).map(|mid| message(users, mid)).collect();
+    for (row, id) in rows.iter_mut().zip(["old", "known"]) {
+        row.message.client_msg_id = id.to_owned().try_into().unwrap();
+    }
+    fixture.write(&rows).await.unwrap();
+    let mut snapshot = fixture
+        .store
+        .snapshot(fixture.shard(table_number(28)))
+        .await
+        .unwrap();
+    for (id, expected) in [("old", vec![]), ("known", vec![2])] {
+        let id = id.to_owned().try_into().unwrap();
+        let found = snapshot
+            .find_by_client_msg_id(conversation(users), users.0, &id)
+            .await
+            .unwrap();
+        assert_eq!(mids(&found), expected);
+    }
+}
+
 #[tokio::test]
 async fn an_ordinal_is_told_from_rows_or_not_at_all() {
     let fixture = Fixture::shared().await;
