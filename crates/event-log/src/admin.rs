@@ -129,9 +129,9 @@ pub struct Admin {
 }
 
 /// A topic as the cluster has it.
-struct FoundTopic {
+pub(crate) struct FoundTopic {
     /// Partitions with a leader; 0 where the topic is not there.
-    partitions: usize,
+    pub(crate) partitions: usize,
     /// The fewest copies of a partition.
     copies: usize,
     /// How many brokers there are.
@@ -284,7 +284,7 @@ impl Admin {
         Ok(())
     }
 
-    async fn find(&self, name: &str) -> Result<FoundTopic, EventLogError> {
+    pub(crate) async fn find(&self, name: &str) -> Result<FoundTopic, EventLogError> {
         let (client, name) = (Arc::clone(&self.client), name.to_owned());
         tokio::task::spawn_blocking(move || {
             let metadata = client.inner().fetch_metadata(Some(&name), TIMEOUT);

@@ -1,6 +1,9 @@
 //! Topics for tests that share a broker.
 
-use std::thread;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use schemas::topics::Topic;
 
@@ -34,14 +37,21 @@ impl TestTopics {
         &self.config
     }
 
-    /// Deletes one of them, so that nothing can be appended to it.
+    /// Deletes one of them; returns when nothing can be appended to it any more.
     ///
     /// # Panics
-    /// Where Kafka does not answer or refuses.
+    /// Where Kafka does not answer or refuses, or has the topic for another minute.
     pub async fn delete_topic(&self, topic: Topic) {
         let admin = Admin::new(&self.config).expect("an admin client");
-        let deleted = admin.delete_topics(&[self.config.topic(topic)]).await;
+        let name = self.config.topic(topic);
+        let deleted = admin.delete_topics(std::slice::from_ref(&name)).await;
         deleted.expect("the topic can be deleted");
+        // The controller has deleted it; the broker hears of it later.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while admin.find(&name).await.expect("Kafka answers").partitions > 0 {
+            assert!(Instant::now() < deadline, "{name} is still there");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Deletes them, unless the broker is gone.
