@@ -59,6 +59,9 @@ pub(crate) enum Command {
     /// The epoch of the inbound log
     #[command(subcommand)]
     Epoch(EpochCommand),
+    /// The rules of the sequencer: deduplication and limits
+    #[command(subcommand)]
+    Rules(RulesCommand),
     /// Send a message
     Send(SendArgs),
     /// Post a read-ack: a user has read
@@ -167,6 +170,34 @@ pub(crate) enum EpochCommand {
         #[arg(long)]
         from_the_beginning: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// Show what is in force in each partition
+    Show,
+    /// Change them in every partition, through the log, and wait until that is done. What is not given stays
+    Set(SetRulesArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true, args = ["rule_version", "dedup_window_ms", "dedup_max_entries", "max_msg_bytes"])]
+pub(crate) struct SetRulesArgs {
+    /// The version of the rules, which cannot be taken back. Every sequencer and projection has to know it, or it stops
+    #[arg(long)]
+    pub(crate) rule_version: Option<u32>,
+    /// For how long a client_msg_id is remembered, ms of log time
+    #[arg(long)]
+    pub(crate) dedup_window_ms: Option<i64>,
+    /// How many sends a partition remembers at most
+    #[arg(long)]
+    pub(crate) dedup_max_entries: Option<i64>,
+    /// The largest text, bytes
+    #[arg(long)]
+    pub(crate) max_msg_bytes: Option<i64>,
+    /// How long to wait for the sequencers, seconds
+    #[arg(long, default_value_t = 60)]
+    pub(crate) wait_s: u64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -453,6 +484,7 @@ mod tests {
             vec!["tidemark", "history", "1", "2", "--limit", "0"],
             vec!["tidemark", "history", "1", "2", "--limit", "201"],
             vec!["tidemark", "ack", "1", "2", "pc", "all"],
+            vec!["tidemark", "rules", "set"],
         ] {
             let error = Args::try_parse_from(&refused).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{refused:?}");

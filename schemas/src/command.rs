@@ -70,7 +70,7 @@ impl ReadAck {
 }
 
 /// A change of the sequencer's rules in one partition. `None` leaves a setting as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// The version of the rules that holds from this record on.
     pub rule_version: Option<u32>,
@@ -80,6 +80,8 @@ pub struct Control {
     pub dedup_max_entries: Option<i64>,
     /// The largest msg that is sequenced, bytes.
     pub max_msg_bytes: Option<i64>,
+    /// The key of the hashes by which repeats are recognised. Its length is checked where it counts: rule version 1 ignores it.
+    pub hash_key: Option<Vec<u8>>,
 }
 
 /// The value of a `chat.inbound` record.
@@ -271,6 +273,7 @@ impl TryFrom<proto::Control> for Control {
             dedup_window_ms: control.dedup_window_ms,
             dedup_max_entries: control.dedup_max_entries,
             max_msg_bytes: control.max_msg_bytes,
+            hash_key: control.hash_key,
         })
     }
 }
@@ -282,6 +285,7 @@ impl From<Control> for proto::Control {
             dedup_window_ms: control.dedup_window_ms,
             dedup_max_entries: control.dedup_max_entries,
             max_msg_bytes: control.max_msg_bytes,
+            hash_key: control.hash_key,
         }
     }
 }

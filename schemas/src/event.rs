@@ -4,7 +4,7 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    ClientMsgId, ConversationId, DeviceClass, DirectConversation, Mid, Ordinal, Partition,
+    ClientMsgId, ConversationId, DeviceClass, DirectConversation, HashKey, Mid, Ordinal, Partition,
     TimestampMs, UserId,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
@@ -100,8 +100,8 @@ impl ReadPosition {
     }
 }
 
-/// The newest rule version that this program knows. There is only one so far.
-pub const KNOWN_RULE_VERSION: u32 = 1;
+/// The newest rule version that this program knows. Version 2 brings hashes with a key.
+pub const KNOWN_RULE_VERSION: u32 = 2;
 
 /// What a newer program wrote. Whoever folds `chat.events` stops before it (PROTOCOL S5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,6 +127,9 @@ pub struct Rules {
     pub dedup_max_entries: i64,
     /// The largest msg that is sequenced, bytes.
     pub max_msg_bytes: i64,
+    /// The key of the hashes by which repeats are recognised; `None` below rule version 2.
+    #[serde(skip)]
+    pub hash_key: Option<HashKey>,
 }
 
 impl Rules {
@@ -136,6 +139,7 @@ impl Rules {
         dedup_window_ms: 3 * 24 * 3600 * 1000,
         dedup_max_entries: 1_000_000,
         max_msg_bytes: 65_535,
+        hash_key: None,
     };
 
     /// Whether this program can follow these rules.
@@ -143,11 +147,15 @@ impl Rules {
     /// # Errors
     /// [`UnknownRules::Version`].
     pub fn check_version(&self) -> Result<(), UnknownRules> {
-        if self.rule_version > KNOWN_RULE_VERSION {
-            return Err(UnknownRules::Version(self.rule_version));
-        }
-        Ok(())
+        known_version(self.rule_version)
     }
+}
+
+fn known_version(version: u32) -> Result<(), UnknownRules> {
+    if version > KNOWN_RULE_VERSION {
+        return Err(UnknownRules::Version(version));
+    }
+    Ok(())
 }
 
 /// What an event says.
@@ -247,9 +255,8 @@ impl Event {
                 Body::ReadPosition(position.try_into()?)
             }
             Some(sequenced_event::Event::Control(rules)) => {
-                let rules = Rules::from(rules);
-                rules.check_version()?;
-                Body::Control(rules)
+                known_version(rules.rule_version)?;
+                Body::Control(rules.try_into()?)
             }
             Some(sequenced_event::Event::Progress(proto::Progress {})) => Body::Progress,
         };
@@ -389,14 +396,25 @@ impl From<ReadPosition> for proto::ReadPositionMoved {
     }
 }
 
-impl From<proto::ControlApplied> for Rules {
-    fn from(rules: proto::ControlApplied) -> Self {
-        Self {
+impl TryFrom<proto::ControlApplied> for Rules {
+    type Error = Malformed;
+
+    fn try_from(rules: proto::ControlApplied) -> Result<Self, Malformed> {
+        let hash_key = match rules.hash_key.as_slice() {
+            [] => None,
+            bytes => Some(
+                bytes
+                    .try_into()
+                    .map_err(|e| Malformed::new("hash_key", e))?,
+            ),
+        };
+        Ok(Self {
             rule_version: rules.rule_version,
             dedup_window_ms: rules.dedup_window_ms,
             dedup_max_entries: rules.dedup_max_entries,
             max_msg_bytes: rules.max_msg_bytes,
-        }
+            hash_key,
+        })
     }
 }
 
@@ -407,6 +425,9 @@ impl From<Rules> for proto::ControlApplied {
             dedup_window_ms: rules.dedup_window_ms,
             dedup_max_entries: rules.dedup_max_entries,
             max_msg_bytes: rules.max_msg_bytes,
+            hash_key: rules
+                .hash_key
+                .map_or_else(Vec::new, |key| key.bytes().to_vec()),
         }
     }
 }
@@ -450,6 +471,11 @@ mod tests {
                 n: None,
             }),
             Body::Control(Rules::VERSION_1),
+            Body::Control(Rules {
+                rule_version: 2,
+                hash_key: Some([7; 16].into()),
+                ..Rules::VERSION_1
+            }),
             Body::Progress,
         ];
         for body in bodies {

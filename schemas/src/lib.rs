@@ -7,6 +7,7 @@ pub mod dead_letter;
 mod device;
 pub mod event;
 mod fast_decoder;
+mod hash_key;
 mod ids;
 mod log_position;
 mod mismatch;
@@ -17,6 +18,7 @@ pub mod topics;
 
 pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
 pub use device::{DeviceClass, PerDevice};
+pub use hash_key::HashKey;
 pub use ids::{ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
 pub use partition::{InboundPosition, PARTITIONS, Partition};

@@ -41,6 +41,7 @@ fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
     fn matches<T: PartialEq>(asked: Option<T>, found: T) -> bool {
         asked.is_none_or(|asked| asked == found)
     }
+    let hash_key = rules.hash_key.as_ref().map_or(&[][..], |key| key.bytes());
     first_unequal([
         (
             "rule_version",
@@ -57,6 +58,10 @@ fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
         (
             "max_msg_bytes",
             matches(control.max_msg_bytes, rules.max_msg_bytes),
+        ),
+        (
+            "hash_key",
+            rules.rule_version < 2 || matches(control.hash_key.as_deref(), hash_key),
         ),
     ])
 }
@@ -126,5 +131,19 @@ mod tests {
         assert_eq!(same.mismatched_field(&body), None);
         let other = asking(Some(rules.max_msg_bytes + 1));
         assert_eq!(other.mismatched_field(&body), Some("max_msg_bytes"));
+        let keyed = Command::Control(Control {
+            hash_key: Some(vec![7; 16]),
+            ..Control::default()
+        });
+        assert_eq!(keyed.mismatched_field(&body), None, "version 1 ignores it");
+        let version_2 = |key: u8| {
+            Body::Control(Rules {
+                rule_version: 2,
+                hash_key: Some([key; 16].into()),
+                ..rules
+            })
+        };
+        assert_eq!(keyed.mismatched_field(&version_2(7)), None);
+        assert_eq!(keyed.mismatched_field(&version_2(8)), Some("hash_key"));
     }
 }

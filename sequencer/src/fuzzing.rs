@@ -108,7 +108,7 @@ impl Log {
         if matches!(event.body, Body::Message(_)) && is_remembered {
             let again = self.decide(value);
             assert!(
-                matches!(again, Decision::NoOp(NoOp::Repeat { .. })),
+                again == Decision::NoOp(NoOp::Repeat),
                 "a repeat is {again:?}"
             );
         }
@@ -204,5 +204,6 @@ fn control(data: &mut &[u8]) -> Option<Command> {
         dedup_window_ms: given(2),
         dedup_max_entries: given(4),
         max_msg_bytes: given(8),
+        hash_key: (which & 16 != 0).then(|| vec![7; 16]),
     }))
 }

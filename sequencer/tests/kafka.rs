@@ -467,6 +467,37 @@ async fn a_restart_goes_on_from_snapshot_and_log() {
     assert!(snapshots[partition] >= 2, "snapshots are stored");
 }
 
+/// Rule version 2 begins in the middle: what was sent before is known until it expires, also to the next owner.
+#[tokio::test(flavor = "multi_thread")]
+async fn repeats_are_recognised_across_rule_versions() {
+    let simulation = Simulation::new().await;
+    let partition = "1,2".parse::<ConversationId>().unwrap().partition();
+    let version_2 = Command::Control(Control {
+        rule_version: Some(2),
+        hash_key: Some(vec![7; 16]),
+        ..Control::default()
+    });
+    let post = async |id: &str| simulation.post(send(1, 2, id, "x")).await;
+    let sequencer = Running::start(&simulation.kafka).await;
+    post("before").await;
+    let raised = simulation.append(partition, &version_2.encode());
+    raised.await.unwrap().unwrap();
+    post("before").await;
+    post("behind").await;
+    simulation.settled().await;
+    sequencer.stop().await;
+    let sequencer = Running::start(&simulation.kafka).await;
+    for id in ["before", "behind", "last"] {
+        post(id).await;
+    }
+    let events = simulation.settled().await;
+    assert_eq!(mids(&events[partition]), [1, 2, 3]);
+    let reader = Arc::clone(&simulation.reader);
+    let rules = tokio::task::spawn_blocking(move || sequencer::rules(&reader, partition));
+    assert_eq!(rules.await.unwrap().unwrap().rule_version, 2);
+    sequencer.stop().await;
+}
+
 /// What a former owner appends makes a partition start anew in the middle of its work, while it is paused.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_appends_under_load_leave_no_partition_behind() {

@@ -8,7 +8,7 @@ use projection::{EventBatch, LogEvent};
 use schemas::{
     LogPosition, NextOffset, Partition,
     command::Command,
-    event::{Event, SourceOffset},
+    event::{Body, Event, SourceOffset},
 };
 use sequencer::core::{Decision, Inbound, State, step};
 
@@ -97,11 +97,16 @@ fn partition() -> Partition {
     Partition::try_from(PARTITION).expect("a partition")
 }
 
-/// What the sequencer makes of them, from an empty state.
+/// What the sequencer makes of them, from an empty state with the newest rules.
 fn stepped(inbound: &[Vec<u8>]) -> Vec<Event> {
     let mut state = State::default();
+    state.apply(&Event {
+        src: traffic::source(0),
+        ts: traffic::TS,
+        body: Body::Control(traffic::newest_rules()),
+    });
     let mut events = Vec::with_capacity(inbound.len());
-    for (offset, value) in (0..).zip(inbound) {
+    for (offset, value) in (1..).zip(inbound) {
         let src = traffic::source(offset);
         let ts = traffic::TS;
         let inbound = Inbound { src, ts, value };

@@ -1,11 +1,12 @@
 //! Messages of some hundred conversations, the same at every run.
 
 use schemas::{
-    TimestampMs,
-    command::SendMessage,
-    event::{Source, SourceOffset},
+    HashKey, TimestampMs,
+    command::{Control, SendMessage},
+    event::{KNOWN_RULE_VERSION, Rules, Source, SourceOffset},
     proto::{self, ingest_event},
 };
+use sequencer::core::change;
 
 /// When all of them were sent.
 pub(crate) const TS: TimestampMs = TimestampMs(1_763_000_000_000);
@@ -27,6 +28,16 @@ pub(crate) fn sends(partition: i64, count: usize) -> Vec<SendMessage> {
         }
     };
     (0..count as i64).map(send).collect()
+}
+
+/// What a new installation begins with.
+pub(crate) fn newest_rules() -> Rules {
+    let control = Control {
+        rule_version: Some(KNOWN_RULE_VERSION),
+        hash_key: Some(vec![7; HashKey::BYTES]),
+        ..Control::default()
+    };
+    change(Rules::VERSION_1, &control).expect("the rules are right")
 }
 
 /// The body of a batch.

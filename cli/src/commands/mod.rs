@@ -13,6 +13,7 @@ mod load;
 mod measure;
 mod partitions;
 mod rebuild;
+mod rules;
 mod send;
 mod skip_deleted;
 mod stack;
@@ -122,6 +123,7 @@ async fn dispatch(
         Command::Epoch(EpochCommand::Raise { from_the_beginning }) => {
             epoch::raise(&context, from_the_beginning, json).await?;
         }
+        Command::Rules(command) => rules::run(&context, command, json).await?,
         Command::Send(args) => send::run(&context, args, json).await?,
         Command::Ack(args) => ack::run(&context, &args, json).await?,
         Command::Unread(args) => unread::run(&context, &args, json).await?,
@@ -156,7 +158,7 @@ impl Command {
             Self::Tail(_) | Self::Dlq(_) | Self::Audit(_) | Self::Rebuild(_) | Self::Measure(_)
         );
         let skips = matches!(self, Self::Db(DbCommand::SkipDeleted { .. }));
-        reads_log || skips || matches!(self, Self::Topics(_) | Self::Epoch(_))
+        reads_log || skips || matches!(self, Self::Topics(_) | Self::Epoch(_) | Self::Rules(_))
     }
 
     fn needs_mysql(&self) -> bool {

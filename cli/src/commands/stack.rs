@@ -16,6 +16,7 @@ use serde::Serialize;
 use service_runtime::ConfigSource;
 use toml::{Table, Value};
 
+use super::rules;
 use crate::{args::StackCommand, last_audit::LastAudit, times};
 
 pub(super) fn run(
@@ -79,9 +80,9 @@ pub(super) fn config_file(config: &StackConfig) -> PathBuf {
 }
 
 async fn prepare(source: &ConfigSource) -> anyhow::Result<()> {
-    Admin::new(&source.section::<KafkaConfig>("kafka")?)?
-        .apply()
-        .await?;
+    let kafka = source.section::<KafkaConfig>("kafka")?;
+    Admin::new(&kafka)?.apply().await?;
+    rules::begin_with_the_newest(&kafka).await?;
     let store = MessageStore::connect(&source.section::<MySqlConfig>("mysql")?);
     store.apply_schema(times::now()).await?;
     store.close().await;

@@ -2,6 +2,7 @@ use std::process::ExitCode;
 
 use event_log::{Admin, TopicDifference};
 
+use super::rules;
 use crate::{args::ApplyOrDiff, context::CommandContext, failure};
 
 pub(super) async fn run(
@@ -9,11 +10,13 @@ pub(super) async fn run(
     command: &ApplyOrDiff,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let admin = Admin::new(&context.kafka()?)?;
+    let kafka = context.kafka()?;
+    let admin = Admin::new(&kafka)?;
     // The topics are not read again after a change: another broker may not have it yet.
     let (changed, left): (Vec<_>, Vec<_>) = match command {
         ApplyOrDiff::Apply => {
             let differences = admin.apply().await?.into_iter();
+            rules::begin_with_the_newest(&kafka).await?;
             differences.partition(TopicDifference::can_be_changed)
         }
         ApplyOrDiff::Diff => (Vec::new(), admin.diff().await?),

@@ -133,6 +133,10 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
             dedup_window_ms: rules.dedup_window_ms,
             dedup_max_entries: rules.dedup_max_entries,
             max_msg_bytes: rules.max_msg_bytes,
+            hash_key: match rules.hash_key.as_slice() {
+                [] => None,
+                key => Some(field("hash_key", key)?),
+            },
         }),
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
     })
@@ -152,6 +156,7 @@ fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
         dedup_window_ms: control.dedup_window_ms,
         dedup_max_entries: control.dedup_max_entries,
         max_msg_bytes: control.max_msg_bytes,
+        hash_key: control.hash_key,
     })
 }
 

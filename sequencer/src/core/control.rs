@@ -3,49 +3,85 @@
 use std::ops::RangeInclusive;
 
 use schemas::{
+    HashKey,
     command::Control,
     event::{Rules, UnknownRules},
 };
 
+use super::dedup::KeyedEntry;
+
 const DAY_MS: i64 = 24 * 3600 * 1000;
-/// Up to a century: a demonstration may want to find its own messages years later.
+/// Up to a century.
 const DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=36_500 * DAY_MS;
-/// Ten million entries are about a gigabyte.
-const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
+/// From rule version 2 on.
+const KEYED_DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=KeyedEntry::MAX_AGE_MS;
+/// Ten million entries are about 300 MB.
+pub(super) const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
 /// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 
-/// The effect of a control record.
-pub(super) enum Change {
-    /// These rules hold from here on.
-    To(Rules),
-    /// A setting is outside its bounds; the text says which and what is right.
-    OutOfBounds(String),
+/// Why a control record cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRules {
+    /// A setting is wrong; the text says which and what is right.
+    #[error("{0}")]
+    Setting(String),
     /// A version that this binary lacks.
-    Unknown(UnknownRules),
+    #[error(transparent)]
+    Unknown(#[from] UnknownRules),
 }
 
 /// The rules after a control record.
-pub(super) fn change(rules: Rules, control: &Control) -> Change {
+///
+/// # Errors
+/// [`InvalidRules`], after which `rules` stay in force.
+pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
     let changed = Rules {
         rule_version: control.rule_version.unwrap_or(rules.rule_version),
         dedup_window_ms: control.dedup_window_ms.unwrap_or(rules.dedup_window_ms),
         dedup_max_entries: control.dedup_max_entries.unwrap_or(rules.dedup_max_entries),
         max_msg_bytes: control.max_msg_bytes.unwrap_or(rules.max_msg_bytes),
+        hash_key: rules.hash_key,
     };
-    if let Err(unknown) = changed.check_version() {
-        return Change::Unknown(unknown);
+    changed.check_version()?;
+    if let Some(wrong) = out_of_bounds(&changed, rules.rule_version) {
+        return Err(InvalidRules::Setting(wrong));
     }
-    match out_of_bounds(&changed) {
-        Some(wrong) => Change::OutOfBounds(wrong),
-        None => Change::To(changed),
+    if changed.rule_version == 1 {
+        return Ok(changed);
+    }
+    let key = hash_key(rules.hash_key, control.hash_key.as_deref());
+    Ok(Rules {
+        hash_key: Some(key.map_err(|wrong| InvalidRules::Setting(format!("hash_key: {wrong}")))?),
+        ..changed
+    })
+}
+
+/// The key of rule version 2. Entries are found by it, so it stays.
+fn hash_key(in_force: Option<HashKey>, given: Option<&[u8]>) -> Result<HashKey, String> {
+    let given = given.map(HashKey::try_from).transpose();
+    match (in_force, given.map_err(|e| e.to_string())?) {
+        (Some(key), None) => Ok(key),
+        (Some(key), Some(given)) if given == key => Ok(key),
+        (Some(_), Some(_)) => Err("another one is in force, and cannot be replaced".to_owned()),
+        (None, given) => given.ok_or_else(|| "absent; must be 16 random bytes".to_owned()),
     }
 }
 
-fn out_of_bounds(rules: &Rules) -> Option<String> {
+/// A version does not go back.
+fn out_of_bounds(rules: &Rules, version_before: u32) -> Option<String> {
+    let window_ms = if rules.rule_version == 1 {
+        DEDUP_WINDOW_MS
+    } else {
+        KEYED_DEDUP_WINDOW_MS
+    };
     let settings = [
-        ("rule_version", i64::from(rules.rule_version), 1..=i64::MAX),
-        ("dedup_window_ms", rules.dedup_window_ms, DEDUP_WINDOW_MS),
+        (
+            "rule_version",
+            i64::from(rules.rule_version),
+            version_before.into()..=i64::MAX,
+        ),
+        ("dedup_window_ms", rules.dedup_window_ms, window_ms),
         (
             "dedup_max_entries",
             rules.dedup_max_entries,

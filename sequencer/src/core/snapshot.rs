@@ -10,7 +10,7 @@ use super::{
     State,
     chunked_queue::ChunkedQueue,
     conversation::{Conversation, RecentSenders},
-    dedup::{Dedup, DedupKey, Entry},
+    dedup::{Dedup, KeyedEntry, UnkeyedEntry},
 };
 
 /// The format version that this program writes and reads.
@@ -40,7 +40,8 @@ pub struct Snapshot {
     clock: TimestampMs,
     rules: Rules,
     conversations: Vec<(DirectConversation, Conversation)>,
-    dedup: ChunkedQueue<Entry>,
+    unkeyed: ChunkedQueue<UnkeyedEntry>,
+    keyed: ChunkedQueue<KeyedEntry>,
 }
 
 impl Snapshot {
@@ -56,7 +57,8 @@ impl Snapshot {
             clock: state.clock,
             rules: state.rules,
             conversations: conversations.map(|(id, of)| (*id, of.clone())).collect(),
-            dedup: state.dedup.entries().clone(),
+            unkeyed: state.dedup.unkeyed().clone(),
+            keyed: state.dedup.keyed().clone(),
         }
     }
 
@@ -69,7 +71,7 @@ impl Snapshot {
     /// The number of conversations and sends in it.
     #[must_use]
     pub fn entries(&self) -> usize {
-        self.conversations.len() + self.dedup.len()
+        self.conversations.len() + self.unkeyed.len() + self.keyed.len()
     }
 
     /// Sets the offset of `chat.events` at which a fold must continue, and the source of the record before that.
@@ -95,7 +97,8 @@ impl Snapshot {
             clock_ms: self.clock.0,
             rules: Some(self.rules.into()),
             conversations: conversations.map(write_conversation).collect(),
-            dedup: self.dedup.iter().map(write_entry).collect(),
+            dedup: self.unkeyed.iter().map(write_unkeyed).collect(),
+            keyed_dedup: write_keyed(&self.keyed),
         }
     }
 }
@@ -108,24 +111,25 @@ pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
     if snapshot.format_version != FORMAT_VERSION {
         return Err(InvalidSnapshot::Format(snapshot.format_version));
     }
-    let rules: Rules = snapshot
-        .rules
-        .ok_or(InvalidSnapshot::Field("rules"))?
-        .into();
+    let rules = snapshot.rules.clone().map(Rules::try_from);
+    let Some(Ok(rules)) = rules else {
+        return Err(InvalidSnapshot::Field("rules"));
+    };
     rules.check_version()?;
-    let mut dedup = Dedup::default();
-    for entry in &snapshot.dedup {
-        dedup.insert(read_entry(entry)?);
-    }
+    let unkeyed: Vec<_> = snapshot
+        .dedup
+        .iter()
+        .map(read_unkeyed)
+        .collect::<Result<_, _>>()?;
     Ok(State {
         clock: TimestampMs(snapshot.clock_ms),
         rules,
+        dedup: Dedup::new(unkeyed, read_keyed(&snapshot.keyed_dedup)?),
         conversations: snapshot
             .conversations
             .iter()
             .map(read_conversation)
             .collect::<Result<_, _>>()?,
-        dedup,
     })
 }
 
@@ -151,9 +155,9 @@ fn write_read_mids(mids: PerDevice<Mid>) -> proto::ReadMids {
     }
 }
 
-fn write_entry(entry: &Entry) -> proto::DedupEntry {
+fn write_unkeyed(entry: &UnkeyedEntry) -> proto::DedupEntry {
     proto::DedupEntry {
-        key: entry.key.0.to_vec(),
+        key: entry.key.to_vec(),
         payload_hash: entry.payload_hash,
         ts_ms: entry.ts.0,
         mid: entry.mid.get(),
@@ -190,10 +194,34 @@ fn read_read_mids(mids: Option<&proto::ReadMids>) -> Result<PerDevice<Mid>, Inva
     })
 }
 
-fn read_entry(entry: &proto::DedupEntry) -> Result<Entry, InvalidSnapshot> {
+fn write_keyed(entries: &ChunkedQueue<KeyedEntry>) -> Vec<Vec<u8>> {
+    /// Small, so that nobody needs a large piece of memory at once.
+    const PIECE: usize = 4_000 * KeyedEntry::BYTES;
+    let mut pieces: Vec<Vec<u8>> = Vec::new();
+    for entry in entries.iter() {
+        if pieces.last().is_none_or(|piece| piece.len() == PIECE) {
+            pieces.push(Vec::new());
+        }
+        let last = pieces.last_mut().expect("there is one");
+        last.extend(entry.to_bytes());
+    }
+    pieces
+}
+
+fn read_keyed(pieces: &[Vec<u8>]) -> Result<impl Iterator<Item = KeyedEntry>, InvalidSnapshot> {
+    let entries = pieces.iter().map(|piece| piece.as_chunks());
+    if entries.clone().any(|(_, rest)| !rest.is_empty()) {
+        return Err(InvalidSnapshot::Field("keyed_dedup"));
+    }
+    Ok(entries
+        .flat_map(|(entries, _)| entries)
+        .map(KeyedEntry::from_bytes))
+}
+
+fn read_unkeyed(entry: &proto::DedupEntry) -> Result<UnkeyedEntry, InvalidSnapshot> {
     let key = <[u8; 16]>::try_from(entry.key.as_slice());
-    Ok(Entry {
-        key: DedupKey(key.map_err(|_| InvalidSnapshot::Field("dedup.key"))?),
+    Ok(UnkeyedEntry {
+        key: key.map_err(|_| InvalidSnapshot::Field("dedup.key"))?,
         payload_hash: entry.payload_hash,
         ts: TimestampMs(entry.ts_ms),
         mid: mid(entry.mid)?,

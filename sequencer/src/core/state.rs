@@ -6,10 +6,7 @@ use schemas::{
     event::{Body, Event, Message, ReadPosition, Rules},
 };
 
-use super::{
-    conversation::Conversation,
-    dedup::{Dedup, DedupKey, Entry, payload_hash},
-};
+use super::{conversation::Conversation, dedup::Dedup};
 
 /// The fold of one partition of `chat.events`.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +51,7 @@ impl State {
     /// How many sends it remembers for recognising repeats.
     #[must_use]
     pub fn dedup_entries(&self) -> usize {
-        self.dedup.entries().len()
+        self.dedup.len()
     }
 
     /// The number of conversations and sends: the size of its snapshot.
@@ -68,12 +65,13 @@ impl State {
         if event.body == Body::Progress {
             return;
         }
-        self.clock = self.clock.max(event.ts);
+        let before = self.clock;
+        self.clock = before.max(event.ts);
         if let Body::Control(rules) = &event.body {
             self.rules = *rules;
         }
         // Expired entries are evicted before the insertion, so that a key that is sent again after its window is absent.
-        self.dedup.evict(self.clock, &self.rules);
+        self.dedup.evict(before, self.clock, &self.rules);
         match &event.body {
             Body::Message(message) => self.apply_message(message),
             Body::ReadPosition(position) => self.apply_read_position(position),
@@ -85,13 +83,9 @@ impl State {
         let id = message.conversation();
         let conversation = self.conversations.entry(id).or_default();
         conversation.push(id.side_of(message.srcid));
-        self.dedup.insert(Entry {
-            key: DedupKey::new(id, message.srcid, &message.client_msg_id),
-            payload_hash: payload_hash(message.srcid, message.destid, &message.msg),
-            ts: self.clock,
-            mid: message.mid,
-        });
-        self.dedup.evict(self.clock, &self.rules);
+        self.dedup
+            .insert(message.into(), message.mid, self.clock, &self.rules);
+        self.dedup.evict(self.clock, self.clock, &self.rules);
     }
 
     fn apply_read_position(&mut self, position: &ReadPosition) {

@@ -8,9 +8,10 @@ use schemas::{
 };
 
 use super::{
-    State, control,
+    State,
+    control::{self, InvalidRules},
     conversation::Conversation,
-    dedup::{DedupKey, payload_hash},
+    dedup::Known,
 };
 
 /// One record of `chat.inbound`.
@@ -50,10 +51,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoOp {
     /// The same send was sequenced before.
-    Repeat {
-        /// The message that was sequenced.
-        mid: Mid,
-    },
+    Repeat,
     /// A read-ack at or below the read position.
     PositionNotAdvanced {
         /// The read position.
@@ -116,24 +114,17 @@ fn effective_ts(state: &State, inbound: &Inbound<'_>) -> TimestampMs {
 
 fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
     let id = send.conversation();
-    let key = DedupKey::new(id, send.srcid, &send.client_msg_id);
-    let window_ms = state.rules.dedup_window_ms;
     // An expired entry stays until the next event evicts it, because a record without an event must not change the state.
     let known = state
         .dedup
-        .get(&key)
-        .filter(|entry| entry.is_live(stamp.ts, window_ms));
-    if let Some(entry) = known {
-        let same = entry.payload_hash == payload_hash(send.srcid, send.destid, &send.msg);
-        return if same {
-            Decision::NoOp(NoOp::Repeat { mid: entry.mid })
-        } else {
-            let detail = format!(
-                "client_msg_id is that of message {} with other contents",
-                entry.mid
-            );
-            refuse(Reason::Conflict, detail)
-        };
+        .find((&send).into(), state.clock, stamp.ts, &state.rules);
+    match known {
+        None => {}
+        Some(Known::Repeat) => return Decision::NoOp(NoOp::Repeat),
+        Some(Known::Conflict) => {
+            let detail = "client_msg_id is that of an earlier message with other contents";
+            return refuse(Reason::Conflict, detail.to_owned());
+        }
     }
     let (bytes, most) = (send.msg.len(), state.rules.max_msg_bytes);
     if i64::try_from(bytes).is_ok_and(|bytes| bytes > most) {
@@ -179,9 +170,9 @@ fn step_read_ack(state: &State, stamp: EventStamp, ack: &ReadAck) -> Decision {
 fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision {
     match control::change(state.rules, control) {
         // Also where nothing changes, so that the sender sees that it was applied.
-        control::Change::To(rules) => stamp.emit(Body::Control(rules)),
-        control::Change::OutOfBounds(wrong) => refuse(Reason::InvalidControl, wrong),
-        control::Change::Unknown(unknown) => Decision::Halt(unknown),
+        Ok(rules) => stamp.emit(Body::Control(rules)),
+        Err(InvalidRules::Setting(wrong)) => refuse(Reason::InvalidControl, wrong),
+        Err(InvalidRules::Unknown(unknown)) => Decision::Halt(unknown),
     }
 }
 

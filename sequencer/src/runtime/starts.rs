@@ -8,7 +8,7 @@ use std::{
 };
 
 use event_log::{AssignmentGeneration, EventLogError, KafkaConfig, LogReader, Record, Sequenced};
-use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, event::Rules, topics::Topic};
 
 use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader};
 
@@ -36,18 +36,30 @@ pub enum LoadFault {
 /// # Errors
 /// [`LoadFault`], also where the log begins above 0 and no snapshot replaces the deleted records.
 pub fn sequenced(reader: &LogReader, partition: Partition) -> Result<Sequenced, LoadFault> {
+    let Loaded { state, last, .. } = load_events(reader, partition)?;
+    Ok(Sequenced {
+        last,
+        clock: state.clock(),
+    })
+}
+
+/// The rules in force at the end of `chat.events`. Blocks.
+///
+/// # Errors
+/// As [`sequenced`].
+pub fn rules(reader: &LogReader, partition: Partition) -> Result<Rules, LoadFault> {
+    Ok(*load_events(reader, partition)?.state.rules())
+}
+
+fn load_events(reader: &LogReader, partition: Partition) -> Result<Loaded, LoadFault> {
     let events = reader.bounds(Topic::Events, &[partition])?;
     let mut snapshots = read_snapshots(reader, &[partition])?;
     let snapshots = snapshots.remove(partition).unwrap_or_default().finish();
     let loader = Loader::of_events(partition, events[partition], snapshots);
     let mut loaded = run_loaders(reader, PartitionMap::from([(partition, loader)]), &events)?;
-    let Loaded { state, last, .. } = loaded
+    Ok(loaded
         .remove(partition)
-        .expect("the result has every partition of the request")?;
-    Ok(Sequenced {
-        last,
-        clock: state.clock(),
-    })
+        .expect("the result has every partition of the request")?)
 }
 
 /// The loads in progress.

@@ -275,7 +275,7 @@ impl PartitionShell {
 
     fn count_no_op(&mut self, no_op: NoOp) {
         match no_op {
-            NoOp::Repeat { .. } => self.counts.repeats += 1,
+            NoOp::Repeat => self.counts.repeats += 1,
             NoOp::PositionNotAdvanced { .. } | NoOp::UnknownConversation | NoOp::NoteToSelf => {
                 self.counts.no_op_read_acks += 1;
             }

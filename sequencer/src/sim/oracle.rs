@@ -2,7 +2,7 @@
 //! looks everything up in the list of events so far.
 
 use schemas::{
-    Mid, Ordinal, Partition, TimestampMs,
+    HashKey, Mid, Ordinal, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -150,8 +150,10 @@ impl Oracle {
     }
 
     fn control(&self, control: &Control) -> Result<Option<Body>, Reason> {
+        let version = control.rule_version.unwrap_or(self.rules.rule_version);
+        let key = control.hash_key.as_deref().map(HashKey::try_from);
         let rules = Rules {
-            rule_version: control.rule_version.unwrap_or(1),
+            rule_version: version,
             dedup_window_ms: control
                 .dedup_window_ms
                 .unwrap_or(self.rules.dedup_window_ms),
@@ -159,9 +161,25 @@ impl Oracle {
                 .dedup_max_entries
                 .unwrap_or(self.rules.dedup_max_entries),
             max_msg_bytes: control.max_msg_bytes.unwrap_or(self.rules.max_msg_bytes),
+            hash_key: match (&key, self.rules.hash_key) {
+                _ if version == 1 => None,
+                (Some(Ok(key)), None) => Some(*key),
+                (_, in_force) => in_force,
+            },
         };
-        let in_bounds = rules.rule_version == 1
-            && rules.dedup_window_ms <= 36_500 * 86_400_000
+        let key_is_right = match key {
+            _ if version == 1 => true,
+            None => rules.hash_key.is_some(),
+            Some(key) => key.is_ok_and(|key| Some(key) == rules.hash_key),
+        };
+        let longest_window = if version == 1 {
+            36_500 * 86_400_000
+        } else {
+            49 * 86_400_000
+        };
+        let in_bounds = (self.rules.rule_version..=2).contains(&version)
+            && key_is_right
+            && rules.dedup_window_ms <= longest_window
             && (1..=10_000_000).contains(&rules.dedup_max_entries)
             && (1..=65_535).contains(&rules.max_msg_bytes);
         if in_bounds {

@@ -50,7 +50,19 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
             headers: Vec::new(),
         });
     }
+    if rng.chance(70) {
+        let raised = rng.below(length);
+        records[raised].value = Some(version_2().encode().into());
+    }
     records
+}
+
+fn version_2() -> Command {
+    Command::Control(Control {
+        rule_version: Some(2),
+        hash_key: Some(vec![7; 16]),
+        ..Control::default()
+    })
 }
 
 fn user(uid: i64) -> UserId {
@@ -103,16 +115,22 @@ fn limits(rng: &mut Rng) -> Command {
         dedup_window_ms: maybe(0, 800),
         dedup_max_entries: maybe(1, 12),
         max_msg_bytes: maybe(20, 40),
+        hash_key: None,
     })
 }
 
 fn beyond_limits(rng: &mut Rng) -> Command {
     let mut control = Control::default();
-    match rng.below(4) {
+    match rng.below(8) {
         0 => control.rule_version = Some(0),
         1 => control.dedup_window_ms = Some(i64::MAX),
         2 => control.dedup_max_entries = Some(0),
-        _ => control.max_msg_bytes = Some(65_536),
+        3 => control.max_msg_bytes = Some(65_536),
+        // Under version 1 these change nothing; under version 2 all but the last are refused, which repeats what is in force.
+        4 => control.rule_version = Some(1),
+        5 => control.hash_key = Some(vec![7; 15]),
+        6 => control.hash_key = Some(vec![8; 16]),
+        _ => control.hash_key = Some(vec![7; 16]),
     }
     Command::Control(control)
 }

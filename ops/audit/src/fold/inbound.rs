@@ -106,14 +106,30 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
     let window = control.dedup_window_ms.unwrap_or(rules.dedup_window_ms);
     let entries = control.dedup_max_entries.unwrap_or(rules.dedup_max_entries);
     let bytes = control.max_msg_bytes.unwrap_or(rules.max_msg_bytes);
-    let is_valid = version >= 1
-        && (0..=36_500 * 86_400_000).contains(&window)
+    // What a later version allows is not known.
+    let longest_window = if version == 2 {
+        49 * 86_400_000
+    } else {
+        36_500 * 86_400_000
+    };
+    let is_valid = version >= rules.rule_version.max(1)
+        && (version != 2 || has_the_key(control, rules))
+        && (0..=longest_window).contains(&window)
         && (1..=10_000_000).contains(&entries)
         && (1..=65_535).contains(&bytes);
     if is_valid {
         Expected::Event
     } else {
         Expected::Refused(Reason::InvalidControl)
+    }
+}
+
+/// From version 2 on there is a key, and it stays.
+fn has_the_key(control: &Control, rules: &Rules) -> bool {
+    match (&control.hash_key, &rules.hash_key) {
+        (None, in_force) => in_force.is_some(),
+        (Some(given), None) => given.len() == 16,
+        (Some(given), Some(key)) => given == key.bytes(),
     }
 }
 

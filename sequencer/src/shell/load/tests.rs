@@ -234,9 +234,9 @@ fn junk_is_passed_over_and_a_gap_or_a_newer_program_halts() {
     };
     assert_eq!(gap, Err(missing));
     let newer = Rules {
-        rule_version: 2,
+        rule_version: 3,
         ..Rules::VERSION_1
     };
     let loaded = load(&[event(0, Body::Control(newer))], 0, INBOUND, vec![]);
-    assert_eq!(loaded, Err(UnknownRules::Version(2).into()));
+    assert_eq!(loaded, Err(UnknownRules::Version(3).into()));
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Error, Result, ensure};
 use serde_json::{Value, json};
 use system_tests::{Servers, TestEnv, new_users, run};
 
@@ -155,6 +155,40 @@ fn what_is_applied_twice_changes_nothing() {
             "{}",
             missing.stdout
         );
+        Ok(())
+    });
+}
+
+#[test]
+fn rules_change_in_every_partition() {
+    run(Servers::Shared, async |env| {
+        let rules = async |args: &[&str]| {
+            let args = [&["rules"], args, &["--json"]].concat();
+            let report = json_of(env, &args).await?;
+            Ok::<_, Error>(report["rules"].as_array().cloned().unwrap_or_default())
+        };
+        let begun = rules(&["show"]).await?;
+        ensure!(begun.len() == 64, "{begun:?}");
+        let is_newest = |rules: &Value| rules["rule_version"] == 2 && rules["hash_key"].is_null();
+        ensure!(begun.iter().all(is_newest), "{begun:?}");
+        let most = ["set", "--dedup-max-entries", "900000"];
+        for changed in [rules(&most).await?, rules(&["show"]).await?] {
+            ensure!(changed.len() == 64, "{changed:?}");
+            let is_changed = |rules: &Value| rules["dedup_max_entries"] == 900_000;
+            ensure!(changed.iter().all(is_changed), "{changed:?}");
+        }
+        // The same version again changes nothing.
+        rules(&["set", "--rule-version", "2"]).await?;
+        for (setting, value, named) in [
+            ("--rule-version", "1", "rule_version"),
+            ("--rule-version", "3", "version 3"),
+            ("--dedup-max-entries", "0", "dedup_max_entries"),
+            ("--dedup-window-ms", "4294967296", "dedup_window_ms"),
+        ] {
+            let refused = env.tidemark(&["rules", "set", setting, value]).await?;
+            let words = refused.expect(2)?.stderr;
+            ensure!(words.contains(named), "{words}");
+        }
         Ok(())
     });
 }

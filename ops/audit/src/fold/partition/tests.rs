@@ -187,16 +187,7 @@ fn an_epoch_that_goes_on_with_the_same_log_keeps_what_was_matched() {
         event(4, (2, 2), message("b", one.next())),
     ];
     let inbound = vec![
-        record(
-            0,
-            Command::Control(Control {
-                rule_version: None,
-                dedup_window_ms: None,
-                dedup_max_entries: None,
-                max_msg_bytes: None,
-            })
-            .encode(),
-        ),
+        record(0, Command::Control(Control::default()).encode()),
         record(1, Command::Send(send("a")).encode()),
         record(2, Command::Send(send("b")).encode()),
     ];
@@ -467,4 +458,38 @@ fn a_dead_letter_of_a_record_that_is_gone_is_not_that_of_its_successor() {
     let inbound = vec![record(0, Command::Send(send("a")).encode())];
     let found = fold_refusing(events, inbound, &[(&gone, Reason::Malformed)]).inbound;
     assert_eq!(found.differences(), 0, "{found:?}");
+}
+
+#[test]
+fn rule_version_2_begins_with_a_key_and_does_not_end() {
+    let version_2 = Rules {
+        rule_version: 2,
+        hash_key: Some([7; 16].into()),
+        ..Rules::VERSION_1
+    };
+    let control = |version: u32, key: Option<Vec<u8>>| {
+        Command::Control(Control {
+            rule_version: Some(version),
+            hash_key: key,
+            ..Control::default()
+        })
+    };
+    let values = [
+        control(2, None),
+        control(2, Some(vec![7; 16])),
+        control(1, None),
+        control(2, Some(vec![8; 16])),
+    ];
+    let inbound: Vec<Record> = (0..)
+        .zip(values)
+        .map(|(offset, command)| record(offset, command.encode()))
+        .collect();
+    let events = vec![
+        event(0, (0, 1), Body::Control(version_2)),
+        event(1, (0, 3), Body::Progress),
+    ];
+    let refused = [0, 2, 3].map(|offset: usize| (&inbound[offset], Reason::InvalidControl));
+    let found = fold_refusing(events, inbound.clone(), &refused);
+    assert_eq!(found.inbound.differences(), 0, "{:?}", found.inbound);
+    assert_eq!(found.account.unverifiable, 0);
 }

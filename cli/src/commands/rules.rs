@@ -1,0 +1,244 @@
+//! The sequencer's rules, which change through a control record in every partition of `chat.inbound` (PROTOCOL S5).
+
+use std::{
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings};
+use schemas::{
+    HashKey, OffsetRange, Partition, PartitionMap,
+    command::{Command, Control},
+    event::{Body, KNOWN_RULE_VERSION, Rules},
+    topics::Topic,
+};
+use sequencer::core::change;
+
+use crate::{
+    args::{RulesCommand, SetRulesArgs},
+    context::CommandContext,
+    failure::Failure,
+    output::Table,
+};
+
+/// How long an append may take.
+const APPEND_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+pub(super) async fn run(
+    context: &CommandContext,
+    command: RulesCommand,
+    json: bool,
+) -> anyhow::Result<()> {
+    let kafka = context.kafka()?;
+    let reader = Arc::new(LogReader::new(&kafka)?);
+    let in_force = reader.blocking(rules_in_force).await?;
+    let rules = match command {
+        RulesCommand::Show => in_force,
+        RulesCommand::Set(args) => {
+            let controls = controls(&in_force, &args)?;
+            set(&kafka, &reader, controls, Duration::from_secs(args.wait_s)).await?
+        }
+    };
+    print(&rules, json);
+    Ok(())
+}
+
+/// Raises the rule version of an installation to which nothing was ever posted. In others that is the operator's decision: programs that do
+/// not know the version stop.
+pub(super) async fn begin_with_the_newest(kafka: &KafkaConfig) -> anyhow::Result<()> {
+    let reader = Arc::new(LogReader::new(kafka)?);
+    for topic in [Topic::Inbound, Topic::Events] {
+        if reader.ends(topic).await?.values().any(|end| *end > 0) {
+            return Ok(());
+        }
+    }
+    let control = Control {
+        rule_version: Some(KNOWN_RULE_VERSION),
+        hash_key: Some(random_key()),
+        ..Control::default()
+    };
+    append_all(kafka, PartitionMap::full(|_| control.clone())).await?;
+    Ok(())
+}
+
+fn random_key() -> Vec<u8> {
+    rand::random::<[u8; HashKey::BYTES]>().to_vec()
+}
+
+fn rules_in_force(reader: &LogReader) -> anyhow::Result<PartitionMap<Rules>> {
+    Partition::all()
+        .map(|partition| Ok((partition, sequencer::rules(reader, partition)?)))
+        .collect()
+}
+
+/// The control record of each partition. Nothing is appended where one of them would be refused.
+fn controls(
+    in_force: &PartitionMap<Rules>,
+    args: &SetRulesArgs,
+) -> Result<PartitionMap<Control>, Failure> {
+    let key = random_key();
+    let control = |rules: &Rules| Control {
+        rule_version: args.rule_version,
+        dedup_window_ms: args.dedup_window_ms,
+        dedup_max_entries: args.dedup_max_entries,
+        max_msg_bytes: args.max_msg_bytes,
+        hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),
+    };
+    in_force
+        .iter()
+        .map(|(partition, rules)| {
+            let control = control(rules);
+            change(*rules, &control)
+                .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
+            Ok((partition, control))
+        })
+        .collect()
+}
+
+/// Appends the control records, and returns the rules of the events that they led to.
+async fn set(
+    kafka: &KafkaConfig,
+    reader: &Arc<LogReader>,
+    controls: PartitionMap<Control>,
+    wait: Duration,
+) -> anyhow::Result<PartitionMap<Rules>> {
+    let ends = reader.ends(Topic::Events).await?;
+    let appended = append_all(kafka, controls).await?;
+    let deadline = Instant::now() + wait;
+    let mut waiting = Waiting {
+        from: ends,
+        appended,
+        applied: PartitionMap::new(),
+    };
+    loop {
+        waiting = reader
+            .blocking(move |reader| waiting.read_on(reader))
+            .await?;
+        let left = waiting.appended.len();
+        if left == 0 {
+            return Ok(waiting.applied);
+        }
+        if Instant::now() >= deadline {
+            let why = format!(
+                "the control records are on the log, and {left} partitions have not come to them within {} s: does a sequencer run? \
+                 `tidemark rules show` shows what is in force",
+                wait.as_secs()
+            );
+            return Err(Failure::Timeout(why).into());
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Control records whose events are looked for.
+struct Waiting {
+    /// Where to read `chat.events` on.
+    from: PartitionMap<i64>,
+    /// The offsets of the control records without an event so far.
+    appended: PartitionMap<i64>,
+    applied: PartitionMap<Rules>,
+}
+
+impl Waiting {
+    fn read_on(mut self, reader: &LogReader) -> anyhow::Result<Self> {
+        let partitions: Vec<Partition> = self.appended.partitions().collect();
+        let ranges: Vec<_> = reader
+            .bounds(Topic::Events, &partitions)?
+            .into_iter()
+            .map(|(partition, OffsetRange { end, .. })| (partition, self.from[partition]..end))
+            .filter(|(_, range)| !range.is_empty())
+            .collect();
+        let mut refused = Vec::new();
+        reader.scan(Topic::Events, &ranges, |record| {
+            let partition = record.partition;
+            self.from.insert(partition, record.offset + 1);
+            let (Some(&sought), Ok(event)) = (self.appended.get(partition), record.event()) else {
+                return ControlFlow::Continue(());
+            };
+            let reached = event.src.offset.offset;
+            if reached >= sought {
+                self.appended.remove(partition);
+                match event.body {
+                    Body::Control(rules) if reached == sought => {
+                        self.applied.insert(partition, rules);
+                    }
+                    _ => refused.push(format!("{partition}:{sought}")),
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        if !refused.is_empty() {
+            anyhow::bail!(
+                "refused at {} of chat.inbound, since the rules changed meanwhile; `tidemark where {}` says why",
+                refused.join(", "),
+                refused[0]
+            );
+        }
+        Ok(self)
+    }
+}
+
+/// Appends the control records, and returns their offsets.
+async fn append_all(
+    kafka: &KafkaConfig,
+    controls: PartitionMap<Control>,
+) -> anyhow::Result<PartitionMap<i64>> {
+    let appender = Appender::new(kafka, &ProducerSettings::WITHOUT_TIMEOUT)?;
+    let topic = kafka.topic(Topic::Inbound);
+    let mut offsets = PartitionMap::new();
+    for (partition, control) in controls {
+        let value = Command::Control(control).encode();
+        let append = appender.append(AppendRecord {
+            topic: &topic,
+            partition,
+            key: b"",
+            value: Some(&value),
+            timestamp: None,
+            headers: &[],
+        });
+        let offset = tokio::time::timeout(APPEND_TIMEOUT, append)
+            .await
+            .map_err(|_| {
+                Failure::Timeout(format!("{topic} partition {partition} accepts no record"))
+            })?
+            .with_context(|| format!("appending to {topic} partition {partition}"))?;
+        offsets.insert(partition, offset);
+    }
+    Ok(offsets)
+}
+
+fn print(rules: &PartitionMap<Rules>, json: bool) {
+    if json {
+        let rules: Vec<_> = rules
+            .iter()
+            .map(|(partition, rules)| {
+                let mut rules = serde_json::json!(rules);
+                rules["partition"] = partition.get().into();
+                rules
+            })
+            .collect();
+        println!("{}", serde_json::json!({ "rules": rules }));
+        return;
+    }
+    let mut table = Table::new([
+        "partition",
+        "rule version",
+        "dedup window, ms",
+        "dedup entries",
+        "msg bytes",
+    ])
+    .right(&[0, 1, 2, 3, 4]);
+    for (partition, rules) in rules.iter() {
+        table.row([
+            partition.to_string(),
+            rules.rule_version.to_string(),
+            rules.dedup_window_ms.to_string(),
+            rules.dedup_max_entries.to_string(),
+            rules.max_msg_bytes.to_string(),
+        ]);
+    }
+    print!("{table}");
+}

@@ -1,0 +1,112 @@
+//! The hashes of a send. They cover fields, not their encoding, which may differ for equal fields.
+
+use std::{hash::Hasher as _, mem};
+
+use schemas::{DirectConversation, HashKey};
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+
+use super::Send;
+
+/// SipHash-1-3 with 128 bits over (srcid, destid, client_msg_id), which name the conversation and the sender as well. All but the last have
+/// a fixed length, so that different triples have different encodings.
+pub(super) struct KeyedId(SipHasher13);
+
+impl KeyedId {
+    pub(super) fn new(key: &HashKey, send: Send<'_>) -> Self {
+        let mut hasher = SipHasher13::new_with_key(key.bytes());
+        let users = u128::from(send.destid.get().cast_unsigned()) << 64
+            | u128::from(send.srcid.get().cast_unsigned());
+        hasher.write(&users.to_le_bytes());
+        hasher.write(send.client_msg_id.as_str().as_bytes());
+        Self(hasher)
+    }
+
+    /// The first 96 bits.
+    pub(super) fn key(&self) -> [u32; 3] {
+        let hash = self.0.finish128();
+        [hash.h1 as u32, (hash.h1 >> 32) as u32, hash.h2 as u32]
+    }
+
+    /// The first 32 bits of the hash that goes on over the text.
+    pub(super) fn payload_hash(mut self, msg: &str) -> u32 {
+        self.0.write(msg.as_bytes());
+        self.0.finish128().h1 as u32
+    }
+}
+
+/// BLAKE3 over (conversation, sender, client_msg_id), cut to 16 bytes: the key of rule version 1.
+pub(super) fn unkeyed(send: Send<'_>) -> [u8; 16] {
+    let conversation = DirectConversation::new(send.srcid, send.destid);
+    let [lo, hi] = [conversation.lo(), conversation.hi()].map(|user| user.get().to_le_bytes());
+    let sender = send.srcid.get().to_le_bytes();
+    let id = send.client_msg_id.as_str().as_bytes();
+    blake3_of(&[&lo, &hi, &sender, id])
+}
+
+/// BLAKE3 over (srcid, destid, msg), cut to 8 bytes.
+pub(super) fn unkeyed_payload(send: Send<'_>) -> u64 {
+    let [srcid, destid] = [send.srcid, send.destid].map(|user| user.get().to_le_bytes());
+    u64::from_le_bytes(blake3_of(&[&srcid, &destid, send.msg.as_bytes()]))
+}
+
+/// The first bytes, at most 32, of BLAKE3 over the pieces. Short pieces are copied together first: one call of the hash costs half as much as
+/// one for each piece.
+fn blake3_of<const N: usize>(pieces: &[&[u8]]) -> [u8; N] {
+    const SHORT: usize = 512;
+    let mut gathered = [0; SHORT];
+    let mut rest = gathered.as_mut_slice();
+    for piece in pieces {
+        let Some((place, behind)) = mem::take(&mut rest).split_at_mut_checked(piece.len()) else {
+            let mut hasher = blake3::Hasher::new();
+            for piece in pieces {
+                hasher.update(piece);
+            }
+            return cut(&hasher.finalize());
+        };
+        place.copy_from_slice(piece);
+        rest = behind;
+    }
+    let length = SHORT - rest.len();
+    cut(&blake3::hash(&gathered[..length]))
+}
+
+fn cut<const N: usize>(hash: &blake3::Hash) -> [u8; N] {
+    std::array::from_fn(|i| hash.as_bytes()[i])
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::ClientMsgId;
+
+    use super::*;
+
+    #[test]
+    fn pieces_are_hashed_as_one() {
+        let text = [7_u8; 2_000];
+        for lengths in [[0, 0], [8, 100], [8, 504], [8, 505], [513, 0], [600, 900]] {
+            let [first, second] = lengths.map(|length| &text[..length]);
+            let whole = blake3::hash(&[first, second].concat());
+            assert_eq!(
+                &blake3_of::<32>(&[first, second]),
+                whole.as_bytes(),
+                "{lengths:?}"
+            );
+        }
+    }
+
+    /// Every owner of a partition, on whatever machine, has to have the same hashes: these came from another implementation.
+    #[test]
+    fn hashes_are_the_same_everywhere() {
+        let client_msg_id: ClientMsgId = "measured-1".to_owned().try_into().unwrap();
+        let send = Send {
+            srcid: 1001.try_into().unwrap(),
+            destid: i64::MAX.try_into().unwrap(),
+            client_msg_id: &client_msg_id,
+            msg: "Are you there? \u{1f30a}",
+        };
+        let key = HashKey::from(std::array::from_fn(|i| i as u8));
+        let id = KeyedId::new(&key, send);
+        assert_eq!(id.key(), [0xad44_8bb8, 0x94dc_a207, 0x940d_6d17]);
+        assert_eq!(id.payload_hash(send.msg), 0xa9c1_3c56);
+    }
+}
