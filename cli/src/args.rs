@@ -181,7 +181,7 @@ pub(crate) enum RulesCommand {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true, args = ["rule_version", "dedup_window_ms", "dedup_max_entries", "max_msg_bytes"])]
+#[group(required = true, multiple = true, args = ["rule_version", "dedup_window_ms", "dedup_max_entries", "dedup_max_per_sender", "max_msg_bytes"])]
 pub(crate) struct SetRulesArgs {
     /// The version of the rules, which cannot be taken back. Every sequencer and projection has to know it, or it stops
     #[arg(long)]
@@ -192,6 +192,9 @@ pub(crate) struct SetRulesArgs {
     /// How many sends a partition remembers at most
     #[arg(long)]
     pub(crate) dedup_max_entries: Option<i64>,
+    /// How many of them one sender takes, about, and how many of his further ones are remembered; needs rule version 2
+    #[arg(long)]
+    pub(crate) dedup_max_per_sender: Option<i64>,
     /// The largest text, bytes
     #[arg(long)]
     pub(crate) max_msg_bytes: Option<i64>,

@@ -82,6 +82,8 @@ pub struct Control {
     pub max_msg_bytes: Option<i64>,
     /// The key of the hashes by which repeats are recognised. Its length is checked where it counts: rule version 1 ignores it.
     pub hash_key: Option<Vec<u8>>,
+    /// How many dedup entries of one sender the partition has at most, about. Rule version 1 ignores it.
+    pub dedup_max_per_sender: Option<i64>,
 }
 
 /// The value of a `chat.inbound` record.
@@ -274,6 +276,7 @@ impl TryFrom<proto::Control> for Control {
             dedup_max_entries: control.dedup_max_entries,
             max_msg_bytes: control.max_msg_bytes,
             hash_key: control.hash_key,
+            dedup_max_per_sender: control.dedup_max_per_sender,
         })
     }
 }
@@ -286,6 +289,7 @@ impl From<Control> for proto::Control {
             dedup_max_entries: control.dedup_max_entries,
             max_msg_bytes: control.max_msg_bytes,
             hash_key: control.hash_key,
+            dedup_max_per_sender: control.dedup_max_per_sender,
         }
     }
 }

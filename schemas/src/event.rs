@@ -130,6 +130,8 @@ pub struct Rules {
     /// The key of the hashes by which repeats are recognised; `None` below rule version 2.
     #[serde(skip)]
     pub hash_key: Option<HashKey>,
+    /// How many of the dedup entries one sender takes at most, about, and how many of his further ones are remembered; 0 below rule version 2.
+    pub dedup_max_per_sender: i64,
 }
 
 impl Rules {
@@ -140,6 +142,7 @@ impl Rules {
         dedup_max_entries: 1_000_000,
         max_msg_bytes: 65_535,
         hash_key: None,
+        dedup_max_per_sender: 0,
     };
 
     /// Whether this program can follow these rules.
@@ -414,6 +417,7 @@ impl TryFrom<proto::ControlApplied> for Rules {
             dedup_max_entries: rules.dedup_max_entries,
             max_msg_bytes: rules.max_msg_bytes,
             hash_key,
+            dedup_max_per_sender: rules.dedup_max_per_sender,
         })
     }
 }
@@ -428,6 +432,7 @@ impl From<Rules> for proto::ControlApplied {
             hash_key: rules
                 .hash_key
                 .map_or_else(Vec::new, |key| key.bytes().to_vec()),
+            dedup_max_per_sender: rules.dedup_max_per_sender,
         }
     }
 }
@@ -474,6 +479,7 @@ mod tests {
             Body::Control(Rules {
                 rule_version: 2,
                 hash_key: Some([7; 16].into()),
+                dedup_max_per_sender: 5,
                 ..Rules::VERSION_1
             }),
             Body::Progress,

@@ -63,6 +63,11 @@ fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
             "hash_key",
             rules.rule_version < 2 || matches(control.hash_key.as_deref(), hash_key),
         ),
+        (
+            "dedup_max_per_sender",
+            rules.rule_version < 2
+                || matches(control.dedup_max_per_sender, rules.dedup_max_per_sender),
+        ),
     ])
 }
 

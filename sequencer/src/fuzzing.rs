@@ -205,5 +205,6 @@ fn control(data: &mut &[u8]) -> Option<Command> {
         dedup_max_entries: given(4),
         max_msg_bytes: given(8),
         hash_key: (which & 16 != 0).then(|| vec![7; 16]),
+        dedup_max_per_sender: (which & 32 != 0).then_some(1),
     }))
 }

@@ -85,12 +85,19 @@ fn controls(
         dedup_window_ms: args.dedup_window_ms,
         dedup_max_entries: args.dedup_max_entries,
         max_msg_bytes: args.max_msg_bytes,
+        dedup_max_per_sender: args.dedup_max_per_sender,
         hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),
     };
     in_force
         .iter()
         .map(|(partition, rules)| {
             let control = control(rules);
+            if args.dedup_max_per_sender.is_some()
+                && control.rule_version.unwrap_or(rules.rule_version) < 2
+            {
+                let why = "dedup_max_per_sender needs --rule-version 2, which cannot be taken back";
+                return Err(Failure::Usage(why.to_owned()));
+            }
             change(*rules, &control)
                 .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
             Ok((partition, control))
@@ -228,15 +235,17 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
         "rule version",
         "dedup window, ms",
         "dedup entries",
+        "of a sender",
         "msg bytes",
     ])
-    .right(&[0, 1, 2, 3, 4]);
+    .right(&[0, 1, 2, 3, 4, 5]);
     for (partition, rules) in rules.iter() {
         table.row([
             partition.to_string(),
             rules.rule_version.to_string(),
             rules.dedup_window_ms.to_string(),
             rules.dedup_max_entries.to_string(),
+            rules.dedup_max_per_sender.to_string(),
             rules.max_msg_bytes.to_string(),
         ]);
     }

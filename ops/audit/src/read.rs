@@ -137,6 +137,7 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
                 [] => None,
                 key => Some(field("hash_key", key)?),
             },
+            dedup_max_per_sender: rules.dedup_max_per_sender,
         }),
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
     })
@@ -157,6 +158,7 @@ fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
         dedup_max_entries: control.dedup_max_entries,
         max_msg_bytes: control.max_msg_bytes,
         hash_key: control.hash_key,
+        dedup_max_per_sender: control.dedup_max_per_sender,
     })
 }
 

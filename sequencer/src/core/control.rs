@@ -8,15 +8,17 @@ use schemas::{
     event::{Rules, UnknownRules},
 };
 
-use super::dedup::KeyedEntry;
+use super::dedup::MAX_WINDOW_MS;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Up to a century.
 const DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=36_500 * DAY_MS;
 /// From rule version 2 on.
-const KEYED_DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=KeyedEntry::MAX_AGE_MS;
-/// Ten million entries are about 300 MB.
+const KEYED_DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=MAX_WINDOW_MS;
+/// Ten million entries are about 300 MB; those that senders have of their own come to a few times as much at the very most.
 pub(super) const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
+/// What version 2 begins with: a tenth of what version 1 began with.
+const DEDUP_MAX_PER_SENDER: i64 = 100_000;
 /// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 
@@ -42,19 +44,35 @@ pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
         dedup_max_entries: control.dedup_max_entries.unwrap_or(rules.dedup_max_entries),
         max_msg_bytes: control.max_msg_bytes.unwrap_or(rules.max_msg_bytes),
         hash_key: rules.hash_key,
+        dedup_max_per_sender: rules.dedup_max_per_sender,
     };
     changed.check_version()?;
     if let Some(wrong) = out_of_bounds(&changed, rules.rule_version) {
         return Err(InvalidRules::Setting(wrong));
     }
-    if changed.rule_version == 1 {
-        return Ok(changed);
+    match changed.rule_version {
+        1 => Ok(changed),
+        _ => version_2(&rules, changed, control).map_err(InvalidRules::Setting),
     }
-    let key = hash_key(rules.hash_key, control.hash_key.as_deref());
-    Ok(Rules {
-        hash_key: Some(key.map_err(|wrong| InvalidRules::Setting(format!("hash_key: {wrong}")))?),
+}
+
+/// What version 2 adds.
+fn version_2(before: &Rules, changed: Rules, control: &Control) -> Result<Rules, String> {
+    let key = hash_key(before.hash_key, control.hash_key.as_deref());
+    let begun = before.rule_version >= 2;
+    let per_sender = begun.then_some(before.dedup_max_per_sender);
+    let changed = Rules {
+        hash_key: Some(key.map_err(|wrong| format!("hash_key: {wrong}"))?),
+        dedup_max_per_sender: (control.dedup_max_per_sender)
+            .or(per_sender)
+            .unwrap_or(DEDUP_MAX_PER_SENDER),
         ..changed
-    })
+    };
+    let per_sender = changed.dedup_max_per_sender;
+    match outside("dedup_max_per_sender", per_sender, &DEDUP_MAX_ENTRIES) {
+        Some(wrong) => Err(wrong),
+        None => Ok(changed),
+    }
 }
 
 /// The key of rule version 2. Entries are found by it, so it stays.
@@ -91,12 +109,12 @@ fn out_of_bounds(rules: &Rules, version_before: u32) -> Option<String> {
     ];
     settings
         .into_iter()
-        .find(|(_, value, bounds)| !bounds.contains(value))
-        .map(|(name, value, bounds)| {
-            format!(
-                "{name}: {value} is not within {} and {}",
-                bounds.start(),
-                bounds.end()
-            )
-        })
+        .find_map(|(name, value, bounds)| outside(name, value, &bounds))
+}
+
+fn outside(name: &str, value: i64, bounds: &RangeInclusive<i64>) -> Option<String> {
+    (!bounds.contains(&value)).then(|| {
+        let (start, end) = (bounds.start(), bounds.end());
+        format!("{name}: {value} is not within {start} and {end}")
+    })
 }

@@ -6,7 +6,7 @@
 //! # Memory
 //! An idle conversation takes a slot of 81 bytes in the hash table, which is between 7/16 and 7/8 full: 93 to 185
 //! bytes. A dedup entry takes 20 bytes in a queue, 40 under rule version 1, and 5 to 9 in the index of that queue. By default a partition
-//! remembers at most a million, so 29 MB at the very most, 49 MB under rule version 1.
+//! remembers at most a million, so 29 MB, 49 MB under rule version 1, and at most a tenth of that for each sender who sends more than others.
 
 mod chunked_queue;
 mod control;

@@ -61,17 +61,20 @@ fn read_ack() -> impl Strategy<Value = Command> {
 
 fn control() -> impl Strategy<Value = Command> {
     let window = prop::option::of(0..2000_i64);
-    let entries = prop::option::of(0..30_i64);
+    let entries = prop::option::of(prop_oneof![0..30_i64, 128..700_i64]);
+    let per_sender = prop::option::of(0..20_i64);
     let bytes = prop::option::of(0..4_i64);
     let version = prop::option::of(1..3_u32);
     let key = prop::option::of(prop::sample::select(&[15, 16][..]));
-    (window, entries, bytes, version, key).prop_map(|(window, entries, bytes, version, key)| {
+    let all = (window, entries, per_sender, bytes, version, key);
+    all.prop_map(|(window, entries, per_sender, bytes, version, key)| {
         Command::Control(Control {
             rule_version: version,
             dedup_window_ms: window,
             dedup_max_entries: entries,
             max_msg_bytes: bytes,
             hash_key: key.map(|bytes| vec![7; bytes]),
+            dedup_max_per_sender: per_sender,
         })
     })
 }
@@ -261,6 +264,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             dedup_window_ms: window,
             dedup_max_entries: entries,
             hash_key: keyed.then_some([7; 16].into()),
+            dedup_max_per_sender: entries / 100,
             ..Rules::VERSION_1
         })
     });

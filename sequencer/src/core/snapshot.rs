@@ -1,5 +1,8 @@
 //! The state as a [`SequencerSnapshot`], the message of `chat.snapshots`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::HashMap;
 use schemas::{
     DirectConversation, Mid, PerDevice, TimestampMs, UserId,
     event::{Rules, Source, UnknownRules},
@@ -10,7 +13,7 @@ use super::{
     State,
     chunked_queue::ChunkedQueue,
     conversation::{Conversation, RecentSenders},
-    dedup::{Dedup, KeyedEntry, UnkeyedEntry},
+    dedup::{Dedup, KeyedDedup, KeyedEntry, UnkeyedEntry},
 };
 
 /// The format version that this program writes and reads.
@@ -42,6 +45,8 @@ pub struct Snapshot {
     conversations: Vec<(DirectConversation, Conversation)>,
     unkeyed: ChunkedQueue<UnkeyedEntry>,
     keyed: ChunkedQueue<KeyedEntry>,
+    round: HashMap<UserId, u32>,
+    own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
 }
 
 impl Snapshot {
@@ -50,6 +55,7 @@ impl Snapshot {
     #[must_use]
     pub fn of(state: &State, src: Source) -> Self {
         let conversations = state.conversations.iter();
+        let keyed = state.dedup.keyed();
         Self {
             src,
             events_offset: 0,
@@ -58,7 +64,12 @@ impl Snapshot {
             rules: state.rules,
             conversations: conversations.map(|(id, of)| (*id, of.clone())).collect(),
             unkeyed: state.dedup.unkeyed().clone(),
-            keyed: state.dedup.keyed().clone(),
+            keyed: keyed.shared().clone(),
+            round: keyed.round().clone(),
+            own: keyed
+                .own()
+                .map(|(sender, own)| (sender, own.clone()))
+                .collect(),
         }
     }
 
@@ -71,7 +82,8 @@ impl Snapshot {
     /// The number of conversations and sends in it.
     #[must_use]
     pub fn entries(&self) -> usize {
-        self.conversations.len() + self.unkeyed.len() + self.keyed.len()
+        let own = self.own.values().map(ChunkedQueue::len).sum::<usize>();
+        self.conversations.len() + self.unkeyed.len() + self.keyed.len() + own
     }
 
     /// Sets the offset of `chat.events` at which a fold must continue, and the source of the record before that.
@@ -99,6 +111,7 @@ impl Snapshot {
             conversations: conversations.map(write_conversation).collect(),
             dedup: self.unkeyed.iter().map(write_unkeyed).collect(),
             keyed_dedup: write_keyed(&self.keyed),
+            senders: write_senders(&self.round, &self.own),
         }
     }
 }
@@ -124,7 +137,7 @@ pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
     Ok(State {
         clock: TimestampMs(snapshot.clock_ms),
         rules,
-        dedup: Dedup::new(unkeyed, read_keyed(&snapshot.keyed_dedup)?),
+        dedup: Dedup::new(unkeyed, read_keyed_dedup(snapshot)?),
         conversations: snapshot
             .conversations
             .iter()
@@ -206,6 +219,35 @@ fn write_keyed(entries: &ChunkedQueue<KeyedEntry>) -> Vec<Vec<u8>> {
         last.extend(entry.to_bytes());
     }
     pieces
+}
+
+fn write_senders(
+    round: &HashMap<UserId, u32>,
+    own: &BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
+) -> Vec<proto::SenderDedup> {
+    let senders: BTreeSet<&UserId> = round.keys().chain(own.keys()).collect();
+    let write = |sender: &UserId| proto::SenderDedup {
+        sender: sender.get(),
+        in_round: round.get(sender).copied().unwrap_or_default(),
+        own: own.get(sender).map(write_keyed).unwrap_or_default(),
+    };
+    senders.into_iter().map(write).collect()
+}
+
+fn read_keyed_dedup(snapshot: &SequencerSnapshot) -> Result<KeyedDedup, InvalidSnapshot> {
+    let (mut round, mut own) = (HashMap::new(), BTreeMap::new());
+    for sender in &snapshot.senders {
+        let uid = UserId::try_from(sender.sender);
+        let uid = uid.map_err(|_| InvalidSnapshot::Field("senders.sender"))?;
+        if sender.in_round > 0 {
+            round.insert(uid, sender.in_round);
+        }
+        if !sender.own.is_empty() {
+            own.insert(uid, read_keyed(&sender.own)?.collect());
+        }
+    }
+    let shared = read_keyed(&snapshot.keyed_dedup)?.collect();
+    Ok(KeyedDedup::new(shared, round, own))
 }
 
 fn read_keyed(pieces: &[Vec<u8>]) -> Result<impl Iterator<Item = KeyedEntry>, InvalidSnapshot> {

@@ -2,7 +2,7 @@
 //! looks everything up in the list of events so far.
 
 use schemas::{
-    HashKey, Mid, Ordinal, Partition, TimestampMs,
+    HashKey, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -26,6 +26,8 @@ pub(crate) fn expected_results(partition: Partition, inbound: &[InboundRecord]) 
         rules: Rules::VERSION_1,
         events: Vec::new(),
         remembered: Vec::new(),
+        round: Vec::new(),
+        own: Vec::new(),
     };
     inbound.iter().map(|record| oracle.next(record)).collect()
 }
@@ -37,6 +39,10 @@ struct Oracle {
     events: Vec<Event>,
     /// Messages whose repeats are recognised, with their times, oldest first.
     remembered: Vec<(i64, Message)>,
+    /// The senders of the messages of this round.
+    round: Vec<UserId>,
+    /// Messages of senders who had their share of the round.
+    own: Vec<(UserId, Vec<(i64, Message)>)>,
 }
 
 impl Oracle {
@@ -72,24 +78,60 @@ impl Oracle {
     }
 
     fn record(&mut self, event: Event) {
+        let second_before = self.clock / 1000;
         self.clock = event.ts.0;
-        match &event.body {
-            Body::Control(rules) => self.rules = *rules,
-            Body::Message(message) => self.remembered.push((self.clock, message.clone())),
-            Body::ReadPosition(_) | Body::Progress => {}
+        if let Body::Control(rules) = &event.body {
+            self.rules = *rules;
         }
         let (clock, window) = (self.clock, self.rules.dedup_window_ms);
-        self.remembered.retain(|(ts, _)| clock - ts <= window);
-        while self.remembered.len() as i64 > self.rules.dedup_max_entries {
-            self.remembered.remove(0);
+        let is_live = |(ts, _): &(i64, Message)| clock - ts <= window;
+        self.remembered.retain(is_live);
+        if clock / 1000 != second_before {
+            self.own.iter_mut().for_each(|(_, own)| own.retain(is_live));
+            self.own.retain(|(_, own)| !own.is_empty());
         }
+        if let Body::Message(message) = &event.body {
+            self.remember(message);
+        }
+        keep_newest(&mut self.remembered, self.rules.dedup_max_entries);
         self.events.push(event);
+    }
+
+    fn remember(&mut self, message: &Message) {
+        let (all, of_one) = (
+            self.rules.dedup_max_entries,
+            self.rules.dedup_max_per_sender,
+        );
+        let (sender, entry) = (message.srcid, (self.clock, message.clone()));
+        if self.rules.rule_version == 1 || of_one >= all {
+            self.remembered.push(entry);
+            return;
+        }
+        if self.round.len() as i64 >= all / 64 {
+            self.round.clear();
+        }
+        let in_round = self.round.iter().filter(|one| **one == sender).count();
+        if in_round == 0 || (in_round as i64) < of_one / 64 {
+            self.round.push(sender);
+            self.remembered.push(entry);
+            return;
+        }
+        if !self.own.iter().any(|(one, _)| *one == sender) {
+            self.own.push((sender, Vec::new()));
+        }
+        let most = of_one.min((all / self.own.len() as i64).max(1));
+        let of_sender = self.own.iter_mut().find(|(one, _)| *one == sender);
+        let (_, own) = of_sender.unwrap();
+        own.retain(|(ts, _)| self.clock - ts <= self.rules.dedup_window_ms);
+        own.push(entry);
+        keep_newest(own, most);
     }
 
     fn send(&self, ts: i64, send: SendMessage) -> Result<Option<Body>, Reason> {
         let conversation = send.conversation();
         self.belongs_here(conversation.partition())?;
-        let before = self.remembered.iter().find(|(then, message)| {
+        let own = self.own.iter().flat_map(|(_, own)| own);
+        let before = self.remembered.iter().chain(own).find(|(then, message)| {
             ts - then <= self.rules.dedup_window_ms
                 && message.conversation() == conversation
                 && message.srcid == send.srcid
@@ -166,6 +208,12 @@ impl Oracle {
                 (Some(Ok(key)), None) => Some(*key),
                 (_, in_force) => in_force,
             },
+            dedup_max_per_sender: match (control.dedup_max_per_sender, self.rules.rule_version) {
+                _ if version == 1 => 0,
+                (Some(most), _) => most,
+                (None, 1) => 100_000,
+                (None, _) => self.rules.dedup_max_per_sender,
+            },
         };
         let key_is_right = match key {
             _ if version == 1 => true,
@@ -179,6 +227,7 @@ impl Oracle {
         };
         let in_bounds = (self.rules.rule_version..=2).contains(&version)
             && key_is_right
+            && (version == 1 || (1..=10_000_000).contains(&rules.dedup_max_per_sender))
             && rules.dedup_window_ms <= longest_window
             && (1..=10_000_000).contains(&rules.dedup_max_entries)
             && (1..=65_535).contains(&rules.max_msg_bytes);
@@ -203,4 +252,9 @@ impl Oracle {
             _ => None,
         })
     }
+}
+
+fn keep_newest(remembered: &mut Vec<(i64, Message)>, most: i64) {
+    let gone = (remembered.len() as i64 - most).max(0);
+    remembered.drain(..gone as usize);
 }

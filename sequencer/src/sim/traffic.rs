@@ -110,18 +110,24 @@ fn limits(rng: &mut Rng) -> Command {
         let value = rng.between(low, high);
         rng.chance(60).then_some(value)
     };
-    Command::Control(Control {
+    let mut limits = Control {
         rule_version: None,
         dedup_window_ms: maybe(0, 800),
         dedup_max_entries: maybe(1, 12),
         max_msg_bytes: maybe(20, 40),
         hash_key: None,
-    })
+        dedup_max_per_sender: maybe(1, 8),
+    };
+    if rng.chance(40) {
+        // Enough for rounds of several entries.
+        limits.dedup_max_entries = Some(rng.between(128, 640));
+    }
+    Command::Control(limits)
 }
 
 fn beyond_limits(rng: &mut Rng) -> Command {
     let mut control = Control::default();
-    match rng.below(8) {
+    match rng.below(9) {
         0 => control.rule_version = Some(0),
         1 => control.dedup_window_ms = Some(i64::MAX),
         2 => control.dedup_max_entries = Some(0),
@@ -130,6 +136,7 @@ fn beyond_limits(rng: &mut Rng) -> Command {
         4 => control.rule_version = Some(1),
         5 => control.hash_key = Some(vec![7; 15]),
         6 => control.hash_key = Some(vec![8; 16]),
+        7 => control.dedup_max_per_sender = Some(0),
         _ => control.hash_key = Some(vec![7; 16]),
     }
     Command::Control(control)

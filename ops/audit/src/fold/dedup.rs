@@ -5,10 +5,21 @@ use std::{
 
 use schemas::{ClientMsgId, UserId, event::Rules};
 
-/// The recent sends, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number.
+/// The recent sends, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number. From rule version
+/// 2 on a sender takes a part of them, and what he sends beyond that is remembered by itself (PROTOCOL S3).
 #[derive(Debug, Default)]
 pub(crate) struct DedupWindow {
-    sends: HashMap<u64, Send>,
+    shared: Sends,
+    /// The senders of those that were added in this round, and how many of each.
+    round: HashMap<UserId, i64>,
+    added_in_round: i64,
+    own: HashMap<UserId, Sends>,
+    clock: i64,
+}
+
+#[derive(Debug, Default)]
+struct Sends {
+    by_key: HashMap<u64, Send>,
     /// In log order.
     order: VecDeque<(i64, u64)>,
 }
@@ -53,8 +64,14 @@ impl SendKey<'_> {
 impl DedupWindow {
     /// Looks a send up at log time `now`.
     pub(crate) fn lookup(&self, send: &SendKey<'_>, now: i64, rules: &Rules) -> Lookup {
-        let held = self.sends.get(&send.key());
-        match held.filter(|held| now.saturating_sub(held.ts) <= rules.dedup_window_ms) {
+        let key = send.key();
+        let own = self.own.get(&send.srcid);
+        let held = [Some(&self.shared), own]
+            .into_iter()
+            .flatten()
+            .filter_map(|sends| sends.by_key.get(&key))
+            .find(|held| now.saturating_sub(held.ts) <= rules.dedup_window_ms);
+        match held {
             None => Lookup::Absent,
             Some(held) if held.payload == send.payload() => Lookup::SamePayload,
             Some(_) => Lookup::OtherPayload,
@@ -62,24 +79,73 @@ impl DedupWindow {
     }
 
     pub(crate) fn insert(&mut self, send: &SendKey<'_>, ts: i64, rules: &Rules) {
-        let key = send.key();
-        let payload = send.payload();
-        self.sends.insert(key, Send { ts, payload });
-        self.order.push_back((ts, key));
         self.evict(ts, rules);
+        let window = rules.dedup_window_ms;
+        let added = Send {
+            ts,
+            payload: send.payload(),
+        };
+        if self.takes_of_the_shared(send.srcid, rules) {
+            self.shared.add(send.key(), added);
+            self.shared.evict(ts, window, rules.dedup_max_entries);
+            return;
+        }
+        let own = self.own.entry(send.srcid).or_default();
+        own.evict(ts, window, i64::MAX);
+        own.add(send.key(), added);
+        let senders = self.own.len() as i64;
+        let most = (rules.dedup_max_entries / senders).clamp(1, rules.dedup_max_per_sender.max(1));
+        if let Some(own) = self.own.get_mut(&send.srcid) {
+            own.evict(ts, window, most);
+        }
     }
 
-    /// Removes the sends that are out of the window at log time `clock`.
+    /// A round is a sixty-fourth of the shared sends, of which one sender may add a sixty-fourth of what he may have.
+    fn takes_of_the_shared(&mut self, sender: UserId, rules: &Rules) -> bool {
+        let (all, of_one) = (rules.dedup_max_entries, rules.dedup_max_per_sender);
+        if rules.rule_version < 2 || of_one >= all {
+            return true;
+        }
+        if self.added_in_round >= all / 64 {
+            self.round.clear();
+            self.added_in_round = 0;
+        }
+        let added = self.round.entry(sender).or_insert(0);
+        let takes = *added < (of_one / 64).max(1);
+        *added += i64::from(takes);
+        self.added_in_round += i64::from(takes);
+        takes
+    }
+
+    /// Removes the sends that are out of the window at log time `clock`. A sender's own go once a second.
     pub(crate) fn evict(&mut self, clock: i64, rules: &Rules) {
-        let most = usize::try_from(rules.dedup_max_entries).unwrap_or(usize::MAX);
+        let window = rules.dedup_window_ms;
+        self.shared.evict(clock, window, rules.dedup_max_entries);
+        if self.clock.div_euclid(1000) != clock.div_euclid(1000) {
+            self.own.retain(|_, own| {
+                own.evict(clock, window, i64::MAX);
+                !own.order.is_empty()
+            });
+        }
+        self.clock = clock;
+    }
+}
+
+impl Sends {
+    fn add(&mut self, key: u64, send: Send) {
+        self.by_key.insert(key, send);
+        self.order.push_back((send.ts, key));
+    }
+
+    fn evict(&mut self, clock: i64, window: i64, most: i64) {
         while let Some(&(ts, key)) = self.order.front() {
-            if clock.saturating_sub(ts) <= rules.dedup_window_ms && self.order.len() <= most {
+            if clock.saturating_sub(ts) <= window && self.order.len() as i64 <= most {
                 return;
             }
             self.order.pop_front();
             // After its window, the same id may have been sent again.
-            if self.sends.get(&key).is_some_and(|held| held.ts == ts) {
-                self.sends.remove(&key);
+            if self.by_key.get(&key).is_some_and(|held| held.ts == ts) {
+                self.by_key.remove(&key);
             }
         }
     }
@@ -118,7 +184,35 @@ mod tests {
         );
         assert_eq!(window.lookup(&send(&id, "a"), 111, &rules), Lookup::Absent);
         window.evict(111, &rules);
-        assert!(window.sends.is_empty());
+        assert!(window.shared.by_key.is_empty());
+    }
+
+    #[test]
+    fn a_sender_ends_no_window_but_his_own() {
+        let rules = Rules {
+            rule_version: 2,
+            dedup_max_entries: 640,
+            dedup_max_per_sender: 64,
+            ..Rules::VERSION_1
+        };
+        let ids: Vec<ClientMsgId> = (0..2_000)
+            .map(|n: i32| n.to_string().try_into().unwrap())
+            .collect();
+        let of = |uid: i64, id| {
+            let srcid = UserId::try_from(uid).unwrap();
+            SendKey {
+                srcid,
+                ..send(id, "a")
+            }
+        };
+        let mut window = DedupWindow::default();
+        window.insert(&of(1, &ids[0]), 5, &rules);
+        for id in &ids {
+            window.insert(&of(9, id), 5, &rules);
+        }
+        let is_known = |uid, id| window.lookup(&of(uid, id), 5, &rules) != Lookup::Absent;
+        assert!(is_known(1, &ids[0]));
+        assert_eq!(ids.iter().filter(|id| is_known(9, id)).count(), 65);
     }
 
     #[test]

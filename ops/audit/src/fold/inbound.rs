@@ -113,7 +113,7 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
         36_500 * 86_400_000
     };
     let is_valid = version >= rules.rule_version.max(1)
-        && (version != 2 || has_the_key(control, rules))
+        && (version != 2 || is_valid_version_2(control, rules))
         && (0..=longest_window).contains(&window)
         && (1..=10_000_000).contains(&entries)
         && (1..=65_535).contains(&bytes);
@@ -122,6 +122,11 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
     } else {
         Expected::Refused(Reason::InvalidControl)
     }
+}
+
+fn is_valid_version_2(control: &Control, rules: &Rules) -> bool {
+    let of_sender = control.dedup_max_per_sender.unwrap_or(1);
+    has_the_key(control, rules) && (1..=10_000_000).contains(&of_sender)
 }
 
 /// From version 2 on there is a key, and it stays.

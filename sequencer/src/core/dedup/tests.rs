@@ -11,6 +11,7 @@ fn rules(window: i64, most: i64) -> [Rules; 2] {
     let version_2 = Rules {
         rule_version: 2,
         hash_key: Some(KEY.into()),
+        dedup_max_per_sender: most,
         ..version_1
     };
     [version_1, version_2]
@@ -36,11 +37,30 @@ impl Remembered {
     }
 
     fn send(&mut self, n: usize, now: i64, rules: &Rules) {
+        self.send_from(1, n, now, rules);
+    }
+
+    fn send_from(&mut self, sender: i64, n: usize, now: i64, rules: &Rules) {
         self.pass(now, rules);
         of(n, "text", |send| {
+            let srcid = sender.try_into().unwrap();
+            let send = Send { srcid, ..send };
             self.dedup.insert(send, Mid::ZERO, self.clock, rules);
         });
         self.pass(now, rules);
+    }
+
+    /// How many of the sends 0..n of a sender are known.
+    fn known_of(&self, sender: i64, n: usize, rules: &Rules) -> usize {
+        let is_known = |n: &usize| {
+            of(*n, "text", |send| {
+                let srcid = sender.try_into().unwrap();
+                let send = Send { srcid, ..send };
+                self.dedup.find(send, self.clock, self.clock, rules)
+            })
+            .is_some()
+        };
+        (0..n).filter(is_known).count()
     }
 
     fn find(&self, n: usize, now: i64, rules: &Rules) -> Option<Known> {
@@ -135,13 +155,13 @@ fn entries_of_version_1_live_on() {
     assert_eq!(remembered.dedup.unkeyed().len(), 1);
     remembered.pass(115, &version_2);
     assert_eq!(remembered.dedup.unkeyed().len(), 0);
-    assert_eq!(remembered.dedup.keyed().len(), 2);
+    assert_eq!(remembered.dedup.keyed().shared().len(), 2);
 }
 
 /// Only the low bits of a time are kept.
 #[test]
 fn times_far_apart_are_not_mixed_up() {
-    const AGE: i64 = KeyedEntry::MAX_AGE_MS;
+    const AGE: i64 = MAX_WINDOW_MS;
     let [_, rules] = rules(AGE, 50);
     for start in [0, AGE - 5, AGE + 5, 1_763_000_000_000] {
         let mut remembered = Remembered::new();
@@ -160,4 +180,56 @@ fn times_far_apart_are_not_mixed_up() {
 fn an_entry_costs_what_the_docs_say() {
     assert_eq!(size_of::<UnkeyedEntry>(), 40);
     assert_eq!(size_of::<KeyedEntry>(), 20);
+}
+
+/// One sender sends a hundred times what the partition remembers.
+#[test]
+fn a_sender_ends_no_window_but_his_own() {
+    let [_, rules] = rules(1_000, 6_400);
+    let rules = Rules {
+        dedup_max_per_sender: 640,
+        ..rules
+    };
+    let mut remembered = Remembered::new();
+    let (mut of_others, mut greedy) = (0, 0);
+    for others in 0..400 {
+        remembered.send_from(2, others, 0, &rules);
+        of_others += 1;
+        for _ in 0..160 {
+            remembered.send_from(9, greedy, 0, &rules);
+            greedy += 1;
+        }
+    }
+    assert_eq!(remembered.known_of(2, of_others, &rules), of_others);
+    // His share of the rounds, and what he has of his own.
+    let known = remembered.known_of(9, greedy, &rules);
+    assert!((640..=1_280).contains(&known), "{known}");
+    assert!(remembered.dedup.len() <= 6_400 + 640);
+    remembered.pass(2_000, &rules);
+    assert_eq!(remembered.dedup.len(), 0);
+    assert_eq!(remembered.dedup.keyed().own().count(), 0);
+}
+
+#[test]
+fn senders_with_entries_of_their_own_share_the_memory() {
+    let [_, rules] = rules(1_000, 1_280);
+    let rules = Rules {
+        dedup_max_per_sender: 64,
+        ..rules
+    };
+    let mut remembered = Remembered::new();
+    for begun in [0, 100] {
+        for sender in 1..100 {
+            for n in begun..begun + 100 {
+                remembered.send_from(sender, n, 0, &rules);
+            }
+        }
+    }
+    let own: usize = remembered
+        .dedup
+        .keyed()
+        .own()
+        .map(|(_, own)| own.len())
+        .sum();
+    assert_eq!(own, 99 * (1_280 / 99));
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::core::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
 
 /// An entry of a [`Window`].
-pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
+pub(in crate::core) trait Entry: Copy + PartialEq + fmt::Debug {
     type Key: Copy + Eq;
 
     fn key(&self) -> Self::Key;
@@ -20,7 +20,7 @@ pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
 /// entry ever and cut to 24 bits, and 7 bits of the hash of its key. A slot whose entry left the queue is free, which its number shows, so
 /// that a removal does not touch the table; only an empty slot ends a search.
 #[derive(Clone)]
-pub(super) struct Window<E> {
+pub(in crate::core) struct Window<E> {
     entries: ChunkedQueue<E>,
     /// The number of the oldest entry.
     first: u32,

@@ -1,0 +1,210 @@
+//! The sends that were sequenced from rule version 2 on. A sender who sends a lot ends no window but his own.
+//!
+//! The entries that all senders share go in rounds: in each, a sixty-fourth of them is new, and one sender adds at most a sixty-fourth of
+//! `dedup_max_per_sender`. His further sends in that round are remembered by themselves.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use schemas::{HashKey, TimestampMs, UserId, event::Rules};
+
+use super::{
+    Send, hash, is_live, max_entries,
+    window::{Entry, Window},
+};
+use crate::core::chunked_queue::ChunkedQueue;
+
+/// The longest dedup window: 49 days.
+pub(in crate::core) const MAX_WINDOW_MS: i64 = 49 * 24 * 3600 * 1000;
+
+const ROUNDS: i64 = 64;
+
+/// A send that was sequenced under a later rule version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) struct KeyedEntry {
+    key: [u32; 3],
+    payload_hash: u32,
+    /// The low bits of its log time. The others follow, since no entry is 49 days older than the clock of its state, or a second more.
+    ts: u32,
+}
+
+impl Entry for KeyedEntry {
+    type Key = [u32; 3];
+
+    fn key(&self) -> Self::Key {
+        self.key
+    }
+
+    fn hash(key: &Self::Key) -> u64 {
+        u64::from(key[1]) << 32 | u64::from(key[0])
+    }
+}
+
+impl KeyedEntry {
+    /// The size of an entry in a snapshot.
+    pub(in crate::core) const BYTES: usize = 20;
+
+    pub(in crate::core) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c] = self.key;
+        let mut bytes = [0; Self::BYTES];
+        for (place, word) in
+            bytes
+                .as_chunks_mut()
+                .0
+                .iter_mut()
+                .zip([a, b, c, self.payload_hash, self.ts])
+        {
+            *place = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    pub(in crate::core) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let word = |i: usize| u32::from_le_bytes(bytes.as_chunks().0[i]);
+        Self {
+            key: [word(0), word(1), word(2)],
+            payload_hash: word(3),
+            ts: word(4),
+        }
+    }
+
+    fn is_live(&self, clock: TimestampMs, now: TimestampMs, rules: &Rules) -> bool {
+        is_live(
+            self.ts(clock),
+            now,
+            rules.dedup_window_ms.min(MAX_WINDOW_MS),
+        )
+    }
+
+    /// Its log time, in a state with this clock.
+    fn ts(&self, clock: TimestampMs) -> TimestampMs {
+        let age = (clock.0 as u32).wrapping_sub(self.ts);
+        TimestampMs(clock.0.saturating_sub(age.into()))
+    }
+}
+
+/// The sends remembered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::core) struct KeyedDedup {
+    shared: Window<KeyedEntry>,
+    /// How many entries each sender has added to the shared ones in this round.
+    round: HashMap<UserId, u32>,
+    /// The sum of `round`.
+    added_in_round: i64,
+    /// What else there is of a sender. Whatever is expired goes with the first event of the next second of log time.
+    own: BTreeMap<UserId, Window<KeyedEntry>>,
+}
+
+impl KeyedDedup {
+    pub(in crate::core) fn new(
+        shared: Window<KeyedEntry>,
+        round: HashMap<UserId, u32>,
+        own: BTreeMap<UserId, Window<KeyedEntry>>,
+    ) -> Self {
+        Self {
+            shared,
+            added_in_round: round.values().map(|count| i64::from(*count)).sum(),
+            round,
+            own,
+        }
+    }
+
+    /// In log order. A clone of them shares what is there.
+    pub(in crate::core) fn shared(&self) -> &ChunkedQueue<KeyedEntry> {
+        self.shared.entries()
+    }
+
+    pub(in crate::core) fn round(&self) -> &HashMap<UserId, u32> {
+        &self.round
+    }
+
+    pub(in crate::core) fn own(&self) -> impl Iterator<Item = (UserId, &ChunkedQueue<KeyedEntry>)> {
+        self.own
+            .iter()
+            .map(|(sender, own)| (*sender, own.entries()))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.shared().len() + self.own().map(|(_, own)| own.len()).sum::<usize>()
+    }
+
+    /// The time of a send's entry, and whether their contents are equal.
+    pub(super) fn find(
+        &self,
+        key: &HashKey,
+        send: Send<'_>,
+        clock: TimestampMs,
+    ) -> Option<(TimestampMs, bool)> {
+        let id = hash::KeyedId::new(key, send);
+        let key = id.key();
+        let own = || self.own.get(&send.srcid)?.get(&key);
+        let entry = self.shared.get(&key).or_else(own)?;
+        Some((
+            entry.ts(clock),
+            entry.payload_hash == id.payload_hash(send.msg),
+        ))
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        key: &HashKey,
+        send: Send<'_>,
+        now: TimestampMs,
+        rules: &Rules,
+    ) {
+        let id = hash::KeyedId::new(key, send);
+        let entry = KeyedEntry {
+            key: id.key(),
+            payload_hash: id.payload_hash(send.msg),
+            ts: now.0 as u32,
+        };
+        if self.has_share(send.srcid, rules) {
+            self.shared.insert(entry);
+            return;
+        }
+        let own = self.own.entry(send.srcid).or_default();
+        // An expired entry with this key would be in the way.
+        own.evict(usize::MAX, |entry| entry.is_live(now, now, rules));
+        own.insert(entry);
+        let senders = self.own.len();
+        let own = self.own.entry(send.srcid).or_default();
+        own.evict(max_own(rules, senders), |_| true);
+    }
+
+    /// Whether the sender may add to the shared entries in this round. If so, that is counted.
+    fn has_share(&mut self, sender: UserId, rules: &Rules) -> bool {
+        let (all, of_one) = (rules.dedup_max_entries, rules.dedup_max_per_sender);
+        if of_one >= all {
+            return true;
+        }
+        if self.added_in_round >= all / ROUNDS {
+            self.round.clear();
+            self.added_in_round = 0;
+        }
+        let count = self.round.entry(sender).or_default();
+        if i64::from(*count) >= (of_one / ROUNDS).max(1) {
+            return false;
+        }
+        *count += 1;
+        self.added_in_round += 1;
+        true
+    }
+
+    pub(super) fn evict(&mut self, clock: TimestampMs, now: TimestampMs, rules: &Rules) {
+        let is_live = |entry: &KeyedEntry| entry.is_live(clock, now, rules);
+        self.shared.evict(max_entries(rules), is_live);
+        let [before, after] = [clock, now].map(|time| time.0.div_euclid(1000));
+        if before != after {
+            self.own.retain(|_, own| {
+                own.evict(usize::MAX, is_live);
+                own.entries().len() > 0
+            });
+        }
+    }
+}
+
+/// How many entries of his own a sender has at most. Together the senders have a few times `dedup_max_entries` at the very most.
+fn max_own(rules: &Rules, senders: usize) -> usize {
+    let of_one = rules.dedup_max_per_sender.max(1) as usize;
+    of_one.min((max_entries(rules) / senders).max(1))
+}
