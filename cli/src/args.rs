@@ -181,7 +181,7 @@ pub(crate) enum RulesCommand {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true, args = ["rule_version", "dedup_window_ms", "dedup_max_entries", "dedup_max_per_sender", "max_msg_bytes"])]
+#[group(required = true, multiple = true, args = ["rule_version", "dedup_window_ms", "dedup_max_entries", "dedup_max_per_sender", "max_msg_bytes", "new_conversations_per_day"])]
 pub(crate) struct SetRulesArgs {
     /// The version of the rules, which cannot be taken back. Every sequencer and projection has to know it, or it stops
     #[arg(long)]
@@ -198,6 +198,9 @@ pub(crate) struct SetRulesArgs {
     /// The largest text, bytes
     #[arg(long)]
     pub(crate) max_msg_bytes: Option<i64>,
+    /// How many conversations a user begins in a partition in a day of log time at most, 0 for any number; needs rule version 2
+    #[arg(long)]
+    pub(crate) new_conversations_per_day: Option<i64>,
     /// How long to wait for the sequencers, seconds
     #[arg(long, default_value_t = 60)]
     pub(crate) wait_s: u64,
@@ -225,7 +228,7 @@ pub(crate) struct DlqFilter {
     /// The original's partition
     #[arg(long, short)]
     pub(crate) partition: Option<i64>,
-    /// The reason: malformed, wrong-partition, too-large, conflict, invalid-control; may be repeated
+    /// The reason: malformed, wrong-partition, too-large, conflict, invalid-control, too-many-conversations; may be repeated
     #[arg(long)]
     pub(crate) reason: Vec<Reason>,
     /// Written at or after this time (RFC 3339)

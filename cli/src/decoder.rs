@@ -80,6 +80,7 @@ mod tests {
     fn values_are_decoded_and_junk_is_shown() {
         let decoder = Decoder::new().unwrap();
         let send = proto::SendMessage {
+            by_user: false,
             srcid: i64::MAX,
             ..proto::SendMessage::default()
         };

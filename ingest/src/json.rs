@@ -110,6 +110,7 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 impl MessageBody {
     fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
         let send = proto::SendMessage {
+            by_user: false,
             srcid: self.srcid.get(),
             destid: self.destid.get(),
             client_msg_id: String::new(),

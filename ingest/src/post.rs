@@ -73,8 +73,11 @@ impl Post {
         DirectConversation::new(author, peer)
     }
 
-    /// Checks that `caller` may post it: only its author may, or a service in the author's name.
-    pub(crate) fn check_author(&self, caller: &Caller) -> Result<(), Problem> {
+    /// Checks that `caller` may post it: only its author may, or a service in the author's name. A message says which of the two it was.
+    pub(crate) fn check_author(&mut self, caller: &Caller) -> Result<(), Problem> {
+        if let Command::Send(send) = &mut self.command {
+            send.by_user = matches!(caller, Caller::User(_));
+        }
         let (kind, author, _) = self.parties();
         let field = match kind {
             EventKind::Message => "srcid",
@@ -121,8 +124,35 @@ fn invalid_field(malformed: Malformed) -> Problem {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_message_says_whether_its_sender_posted_it() {
+        let send = proto::SendMessage {
+            srcid: 1001,
+            destid: 1000,
+            client_msg_id: String::new(),
+            msg: "hello".to_owned(),
+            by_user: false,
+        };
+        let user = Caller::User(1001.try_into().unwrap());
+        for claimed in [false, true] {
+            for (caller, by_user) in [(&user, true), (&Caller::Anyone, false)] {
+                let send = proto::SendMessage {
+                    by_user: claimed,
+                    ..send.clone()
+                };
+                let mut post = Post::message(send, None, 100).unwrap();
+                post.check_author(caller).unwrap();
+                let Command::Send(send) = post.command else {
+                    panic!("a message is a send");
+                };
+                assert_eq!(send.by_user, by_user);
+            }
+        }
+    }
+
     fn message(msg: &str, client_msg_id: Option<&str>) -> Result<Post, Problem> {
         let send = proto::SendMessage {
+            by_user: false,
             srcid: 1001,
             destid: 1000,
             client_msg_id: String::new(),

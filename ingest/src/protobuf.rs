@@ -60,6 +60,7 @@ mod tests {
             super::event(&item, 16).unwrap_err().errors.remove(0).field
         };
         let send = proto::SendMessage {
+            by_user: false,
             srcid: 1,
             destid: 0,
             client_msg_id: String::new(),

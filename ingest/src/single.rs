@@ -36,7 +36,7 @@ pub(crate) async fn post(
         let encoding = SingleEncoding::of(&parts.headers)?;
         let (bytes, permit) =
             read_body(ingest, caller, &mut body, declared_bytes, deadline).await?;
-        let post = parse(encoding, &bytes)?;
+        let mut post = parse(encoding, &bytes)?;
         post.check_author(caller)?;
         let client_msg_id = post.client_msg_id().cloned();
         let at = append(ingest, post, permit, deadline).await?;

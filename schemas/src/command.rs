@@ -38,6 +38,8 @@ pub struct SendMessage {
     pub client_msg_id: ClientMsgId,
     /// At least one byte, without NUL.
     pub msg: String,
+    /// The sender posted it himself, so limits of users apply.
+    pub by_user: bool,
 }
 
 impl SendMessage {
@@ -84,6 +86,8 @@ pub struct Control {
     pub hash_key: Option<Vec<u8>>,
     /// How many dedup entries of one sender the partition has at most, about. Rule version 1 ignores it.
     pub dedup_max_per_sender: Option<i64>,
+    /// How many conversations a user may begin in the partition in a day of log time, 0 for any number. Rule version 1 ignores it.
+    pub new_conversations_per_day: Option<i64>,
 }
 
 /// The value of a `chat.inbound` record.
@@ -210,6 +214,7 @@ impl TryFrom<proto::SendMessage> for SendMessage {
                 .try_into()
                 .map_err(|e| Malformed::new("client_msg_id", e))?,
             msg: text(send.msg)?,
+            by_user: send.by_user,
         })
     }
 }
@@ -221,6 +226,7 @@ impl From<SendMessage> for proto::SendMessage {
             destid: send.destid.get(),
             client_msg_id: send.client_msg_id.into_string(),
             msg: send.msg,
+            by_user: send.by_user,
         }
     }
 }
@@ -277,6 +283,7 @@ impl TryFrom<proto::Control> for Control {
             max_msg_bytes: control.max_msg_bytes,
             hash_key: control.hash_key,
             dedup_max_per_sender: control.dedup_max_per_sender,
+            new_conversations_per_day: control.new_conversations_per_day,
         })
     }
 }
@@ -290,6 +297,7 @@ impl From<Control> for proto::Control {
             max_msg_bytes: control.max_msg_bytes,
             hash_key: control.hash_key,
             dedup_max_per_sender: control.dedup_max_per_sender,
+            new_conversations_per_day: control.new_conversations_per_day,
         }
     }
 }
@@ -300,6 +308,7 @@ mod tests {
 
     fn send(edit: impl FnOnce(&mut proto::SendMessage)) -> Result<Command, Malformed> {
         let mut send = proto::SendMessage {
+            by_user: false,
             srcid: 1001,
             destid: 1000,
             client_msg_id: "c".to_owned(),

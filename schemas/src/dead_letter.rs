@@ -40,15 +40,18 @@ pub enum Reason {
     Conflict,
     /// A control record with rules outside their bounds.
     InvalidControl,
+    /// Its sender has begun as many conversations as a user may in a day.
+    TooManyConversations,
 }
 
 impl Reason {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Malformed,
         Self::WrongPartition,
         Self::TooLarge,
         Self::Conflict,
         Self::InvalidControl,
+        Self::TooManyConversations,
     ];
 
     /// The name in the header.
@@ -60,6 +63,7 @@ impl Reason {
             Self::TooLarge => "too-large",
             Self::Conflict => "conflict",
             Self::InvalidControl => "invalid-control",
+            Self::TooManyConversations => "too-many-conversations",
         }
     }
 }

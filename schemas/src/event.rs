@@ -132,6 +132,8 @@ pub struct Rules {
     pub hash_key: Option<HashKey>,
     /// How many of the dedup entries one sender takes at most, about, and how many of his further ones are remembered; 0 below rule version 2.
     pub dedup_max_per_sender: i64,
+    /// How many conversations a user may begin in the partition in a day of log time; 0 for any number.
+    pub new_conversations_per_day: i64,
 }
 
 impl Rules {
@@ -143,6 +145,7 @@ impl Rules {
         max_msg_bytes: 65_535,
         hash_key: None,
         dedup_max_per_sender: 0,
+        new_conversations_per_day: 0,
     };
 
     /// Whether this program can follow these rules.
@@ -418,6 +421,7 @@ impl TryFrom<proto::ControlApplied> for Rules {
             max_msg_bytes: rules.max_msg_bytes,
             hash_key,
             dedup_max_per_sender: rules.dedup_max_per_sender,
+            new_conversations_per_day: rules.new_conversations_per_day,
         })
     }
 }
@@ -433,6 +437,7 @@ impl From<Rules> for proto::ControlApplied {
                 .hash_key
                 .map_or_else(Vec::new, |key| key.bytes().to_vec()),
             dedup_max_per_sender: rules.dedup_max_per_sender,
+            new_conversations_per_day: rules.new_conversations_per_day,
         }
     }
 }
@@ -480,6 +485,7 @@ mod tests {
                 rule_version: 2,
                 hash_key: Some([7; 16].into()),
                 dedup_max_per_sender: 5,
+                new_conversations_per_day: 6,
                 ..Rules::VERSION_1
             }),
             Body::Progress,

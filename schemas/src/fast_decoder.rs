@@ -82,6 +82,7 @@ fn send_message(mut fields: Fields<'_>) -> Option<SendMessage> {
         destid: fields.varint(2)?.cast_signed(),
         client_msg_id: fields.text(3)?.to_owned(),
         msg: fields.text(4)?.to_owned(),
+        by_user: fields.varint(5)? != 0,
     };
     fields.end(send)
 }
@@ -209,12 +210,14 @@ mod tests {
     }
 
     fn any_send() -> impl Strategy<Value = InboundCommand> {
-        (any::<i64>(), any::<i64>(), ".{0,9}", ".{0,300}").prop_map(|(srcid, destid, id, msg)| {
+        let users = (any::<i64>(), any::<i64>(), any::<bool>());
+        (users, ".{0,9}", ".{0,300}").prop_map(|((srcid, destid, by_user), id, msg)| {
             let send = SendMessage {
                 srcid,
                 destid,
                 client_msg_id: id,
                 msg,
+                by_user,
             };
             InboundCommand {
                 command: Some(inbound_command::Command::SendMessage(send)),

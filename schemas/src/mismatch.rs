@@ -68,6 +68,14 @@ fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
             rules.rule_version < 2
                 || matches(control.dedup_max_per_sender, rules.dedup_max_per_sender),
         ),
+        (
+            "new_conversations_per_day",
+            rules.rule_version < 2
+                || matches(
+                    control.new_conversations_per_day,
+                    rules.new_conversations_per_day,
+                ),
+        ),
     ])
 }
 

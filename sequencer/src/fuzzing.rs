@@ -171,12 +171,13 @@ fn pair(data: &mut &[u8]) -> Option<(UserId, UserId)> {
 
 fn send(data: &mut &[u8]) -> Option<Command> {
     let (srcid, destid) = pair(data)?;
-    let id = byte(data)? % 16;
+    let id = byte(data)?;
     let msg = byte(data)? % 4;
     Some(Command::Send(SendMessage {
+        by_user: id & 16 != 0,
         srcid,
         destid,
-        client_msg_id: id.to_string().try_into().ok()?,
+        client_msg_id: (id % 16).to_string().try_into().ok()?,
         msg: "x".repeat(1 + usize::from(msg)),
     }))
 }
@@ -206,5 +207,6 @@ fn control(data: &mut &[u8]) -> Option<Command> {
         max_msg_bytes: given(8),
         hash_key: (which & 16 != 0).then(|| vec![7; 16]),
         dedup_max_per_sender: (which & 32 != 0).then_some(1),
+        new_conversations_per_day: (which & 64 != 0).then_some(1),
     }))
 }

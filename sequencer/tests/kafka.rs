@@ -218,6 +218,7 @@ fn user(uid: i64) -> UserId {
 
 fn send(from: i64, to: i64, id: &str, msg: &str) -> Command {
     Command::Send(SendMessage {
+        by_user: false,
         srcid: user(from),
         destid: user(to),
         client_msg_id: id.to_owned().try_into().unwrap(),

@@ -21,6 +21,7 @@ pub(crate) fn sends(partition: i64, count: usize) -> Vec<SendMessage> {
         // (srcid + destid) mod 64 is the partition.
         let destid = 64 * (2 + number * 5 % 11) + (partition - srcid).rem_euclid(64);
         SendMessage {
+            by_user: false,
             srcid: srcid.try_into().expect("a uid"),
             destid: destid.try_into().expect("a uid"),
             client_msg_id: format!("measured-{number}").try_into().expect("an id"),
@@ -44,6 +45,7 @@ pub(crate) fn newest_rules() -> Rules {
 pub(crate) fn ndjson(sends: &[SendMessage]) -> Vec<u8> {
     let line = |send: &SendMessage| {
         let SendMessage {
+            by_user: _,
             srcid,
             destid,
             client_msg_id,

@@ -187,6 +187,7 @@ impl NewMessage<'_> {
     /// As an item of a protobuf batch.
     pub(crate) fn write_item(&self, items: &mut Vec<u8>) {
         let message = proto::SendMessage {
+            by_user: false,
             srcid: self.srcid,
             destid: self.destid,
             client_msg_id: self.id.to_string(),
@@ -236,6 +237,7 @@ impl NewMessage<'_> {
     /// It is no message.
     pub(crate) fn record(&self) -> Result<Record> {
         let send = SendMessage {
+            by_user: false,
             srcid: UserId::try_from(self.srcid)?,
             destid: UserId::try_from(self.destid)?,
             client_msg_id: self.id.to_string().try_into()?,

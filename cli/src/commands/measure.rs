@@ -103,6 +103,7 @@ impl Messages {
                 .expect("FIRST_UID and the following numbers are positive")
         };
         SendMessage {
+            by_user: false,
             srcid: user(n.wrapping_mul(7919)),
             destid: user(n.wrapping_mul(104_729) + 1),
             client_msg_id: ClientMsgId::try_from(format!("{}-{n}", self.run))

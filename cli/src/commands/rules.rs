@@ -86,16 +86,16 @@ fn controls(
         dedup_max_entries: args.dedup_max_entries,
         max_msg_bytes: args.max_msg_bytes,
         dedup_max_per_sender: args.dedup_max_per_sender,
+        new_conversations_per_day: args.new_conversations_per_day,
         hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),
     };
     in_force
         .iter()
         .map(|(partition, rules)| {
             let control = control(rules);
-            if args.dedup_max_per_sender.is_some()
-                && control.rule_version.unwrap_or(rules.rule_version) < 2
-            {
-                let why = "dedup_max_per_sender needs --rule-version 2, which cannot be taken back";
+            let of_version_2 = args.dedup_max_per_sender.or(args.new_conversations_per_day);
+            if of_version_2.is_some() && control.rule_version.unwrap_or(rules.rule_version) < 2 {
+                let why = "dedup_max_per_sender and new_conversations_per_day need --rule-version 2, which cannot be taken back";
                 return Err(Failure::Usage(why.to_owned()));
             }
             change(*rules, &control)
@@ -237,8 +237,9 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
         "dedup entries",
         "of a sender",
         "msg bytes",
+        "new conversations",
     ])
-    .right(&[0, 1, 2, 3, 4, 5]);
+    .right(&[0, 1, 2, 3, 4, 5, 6]);
     for (partition, rules) in rules.iter() {
         table.row([
             partition.to_string(),
@@ -247,6 +248,7 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
             rules.dedup_max_entries.to_string(),
             rules.dedup_max_per_sender.to_string(),
             rules.max_msg_bytes.to_string(),
+            rules.new_conversations_per_day.to_string(),
         ]);
     }
     print!("{table}");

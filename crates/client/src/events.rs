@@ -41,6 +41,7 @@ impl Event {
 /// A message with a new id. Sent again, it is the same message.
 pub fn message(from: UserId, to: UserId, text: impl Into<String>) -> SendMessage {
     SendMessage {
+        by_user: false,
         srcid: from,
         destid: to,
         client_msg_id: new_client_msg_id(),

@@ -76,7 +76,7 @@ pub enum Outcome {
     },
     /// It changed nothing; it is among the dead letters.
     Refused {
-        /// `malformed`, `wrong-partition`, `too-large`, `conflict` or `invalid-control`.
+        /// `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control` or `too-many-conversations`.
         reason: String,
         /// The reason in words.
         detail: String,

@@ -150,7 +150,7 @@ impl BatchReader {
 
     fn parse(&self, content: Result<&[u8], FrameError>) -> Result<Post, Problem> {
         let config = &self.ingest.config;
-        let post = self
+        let mut post = self
             .encoding
             .parse(content, config.max_line_bytes, config.max_msg_bytes)?;
         post.check_author(&self.caller)

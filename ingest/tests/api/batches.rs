@@ -239,6 +239,7 @@ async fn a_protobuf_batch() {
     let (srcid, destid) = fresh_pair();
     let send = |destid, msg: &str| {
         item(ingest_event::Event::Message(proto::SendMessage {
+            by_user: false,
             srcid,
             destid,
             client_msg_id: String::new(),

@@ -132,6 +132,7 @@ async fn protobuf_in_protobuf_out() {
     let server = Server::start(&[]);
     let (srcid, destid) = fresh_pair();
     let send = proto::SendMessage {
+        by_user: false,
         srcid,
         destid,
         client_msg_id: String::new(),

@@ -95,6 +95,7 @@ pub(crate) fn command(record: &Record) -> Result<Command, String> {
             destid: field("destid", send.destid)?,
             client_msg_id: field("client_msg_id", send.client_msg_id)?,
             msg: text(send.msg)?,
+            by_user: send.by_user,
         }),
         inbound_command::Command::ReadAck(ack) => Command::ReadAck(ReadAck {
             uid: field("uid", ack.uid)?,
@@ -138,6 +139,7 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
                 key => Some(field("hash_key", key)?),
             },
             dedup_max_per_sender: rules.dedup_max_per_sender,
+            new_conversations_per_day: rules.new_conversations_per_day,
         }),
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
     })
@@ -159,6 +161,7 @@ fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
         max_msg_bytes: control.max_msg_bytes,
         hash_key: control.hash_key,
         dedup_max_per_sender: control.dedup_max_per_sender,
+        new_conversations_per_day: control.new_conversations_per_day,
     })
 }
 

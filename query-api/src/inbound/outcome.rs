@@ -86,7 +86,7 @@ pub(crate) enum Outcome {
     },
     /// It changed nothing; it is among the dead letters.
     Refused {
-        /// Why: `malformed`, `wrong-partition`, `too-large`, `conflict` or `invalid-control`.
+        /// Why: `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control` or `too-many-conversations`.
         #[schema(example = "conflict")]
         reason: String,
         /// Why, for people.

@@ -148,6 +148,7 @@ async fn what_became_of_a_send_is_told_to_whom_it_concerns() {
     let closed = Closed::start().await;
     let (me, peer, stranger) = (fresh_user(), fresh_user(), fresh_user());
     let send = SendMessage {
+        by_user: false,
         srcid: me,
         destid: peer,
         client_msg_id: ClientMsgId::try_from("a-1".to_owned()).unwrap(),

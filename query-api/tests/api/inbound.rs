@@ -37,6 +37,7 @@ fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
 fn send_of(chat: &Chat, index: usize) -> Command {
     let message = chat.rows[index].message.clone();
     Command::Send(SendMessage {
+        by_user: false,
         srcid: message.srcid,
         destid: message.destid,
         client_msg_id: message.client_msg_id,

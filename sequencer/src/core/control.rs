@@ -19,6 +19,9 @@ const KEYED_DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=MAX_WINDOW_MS;
 pub(super) const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
 /// What version 2 begins with: a tenth of what version 1 began with.
 const DEDUP_MAX_PER_SENDER: i64 = 100_000;
+const NEW_CONVERSATIONS_PER_DAY: RangeInclusive<i64> = 0..=1_000_000;
+/// What version 2 begins with: 1,280 over all partitions.
+const DEFAULT_NEW_CONVERSATIONS_PER_DAY: i64 = 20;
 /// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 
@@ -45,6 +48,7 @@ pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
         max_msg_bytes: control.max_msg_bytes.unwrap_or(rules.max_msg_bytes),
         hash_key: rules.hash_key,
         dedup_max_per_sender: rules.dedup_max_per_sender,
+        new_conversations_per_day: rules.new_conversations_per_day,
     };
     changed.check_version()?;
     if let Some(wrong) = out_of_bounds(&changed, rules.rule_version) {
@@ -59,19 +63,28 @@ pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
 /// What version 2 adds.
 fn version_2(before: &Rules, changed: Rules, control: &Control) -> Result<Rules, String> {
     let key = hash_key(before.hash_key, control.hash_key.as_deref());
-    let begun = before.rule_version >= 2;
-    let per_sender = begun.then_some(before.dedup_max_per_sender);
-    let changed = Rules {
-        hash_key: Some(key.map_err(|wrong| format!("hash_key: {wrong}"))?),
-        dedup_max_per_sender: (control.dedup_max_per_sender)
-            .or(per_sender)
-            .unwrap_or(DEDUP_MAX_PER_SENDER),
-        ..changed
+    let (per_sender, per_day) = match before.rule_version {
+        1 => (DEDUP_MAX_PER_SENDER, DEFAULT_NEW_CONVERSATIONS_PER_DAY),
+        _ => (
+            before.dedup_max_per_sender,
+            before.new_conversations_per_day,
+        ),
     };
-    let per_sender = changed.dedup_max_per_sender;
-    match outside("dedup_max_per_sender", per_sender, &DEDUP_MAX_ENTRIES) {
+    let per_sender = control.dedup_max_per_sender.unwrap_or(per_sender);
+    let per_day = control.new_conversations_per_day.unwrap_or(per_day);
+    let wrong = outside("dedup_max_per_sender", per_sender, &DEDUP_MAX_ENTRIES);
+    let wrong = wrong.or_else(|| {
+        let name = "new_conversations_per_day";
+        outside(name, per_day, &NEW_CONVERSATIONS_PER_DAY)
+    });
+    match wrong {
         Some(wrong) => Err(wrong),
-        None => Ok(changed),
+        None => Ok(Rules {
+            hash_key: Some(key.map_err(|wrong| format!("hash_key: {wrong}"))?),
+            dedup_max_per_sender: per_sender,
+            new_conversations_per_day: per_day,
+            ..changed
+        }),
     }
 }
 

@@ -36,8 +36,10 @@ fn pair() -> impl Strategy<Value = (UserId, UserId)> {
 }
 
 fn send() -> impl Strategy<Value = Command> {
-    (pair(), 0..40_u8, "[ab]{1,3}").prop_map(|((srcid, destid), id, msg)| {
+    let send = (pair(), 0..40_u8, "[ab]{1,3}", any::<bool>());
+    send.prop_map(|((srcid, destid), id, msg, by_user)| {
         Command::Send(SendMessage {
+            by_user,
             srcid,
             destid,
             client_msg_id: id.to_string().try_into().unwrap(),
@@ -66,17 +68,21 @@ fn control() -> impl Strategy<Value = Command> {
     let bytes = prop::option::of(0..4_i64);
     let version = prop::option::of(1..3_u32);
     let key = prop::option::of(prop::sample::select(&[15, 16][..]));
-    let all = (window, entries, per_sender, bytes, version, key);
-    all.prop_map(|(window, entries, per_sender, bytes, version, key)| {
-        Command::Control(Control {
-            rule_version: version,
-            dedup_window_ms: window,
-            dedup_max_entries: entries,
-            max_msg_bytes: bytes,
-            hash_key: key.map(|bytes| vec![7; bytes]),
-            dedup_max_per_sender: per_sender,
-        })
-    })
+    let per_day = prop::option::of(0..3_i64);
+    let all = (window, entries, per_sender, bytes, version, key, per_day);
+    all.prop_map(
+        |(window, entries, per_sender, bytes, version, key, per_day)| {
+            Command::Control(Control {
+                rule_version: version,
+                dedup_window_ms: window,
+                dedup_max_entries: entries,
+                max_msg_bytes: bytes,
+                hash_key: key.map(|bytes| vec![7; bytes]),
+                dedup_max_per_sender: per_sender,
+                new_conversations_per_day: per_day,
+            })
+        },
+    )
 }
 
 /// A log in which append times go forth and back.
@@ -265,6 +271,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             dedup_max_entries: entries,
             hash_key: keyed.then_some([7; 16].into()),
             dedup_max_per_sender: entries / 100,
+            new_conversations_per_day: entries % 3,
             ..Rules::VERSION_1
         })
     });

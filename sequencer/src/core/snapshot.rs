@@ -47,6 +47,7 @@ pub struct Snapshot {
     keyed: ChunkedQueue<KeyedEntry>,
     round: HashMap<UserId, u32>,
     own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
+    begun: HashMap<UserId, u32>,
 }
 
 impl Snapshot {
@@ -66,6 +67,7 @@ impl Snapshot {
             unkeyed: state.dedup.unkeyed().clone(),
             keyed: keyed.shared().clone(),
             round: keyed.round().clone(),
+            begun: state.begun.clone(),
             own: keyed
                 .own()
                 .map(|(sender, own)| (sender, own.clone()))
@@ -111,7 +113,7 @@ impl Snapshot {
             conversations: conversations.map(write_conversation).collect(),
             dedup: self.unkeyed.iter().map(write_unkeyed).collect(),
             keyed_dedup: write_keyed(&self.keyed),
-            senders: write_senders(&self.round, &self.own),
+            senders: write_senders(&self.round, &self.own, &self.begun),
         }
     }
 }
@@ -138,6 +140,7 @@ pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
         clock: TimestampMs(snapshot.clock_ms),
         rules,
         dedup: Dedup::new(unkeyed, read_keyed_dedup(snapshot)?),
+        begun: read_begun(snapshot)?,
         conversations: snapshot
             .conversations
             .iter()
@@ -224,12 +227,15 @@ fn write_keyed(entries: &ChunkedQueue<KeyedEntry>) -> Vec<Vec<u8>> {
 fn write_senders(
     round: &HashMap<UserId, u32>,
     own: &BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
-) -> Vec<proto::SenderDedup> {
-    let senders: BTreeSet<&UserId> = round.keys().chain(own.keys()).collect();
-    let write = |sender: &UserId| proto::SenderDedup {
+    begun: &HashMap<UserId, u32>,
+) -> Vec<proto::SenderState> {
+    let senders = round.keys().chain(own.keys()).chain(begun.keys());
+    let senders: BTreeSet<&UserId> = senders.collect();
+    let write = |sender: &UserId| proto::SenderState {
         sender: sender.get(),
         in_round: round.get(sender).copied().unwrap_or_default(),
         own: own.get(sender).map(write_keyed).unwrap_or_default(),
+        begun: begun.get(sender).copied().unwrap_or_default(),
     };
     senders.into_iter().map(write).collect()
 }
@@ -237,8 +243,7 @@ fn write_senders(
 fn read_keyed_dedup(snapshot: &SequencerSnapshot) -> Result<KeyedDedup, InvalidSnapshot> {
     let (mut round, mut own) = (HashMap::new(), BTreeMap::new());
     for sender in &snapshot.senders {
-        let uid = UserId::try_from(sender.sender);
-        let uid = uid.map_err(|_| InvalidSnapshot::Field("senders.sender"))?;
+        let uid = uid_of(sender)?;
         if sender.in_round > 0 {
             round.insert(uid, sender.in_round);
         }
@@ -248,6 +253,17 @@ fn read_keyed_dedup(snapshot: &SequencerSnapshot) -> Result<KeyedDedup, InvalidS
     }
     let shared = read_keyed(&snapshot.keyed_dedup)?.collect();
     Ok(KeyedDedup::new(shared, round, own))
+}
+
+fn read_begun(snapshot: &SequencerSnapshot) -> Result<HashMap<UserId, u32>, InvalidSnapshot> {
+    let begun = snapshot.senders.iter().filter(|sender| sender.begun > 0);
+    begun
+        .map(|sender| Ok((uid_of(sender)?, sender.begun)))
+        .collect()
+}
+
+fn uid_of(sender: &proto::SenderState) -> Result<UserId, InvalidSnapshot> {
+    UserId::try_from(sender.sender).map_err(|_| InvalidSnapshot::Field("senders.sender"))
 }
 
 fn read_keyed(pieces: &[Vec<u8>]) -> Result<impl Iterator<Item = KeyedEntry>, InvalidSnapshot> {

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use schemas::{
-    DirectConversation, TimestampMs,
+    DirectConversation, Mid, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Rules},
 };
 
@@ -16,6 +16,8 @@ pub struct State {
     pub(super) rules: Rules,
     pub(super) conversations: HashMap<DirectConversation, Conversation>,
     pub(super) dedup: Dedup,
+    /// How many conversations each user has begun on the day of the clock, while that is limited.
+    pub(super) begun: HashMap<UserId, u32>,
 }
 
 impl Default for State {
@@ -25,6 +27,7 @@ impl Default for State {
             rules: Rules::VERSION_1,
             conversations: HashMap::new(),
             dedup: Dedup::default(),
+            begun: HashMap::new(),
         }
     }
 }
@@ -60,6 +63,13 @@ impl State {
         self.conversations() + self.dedup_entries()
     }
 
+    /// How many conversations a user has begun on the day of `now`, while that is limited.
+    pub(super) fn begun(&self, user: UserId, now: TimestampMs) -> u32 {
+        let is_today = day(now) == day(self.clock);
+        let begun = self.begun.get(&user).filter(|_| is_today);
+        begun.copied().unwrap_or_default()
+    }
+
     /// Folds one event of the partition in. Nothing else changes a state. The state stays valid whatever the event is.
     pub fn apply(&mut self, event: &Event) {
         if event.body == Body::Progress {
@@ -69,6 +79,9 @@ impl State {
         self.clock = before.max(event.ts);
         if let Body::Control(rules) = &event.body {
             self.rules = *rules;
+        }
+        if day(before) != day(self.clock) {
+            self.begun = HashMap::new();
         }
         // Expired entries are evicted before the insertion, so that a key that is sent again after its window is absent.
         self.dedup.evict(before, self.clock, &self.rules);
@@ -82,6 +95,9 @@ impl State {
     fn apply_message(&mut self, message: &Message) {
         let id = message.conversation();
         let conversation = self.conversations.entry(id).or_default();
+        if conversation.last_mid == Mid::ZERO && self.rules.new_conversations_per_day > 0 {
+            *self.begun.entry(message.srcid).or_default() += 1;
+        }
         conversation.push(id.side_of(message.srcid));
         self.dedup
             .insert(message.into(), message.mid, self.clock, &self.rules);
@@ -94,4 +110,8 @@ impl State {
             conversation.read(id.side_of(position.uid), position.device, position.mid);
         }
     }
+}
+
+fn day(time: TimestampMs) -> i64 {
+    time.0.div_euclid(24 * 3600 * 1000)
 }

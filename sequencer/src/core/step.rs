@@ -131,6 +131,13 @@ fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
         let detail = format!("msg has {bytes} bytes: at most {most} are right");
         return refuse(Reason::TooLarge, detail);
     }
+    if begins_too_many(state, stamp.ts, &send) {
+        let most = state.rules.new_conversations_per_day;
+        let detail = format!(
+            "srcid has begun {most} conversations in this partition today, as many as a user may"
+        );
+        return refuse(Reason::TooManyConversations, detail);
+    }
     let unknown = Conversation::default();
     let conversation = state.conversations.get(&id).unwrap_or(&unknown);
     stamp.emit(Body::Message(Message {
@@ -141,6 +148,15 @@ fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
         client_msg_id: send.client_msg_id,
         msg: send.msg,
     }))
+}
+
+/// Whether a user begins a conversation more than the rules allow in a day (PROTOCOL S14).
+fn begins_too_many(state: &State, now: TimestampMs, send: &SendMessage) -> bool {
+    let most = state.rules.new_conversations_per_day;
+    send.by_user
+        && most > 0
+        && !state.conversations.contains_key(&send.conversation())
+        && i64::from(state.begun(send.srcid, now)) >= most
 }
 
 /// A read position is clamped to the last message and never goes back (PROTOCOL S4).

@@ -80,6 +80,7 @@ fn peer_in(partition: Partition) -> UserId {
 
 fn send_to(destid: UserId, offset: i64) -> InboundRecord {
     let send = SendMessage {
+        by_user: false,
         srcid: user(1),
         destid,
         client_msg_id: offset.to_string().try_into().unwrap(),

@@ -1,7 +1,7 @@
 //! A deterministic simulation of owners of one partition: the real loader and shell over a model of the log, with kills
 //! between any two steps, pauses, late appends, lost answers, forgotten producers and torn snapshots. A seed decides
 //! everything; the logs that are left must be what one uninterrupted owner would have written. `make sabotage` shows that it notices a
-//! program without one of the rules of PROTOCOL S1–S13; tests below show it for what the rules ask of Kafka's client.
+//! program without one of the rules of PROTOCOL S1–S14; tests below show it for what the rules ask of Kafka's client.
 //!
 //! `TIDEMARK_SIM_SEED=<seed> cargo test -p sequencer one_seed` runs one seed again and says what happened; `TIDEMARK_SIM_SEEDS=<n>` sets how
 //! many `seeds_agree` runs.

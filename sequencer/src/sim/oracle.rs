@@ -18,6 +18,8 @@ pub(crate) enum Expected {
     DeadLetter(Reason),
 }
 
+const DAY_MS: i64 = 86_400_000;
+
 /// The expected result for each record of a log, by one owner that is never interrupted.
 pub(crate) fn expected_results(partition: Partition, inbound: &[InboundRecord]) -> Vec<Expected> {
     let mut oracle = Oracle {
@@ -28,6 +30,7 @@ pub(crate) fn expected_results(partition: Partition, inbound: &[InboundRecord]) 
         remembered: Vec::new(),
         round: Vec::new(),
         own: Vec::new(),
+        begun: Vec::new(),
     };
     inbound.iter().map(|record| oracle.next(record)).collect()
 }
@@ -43,6 +46,8 @@ struct Oracle {
     round: Vec<UserId>,
     /// Messages of senders who had their share of the round.
     own: Vec<(UserId, Vec<(i64, Message)>)>,
+    /// The days on which conversations were begun while that was limited, and by whom.
+    begun: Vec<(i64, UserId)>,
 }
 
 impl Oracle {
@@ -92,6 +97,9 @@ impl Oracle {
         }
         if let Body::Message(message) = &event.body {
             self.remember(message);
+            if message.mid == Mid::ZERO.next() && self.rules.new_conversations_per_day > 0 {
+                self.begun.push((clock / DAY_MS, message.srcid));
+            }
         }
         keep_newest(&mut self.remembered, self.rules.dedup_max_entries);
         self.events.push(event);
@@ -149,6 +157,13 @@ impl Oracle {
             return Err(Reason::TooLarge);
         }
         let messages = || self.messages().filter(|m| m.conversation() == conversation);
+        let begun = self.begun.iter();
+        let begun = begun.filter(|begun| **begun == (ts / DAY_MS, send.srcid));
+        let limit = self.rules.new_conversations_per_day;
+        let is_limited = send.by_user && limit > 0 && messages().count() == 0;
+        if is_limited && begun.count() as i64 >= limit {
+            return Err(Reason::TooManyConversations);
+        }
         let own = messages().filter(|m| m.srcid == send.srcid).count();
         Ok(Some(Body::Message(Message {
             mid: Mid::try_from(messages().count() as i64 + 1).unwrap(),
@@ -214,6 +229,12 @@ impl Oracle {
                 (None, 1) => 100_000,
                 (None, _) => self.rules.dedup_max_per_sender,
             },
+            new_conversations_per_day: match control.new_conversations_per_day {
+                _ if version == 1 => 0,
+                Some(most) => most,
+                None if self.rules.rule_version == 1 => 20,
+                None => self.rules.new_conversations_per_day,
+            },
         };
         let key_is_right = match key {
             _ if version == 1 => true,
@@ -228,6 +249,7 @@ impl Oracle {
         let in_bounds = (self.rules.rule_version..=2).contains(&version)
             && key_is_right
             && (version == 1 || (1..=10_000_000).contains(&rules.dedup_max_per_sender))
+            && rules.new_conversations_per_day <= 1_000_000
             && rules.dedup_window_ms <= longest_window
             && (1..=10_000_000).contains(&rules.dedup_max_entries)
             && (1..=65_535).contains(&rules.max_msg_bytes);

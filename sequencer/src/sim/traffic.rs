@@ -20,7 +20,8 @@ pub(crate) fn partition() -> Partition {
 
 /// A log of `length` records. Append times mostly rise and sometimes go back; leader epochs rise now and then.
 pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
-    let mut ts = 1_700_000_000_000;
+    // Shortly before midnight.
+    let mut ts = 1_700_006_400_000 - rng.between(0, 3_000);
     let mut leader_epoch = 0;
     let mut records: Vec<InboundRecord> = Vec::with_capacity(length);
     for offset in 0..length as i64 {
@@ -70,8 +71,13 @@ fn user(uid: i64) -> UserId {
 }
 
 fn send(rng: &mut Rng) -> Command {
-    let (srcid, destid) = *rng.pick(&PAIRS);
+    let (srcid, mut destid) = *rng.pick(&PAIRS);
+    if rng.chance(20) {
+        // A stranger in the same partition.
+        destid += 64 * rng.between(2, 40);
+    }
     Command::Send(SendMessage {
+        by_user: rng.chance(60),
         srcid: user(srcid),
         destid: user(destid),
         client_msg_id: format!("c{}", rng.below(12)).try_into().unwrap(),
@@ -117,6 +123,7 @@ fn limits(rng: &mut Rng) -> Command {
         max_msg_bytes: maybe(20, 40),
         hash_key: None,
         dedup_max_per_sender: maybe(1, 8),
+        new_conversations_per_day: maybe(0, 2),
     };
     if rng.chance(40) {
         // Enough for rounds of several entries.
@@ -127,7 +134,7 @@ fn limits(rng: &mut Rng) -> Command {
 
 fn beyond_limits(rng: &mut Rng) -> Command {
     let mut control = Control::default();
-    match rng.below(9) {
+    match rng.below(10) {
         0 => control.rule_version = Some(0),
         1 => control.dedup_window_ms = Some(i64::MAX),
         2 => control.dedup_max_entries = Some(0),
@@ -137,6 +144,7 @@ fn beyond_limits(rng: &mut Rng) -> Command {
         5 => control.hash_key = Some(vec![7; 15]),
         6 => control.hash_key = Some(vec![8; 16]),
         7 => control.dedup_max_per_sender = Some(0),
+        8 => control.new_conversations_per_day = Some(1_000_001),
         _ => control.hash_key = Some(vec![7; 16]),
     }
     Command::Control(control)

@@ -366,6 +366,7 @@ impl Client {
 
 fn message(srcid: i64, destid: i64, client_msg_id: &str, msg: &str) -> Result<SendMessage> {
     Ok(SendMessage {
+        by_user: false,
         srcid: srcid.try_into()?,
         destid: destid.try_into()?,
         client_msg_id: client_msg_id.to_owned().try_into()?,

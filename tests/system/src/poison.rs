@@ -18,6 +18,7 @@ pub const JUNK: [&[u8]; 3] = [b"", b"junk", &[0xff; 1_000]];
 pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
     let send = |change: fn(&mut SendMessage)| {
         let mut send = SendMessage {
+            by_user: false,
             srcid: from,
             destid: to,
             client_msg_id: "poison".to_owned(),

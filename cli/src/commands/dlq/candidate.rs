@@ -87,6 +87,7 @@ impl Candidate {
     fn message(send: SendMessage) -> Self {
         let conversation = send.conversation();
         let SendMessage {
+            by_user: _,
             srcid,
             destid,
             client_msg_id,
@@ -138,6 +139,7 @@ mod tests {
 
     fn send() -> Command {
         Command::Send(SendMessage {
+            by_user: false,
             srcid: user(i64::MAX),
             destid: user(1),
             client_msg_id: "c-1".to_owned().try_into().unwrap(),

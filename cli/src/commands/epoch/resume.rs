@@ -113,6 +113,7 @@ mod tests {
 
     fn send(id: &str) -> Command {
         Command::Send(SendMessage {
+            by_user: false,
             srcid: 1.try_into().unwrap(),
             destid: 2.try_into().unwrap(),
             client_msg_id: id.to_owned().try_into().unwrap(),

@@ -8,6 +8,7 @@ use schemas::{
 };
 
 use super::{
+    begun::BegunConversations,
     conversation::Conversation,
     dedup::{DedupWindow, Lookup, SendKey},
     outcomes::Outcome,
@@ -18,6 +19,7 @@ use crate::{Kind, read};
 pub(crate) struct StateBefore<'a> {
     pub(crate) conversation: Option<&'a Conversation>,
     pub(crate) dedup: &'a DedupWindow,
+    pub(crate) begun: &'a BegunConversations,
     pub(crate) rules: &'a Rules,
     /// Log time at the record.
     pub(crate) now: i64,
@@ -37,7 +39,10 @@ impl Expected {
     pub(super) fn needs_no_log(self) -> bool {
         match self {
             Self::Event | Self::Repeat | Self::WithoutEffect => false,
-            Self::Refused(reason) => !matches!(reason, Reason::TooLarge | Reason::Conflict),
+            Self::Refused(reason) => !matches!(
+                reason,
+                Reason::TooLarge | Reason::Conflict | Reason::TooManyConversations
+            ),
         }
     }
 }
@@ -97,8 +102,17 @@ fn expected_of_send(send: &SendMessage, before: &StateBefore<'_>) -> Expected {
         Lookup::Absent if send.msg.len() as i128 > i128::from(before.rules.max_msg_bytes) => {
             Expected::Refused(Reason::TooLarge)
         }
+        Lookup::Absent if begins_too_many(send, before) => {
+            Expected::Refused(Reason::TooManyConversations)
+        }
         Lookup::Absent => Expected::Event,
     }
+}
+
+fn begins_too_many(send: &SendMessage, before: &StateBefore<'_>) -> bool {
+    let limit = before.rules.new_conversations_per_day;
+    let is_limited = send.by_user && limit > 0 && before.conversation.is_none();
+    is_limited && before.begun.of(send.srcid, before.now) >= limit
 }
 
 fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
@@ -126,7 +140,10 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
 
 fn is_valid_version_2(control: &Control, rules: &Rules) -> bool {
     let of_sender = control.dedup_max_per_sender.unwrap_or(1);
-    has_the_key(control, rules) && (1..=10_000_000).contains(&of_sender)
+    let per_day = control.new_conversations_per_day.unwrap_or(0);
+    has_the_key(control, rules)
+        && (1..=10_000_000).contains(&of_sender)
+        && (0..=1_000_000).contains(&per_day)
 }
 
 /// From version 2 on there is a key, and it stays.

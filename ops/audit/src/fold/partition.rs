@@ -9,6 +9,7 @@ use schemas::{
 };
 
 use super::{
+    begun::BegunConversations,
     conversation::Conversation,
     dedup::{DedupWindow, Lookup},
     digest::Messages,
@@ -62,6 +63,7 @@ pub(crate) struct PartitionFold<'a> {
     clock: i64,
     rules: Rules,
     dedup: DedupWindow,
+    begun: BegunConversations,
     outcomes: Outcomes,
     folded: FoldedPartition,
 }
@@ -76,6 +78,7 @@ impl<'a> PartitionFold<'a> {
             clock: 0,
             rules: Rules::VERSION_1,
             dedup: DedupWindow::default(),
+            begun: BegunConversations::default(),
             outcomes: Outcomes::new(input.examples),
             folded: FoldedPartition {
                 conversations: HashMap::new(),
@@ -273,6 +276,7 @@ impl<'a> PartitionFold<'a> {
         let before = StateBefore {
             conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
             dedup: &self.dedup,
+            begun: &self.begun,
             rules: &self.rules,
             now: record.timestamp.0.max(self.clock),
         };
@@ -323,6 +327,9 @@ impl<'a> PartitionFold<'a> {
             self.note_event(at, Kind::Extra, what);
         }
         self.dedup.insert(&key, self.clock, &self.rules);
+        if !self.folded.conversations.contains_key(&id) {
+            self.begun.add(message.srcid, self.clock, &self.rules);
+        }
         let conversation = self.folded.conversations.entry(id).or_default();
         let wrong = conversation.message(id, message, ts, at, is_whole);
         self.note_wrong(at, wrong);

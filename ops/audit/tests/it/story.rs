@@ -62,6 +62,7 @@ impl Story {
     pub fn command(&mut self, srcid: i64, destid: i64, msg: &str) -> SendMessage {
         self.sends += 1;
         SendMessage {
+            by_user: false,
             srcid: user(srcid),
             destid: user(destid),
             client_msg_id: format!("c{}", self.sends).try_into().unwrap(),

@@ -54,6 +54,14 @@ impl Ingest {
             log,
         })
     }
+
+    async fn ready(&self) -> Result<()> {
+        let ready = async || match fs::read_to_string(&self.log) {
+            Ok(log) if log.contains("listening") => Ok(()),
+            _ => Err("it does not listen".to_owned()),
+        };
+        until("ingest", ready).await
+    }
 }
 
 impl Drop for Ingest {
@@ -111,11 +119,7 @@ fn commands_bring_tokens_and_no_secret_is_written_anywhere() {
             said += &outcome.stdout;
             Ok(outcome.code)
         };
-        let ready = async || match fs::read_to_string(&ingest.log) {
-            Ok(log) if log.contains("listening") => Ok(()),
-            _ => Err("it does not listen".to_owned()),
-        };
-        until("ingest", ready).await?;
+        ingest.ready().await?;
         ensure!(send(me, Some(of_user.as_str())).await? == Some(0));
         ensure!(send(me, Some(of_service.as_str())).await? == Some(0));
         for (from, with) in [(peer, Some(&of_user)), (me, Some(&of_forger)), (me, None)] {
@@ -171,6 +175,71 @@ fn without_authentication_a_service_does_not_listen_beyond_loopback() {
                 refused.stderr
             );
         }
+        Ok(())
+    });
+}
+
+/// The rules allow 20 in a partition.
+#[test]
+fn a_user_begins_so_many_conversations_in_a_day_and_a_service_any_number() {
+    run(Servers::Shared, async |env| {
+        let dir = tempfile::tempdir()?;
+        let keys = write(&dir, "keys.toml", "")?;
+        let new = [
+            "key", "new", "--name", "mailer", "--scope", "send:any", "--file", &keys,
+        ];
+        let key = env.tidemark(&new).await?.expect(0)?.stdout;
+        let [me] = new_users();
+        let token = SigningKey::hs256(SECRET.as_bytes()).token(&claims(me));
+        let of_user = write(&dir, "user", &token)?;
+        let of_service = write(&dir, "service", &key)?;
+        let ingest = Ingest::start(env, dir.path())?;
+        ingest.ready().await?;
+
+        // All in one partition, and nobody whom another test has.
+        let stranger = |n: i64| me + 1_000_000_000 + 64 * n;
+        let refused = async |token: &str, first: i64| -> Result<usize> {
+            let line = |n| {
+                let destid = stranger(n);
+                format!(
+                    "{{\"message\":{{\"srcid\":\"{me}\",\"destid\":\"{destid}\",\"client_msg_id\":\"{n}\",\"msg\":\"hello\"}}}}\n"
+                )
+            };
+            let lines: String = (first..first + 41).map(line).collect();
+            let file = write(&dir, "lines", &lines)?;
+            let load = ["load", &file, "--token-file", token, "--set", &ingest.url];
+            env.tidemark(&load).await?.expect(0)?;
+            // What is behind them in the partition shows that they are decided.
+            env.client
+                .send(stranger(first), me, &format!("behind {first}"), "hello")
+                .await?;
+            let after = env
+                .client
+                .send(stranger(first), me, &format!("last {first}"), "hello")
+                .await?;
+            env.client.history(me, stranger(first), &[after]).await?;
+            let partition = ((me + stranger(0)) % 64).to_string();
+            let list = [
+                "dlq",
+                "list",
+                "--json",
+                "--reason",
+                "too-many-conversations",
+                "-p",
+                &partition,
+            ];
+            Ok(env.tidemark(&list).await?.expect(0)?.stdout.lines().count())
+        };
+        // 41, since a day may end meanwhile.
+        let of_user = refused(&of_user, 0).await?;
+        ensure!((1..=21).contains(&of_user), "{of_user} refused");
+        let of_both = refused(&of_service, 41).await?;
+        ensure!(
+            of_both == of_user,
+            "{} of a service refused",
+            of_both - of_user
+        );
+        env.audit([me, stranger(0)]).await?;
         Ok(())
     });
 }

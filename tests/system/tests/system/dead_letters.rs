@@ -170,6 +170,7 @@ fn wrong_partition(from: i64, to: i64) -> Result<Partition> {
 
 fn message(from: i64, to: i64) -> Result<Vec<u8>> {
     let send = SendMessage {
+        by_user: false,
         srcid: user(from)?,
         destid: user(to)?,
         client_msg_id: "stray".to_owned().try_into()?,

@@ -21,6 +21,7 @@ fn record(offset: i64, value: Vec<u8>) -> Record {
 
 fn send(id: &str) -> SendMessage {
     SendMessage {
+        by_user: false,
         srcid: 1.try_into().unwrap(),
         destid: 2.try_into().unwrap(),
         client_msg_id: id.to_owned().try_into().unwrap(),
@@ -492,4 +493,59 @@ fn rule_version_2_begins_with_a_key_and_does_not_end() {
     let found = fold_refusing(events, inbound.clone(), &refused);
     assert_eq!(found.inbound.differences(), 0, "{:?}", found.inbound);
     assert_eq!(found.account.unverifiable, 0);
+}
+
+#[test]
+fn a_user_begins_as_many_conversations_as_the_rules_allow() {
+    let rules = Rules {
+        rule_version: 2,
+        hash_key: Some([7; 16].into()),
+        dedup_max_per_sender: 100_000,
+        new_conversations_per_day: 1,
+        ..Rules::VERSION_1
+    };
+    let control = Control {
+        rule_version: Some(2),
+        hash_key: Some(vec![7; 16]),
+        new_conversations_per_day: Some(1),
+        ..Control::default()
+    };
+    let to_stranger = |by_user| {
+        let known = send("b");
+        Command::Send(SendMessage {
+            destid: (known.destid.get() + 64).try_into().unwrap(),
+            by_user,
+            ..known
+        })
+    };
+    let inbound = vec![
+        record(0, Command::Control(control).encode()),
+        record(1, Command::Send(send("a")).encode()),
+        record(2, to_stranger(true).encode()),
+        record(3, to_stranger(false).encode()),
+    ];
+    let Command::Send(stranger) = to_stranger(false) else {
+        unreachable!()
+    };
+    let begins = Body::Message(Message {
+        srcid: stranger.srcid,
+        destid: stranger.destid,
+        client_msg_id: stranger.client_msg_id,
+        msg: stranger.msg,
+        mid: mid(1),
+        n: Ordinal::ZERO.next(),
+    });
+    let events = |src| {
+        vec![
+            event(0, (0, 0), Body::Control(rules)),
+            event(1, (0, 1), message("a", mid(1))),
+            event(2, (0, src), begins.clone()),
+            event(3, (0, 3), Body::Progress),
+        ]
+    };
+    let letters = [(&inbound[2], Reason::TooManyConversations)];
+    let found = fold_refusing(events(3), inbound.clone(), &letters).inbound;
+    assert_eq!(found.differences(), 0, "{found:?}");
+    let found = fold_refusing(events(2), inbound[..3].to_vec(), &[]).inbound;
+    assert_eq!((found.different, found.differences()), (1, 1), "{found:?}");
 }
