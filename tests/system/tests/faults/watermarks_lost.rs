@@ -42,6 +42,27 @@ fn counts_are_right_after_one_watermark_or_all_are_lost() {
     });
 }
 
+/// As a program left it that began a generation beside the keys of the one before.
+#[test]
+fn a_view_of_another_generation_is_a_difference() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let [from, to] = new_users();
+        send(env, from, to, &["a"]).await?;
+        is_shown(env, to, &[(from, 1)]).await?;
+        let state = format!("state-{to}");
+        let former = "00000000-0000-0000-0000-000000000000";
+        env.redis.number(&["HSET", &state, "gen", former]).await?;
+        let audited = env.tidemark(&["audit"]).await?.expect(1)?;
+        let what = format!("a view of {to} without a valid state beside it");
+        ensure!(audited.stdout.contains(&what), "{}", audited.stdout);
+        // The next event corrects it.
+        send(env, from, to, &["b"]).await?;
+        is_shown(env, to, &[(from, 2)]).await?;
+        env.audit([from, to]).await?;
+        Ok(())
+    });
+}
+
 /// Sends these, and returns when they are sequenced.
 async fn send(env: &TestEnv, from: i64, to: i64, ids: &[&str]) -> Result<InboundPosition> {
     let mut last = None;
