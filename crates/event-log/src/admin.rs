@@ -22,6 +22,8 @@ use crate::{EventLogError, KafkaConfig, client_log::drain_log, context::NamedCon
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a new topic may take to be known to every broker.
 const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a broker that is busy with other topics may take to give a new one its leaders.
+const LEADERS_TIMEOUT: Duration = Duration::from_secs(90);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How many copies topics have where `kafka.replication` does not say it and there are as many brokers.
@@ -225,7 +227,7 @@ impl Admin {
 
     /// A topic counts as created before every broker knows it and before each partition has a leader.
     async fn await_applied(&self) -> Result<(), EventLogError> {
-        let deadline = Instant::now() + TIMEOUT;
+        let deadline = Instant::now() + LEADERS_TIMEOUT;
         let pending = |d: &TopicDifference| match d {
             // Partitions without a leader do not count: there will be more.
             TopicDifference::Partitions {

@@ -13,7 +13,7 @@ enum Phase {
     /// A copy of the state after an event that is not acknowledged yet.
     Waiting {
         event: OutputId,
-        snapshot: Snapshot,
+        snapshot: Box<Snapshot>,
     },
     Storing(SnapshotWriteId),
 }
@@ -88,7 +88,10 @@ impl SnapshotSchedule {
         self.events = 0;
         self.since_ms = now_ms;
         self.due = Due::after(snapshot.entries(), &self.config);
-        self.phase = Phase::Waiting { event, snapshot };
+        self.phase = Phase::Waiting {
+            event,
+            snapshot: Box::new(snapshot),
+        };
     }
 
     /// The event whose acknowledgement the snapshot waits for.

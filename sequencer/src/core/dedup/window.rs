@@ -49,7 +49,7 @@ impl<E> Default for Window<E> {
 
 /// The number in a slot, and the part of the hash.
 fn slot(number: u32, hash: u64) -> u32 {
-    number % NUMBERS << 8 | u32::from(tag(hash))
+    ((number % NUMBERS) << 8) | u32::from(tag(hash))
 }
 
 /// Never 0, so that no used slot is.
@@ -120,7 +120,7 @@ impl<E: Entry> Window<E> {
 
     /// Where the search for a hash begins.
     fn home(&self, hash: u64) -> usize {
-        (u128::from(hash) * self.slots.len() as u128 >> 64) as usize
+        ((u128::from(hash) * self.slots.len() as u128) >> 64) as usize
     }
 
     fn after(&self, at: usize) -> usize {
