@@ -370,7 +370,7 @@ fn newer_rules() -> Rules {
 async fn what_a_newer_program_wrote_is_not_read_past() {
     let why = halted_before(event(2, Body::Control(newer_rules())).encode()).await;
     assert!(
-        why.contains("offset 2: rule version 2 is in force"),
+        why.contains("offset 2: rule version 3 is in force"),
         "{why}"
     );
     // For an older program that goes on behind the control event.
@@ -405,7 +405,7 @@ async fn a_position_behind_what_a_newer_program_wrote_is_refused() {
     let running = env.project(&store, &soft);
     let why = env.halted(&store).await;
     assert!(
-        why.contains("up to offset 2, and below that, rule version 2 is in force"),
+        why.contains("up to offset 2, and below that, rule version 3 is in force"),
         "{why}"
     );
     soft.cancel();
