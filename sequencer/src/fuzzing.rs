@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use prost::Message as _;
 use schemas::{
     DeviceClass, DirectConversation, Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
@@ -116,10 +117,12 @@ impl Log {
 
     fn survives_a_snapshot(&self) {
         let src = self.source(self.offset);
-        let read = snapshot::read(&Snapshot::of(&self.state, src).into_message())
-            .expect("a snapshot is valid");
+        let payload = Snapshot::of(&self.state, src)
+            .into_message()
+            .encode_to_vec();
+        let read = snapshot::read(payload.as_slice()).expect("a snapshot is valid");
         assert_eq!(
-            Snapshot::of(&read, src).into_message(),
+            Snapshot::of(&read.state, src).into_message(),
             Snapshot::of(&self.state, src).into_message()
         );
     }

@@ -12,5 +12,5 @@ pub mod shell;
 mod sim;
 
 pub use config::{Config, SequencerConfig};
-pub use runtime::{GROUP, LoadFault, Status, rules, sequenced};
+pub use runtime::{GROUP, LoadFault, Status, sequenced, states};
 pub use service::{serve, start};

@@ -494,8 +494,9 @@ async fn repeats_are_recognised_across_rule_versions() {
     let events = simulation.settled().await;
     assert_eq!(mids(&events[partition]), [1, 2, 3]);
     let reader = Arc::clone(&simulation.reader);
-    let rules = tokio::task::spawn_blocking(move || sequencer::rules(&reader, partition));
-    assert_eq!(rules.await.unwrap().unwrap().rule_version, 2);
+    let states = tokio::task::spawn_blocking(move || sequencer::states(&reader, &[partition]));
+    let states = states.await.unwrap().unwrap();
+    assert_eq!(states[partition].rules().rule_version, 2);
     sequencer.stop().await;
 }
 

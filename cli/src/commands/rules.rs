@@ -70,7 +70,11 @@ fn random_key() -> Vec<u8> {
 
 fn rules_in_force(reader: &LogReader) -> anyhow::Result<PartitionMap<Rules>> {
     Partition::all()
-        .map(|partition| Ok((partition, sequencer::rules(reader, partition)?)))
+        .map(|partition| {
+            // One at a time, since a state may be large.
+            let states = sequencer::states(reader, &[partition])?;
+            Ok((partition, *states[partition].rules()))
+        })
         .collect()
 }
 

@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Buf;
 use hashbrown::HashMap;
+use prost::{
+    DecodeError, Message as _,
+    encoding::{DecodeContext, decode_key},
+};
 use schemas::{
     DirectConversation, Mid, PerDevice, TimestampMs, UserId,
     event::{Rules, Source, UnknownRules},
@@ -118,35 +123,129 @@ impl Snapshot {
     }
 }
 
-/// The state in a snapshot.
+/// What a snapshot holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restored {
+    /// The state after the event with the source `src`.
+    pub state: State,
+    /// Its watermark.
+    pub src: Source,
+    /// The offset of `chat.events` at which a fold continues.
+    pub events_offset: i64,
+    /// The source of the record before that.
+    pub src_before_offset: Option<Source>,
+}
+
+/// The offset of `chat.events` at which a fold continues after an encoded [`SequencerSnapshot`]; `None` where it is none.
+#[must_use]
+pub fn events_offset(mut payload: impl Buf) -> Option<i64> {
+    let mut fields = SequencerSnapshot::default();
+    let mut entries = Entries::default();
+    while payload.has_remaining() && !entries.take_from(&mut fields).ok()? {
+        next_field(&mut fields, &mut payload).ok()?;
+    }
+    Some(fields.events_offset)
+}
+
+/// Reads an encoded [`SequencerSnapshot`]. One entry of it is decoded at a time: a whole message takes several times the memory of the state.
 ///
 /// # Errors
 /// [`InvalidSnapshot`] where the snapshot holds no valid state.
-pub fn read(snapshot: &SequencerSnapshot) -> Result<State, InvalidSnapshot> {
-    if snapshot.format_version != FORMAT_VERSION {
-        return Err(InvalidSnapshot::Format(snapshot.format_version));
+pub fn read(mut payload: impl Buf) -> Result<Restored, InvalidSnapshot> {
+    let mut fields = SequencerSnapshot::default();
+    let mut entries = Entries::default();
+    // An entry can be invalid because the rules are of a later version.
+    let mut first_invalid = Ok(());
+    while payload.has_remaining() {
+        next_field(&mut fields, &mut payload).map_err(|_| InvalidSnapshot::Field("payload"))?;
+        let taken = entries.take_from(&mut fields).map(drop);
+        first_invalid = first_invalid.and(taken);
     }
-    let rules = snapshot.rules.clone().map(Rules::try_from);
-    let Some(Ok(rules)) = rules else {
+    if fields.format_version != FORMAT_VERSION {
+        return Err(InvalidSnapshot::Format(fields.format_version));
+    }
+    let Some(Ok(rules)) = fields.rules.map(Rules::try_from) else {
         return Err(InvalidSnapshot::Field("rules"));
     };
     rules.check_version()?;
-    let unkeyed: Vec<_> = snapshot
-        .dedup
-        .iter()
-        .map(read_unkeyed)
-        .collect::<Result<_, _>>()?;
-    Ok(State {
-        clock: TimestampMs(snapshot.clock_ms),
-        rules,
-        dedup: Dedup::new(unkeyed, read_keyed_dedup(snapshot)?),
-        begun: read_begun(snapshot)?,
-        conversations: snapshot
-            .conversations
-            .iter()
-            .map(read_conversation)
-            .collect::<Result<_, _>>()?,
+    first_invalid?;
+    let (Some(Ok(src)), Ok(src_before_offset)) = (
+        fields.src.map(Source::try_from),
+        fields.src_before_offset.map(Source::try_from).transpose(),
+    ) else {
+        return Err(InvalidSnapshot::Field("src"));
+    };
+    if fields.events_offset < 0 {
+        return Err(InvalidSnapshot::Field("events_offset"));
+    }
+    Ok(Restored {
+        state: entries.into_state(TimestampMs(fields.clock_ms), rules),
+        src,
+        events_offset: fields.events_offset,
+        src_before_offset,
     })
+}
+
+/// Decodes one field. Of a repeated one that is one entry.
+fn next_field(fields: &mut SequencerSnapshot, payload: &mut impl Buf) -> Result<(), DecodeError> {
+    let (tag, wire_type) = decode_key(payload)?;
+    fields.merge_field(tag, wire_type, payload, DecodeContext::default())
+}
+
+/// What the repeated fields hold.
+#[derive(Default)]
+struct Entries {
+    conversations: HashMap<DirectConversation, Conversation>,
+    unkeyed: ChunkedQueue<UnkeyedEntry>,
+    keyed: ChunkedQueue<KeyedEntry>,
+    round: HashMap<UserId, u32>,
+    own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
+    begun: HashMap<UserId, u32>,
+}
+
+impl Entries {
+    /// Takes the entry that was decoded, if it was one.
+    fn take_from(&mut self, fields: &mut SequencerSnapshot) -> Result<bool, InvalidSnapshot> {
+        if let Some(conversation) = fields.conversations.pop() {
+            let (id, conversation) = read_conversation(&conversation)?;
+            self.conversations.insert(id, conversation);
+        } else if let Some(entry) = fields.dedup.pop() {
+            self.unkeyed.push_back(read_unkeyed(&entry)?);
+        } else if let Some(piece) = fields.keyed_dedup.pop() {
+            read_keyed(&mut self.keyed, &piece)?;
+        } else if let Some(sender) = fields.senders.pop() {
+            self.take_sender(&sender)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn take_sender(&mut self, sender: &proto::SenderState) -> Result<(), InvalidSnapshot> {
+        let uid = UserId::try_from(sender.sender);
+        let uid = uid.map_err(|_| InvalidSnapshot::Field("senders.sender"))?;
+        if sender.in_round > 0 {
+            self.round.insert(uid, sender.in_round);
+        }
+        if sender.begun > 0 {
+            self.begun.insert(uid, sender.begun);
+        }
+        for piece in &sender.own {
+            read_keyed(self.own.entry(uid).or_default(), piece)?;
+        }
+        Ok(())
+    }
+
+    fn into_state(self, clock: TimestampMs, rules: Rules) -> State {
+        let keyed = KeyedDedup::new(self.keyed, self.round, self.own);
+        State {
+            clock,
+            rules,
+            conversations: self.conversations,
+            dedup: Dedup::new(self.unkeyed, keyed),
+            begun: self.begun,
+        }
+    }
 }
 
 fn write_conversation(
@@ -240,40 +339,14 @@ fn write_senders(
     senders.into_iter().map(write).collect()
 }
 
-fn read_keyed_dedup(snapshot: &SequencerSnapshot) -> Result<KeyedDedup, InvalidSnapshot> {
-    let (mut round, mut own) = (HashMap::new(), BTreeMap::new());
-    for sender in &snapshot.senders {
-        let uid = uid_of(sender)?;
-        if sender.in_round > 0 {
-            round.insert(uid, sender.in_round);
-        }
-        if !sender.own.is_empty() {
-            own.insert(uid, read_keyed(&sender.own)?.collect());
-        }
-    }
-    let shared = read_keyed(&snapshot.keyed_dedup)?.collect();
-    Ok(KeyedDedup::new(shared, round, own))
-}
-
-fn read_begun(snapshot: &SequencerSnapshot) -> Result<HashMap<UserId, u32>, InvalidSnapshot> {
-    let begun = snapshot.senders.iter().filter(|sender| sender.begun > 0);
-    begun
-        .map(|sender| Ok((uid_of(sender)?, sender.begun)))
-        .collect()
-}
-
-fn uid_of(sender: &proto::SenderState) -> Result<UserId, InvalidSnapshot> {
-    UserId::try_from(sender.sender).map_err(|_| InvalidSnapshot::Field("senders.sender"))
-}
-
-fn read_keyed(pieces: &[Vec<u8>]) -> Result<impl Iterator<Item = KeyedEntry>, InvalidSnapshot> {
-    let entries = pieces.iter().map(|piece| piece.as_chunks());
-    if entries.clone().any(|(_, rest)| !rest.is_empty()) {
+fn read_keyed(entries: &mut ChunkedQueue<KeyedEntry>, piece: &[u8]) -> Result<(), InvalidSnapshot> {
+    let (of_piece, []) = piece.as_chunks() else {
         return Err(InvalidSnapshot::Field("keyed_dedup"));
+    };
+    for entry in of_piece {
+        entries.push_back(KeyedEntry::from_bytes(entry));
     }
-    Ok(entries
-        .flat_map(|(entries, _)| entries)
-        .map(KeyedEntry::from_bytes))
+    Ok(())
 }
 
 fn read_unkeyed(entry: &proto::DedupEntry) -> Result<UnkeyedEntry, InvalidSnapshot> {

@@ -16,6 +16,6 @@ mod status;
 mod worker;
 
 pub use group::GROUP;
-pub use starts::{LoadFault, rules, sequenced};
+pub use starts::{LoadFault, sequenced, states};
 pub use status::Status;
 pub(crate) use worker::Worker;

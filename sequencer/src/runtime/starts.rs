@@ -3,14 +3,17 @@
 
 use std::{
     ops::ControlFlow,
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
 };
 
 use event_log::{AssignmentGeneration, EventLogError, KafkaConfig, LogReader, Record, Sequenced};
-use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, event::Rules, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
 
-use crate::shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader};
+use crate::{
+    core::State,
+    shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader, StoredSnapshot},
+};
 
 /// The outcome of a load.
 pub(super) struct LoadReport {
@@ -36,35 +39,46 @@ pub enum LoadFault {
 /// # Errors
 /// [`LoadFault`], also where the log begins above 0 and no snapshot replaces the deleted records.
 pub fn sequenced(reader: &LogReader, partition: Partition) -> Result<Sequenced, LoadFault> {
-    let Loaded { state, last, .. } = load_events(reader, partition)?;
+    let mut loaded = load_events(reader, &[partition])?;
+    let Loaded { state, last, .. } = loaded
+        .remove(partition)
+        .expect("the result has every partition of the request")?;
     Ok(Sequenced {
         last,
         clock: state.clock(),
     })
 }
 
-/// The rules in force at the end of `chat.events`. Blocks.
+/// The states of `partitions` at the end of `chat.events`. Blocks.
 ///
 /// # Errors
 /// As [`sequenced`].
-pub fn rules(reader: &LogReader, partition: Partition) -> Result<Rules, LoadFault> {
-    Ok(*load_events(reader, partition)?.state.rules())
+pub fn states(
+    reader: &LogReader,
+    partitions: &[Partition],
+) -> Result<PartitionMap<State>, LoadFault> {
+    let loaded = load_events(reader, partitions)?.into_iter();
+    loaded
+        .map(|(partition, loaded)| Ok((partition, loaded?.state)))
+        .collect()
 }
 
-fn load_events(reader: &LogReader, partition: Partition) -> Result<Loaded, LoadFault> {
-    let events = reader.bounds(Topic::Events, &[partition])?;
-    let mut snapshots = read_snapshots(reader, &[partition])?;
-    let snapshots = snapshots.remove(partition).unwrap_or_default().finish();
-    let loader = Loader::of_events(partition, events[partition], snapshots);
-    let mut loaded = run_loaders(reader, PartitionMap::from([(partition, loader)]), &events)?;
-    Ok(loaded
-        .remove(partition)
-        .expect("the result has every partition of the request")?)
+fn load_events(
+    reader: &LogReader,
+    partitions: &[Partition],
+) -> Result<PartitionMap<Result<Loaded, LoadError>>, EventLogError> {
+    let events = reader.bounds(Topic::Events, partitions)?;
+    let loaders = begin_loaders(reader, partitions, |partition, snapshots| {
+        Loader::of_events(partition, events[partition], snapshots)
+    })?;
+    run_loaders(reader, loaders, &events)
 }
 
 /// The loads in progress.
 pub(super) struct Starts {
     reader: Arc<LogReader>,
+    /// Held while snapshots are read, so that those of few partitions are in memory at a time.
+    reads_snapshots: Arc<Mutex<()>>,
     sender: mpsc::Sender<LoadReport>,
     ended: mpsc::Receiver<LoadReport>,
     last_generation: AssignmentGeneration,
@@ -75,6 +89,7 @@ impl Starts {
         let (sender, ended) = mpsc::channel();
         Ok(Self {
             reader: Arc::new(LogReader::new(kafka)?),
+            reads_snapshots: Arc::default(),
             sender,
             ended,
             last_generation: AssignmentGeneration::default(),
@@ -94,12 +109,13 @@ impl Starts {
             .map(|partition| (*partition, self.last_generation.advance()))
             .collect();
         let (reader, reports) = (Arc::clone(&self.reader), self.sender.clone());
+        let reads_snapshots = Arc::clone(&self.reads_snapshots);
         let of_these = starts.clone();
         thread::Builder::new()
             .name("sequencer-load".to_owned())
             .spawn(move || {
                 let partitions: Vec<Partition> = of_these.iter().map(|(p, _)| *p).collect();
-                let outcome = load(&reader, &partitions);
+                let outcome = load(&reader, &partitions, &reads_snapshots);
                 // The worker may be gone.
                 let _ = reports.send(LoadReport {
                     starts: of_these,
@@ -119,25 +135,69 @@ impl Starts {
 fn load(
     reader: &LogReader,
     partitions: &[Partition],
+    reads_snapshots: &Mutex<()>,
 ) -> Result<PartitionMap<Result<Loaded, LoadError>>, EventLogError> {
     // The ends of the events are queried first: the inbound record of every event is on the log by then.
     let events = reader.bounds(Topic::Events, partitions)?;
     let inbound = reader.bounds(Topic::Inbound, partitions)?;
-    let mut snapshots = read_snapshots(reader, partitions)?;
-    let mut loaders = PartitionMap::new();
-    for &partition in partitions {
-        let loader = Loader::new(
-            partition,
-            events[partition],
-            inbound[partition],
-            snapshots.remove(partition).unwrap_or_default().finish(),
-        );
-        loaders.insert(partition, loader);
-    }
+    let reads = reads_snapshots
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let loaders = begin_loaders(reader, partitions, |partition, snapshots| {
+        Loader::new(partition, events[partition], inbound[partition], snapshots)
+    })?;
+    drop(reads);
     run_loaders(reader, loaders, &events)
 }
 
 type Loaders = PartitionMap<Result<Loader, LoadError>>;
+
+/// How many records of `chat.snapshots`, of half a megabyte at most, are read at a time where that is more than one partition.
+const RECORDS_AT_A_TIME: i64 = 32;
+
+/// Starts the loaders of `partitions` with their snapshots. Those of one partition, or of few with small ones, are in memory at a time.
+fn begin_loaders(
+    reader: &LogReader,
+    partitions: &[Partition],
+    new: impl Fn(Partition, Vec<StoredSnapshot>) -> Result<Loader, LoadError>,
+) -> Result<Loaders, EventLogError> {
+    let bounds = reader.bounds(Topic::Snapshots, partitions)?;
+    let mut loaders = PartitionMap::new();
+    let mut left = partitions;
+    while !left.is_empty() {
+        let mut records = 0;
+        let fits = |partition: &&Partition| {
+            let OffsetRange { start, end } = bounds[**partition];
+            records += end - start;
+            records <= RECORDS_AT_A_TIME
+        };
+        let count = left.iter().take_while(fits).count().max(1);
+        let (now, later) = left.split_at(count);
+        let mut snapshots = read_snapshots(reader, now, &bounds)?;
+        for &partition in now {
+            let of_partition = snapshots.remove(partition).unwrap_or_default().finish();
+            let mut loader = new(partition, of_partition);
+            check_snapshot(reader, partition, &mut loader)?;
+            loaders.insert(partition, loader);
+        }
+        left = later;
+    }
+    Ok(loaders)
+}
+
+/// Until a snapshot agrees with the log, the loader holds the others.
+fn check_snapshot(
+    reader: &LogReader,
+    partition: Partition,
+    loader: &mut Result<Loader, LoadError>,
+) -> Result<(), EventLogError> {
+    while let Ok(LoadRequest::RecordBeforeSnapshot(offset)) = loader.as_ref().map(Loader::request) {
+        let record = reader.record(Topic::Events, partition, offset)?;
+        let record = record.as_ref().map_or(MISSING, as_event);
+        give(loader, |loader| loader.on_record_before_snapshot(&record));
+    }
+    Ok(())
+}
 
 /// Gives the loaders what they need until all are done or have failed.
 fn run_loaders(
@@ -167,13 +227,12 @@ fn give(
 fn read_snapshots(
     reader: &LogReader,
     partitions: &[Partition],
+    bounds: &PartitionMap<OffsetRange>,
 ) -> Result<PartitionMap<Assembler>, EventLogError> {
     let mut assemblers: PartitionMap<Assembler> = PartitionMap::new();
-    let ranges: Vec<_> = reader
-        .bounds(Topic::Snapshots, partitions)?
-        .into_iter()
-        .map(|(partition, bounds)| (partition, bounds.start..bounds.end))
-        .collect();
+    let range =
+        |&partition: &Partition| (partition, bounds[partition].start..bounds[partition].end);
+    let ranges: Vec<_> = partitions.iter().map(range).collect();
     reader.scan(Topic::Snapshots, &ranges, |record| {
         assemblers
             .get_or_insert_with(record.partition, Assembler::default)
@@ -198,11 +257,7 @@ fn serve(
         match request {
             LoadRequest::Done => continue,
             LoadRequest::Events(from) => folds.push((partition, from..events[partition].end)),
-            LoadRequest::RecordBeforeSnapshot(offset) => {
-                let record = reader.record(Topic::Events, partition, offset)?;
-                let record = record.as_ref().map_or(MISSING, as_event);
-                give(loader, |loader| loader.on_record_before_snapshot(&record));
-            }
+            LoadRequest::RecordBeforeSnapshot(_) => check_snapshot(reader, partition, loader)?,
             LoadRequest::InboundLeaderEpoch(offset) => {
                 let record = reader.record(Topic::Inbound, partition, offset)?;
                 let epoch = record.map(|record| record.leader_epoch);

@@ -24,7 +24,7 @@ use schemas::{
 
 pub use load::{EventRecord, LoadError, LoadRequest, Loaded, Loader};
 pub use partition::{Counts, PartitionShell};
-pub use snapshot_store::{Assembler, CHUNK_BYTES, split};
+pub use snapshot_store::{Assembler, CHUNK_BYTES, StoredSnapshot, split};
 
 use crate::core::{Refusal, snapshot::Snapshot};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use prost::Message as _;
 use schemas::event::{Body, Event, Source, SourceOffset};
 
 use super::{
@@ -158,7 +159,9 @@ fn snapshots_equal_the_fold(
         {
             fold.apply(event);
         }
-        if snapshot::read(snapshot).as_ref() != Ok(&fold) {
+        let payload = snapshot.encode_to_vec();
+        let restored = snapshot::read(payload.as_slice()).map(|restored| restored.state);
+        if restored.as_ref() != Ok(&fold) {
             return Err(format!(
                 "the snapshot of {watermark:?} is not the fold up to there"
             ));

@@ -97,15 +97,18 @@ pub(in crate::core) struct KeyedDedup {
 
 impl KeyedDedup {
     pub(in crate::core) fn new(
-        shared: Window<KeyedEntry>,
+        shared: ChunkedQueue<KeyedEntry>,
         round: HashMap<UserId, u32>,
-        own: BTreeMap<UserId, Window<KeyedEntry>>,
+        own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
     ) -> Self {
         Self {
-            shared,
+            shared: shared.into(),
             added_in_round: round.values().map(|count| i64::from(*count)).sum(),
             round,
-            own,
+            own: own
+                .into_iter()
+                .map(|(sender, own)| (sender, own.into()))
+                .collect(),
         }
     }
 

@@ -95,9 +95,9 @@ pub(super) struct Dedup {
 }
 
 impl Dedup {
-    pub(super) fn new(unkeyed: impl IntoIterator<Item = UnkeyedEntry>, keyed: KeyedDedup) -> Self {
+    pub(super) fn new(unkeyed: ChunkedQueue<UnkeyedEntry>, keyed: KeyedDedup) -> Self {
         Self {
-            unkeyed: unkeyed.into_iter().collect(),
+            unkeyed: unkeyed.into(),
             keyed,
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::core::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
 
 /// An entry of a [`Window`].
-pub(in crate::core) trait Entry: Copy + PartialEq + fmt::Debug {
+pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
     type Key: Copy + Eq;
 
     fn key(&self) -> Self::Key;
@@ -20,7 +20,7 @@ pub(in crate::core) trait Entry: Copy + PartialEq + fmt::Debug {
 /// entry ever and cut to 24 bits, and 7 bits of the hash of its key. A slot whose entry left the queue is free, which its number shows, so
 /// that a removal does not touch the table; only an empty slot ends a search.
 #[derive(Clone)]
-pub(in crate::core) struct Window<E> {
+pub(super) struct Window<E> {
     entries: ChunkedQueue<E>,
     /// The number of the oldest entry.
     first: u32,
@@ -159,13 +159,13 @@ enum Search<'a, E> {
     },
 }
 
-impl<E: Entry> FromIterator<E> for Window<E> {
-    /// The entries in their order. Each has another key.
-    fn from_iter<I: IntoIterator<Item = E>>(entries: I) -> Self {
-        let mut window = Self::default();
-        for entry in entries {
-            window.entries.push_back(entry);
-        }
+impl<E: Entry> From<ChunkedQueue<E>> for Window<E> {
+    /// Each entry has another key.
+    fn from(entries: ChunkedQueue<E>) -> Self {
+        let mut window = Self {
+            entries,
+            ..Self::default()
+        };
         window.rebuild();
         window
     }
@@ -233,7 +233,9 @@ mod tests {
                 for key in (0..40).flat_map(|place| (0..3).map(move |tag| place << 58 | tag << 1)) {
                     prop_assert_eq!(window.get(&key).copied(), plain.iter().find(|e| e.0 == key).copied());
                 }
-                let restored: Window<Plain> = plain.iter().copied().collect();
+                let mut entries = ChunkedQueue::default();
+                plain.iter().for_each(|entry| entries.push_back(*entry));
+                let restored = Window::from(entries);
                 prop_assert_eq!(&restored, &window);
             }
         }

@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use schemas::{
     OffsetRange, Partition, TimestampMs,
     event::{Body, Event, ReadError, Source, SourceOffset},
-    proto::SequencerSnapshot,
 };
 
 pub use error::LoadError;
 
+use super::StoredSnapshot;
 use crate::core::{State, snapshot};
 
 /// One record of `chat.events`.
@@ -63,7 +63,7 @@ pub struct Loader {
     events: OffsetRange,
     /// `None` where the check of `chat.inbound` is left out.
     inbound: Option<OffsetRange>,
-    candidates: VecDeque<SequencerSnapshot>,
+    candidates: VecDeque<StoredSnapshot>,
     phase: Phase,
 }
 
@@ -103,7 +103,7 @@ impl Loader {
         partition: Partition,
         events: OffsetRange,
         inbound: OffsetRange,
-        snapshots: Vec<SequencerSnapshot>,
+        snapshots: Vec<StoredSnapshot>,
     ) -> Result<Self, LoadError> {
         Self::begin(partition, events, Some(inbound), snapshots)
     }
@@ -115,7 +115,7 @@ impl Loader {
     pub fn of_events(
         partition: Partition,
         events: OffsetRange,
-        snapshots: Vec<SequencerSnapshot>,
+        snapshots: Vec<StoredSnapshot>,
     ) -> Result<Self, LoadError> {
         Self::begin(partition, events, None, snapshots)
     }
@@ -124,7 +124,7 @@ impl Loader {
         partition: Partition,
         events: OffsetRange,
         inbound: Option<OffsetRange>,
-        snapshots: Vec<SequencerSnapshot>,
+        snapshots: Vec<StoredSnapshot>,
     ) -> Result<Self, LoadError> {
         let mut loader = Self {
             partition,
@@ -227,7 +227,7 @@ impl Loader {
     /// Continues with the next snapshot that can be used, or folds the log from its beginning.
     fn next_candidate(&mut self) -> Result<(), LoadError> {
         while let Some(candidate) = self.candidates.pop_front() {
-            let Some(fold) = Fold::after(&candidate)? else {
+            let Some(fold) = Fold::after(candidate)? else {
                 continue;
             };
             if fold.next > self.events.end {
@@ -257,6 +257,7 @@ impl Loader {
     }
 
     fn begin_fold(&mut self, fold: Fold) -> Result<(), LoadError> {
+        self.candidates.clear();
         if fold.next == self.events.end {
             return self.check_inbound(fold);
         }
@@ -309,25 +310,17 @@ impl Default for Fold {
 
 impl Fold {
     /// The fold that continues after a snapshot; `None` where the snapshot is invalid.
-    fn after(candidate: &SequencerSnapshot) -> Result<Option<Self>, LoadError> {
-        let state = match snapshot::read(candidate) {
-            Ok(state) => state,
+    fn after(candidate: StoredSnapshot) -> Result<Option<Self>, LoadError> {
+        let restored = match candidate.read() {
+            Ok(restored) => restored,
             Err(snapshot::InvalidSnapshot::Rules(unknown)) => return Err(unknown.into()),
             Err(_) => return Ok(None),
         };
-        let last = candidate.src.map(Source::try_from);
-        let before = candidate
-            .src_before_offset
-            .map(Source::try_from)
-            .transpose();
-        let (Some(Ok(last)), Ok(before_next)) = (last, before) else {
-            return Ok(None);
-        };
-        Ok((candidate.events_offset >= 0).then_some(Self {
-            state,
-            last,
-            next: candidate.events_offset,
-            before_next,
+        Ok(Some(Self {
+            state: restored.state,
+            last: restored.src,
+            next: restored.events_offset,
+            before_next: restored.src_before_offset,
             folded: 0,
         }))
     }

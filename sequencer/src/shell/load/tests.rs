@@ -1,12 +1,17 @@
 //! What a start makes of logs and snapshots, good and bad.
 
+use prost::Message as _;
 use schemas::{
     DirectConversation, Mid, Ordinal, UserId,
     event::{Message, Rules, UnknownRules},
+    proto::SequencerSnapshot,
 };
 
 use super::*;
-use crate::core::snapshot::Snapshot;
+use crate::{
+    core::snapshot::Snapshot,
+    shell::{Assembler, split},
+};
 
 fn partition() -> Partition {
     Partition::try_from(4).unwrap()
@@ -77,7 +82,11 @@ fn load(
         value: &encoded[offset as usize],
     };
     let (inbound, epoch) = inbound;
-    let mut loader = Loader::new(partition(), range(start, end), inbound, snapshots)?;
+    let mut stored = Assembler::default();
+    for chunk in snapshots.iter().flat_map(|snapshot| split(snapshot, 20)) {
+        stored.push(&chunk.encode_to_vec());
+    }
+    let mut loader = Loader::new(partition(), range(start, end), inbound, stored.finish())?;
     loop {
         match loader.request() {
             LoadRequest::RecordBeforeSnapshot(offset) => {
