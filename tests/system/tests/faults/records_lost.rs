@@ -110,12 +110,12 @@ async fn raise(env: &TestEnv) -> Result<(u64, u64)> {
     Ok((number("epoch"), number("partitions")))
 }
 
-/// All partitions of `chat.events` are in this epoch: those of `sequenced` behind it, the others, which never had a record, before
-/// everything.
+/// All partitions of `chat.events` are in this epoch: those of `sequenced` behind it, the others behind the control record with which an
+/// installation begins.
 async fn stand_at(env: &TestEnv, epoch: u64, sequenced: &[InboundPosition]) -> Result<()> {
     let epoch = u32::try_from(epoch)?;
     let mut expected: PartitionMap<SourceOffset> = Partition::all()
-        .map(|partition| (partition, SourceOffset { epoch, offset: -1 }))
+        .map(|partition| (partition, SourceOffset { epoch, offset: 0 }))
         .collect();
     for &InboundPosition { partition, offset } in sequenced {
         expected.insert(partition, SourceOffset { epoch, offset });
