@@ -12,7 +12,7 @@ use crate::{
     destination::Destination,
     janitor::{self, Janitor},
     messages::MessagesSink,
-    metrics,
+    metrics, unresolved_reads,
 };
 
 /// Reads the configuration, starts and serves it on its own address: what a process of its own does.
@@ -99,6 +99,7 @@ impl Projections<'_> {
                 let catch_up = CatchUp::new(self.kafka.clone(), settings.clone());
                 let sink = CoalescingSink::<ContactDelta>::new(destinations(StoreSink::Contacts));
                 self.spawn_named("contacts", settings, vec![sink.with(catch_up)], |_| 0);
+                self.spawn_unresolved_reads();
             }
         }
     }
@@ -116,6 +117,14 @@ impl Projections<'_> {
         self.supervisor.spawn(settings.group.clone(), async move {
             Ok(projection::run(&kafka, settings, sinks, worker_of, gate, soft).await?)
         });
+    }
+
+    fn spawn_unresolved_reads(&self) {
+        let soft = self.supervisor.shutdown().soft().clone();
+        let topic = self.kafka.topic(Topic::Events);
+        let run = unresolved_reads::run(self.store.clone(), topic, soft);
+        self.supervisor
+            .spawn("projector-mysql-unresolved-reads", run);
     }
 
     fn spawn_janitor(&self) {

@@ -17,6 +17,7 @@ mod schema;
 mod session;
 mod store;
 mod swap;
+mod unresolved_read;
 mod write;
 
 pub use config::{MySqlConfig, ServerConfig, TlsMode};
@@ -30,3 +31,4 @@ pub use resume::{OffsetUpdate, Sink};
 pub use schema::{MONTHS_AHEAD, Month, MonthSize, SchemaReport};
 pub use store::MessageStore;
 pub use swap::{Fence, RebuildLock, ShadowState, Shadows};
+pub use unresolved_read::UnresolvedRead;

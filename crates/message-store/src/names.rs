@@ -119,6 +119,10 @@ impl Names {
         }
     }
 
+    pub(crate) fn unresolved_read(&self, shard: Shard) -> String {
+        format!("{}.unresolved_read", self.database(shard))
+    }
+
     pub(crate) fn resume_offset(&self, shard: Shard) -> String {
         format!("{}.resume_offset", self.database(shard))
     }

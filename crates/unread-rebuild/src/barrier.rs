@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use event_log::LogReader;
 use message_store::{ContactRow, MessageStore, Shard, Sink};
@@ -8,6 +11,13 @@ use crate::{UnreadRebuildError, backoff::Backoff};
 
 /// The ends of all 64 partitions of `chat.events`.
 pub(crate) type Ends = PartitionMap<i64>;
+
+/// Contact rows, and the users whose rows cannot be used yet.
+pub(crate) struct Contacts {
+    pub(crate) rows: Vec<ContactRow>,
+    /// Those with a read position whose ordinal is being looked up (PROTOCOL R5). They have no rows here.
+    pub(crate) open: BTreeSet<UserId>,
+}
 
 /// Reads contact rows of one database once they contain all events before given ends of the log.
 pub(crate) struct Barrier {
@@ -65,12 +75,12 @@ impl Barrier {
         ends: &Ends,
         uids: &[UserId],
         backoff: &mut Backoff,
-    ) -> Result<Vec<ContactRow>, UnreadRebuildError> {
+    ) -> Result<Contacts, UnreadRebuildError> {
         loop {
             match self.contacts_if_reached(ends, uids).await {
-                Ok(Some(rows)) => {
+                Ok(Some(contacts)) => {
                     self.set_last_error(None);
-                    return Ok(rows);
+                    return Ok(contacts);
                 }
                 Ok(None) => self.set_last_error(None),
                 Err(fatal @ UnreadRebuildError::Fatal(_)) => return Err(fatal),
@@ -85,7 +95,7 @@ impl Barrier {
         &self,
         ends: &Ends,
         uids: &[UserId],
-    ) -> Result<Option<Vec<ContactRow>>, UnreadRebuildError> {
+    ) -> Result<Option<Contacts>, UnreadRebuildError> {
         let partitions: Vec<Partition> = ends.partitions().collect();
         let mut snapshot = self.store.snapshot(self.shard).await?;
         let reached = snapshot
@@ -94,7 +104,10 @@ impl Barrier {
         if !has_reached(&reached, ends) {
             return Ok(None);
         }
-        Ok(Some(snapshot.contacts_of(uids).await?))
+        let open = snapshot.unresolved_readers(uids).await?;
+        let ready: Vec<UserId> = uids.iter().copied().filter(|u| !open.contains(u)).collect();
+        let rows = snapshot.contacts_of(&ready).await?;
+        Ok(Some(Contacts { rows, open }))
     }
 
     fn record_error(&self, error: UnreadRebuildError) {

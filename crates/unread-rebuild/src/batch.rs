@@ -19,6 +19,8 @@ use crate::{
 
 /// How often another process's rebuild is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a batch waits for ordinals that are being looked up, which takes a moment unless their database is away.
+const UNRESOLVED_READS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many users' rows are in memory at a time; some users have 100,000.
 const USERS_PER_READ: usize = 100;
 
@@ -73,8 +75,7 @@ impl Batch {
         // Only now: events applied to Redis before this moment may have missed the users, so the rows must contain them.
         match self.context.barrier.ends(&mut backoff).await {
             Ok(ends) => {
-                self.respond(counts, &ends).await;
-                self.complete(begun, &ends).await;
+                tokio::join!(self.respond(counts, &ends), self.complete(begun, &ends));
             }
             Err(error) => {
                 for (pending, _) in begun {
@@ -137,27 +138,41 @@ impl Batch {
             .await
     }
 
-    /// Reads the users' counts once the rows contain everything before `ends`.
+    /// Reads the users' counts once the rows contain everything before `ends`. Users whose ordinals are being looked up are left out.
     async fn counts(
         &self,
         ends: &Ends,
         uids: &[UserId],
     ) -> Result<BTreeMap<UserId, ContactCounts>, UnreadRebuildError> {
         let barrier = &self.context.barrier;
-        let rows = barrier.contacts(ends, uids, &mut self.backoff()).await?;
-        Ok(counts::by_user(uids, &rows))
+        let contacts = barrier.contacts(ends, uids, &mut self.backoff()).await?;
+        let mut users = counts::by_user(uids, &contacts.rows);
+        users.retain(|uid, _| !contacts.open.contains(uid));
+        Ok(users)
     }
 
     /// Responds to the requests for counts.
     async fn respond(&self, mut requests: Vec<CountRequest>, ends: &Ends) {
+        let (mut open, mut pauses) = (Vec::new(), pauses_for_unresolved_reads());
         while !requests.is_empty() {
             let chunk = requests.split_off(requests.len().saturating_sub(USERS_PER_READ));
             let uids: Vec<UserId> = chunk.iter().map(|(uid, _)| *uid).collect();
             let users = self.counts(ends, &uids).await;
             for (uid, response) in chunk {
-                let counts = users.as_ref().map(|users| users[&uid].clone());
                 // A caller that has timed out has dropped the receiver.
-                let _ = response.send(counts.map_err(Clone::clone));
+                match users.as_ref().map(|users| users.get(&uid)) {
+                    Ok(Some(counts)) => drop(response.send(Ok(counts.clone()))),
+                    Ok(None) => open.push((uid, response)),
+                    Err(error) => drop(response.send(Err(error.clone()))),
+                }
+            }
+            if requests.is_empty() && !open.is_empty() {
+                requests = std::mem::take(&mut open);
+                if pauses.pause().await.is_err() {
+                    for (_, response) in requests.drain(..) {
+                        let _ = response.send(Err(UnreadRebuildError::TimedOut));
+                    }
+                }
             }
         }
     }
@@ -188,19 +203,31 @@ impl Batch {
 
     /// Completes the rebuilds, some users at a time.
     async fn complete_in_chunks(&self, mut begun: Vec<(PendingRebuild, Rebuild)>, ends: &Ends) {
+        let (mut open, mut pauses) = (Vec::new(), pauses_for_unresolved_reads());
         while !begun.is_empty() {
             let chunk = begun.split_off(begun.len().saturating_sub(USERS_PER_READ));
             let uids: Vec<UserId> = chunk.iter().map(|(pending, _)| pending.uid()).collect();
             match self.counts(ends, &uids).await {
                 Ok(mut users) => {
                     for (pending, rebuild) in chunk {
-                        let counts = users.remove(&pending.uid()).unwrap_or_default();
-                        self.complete_one(pending, &rebuild, counts).await;
+                        match users.remove(&pending.uid()) {
+                            Some(counts) => self.complete_one(pending, &rebuild, counts).await,
+                            None => open.push((pending, rebuild)),
+                        }
                     }
                 }
                 Err(error) => {
                     for (pending, _) in chunk {
                         finish(pending, Err(error.clone()));
+                    }
+                }
+            }
+            if begun.is_empty() && !open.is_empty() {
+                begun = std::mem::take(&mut open);
+                // Others need the batch's place.
+                if pauses.pause().await.is_err() {
+                    for (pending, _) in begun.drain(..) {
+                        self.retry(pending, POLL_INTERVAL);
                     }
                 }
             }
@@ -252,6 +279,10 @@ impl Batch {
             }
         });
     }
+}
+
+fn pauses_for_unresolved_reads() -> Backoff {
+    Backoff::until(Instant::now() + UNRESOLVED_READS_TIMEOUT)
 }
 
 fn finish(pending: PendingRebuild, outcome: Outcome) {

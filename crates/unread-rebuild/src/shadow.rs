@@ -10,7 +10,7 @@ use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection};
 use crate::{
     UnreadRebuildError,
     backoff::Backoff,
-    barrier::{Barrier, Ends},
+    barrier::{Barrier, Contacts, Ends},
     counts,
 };
 
@@ -84,12 +84,14 @@ impl ShadowRebuild {
         }
         let uids: Vec<UserId> = begun.iter().map(Rebuild::uid).collect();
         let mut backoff = Backoff::until(self.deadline);
-        let rows = self.barrier.contacts(&self.ends, &uids, &mut backoff);
-        Ok(Some(ShadowRows {
-            rows: rows.await?,
-            uids,
-            begun,
-        }))
+        loop {
+            let contacts = self.barrier.contacts(&self.ends, &uids, &mut backoff);
+            let Contacts { rows, open } = contacts.await?;
+            if open.is_empty() {
+                return Ok(Some(ShadowRows { uids, rows, begun }));
+            }
+            backoff.pause().await?;
+        }
     }
 
     /// Replaces the users' states with the shadow states, each atomically. Returns the users that were dropped or taken over meanwhile.

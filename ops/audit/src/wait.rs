@@ -31,6 +31,7 @@ async fn positions(
         for sink in Sink::ALL {
             positions.extend(in_database(sources, shard, sink, partitions).await?);
         }
+        positions.extend(unresolved_reads(sources, shard, partitions).await?);
     }
     let in_redis = sources.unread.connect().await?.read_positions().await?;
     // A Redis that was emptied gets positions soon. Where some are missing, nobody may write them again: counts are not compared then.
@@ -72,6 +73,26 @@ async fn in_database(
             next: at.next.get(),
         })
         .collect())
+}
+
+/// Where contacts have a read position whose ordinal is yet to be looked up, they lack something of the events below.
+async fn unresolved_reads(
+    sources: &Sources,
+    shard: Shard,
+    partitions: &[Partition],
+) -> Result<Vec<StorePosition>, AuditError> {
+    let oldest = sources.messages.oldest_unresolved_reads(shard).await?;
+    let mut positions = Vec::new();
+    for (partition, until) in oldest {
+        if partitions.contains(&partition) {
+            positions.push(StorePosition {
+                projection: format!("looking up ordinals in database {}", shard.get()),
+                partition,
+                next: until - 1,
+            });
+        }
+    }
+    Ok(positions)
 }
 
 /// How many of a partition's newest events are read to find its watermark.

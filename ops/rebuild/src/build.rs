@@ -8,7 +8,8 @@ use std::{
 use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
 use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as StoreSink};
-use projection::{Replay, Sink};
+use projection::{Replay, Sink, SinkError};
+use projector_mysql::fill_unresolved_reads;
 use schemas::PartitionMap;
 use tokio::sync::{Mutex, RwLock};
 
@@ -21,6 +22,10 @@ const MAX_ROUNDS: usize = 5;
 
 /// How long to wait for open snapshots while the fence is held: blocked writers fail after 10 s.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How long to wait until the messages are stored that ordinals are looked up among, and how often it is tried.
+const UNRESOLVED_READS_TIMEOUT: Duration = Duration::from_secs(60);
+const UNRESOLVED_READS_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long the swap is retried, and how often.
 const SWAP_TIMEOUT: Duration = Duration::from_secs(120);
@@ -135,11 +140,29 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         // Errors of the log are reported by the comparison, which goes on from here.
         let folded = self.proof.fold_to(&ends).err_into();
         try_join!(built, folded)?;
-        Ok(())
+        self.fill_unresolved_reads().await
     }
 
     async fn read(&mut self, ends: &PartitionMap<i64>) -> Result<(), RebuildError> {
-        read(&mut self.replay, ends, self.progress).await
+        read(&mut self.replay, ends, self.progress).await?;
+        self.fill_unresolved_reads().await
+    }
+
+    /// Looks up the ordinals that the shadow tables lack, and waits for the messages that this takes.
+    async fn fill_unresolved_reads(&self) -> Result<(), RebuildError> {
+        let Shadows { sink, shard, .. } = self.shadows;
+        if *sink != StoreSink::Contacts {
+            return Ok(());
+        }
+        let store = self.context.store.shadow(*sink);
+        let deadline = Instant::now() + UNRESOLVED_READS_TIMEOUT;
+        while let Some(why) = fill_unresolved_reads(&store, *shard, &self.context.topic).await? {
+            if Instant::now() > deadline {
+                return Err(SinkError::Transient(why).into());
+            }
+            tokio::time::sleep(UNRESOLVED_READS_POLL_INTERVAL).await;
+        }
+        Ok(())
     }
 
     async fn compare_in(&mut self, shared: &SharedState) -> Result<(), RebuildError> {

@@ -9,7 +9,6 @@ use crate::destination::Destination;
 
 impl MergedRow for ContactDelta {
     type Key = (UserId, UserId);
-    const NEEDS_ORDINALS: bool = true;
 
     /// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
     fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2] {

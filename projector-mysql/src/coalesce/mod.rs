@@ -6,7 +6,6 @@ mod contact;
 mod database;
 mod read_row;
 mod sink;
-mod unresolved_read;
 
 use std::hash::Hash;
 
@@ -24,8 +23,6 @@ use crate::destination::Destination;
 pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
     /// The row's key in its table.
     type Key: Eq + Hash + Send + Sync;
-    /// Whether a read position needs its ordinal before it may be written.
-    const NEEDS_ORDINALS: bool;
 
     /// The rows that a message changes: at most two.
     fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2];

@@ -9,7 +9,6 @@ use crate::destination::Destination;
 
 impl MergedRow for ReadRow {
     type Key = (UserId, DirectConversation);
-    const NEEDS_ORDINALS: bool = false;
 
     fn of_message(_: &Message, _: TimestampMs) -> [Option<Self>; 2] {
         [None; 2]

@@ -6,10 +6,9 @@ use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::{
     MergedRow,
-    buffer::{Buffer, Change, change_of},
+    buffer::{Buffer, rows_of},
     catch_up::CatchUp,
     database::{Database, Operation},
-    unresolved_read::{self, UnresolvedRead},
 };
 use crate::{
     destination::Destination,
@@ -171,18 +170,9 @@ impl<R: MergedRow> CoalescingSink<R> {
 
     pub(crate) fn absorb_event(&mut self, partition: Partition, event: &LogEvent) {
         let offset = event.offset;
-        match change_of::<R>(event) {
-            Change::Rows(rows) => {
-                for row in rows.into_iter().flatten() {
-                    if let Some(buffer) = self.buffer_lacking(&row, partition, offset) {
-                        buffer.merge(row);
-                    }
-                }
-            }
-            Change::Unresolved(row, position) => {
-                if let Some(buffer) = self.buffer_lacking(&row, partition, offset) {
-                    buffer.push_unresolved(UnresolvedRead { position, offset });
-                }
+        for row in rows_of::<R>(event).into_iter().flatten() {
+            if let Some(buffer) = self.buffer_lacking(&row, partition, offset) {
+                buffer.merge(row);
             }
         }
     }
@@ -199,17 +189,6 @@ impl<R: MergedRow> CoalescingSink<R> {
         let database = databases.find(|database| database.destination.has_table(table))?;
         let buffer = database.buffer_mut()?;
         buffer.lacks(partition, offset).then_some(buffer)
-    }
-
-    /// Looks up the ordinals of unresolved read positions; why some stay unresolved, where some do.
-    async fn resolve_reads(&mut self) -> Option<String> {
-        let Destination { store, topic, .. } = &self.databases.first()?.destination;
-        let unresolved = self.buffers().flat_map(Buffer::unresolved);
-        let resolution = unresolved_read::resolve(store, topic, unresolved).await;
-        for buffer in self.buffers_mut() {
-            buffer.resolve(&resolution.resolved);
-        }
-        resolution.waiting
     }
 
     /// Writes every database in use; the failures of some do not keep the others.
@@ -288,7 +267,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
             self.absorb_event(batch.partition, event);
         }
         for buffer in self.buffers_mut() {
-            buffer.advance(batch.partition, batch.end);
+            buffer.offsets.advance(batch.partition, batch.end);
         }
     }
 
@@ -297,12 +276,8 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
     }
 
     async fn flush(&mut self) -> Result<Coverage, SinkError> {
-        let waiting = self.resolve_reads().await;
         let mut errors = MostSevere::default();
         self.write_all(&mut errors).await;
-        if let Some(why) = waiting {
-            errors.note(SinkError::Transient(why));
-        }
         self.catch_up(&mut errors);
         errors.into_result()?;
         Ok(self.coverage())

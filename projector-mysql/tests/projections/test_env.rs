@@ -126,6 +126,11 @@ impl TestEnv {
                     Err(error) => return Some(error.to_string()),
                 };
                 let late = found.iter().find(|(p, at)| at.next.get() < ends[*p]);
+                let open = self.store.unresolved_reads(shard, None, 1).await;
+                match open.as_deref() {
+                    Ok([]) => {}
+                    open => return Some(format!("{open:?} in {shard:?}")),
+                }
                 if let Some((partition, at)) = late {
                     return Some(format!(
                         "{sink:?} of {partition:?} in {shard:?}: {at:?}, end {}",

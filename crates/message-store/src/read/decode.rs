@@ -112,11 +112,11 @@ pub(super) fn stored_read(row: &MySqlRow) -> Result<StoredRead, StoreError> {
     })
 }
 
-fn uid(row: &MySqlRow, column: &str) -> Result<UserId, StoreError> {
+pub(crate) fn uid(row: &MySqlRow, column: &str) -> Result<UserId, StoreError> {
     UserId::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
 }
 
-fn mid(row: &MySqlRow, column: &str) -> Result<Mid, StoreError> {
+pub(crate) fn mid(row: &MySqlRow, column: &str) -> Result<Mid, StoreError> {
     Mid::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
 }
 

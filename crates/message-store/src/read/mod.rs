@@ -25,8 +25,8 @@ use crate::{
 #[derive(Debug)]
 pub struct ReadTx {
     session: Session,
-    names: Names,
-    shard: Shard,
+    pub(crate) names: Names,
+    pub(crate) shard: Shard,
 }
 
 /// READ ONLY is not only for show: such a snapshot takes no transaction id.
@@ -85,7 +85,7 @@ impl ReadTx {
     }
 
     /// The same for a statement that is different every time, so preparing it would be wasted.
-    async fn fetch_once(
+    pub(crate) async fn fetch_once(
         &mut self,
         template: &str,
         table: &str,

@@ -39,6 +39,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         once: &[include_str!("../../sql/schema/retention.sql")],
         per_table: &[],
     },
+    Migration {
+        version: 3,
+        name: "read positions without their ordinal",
+        once: &[include_str!("../../sql/schema/unresolved_read.sql")],
+        per_table: &[],
+    },
 ];
 
 #[cfg(test)]

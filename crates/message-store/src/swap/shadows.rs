@@ -7,7 +7,7 @@ use super::of_offsets;
 use crate::{
     Layout, MessageStore, Shard, Sink, StoreError,
     arguments::Arguments,
-    names::Table,
+    names::{Table, shadow_sink_name},
     schema::{self, SchemaLock},
     session::{Session, WRITE_BEGIN},
 };
@@ -174,6 +174,12 @@ impl MessageStore {
         session
             .execute(of_offsets(forget, &offsets, topic, shadows)?)
             .await?;
+        if shadows.sink == Sink::Contacts {
+            let unresolved_reads = self.names().unresolved_read(shadows.shard);
+            let built = shadow_sink_name(Sink::Contacts);
+            let forget = format!("DELETE FROM {unresolved_reads} WHERE sink = '{built}'");
+            session.execute(forget).await?;
+        }
         for number in shadows.siblings(self.layout()) {
             self.drop_table(number, &shadows.kind().shadow(number), session)
                 .await?;

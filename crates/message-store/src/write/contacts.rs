@@ -10,6 +10,7 @@ use crate::{
     datetime,
     multi_row::{Insert, Preparation},
     names::Table,
+    unresolved_read,
 };
 
 /// `kind` of a contact that is a user; groups will have their own.
@@ -19,7 +20,8 @@ const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, 
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n";
 
 impl MessageStore {
-    /// Merges contacts by maximum and updates the offsets of [`Sink::Contacts`], both or nothing.
+    /// Merges contacts by maximum and updates the offsets of [`Sink::Contacts`], both or nothing. A read position without ordinal is stored
+    /// as an unresolved read as well.
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
@@ -43,6 +45,12 @@ impl MessageStore {
             };
             statements.extend(insert.statements(rows, bind_row)?);
         }
+        statements.extend(unresolved_read::statements(
+            self.names(),
+            shard,
+            &sorted,
+            updates,
+        )?);
         let target = (Sink::Contacts, topic);
         Transaction::new(self, shard, target, updates, statements, RowCheck::Upserted)?
             .commit(self)

@@ -40,6 +40,35 @@ async fn nothing_is_read_before_the_rows_reach_the_log() {
     assert_eq!(mobile, BTreeMap::from([(bob, 2)]));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_user_with_an_unresolved_read_waits() {
+    let env = TestEnv::new().await;
+    let [alice, bob, carol] = users();
+    env.append(alice, bob).await;
+    let rows = [
+        row(alice, bob, 3, None, Some(3)),
+        row(carol, bob, 2, Some(0), Some(0)),
+    ];
+    env.write_contacts(&rows).await;
+    let rebuilder = env.rebuilder();
+    let waiting = tokio::spawn({
+        let rebuilder = rebuilder.clone();
+        async move { rebuilder.rebuild(&[alice, carol], soon()).await }
+    });
+    env.begun(alice).await;
+    rebuilder.rebuild(&[carol], soon()).await.unwrap();
+    assert_eq!(env.unread(carol).await.0, BTreeMap::from([(bob, 2)]));
+    let counts = rebuilder.contact_counts(alice, soon()).await;
+    assert_eq!(counts, Err(UnreadRebuildError::TimedOut));
+    assert_eq!(env.view(alice).await, UserView::Rebuilding);
+
+    let [open] = env.unresolved_reads(alice).await.try_into().unwrap();
+    env.look_up(open, Some(1.try_into().unwrap())).await;
+    waiting.await.unwrap().unwrap();
+    let (pc, mobile) = env.unread(alice).await;
+    assert_eq!((pc, mobile), (BTreeMap::from([(bob, 2)]), BTreeMap::new()));
+}
+
 /// What is applied to Redis before the state is begun misses the user, so it has to lie before the ends that the rows reach.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ends_are_those_behind_the_beginning() {

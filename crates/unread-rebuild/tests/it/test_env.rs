@@ -9,10 +9,12 @@ use std::{
 
 use dev_stack::TestServers;
 use event_log::{AppendRecord, Appender, LogReader, ProducerSettings, TestTopics};
-use message_store::{ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, ReadUpTo, Shard, Sink};
+use message_store::{
+    ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, ReadUpTo, Shard, Sink, UnresolvedRead,
+};
 use schemas::{
-    DeviceClass, DirectConversation, LogPosition, Mid, NextOffset, Partition, PartitionMap,
-    PerDevice, TableNumber, TimestampMs, UserId, event::SourceOffset, topics::Topic,
+    DeviceClass, DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition,
+    PartitionMap, PerDevice, TableNumber, TimestampMs, UserId, event::SourceOffset, topics::Topic,
 };
 use tokio::{
     sync::OnceCell,
@@ -110,8 +112,32 @@ impl TestEnv {
         self.appender.append(record).await.unwrap();
     }
 
-    /// Writes rows, and has every database reach the end of the log.
+    /// Writes rows, and has every database reach the end of the log. Ordinals that rows lack cannot be looked up.
     pub async fn contacts_catch_up(&self, rows: &[ContactDelta]) {
+        self.write_contacts(rows).await;
+        for row in rows {
+            for read in self.unresolved_reads(row.uid).await {
+                self.look_up(read, None).await;
+            }
+        }
+    }
+
+    pub async fn unresolved_reads(&self, uid: UserId) -> Vec<UnresolvedRead> {
+        let open = self.store.unresolved_reads(self.shard_of(uid), None, 1_000);
+        let open = open.await.unwrap().into_iter();
+        open.filter(|read| read.uid == uid).collect()
+    }
+
+    pub async fn look_up(&self, read: UnresolvedRead, n: Option<Ordinal>) {
+        let (shard, found) = (self.shard_of(read.uid), [(read, n)]);
+        self.store
+            .fill_unresolved_reads(shard, &found)
+            .await
+            .unwrap();
+    }
+
+    /// The same; ordinals that rows lack are yet to be looked up.
+    pub async fn write_contacts(&self, rows: &[ContactDelta]) {
         let ends = self.log.ends(Topic::Events).await.unwrap();
         for shard in self.store.layout().shards() {
             let own: Vec<ContactDelta> = rows

@@ -27,24 +27,31 @@ async fn the_ordinal_is_looked_up_among_the_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_waits_until_the_messages_are_written() {
+async fn it_waits_until_the_messages_are_written_and_nobody_else_does() {
     let mut env = TestEnv::new().await;
     let service = env.start().await;
     let mut lock = env.admin().await;
     let prefix = &env.config.mysql.database_prefix;
-    // Writers of partition 17 = (1001 + 1000) mod 64 wait, readers do not.
+    // Writers of partition 17 = (13 + 4) mod 64 wait, readers do not.
     let sql = format!("LOCK TABLES {prefix}0.chat_msg_17 READ");
     sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
         .execute(&mut lock)
         .await
         .unwrap();
     for _ in 0..3 {
-        env.log.send(1001, 1000, "from the peer").await;
+        env.log.send(13, 4, "from the peer").await;
     }
-    env.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
-    // Of the same partition: once its contact is written, the read was looked up.
+    env.log.read(4, 13, DeviceClass::Pc, 2, None).await;
+    // Of the same partition and database: it does not wait, and what is written of the read has no ordinal.
     let behind = env.log.send(2000, 1, "behind the read").await;
     env.until_contact_has(1, 2000, behind).await;
+    let contact = env
+        .rows()
+        .await
+        .contacts
+        .remove(&(user(4), user(13)))
+        .unwrap();
+    assert_eq!((contact.read.pc.mid.get(), contact.read.pc.n), (2, None));
     lock.close().await.unwrap();
     env.assert_exact().await;
     service.stop().await;

@@ -1,0 +1,3 @@
+SELECT DISTINCT uid
+FROM {table}
+WHERE sink = '{sink}' AND uid IN ({uids})

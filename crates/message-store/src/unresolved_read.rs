@@ -1,0 +1,216 @@
+//! Read positions that came without their ordinal (PROTOCOL R5), in `unresolved_read`: one for each read position of `contact_<n>` whose
+//! ordinal is yet to be looked up.
+
+use std::collections::BTreeSet;
+
+use schemas::{
+    DeviceClass, DirectConversation, Mid, NextOffset, Ordinal, Partition, PartitionMap,
+    TableNumber, UserId,
+};
+use sqlx::{Row as _, mysql::MySqlRow};
+
+use crate::{
+    ContactDelta, MessageStore, OffsetUpdate, ReadTx, Shard, Sink, StoreError,
+    arguments::Arguments,
+    multi_row::{Insert, MultiRow, Preparation},
+    names::{Names, Table},
+    read::decode,
+    session::WRITE_BEGIN,
+};
+
+/// A read position whose ordinal is yet to be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnresolvedRead {
+    /// The reader.
+    pub uid: UserId,
+    /// The other user of the conversation.
+    pub peer: UserId,
+    /// The class of the reader's device.
+    pub device: DeviceClass,
+    /// The newest message read.
+    pub mid: Mid,
+    /// The ordinal is exact once the messages of the conversation's partition are stored up to here.
+    pub messages_offset: NextOffset,
+}
+
+impl UnresolvedRead {
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.uid, self.peer)
+    }
+
+    /// The unresolved reads of a row that is written with these updates.
+    fn of<'a>(
+        row: &'a ContactDelta,
+        updates: &'a [OffsetUpdate],
+    ) -> impl Iterator<Item = Self> + 'a {
+        DeviceClass::ALL.into_iter().filter_map(move |device| {
+            let read = row.read[device];
+            if read.n.is_some() || read.mid == Mid::ZERO {
+                return None;
+            }
+            let partition = DirectConversation::new(row.uid, row.peer).partition();
+            let update = updates.iter().find(|one| one.partition == partition)?;
+            Some(Self {
+                uid: row.uid,
+                peer: row.peer,
+                device,
+                mid: read.mid,
+                messages_offset: update.to.next,
+            })
+        })
+    }
+
+    fn decode(row: &MySqlRow) -> Result<Self, StoreError> {
+        let device: String = row.try_get("device")?;
+        Ok(Self {
+            uid: decode::uid(row, "uid")?,
+            peer: decode::uid(row, "peer")?,
+            device: device.parse().map_err(StoreError::fatal)?,
+            mid: decode::mid(row, "mid")?,
+            messages_offset: NextOffset::new(row.try_get("messages_offset")?),
+        })
+    }
+
+    fn fill(&self, template: &str) -> String {
+        template
+            .replace("{uid}", &self.uid.to_string())
+            .replace("{peer}", &self.peer.to_string())
+            .replace("{device}", self.device.as_str())
+            .replace("{mid}", &self.mid.to_string())
+    }
+}
+
+/// The statements that store the unresolved reads of contacts.
+pub(crate) fn statements(
+    names: &Names,
+    shard: Shard,
+    rows: &[(TableNumber, &ContactDelta)],
+    updates: &[OffsetUpdate],
+) -> Result<Vec<MultiRow>, StoreError> {
+    let open: Vec<UnresolvedRead> = rows
+        .iter()
+        .flat_map(|(_, row)| UnresolvedRead::of(row, updates))
+        .collect();
+    let insert = Insert {
+        table: &names.unresolved_read(shard),
+        columns: "sink, uid, peer, device, mid, partition_no, messages_offset",
+        tail: include_str!("../sql/write/merge_unresolved_read.sql"),
+        sizes: Preparation::Once,
+    };
+    let sink = names.sink_name(Sink::Contacts);
+    insert.statements(&open, |arguments: Arguments, read| {
+        Ok(arguments
+            .with(sink.as_str())
+            .with(read.uid.get())
+            .with(read.peer.get())
+            .with(read.device.as_str())
+            .with(read.mid.get())
+            .with(read.conversation().partition().get())
+            .with(read.messages_offset.get()))
+    })
+}
+
+impl ReadTx {
+    /// Those of `uids` that have an unresolved read.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn unresolved_readers(
+        &mut self,
+        uids: &[UserId],
+    ) -> Result<BTreeSet<UserId>, StoreError> {
+        if uids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let uids: Vec<String> = uids.iter().map(ToString::to_string).collect();
+        let sql = include_str!("../sql/read/unresolved_readers.sql")
+            .replace("{sink}", &self.names.sink_name(Sink::Contacts))
+            .replace("{uids}", &uids.join(", "));
+        let table = self.names.unresolved_read(self.shard);
+        let rows = self.fetch_once(&sql, &table).await?;
+        rows.iter().map(|row| decode::uid(row, "uid")).collect()
+    }
+}
+
+impl MessageStore {
+    /// Up to `limit` unresolved reads of a database behind `after`, by uid, peer and device.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn unresolved_reads(
+        &self,
+        shard: Shard,
+        after: Option<UnresolvedRead>,
+        limit: usize,
+    ) -> Result<Vec<UnresolvedRead>, StoreError> {
+        let template = include_str!("../sql/read/unresolved_reads.sql")
+            .replace("{table}", &self.names().unresolved_read(shard))
+            .replace("{sink}", &self.names().sink_name(Sink::Contacts))
+            .replace("{limit}", &limit.to_string());
+        let sql = match after {
+            Some(after) => after.fill(&template),
+            None => template
+                .replace("{uid}", "-1")
+                .replace("{peer}", "0")
+                .replace("{device}", ""),
+        };
+        let rows = self.session(shard).await?.fetch_text(sql).await?;
+        rows.iter().map(UnresolvedRead::decode).collect()
+    }
+
+    /// The lowest `messages_offset` of the unresolved reads of a database, by partition.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn oldest_unresolved_reads(
+        &self,
+        shard: Shard,
+    ) -> Result<PartitionMap<i64>, StoreError> {
+        let sql = include_str!("../sql/read/oldest_unresolved_reads.sql")
+            .replace("{table}", &self.names().unresolved_read(shard))
+            .replace("{sink}", &self.names().sink_name(Sink::Contacts));
+        let rows = self.session(shard).await?.fetch_text(sql).await?;
+        let oldest = |row: &MySqlRow| {
+            let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
+            let partition = Partition::try_from(partition).map_err(StoreError::fatal)?;
+            Ok((partition, row.try_get("messages_offset")?))
+        };
+        rows.iter().map(oldest).collect()
+    }
+
+    /// Fills in ordinals where the contact still has the position without one; `None` where it stays unknown. Deletes these unresolved reads,
+    /// unless a higher position has taken their place.
+    ///
+    /// # Errors
+    /// As all writes.
+    pub async fn fill_unresolved_reads(
+        &self,
+        shard: Shard,
+        found: &[(UnresolvedRead, Option<Ordinal>)],
+    ) -> Result<(), StoreError> {
+        let delete = include_str!("../sql/write/delete_unresolved_read.sql")
+            .replace("{table}", &self.names().unresolved_read(shard))
+            .replace("{sink}", &self.names().sink_name(Sink::Contacts));
+        let mut session = self.session(shard).await?;
+        // Until the end an error closes the connection, and the server rolls back.
+        session.close_unless_released();
+        session.execute(WRITE_BEGIN.to_owned()).await?;
+        for (read, n) in found {
+            if let Some(n) = n {
+                let contact = self
+                    .names()
+                    .table(Table::Contact, TableNumber::of_user(read.uid));
+                let update = include_str!("../sql/write/fill_unresolved_read.sql")
+                    .replace("{contact}", &contact)
+                    .replace("{n}", &n.get().to_string());
+                session.execute(read.fill(&update)).await?;
+            }
+            session.execute(read.fill(&delete)).await?;
+        }
+        session.execute("COMMIT".to_owned()).await?;
+        session.release();
+        Ok(())
+    }
+}
