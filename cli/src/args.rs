@@ -192,7 +192,7 @@ pub(crate) struct SetRulesArgs {
     /// How many sends a partition remembers at most
     #[arg(long)]
     pub(crate) dedup_max_entries: Option<i64>,
-    /// How many of them one sender takes, about, and how many of his further ones are remembered; needs rule version 2
+    /// How many of them one sender takes at most, and again as many of the sender's own; needs rule version 2
     #[arg(long)]
     pub(crate) dedup_max_per_sender: Option<i64>,
     /// The largest text, bytes

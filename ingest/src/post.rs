@@ -73,8 +73,9 @@ impl Post {
         DirectConversation::new(author, peer)
     }
 
-    /// Checks that `caller` may post it: only its author may, or a service in the author's name. A message says which of the two it was.
-    pub(crate) fn check_author(&mut self, caller: &Caller) -> Result<(), Problem> {
+    /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets in a message which of the two it
+    /// was.
+    pub(crate) fn authorize(&mut self, caller: &Caller) -> Result<(), Problem> {
         if let Command::Send(send) = &mut self.command {
             send.by_user = matches!(caller, Caller::User(_));
         }
@@ -141,7 +142,7 @@ mod tests {
                     ..send.clone()
                 };
                 let mut post = Post::message(send, None, 100).unwrap();
-                post.check_author(caller).unwrap();
+                post.authorize(caller).unwrap();
                 let Command::Send(send) = post.command else {
                     panic!("a message is a send");
                 };

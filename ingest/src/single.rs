@@ -37,7 +37,7 @@ pub(crate) async fn post(
         let (bytes, permit) =
             read_body(ingest, caller, &mut body, declared_bytes, deadline).await?;
         let mut post = parse(encoding, &bytes)?;
-        post.check_author(caller)?;
+        post.authorize(caller)?;
         let client_msg_id = post.client_msg_id().cloned();
         let at = append(ingest, post, permit, deadline).await?;
         Ok(accepted(at, client_msg_id, encoding))

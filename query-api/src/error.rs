@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use event_log::EventLogError;
 use message_store::{Shard, Sink, StoreError};
 use problem::Problem;
+use schemas::event::UnknownRules;
 use unread_rebuild::UnreadRebuildError;
 
 use crate::after::RequiredWatermarks;
@@ -37,6 +38,9 @@ pub(crate) enum QueryError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Log(#[from] EventLogError),
+    /// The log has an event that only a newer program knows.
+    #[error("what became of it may be in an event that this server cannot read: {0}")]
+    NewerEvent(#[from] UnknownRules),
     /// A bug, or invalid data in a store.
     #[error("{0}")]
     Defect(String),
@@ -94,6 +98,7 @@ impl From<QueryError> for Problem {
             QueryError::Log(_) => {
                 Self::unavailable("Kafka does not answer at present", RETRY_AFTER_S)
             }
+            QueryError::NewerEvent(_) => Self::unavailable(detail, RETRY_AFTER_S),
             QueryError::Store(_) | QueryError::Defect(_) => Self::internal(),
         }
     }

@@ -84,7 +84,7 @@ pub struct Control {
     pub max_msg_bytes: Option<i64>,
     /// The key of the hashes by which repeats are recognised. Its length is checked where it counts: rule version 1 ignores it.
     pub hash_key: Option<Vec<u8>>,
-    /// How many dedup entries of one sender the partition has at most, about. Rule version 1 ignores it.
+    /// The largest number of a sender's entries among the shared ones, and again as many of the sender's own. Rule version 1 ignores it.
     pub dedup_max_per_sender: Option<i64>,
     /// How many conversations a user may begin in the partition in a day of log time, 0 for any number. Rule version 1 ignores it.
     pub new_conversations_per_day: Option<i64>,

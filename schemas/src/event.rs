@@ -130,7 +130,7 @@ pub struct Rules {
     /// The key of the hashes by which repeats are recognised; `None` below rule version 2.
     #[serde(skip)]
     pub hash_key: Option<HashKey>,
-    /// How many of the dedup entries one sender takes at most, about, and how many of his further ones are remembered; 0 below rule version 2.
+    /// The largest number of a sender's entries among the shared ones, and again as many of the sender's own; 0 below rule version 2.
     pub dedup_max_per_sender: i64,
     /// How many conversations a user may begin in the partition in a day of log time; 0 for any number.
     pub new_conversations_per_day: i64,

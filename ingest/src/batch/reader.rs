@@ -153,7 +153,7 @@ impl BatchReader {
         let mut post = self
             .encoding
             .parse(content, config.max_line_bytes, config.max_msg_bytes)?;
-        post.check_author(&self.caller)
+        post.authorize(&self.caller)
             .map_err(|problem| problem.within(post.kind().member()))?;
         Ok(post)
     }

@@ -3,7 +3,11 @@
 use std::ops::{ControlFlow, Range};
 
 use event_log::{LogReader, Record};
-use schemas::{InboundPosition, TimestampMs, event::SourceOffset, topics::Topic};
+use schemas::{
+    InboundPosition, TimestampMs,
+    event::{ReadError, SourceOffset, UnknownRules},
+    topics::Topic,
+};
 
 use super::{
     outcome::Outcome,
@@ -63,14 +67,15 @@ fn scan(
     sought: SourceOffset,
     budget: &mut ScanBudget,
 ) -> Result<EventLookup, LookupError> {
-    let mut found = EventLookup::NotSequenced;
+    let mut found = Ok(EventLookup::NotSequenced);
     reader.scan(Topic::Events, &[(position.partition, range)], |record| {
         found = lookup_in(&record, sought);
-        if found != EventLookup::NotSequenced {
+        if found != Ok(EventLookup::NotSequenced) {
             return ControlFlow::Break(());
         }
         budget.spend()
     })?;
+    let found = found?;
     if found == EventLookup::NotSequenced {
         budget.check()?;
     }
@@ -78,26 +83,27 @@ fn scan(
 }
 
 /// What one event shows. Source offsets rise at their first occurrence, and repeats of a former owner come later, so the first event at
-/// or above the sought offset decides.
-fn lookup_in(record: &Record, sought: SourceOffset) -> EventLookup {
+/// or above the sought offset decides. An event of a newer program may be the one sought.
+fn lookup_in(record: &Record, sought: SourceOffset) -> Result<EventLookup, UnknownRules> {
     let no_event = EventLookup::NoEvent {
         below: record.offset,
     };
-    match record.event() {
+    Ok(match record.event() {
         Ok(event) if event.src.offset == sought => {
             Outcome::of_event(record.offset, event).map_or(no_event, EventLookup::Event)
         }
         Ok(event) if event.src.offset > sought => no_event,
         // The projectors report records that are not events.
-        Ok(_) | Err(_) => EventLookup::NotSequenced,
-    }
+        Ok(_) | Err(ReadError::Skipped(_)) => EventLookup::NotSequenced,
+        Err(ReadError::UnknownRules(newer)) => return Err(newer),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use schemas::{
         Partition,
-        event::{Body, Event, Rules, Source},
+        event::{Body, Event, KNOWN_RULE_VERSION, Rules, Source},
     };
 
     use super::*;
@@ -141,14 +147,14 @@ mod tests {
             (record(watermark(2, -1), Body::Progress), no_event.clone()),
             (record(watermark(1, 7), Body::Progress), no_event),
         ] {
-            assert_eq!(lookup_in(&record, sought), expected);
+            assert_eq!(lookup_in(&record, sought), Ok(expected));
         }
         let found = lookup_in(&record(sought, control()), sought);
         let changed = Outcome::RulesChanged {
             events_offset: 70,
             ts: "1970-01-01T00:00:00.005Z".to_owned(),
         };
-        assert_eq!(found, EventLookup::Event(changed));
+        assert_eq!(found, Ok(EventLookup::Event(changed)));
     }
 
     #[test]
@@ -157,7 +163,20 @@ mod tests {
         broken.value = Some(b"junk".to_vec());
         assert_eq!(
             lookup_in(&broken, SourceOffset::START),
-            EventLookup::NotSequenced
+            Ok(EventLookup::NotSequenced)
+        );
+    }
+
+    #[test]
+    fn an_event_of_a_newer_program_ends_the_look_up() {
+        let rules = Rules {
+            rule_version: KNOWN_RULE_VERSION + 1,
+            ..Rules::VERSION_1
+        };
+        let newer = record(SourceOffset::START, Body::Control(rules));
+        assert_eq!(
+            lookup_in(&newer, SourceOffset::START),
+            Err(UnknownRules::Version(KNOWN_RULE_VERSION + 1))
         );
     }
 }

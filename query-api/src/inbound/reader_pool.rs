@@ -7,6 +7,7 @@ use std::{
 };
 
 use event_log::{EventLogError, KafkaConfig, LogReader};
+use schemas::event::UnknownRules;
 use tokio::sync::Semaphore;
 
 use crate::{deadline::Deadline, error::QueryError};
@@ -33,6 +34,8 @@ pub(super) enum LookupError {
     TooLong(usize),
     #[error("not within the time given")]
     TooLate,
+    #[error(transparent)]
+    NewerEvent(#[from] UnknownRules),
     #[error(transparent)]
     Kafka(#[from] EventLogError),
 }
@@ -79,6 +82,7 @@ impl ReaderPool {
             .map_err(|error| match error {
                 LookupError::TooLong(records) => QueryError::ScanTooLong { records },
                 LookupError::TooLate => deadline.timed_out(),
+                LookupError::NewerEvent(newer) => newer.into(),
                 LookupError::Kafka(fault) => fault.into(),
             })
     }

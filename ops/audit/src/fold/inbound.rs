@@ -120,7 +120,6 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
     let window = control.dedup_window_ms.unwrap_or(rules.dedup_window_ms);
     let entries = control.dedup_max_entries.unwrap_or(rules.dedup_max_entries);
     let bytes = control.max_msg_bytes.unwrap_or(rules.max_msg_bytes);
-    // What a later version allows is not known.
     let longest_window = if version == 2 {
         49 * 86_400_000
     } else {

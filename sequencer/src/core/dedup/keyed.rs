@@ -161,7 +161,7 @@ impl KeyedDedup {
             payload_hash: id.payload_hash(send.msg),
             ts: now.0 as u32,
         };
-        if self.has_share(send.srcid, rules) {
+        if self.try_take_share(send.srcid, rules) {
             self.shared.insert(entry);
             return;
         }
@@ -174,8 +174,8 @@ impl KeyedDedup {
         own.evict(max_own(rules, senders), |_| true);
     }
 
-    /// Whether the sender may add to the shared entries in this round. If so, that is counted.
-    fn has_share(&mut self, sender: UserId, rules: &Rules) -> bool {
+    /// Takes a place of the sender among the shared entries of this round, if one is left.
+    fn try_take_share(&mut self, sender: UserId, rules: &Rules) -> bool {
         let (all, of_one) = (rules.dedup_max_entries, rules.dedup_max_per_sender);
         if of_one >= all {
             return true;
@@ -206,7 +206,7 @@ impl KeyedDedup {
     }
 }
 
-/// How many entries of his own a sender has at most. Together the senders have a few times `dedup_max_entries` at the very most.
+/// How many entries of their own a sender has at most, of so many who have some (PROTOCOL S3 says how many that makes together).
 fn max_own(rules: &Rules, senders: usize) -> usize {
     let of_one = rules.dedup_max_per_sender.max(1) as usize;
     of_one.min((max_entries(rules) / senders).max(1))
