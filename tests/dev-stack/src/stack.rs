@@ -131,7 +131,10 @@ impl Stack {
             closed: config.closed.clone(),
             memory: config.memory.clone(),
         };
-        let clocks = hooks.clocks.then(|| Clocks::new(&run_dir));
+        let clocks = hooks.clocks.then(|| {
+            let _marked_as_ours = run_dir.lock()?;
+            Clocks::new(&run_dir)
+        });
         Ok(Self {
             config,
             run_dir,

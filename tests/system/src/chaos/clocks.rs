@@ -1,4 +1,4 @@
-//! Wall clocks that differ by hours.
+//! Wall clocks that differ.
 
 use anyhow::Result;
 use rand::Rng as _;
@@ -8,6 +8,21 @@ use crate::SERVICES;
 
 const HOUR_S: i64 = 3_600;
 const MOST_HOURS: i64 = 8;
+
+/// Beyond the months that are created ahead of time, from most days of a year, and within the window of [`DEDUP_WINDOW_MS`].
+const AHEAD_S: i64 = 48 * 24 * HOUR_S;
+/// 49 days, the longest: a post that is retried after a clock has jumped ahead is a repeat.
+pub(super) const DEDUP_WINDOW_MS: &str = "4233600000";
+
+/// A broker's clock is ahead, and so is the log's from then on in the partitions that it leads.
+pub(super) async fn ahead(victim: &mut Victim<'_>) -> Result<u64> {
+    let broker = victim.one_of(&BROKERS);
+    victim.env.set_clock(broker, AHEAD_S)?;
+    let going_on = victim.given_up().await;
+    victim.env.set_clock(broker, 0)?;
+    going_on?;
+    Ok(1)
+}
 
 /// Every clock jumps somewhere else, twice, and then back to the right time.
 pub(super) async fn jump(victim: &mut Victim<'_>) -> Result<u64> {

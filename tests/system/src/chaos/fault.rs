@@ -94,6 +94,8 @@ faults! {
         network::hang_redis;
     "kill-mariadb", "kill -9 of one of two; its last second of commits may be gone", Nothing,
         mariadb::kill;
+    "return-mariadb", "one of two is away until the projections go on without it, and comes back under load", Nothing,
+        mariadb::come_back;
     "pause-mariadb", "SIGSTOP of one of two", Nothing,
         mariadb::pause;
     "hang-mariadb", "all connections to one of two hang, in both directions", Nothing,
@@ -106,6 +108,10 @@ faults! {
         disks::fill_mariadb;
     "jump-clocks", "the wall clocks of all processes, servers too, jump apart by hours, forward and back", Clocks,
         clocks::jump;
+    "clocks-ahead", "a broker's clock is 48 days ahead: messages of a month without partitions", Clocks,
+        clocks::ahead;
+    "halt-partition", "a resume offset beyond the end of the log halts a partition of messages, until it is set right", Nothing,
+        offsets::halt;
     "poison", "records that no service would write, of many kinds, on every topic", Nothing,
         poison::inject;
     "offsets-to-earliest", "all group offsets are reset while the services are down", Nothing,

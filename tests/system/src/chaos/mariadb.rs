@@ -5,6 +5,8 @@ use anyhow::Result;
 use super::victim::Victim;
 
 pub(super) const SERVERS: [&str; 2] = ["mariadb", "mariadb-2"];
+/// Accepted posts while a server is away, and again while it is caught up.
+const BEHIND: u64 = 1_000;
 /// A connection with the right to write to a read-only server would go on writing, and so would one from before the right
 /// was taken.
 const NO_WRITES: &str = "REVOKE READ ONLY ADMIN ON *.* FROM 'tidemark'@'127.0.0.1'; \
@@ -20,6 +22,17 @@ pub(super) async fn kill(victim: &mut Victim<'_>) -> Result<u64> {
     victim.kill(server).await?;
     victim.meanwhile().await?;
     victim.env.start_servers().await?;
+    Ok(1)
+}
+
+/// It is away until the projections go on without it, and caught up beside the other one.
+pub(super) async fn come_back(victim: &mut Victim<'_>) -> Result<u64> {
+    let server = victim.one_of(&SERVERS);
+    victim.kill(server).await?;
+    victim.given_up().await?;
+    victim.load.grows_by(BEHIND).await?;
+    victim.env.start_servers().await?;
+    victim.load.grows_by(BEHIND).await?;
     Ok(1)
 }
 

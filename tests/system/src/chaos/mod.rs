@@ -46,7 +46,12 @@ const CLUSTER: Settings = Settings {
     mariadb_nodes: 2,
     proxied: true,
     // Ten consumers that ask each of three brokers 200 times a second leave a small machine time for little else.
-    overrides: &["kafka.fetch_wait_ms=50", "kafka.session_timeout_ms=10000"],
+    // Few months are created before they are needed.
+    overrides: &[
+        "kafka.fetch_wait_ms=50",
+        "kafka.session_timeout_ms=10000",
+        "projector_mysql.months_ahead=1",
+    ],
     ..Settings::USUAL
 };
 
@@ -163,6 +168,10 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         if needs(faults, Need::Disks) {
             self.condition.disks = Some(Disks::mount(env).await?);
         }
+        let window = clocks::DEDUP_WINDOW_MS;
+        env.tidemark(&["rules", "set", "--dedup-window-ms", window])
+            .await?
+            .expect(0)?;
         redis::replicate(env, &self.condition).await?;
         for service in SERVICES {
             env.start_another(service).await?;

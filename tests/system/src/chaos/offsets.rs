@@ -1,12 +1,14 @@
-//! Group offsets, which say how far projections lag and nothing else.
+//! Group offsets, which say how far projections lag and nothing else; and resume offsets, which say where they go on.
 
 use anyhow::Result;
 use futures::future::try_join_all;
+use rand::Rng as _;
 use rustix::process::Signal;
 
-use crate::SHARED_OUT;
+use crate::{SHARED_OUT, TestEnv, until};
 
 use super::{
+    mariadb,
     services::{both, start_all},
     victim::Victim,
 };
@@ -61,3 +63,40 @@ const GROUPS: Change = &[
     "--group",
     "projector-mysql-contacts",
 ];
+
+/// An operator's mistake: the partition halts, and the others go on.
+pub(super) async fn halt(victim: &mut Victim<'_>) -> Result<u64> {
+    let partition = victim.rng.random_range(0..64);
+    let database = partition / 16;
+    let server = mariadb::SERVERS[database / 2];
+    let change = |by: &str| {
+        format!(
+            "UPDATE im_{database}.resume_offset SET next_offset = next_offset {by} \
+             WHERE sink = 'messages' AND partition_no = {partition}"
+        )
+    };
+    victim.env.execute_sql(server, &change("+ 1000000")).await?;
+    let halted = until_halted(victim.env, partition).await;
+    let going_on = victim.meanwhile().await;
+    victim.env.execute_sql(server, &change("- 1000000")).await?;
+    halted.and(going_on)?;
+    Ok(1)
+}
+
+/// Waits until either projector says that it has halted the partition.
+async fn until_halted(env: &TestEnv, partition: usize) -> Result<()> {
+    let halted = format!("partition {partition} is halted");
+    until(&halted, async || {
+        let mut found = String::new();
+        for name in both(&["projector-mysql"]) {
+            let readiness = env.get(&name, "/readyz").await;
+            found += &readiness.map_or_else(|error| format!("{error:#}"), |body| body.to_string());
+        }
+        if found.contains(&halted) {
+            Ok(())
+        } else {
+            Err(found)
+        }
+    })
+    .await
+}
