@@ -147,17 +147,13 @@ impl Rules {
         dedup_max_per_sender: 0,
         new_conversations_per_day: 0,
     };
-
-    /// Whether this program can follow these rules.
-    ///
-    /// # Errors
-    /// [`UnknownRules::Version`].
-    pub fn check_version(&self) -> Result<(), UnknownRules> {
-        known_version(self.rule_version)
-    }
 }
 
-fn known_version(version: u32) -> Result<(), UnknownRules> {
+/// Whether this program can follow rules of this version. To be asked first: a field may mean something else then.
+///
+/// # Errors
+/// [`UnknownRules::Version`].
+pub fn known_version(version: u32) -> Result<(), UnknownRules> {
     if version > KNOWN_RULE_VERSION {
         return Err(UnknownRules::Version(version));
     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use schemas::{
     HashKey,
     command::Control,
-    event::{Rules, UnknownRules},
+    event::{Rules, UnknownRules, known_version},
 };
 
 use super::dedup::MAX_WINDOW_MS;
@@ -50,7 +50,7 @@ pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
         dedup_max_per_sender: rules.dedup_max_per_sender,
         new_conversations_per_day: rules.new_conversations_per_day,
     };
-    changed.check_version()?;
+    known_version(changed.rule_version)?;
     if let Some(wrong) = out_of_bounds(&changed, rules.rule_version) {
         return Err(InvalidRules::Setting(wrong));
     }

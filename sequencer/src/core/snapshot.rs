@@ -10,7 +10,7 @@ use prost::{
 };
 use schemas::{
     DirectConversation, Mid, PerDevice, TimestampMs, UserId,
-    event::{Rules, Source, UnknownRules},
+    event::{Rules, Source, UnknownRules, known_version},
     proto::{self, SequencerSnapshot},
 };
 
@@ -164,10 +164,9 @@ pub fn read(mut payload: impl Buf) -> Result<Restored, InvalidSnapshot> {
     if fields.format_version != FORMAT_VERSION {
         return Err(InvalidSnapshot::Format(fields.format_version));
     }
-    let Some(Ok(rules)) = fields.rules.map(Rules::try_from) else {
-        return Err(InvalidSnapshot::Field("rules"));
-    };
-    rules.check_version()?;
+    let rules = fields.rules.ok_or(InvalidSnapshot::Field("rules"))?;
+    known_version(rules.rule_version)?;
+    let rules = Rules::try_from(rules).map_err(|_| InvalidSnapshot::Field("rules"))?;
     first_invalid?;
     let (Some(Ok(src)), Ok(src_before_offset)) = (
         fields.src.map(Source::try_from),

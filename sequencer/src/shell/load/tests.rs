@@ -246,6 +246,12 @@ fn junk_is_passed_over_and_a_gap_or_a_newer_program_halts() {
         rule_version: 3,
         ..Rules::VERSION_1
     };
-    let loaded = load(&[event(0, Body::Control(newer))], 0, INBOUND, vec![]);
-    assert_eq!(loaded, Err(UnknownRules::Version(3).into()));
+    let newer = [event(0, Body::Control(newer))];
+    let halted = Err(UnknownRules::Version(3).into());
+    assert_eq!(load(&newer, 0, INBOUND, vec![]), halted);
+    // Whatever a field means then.
+    let mut snapshot = snapshot_of(&newer, 1);
+    snapshot.rules.as_mut().unwrap().hash_key = vec![7; 32];
+    assert_eq!(load(&newer, 0, INBOUND, vec![snapshot.clone()]), halted);
+    assert_eq!(load(&newer, 1, INBOUND, vec![snapshot]), halted);
 }
