@@ -1,6 +1,6 @@
 //! The state as a [`SequencerSnapshot`], the message of `chat.snapshots`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bytes::Buf;
 use hashbrown::HashMap;
@@ -18,7 +18,7 @@ use super::{
     State,
     chunked_queue::ChunkedQueue,
     conversation::{Conversation, RecentSenders},
-    dedup::{Dedup, KeyedDedup, KeyedEntry, UnkeyedEntry},
+    dedup::{DedupEntries, KeyedEntry, UnkeyedEntry},
 };
 
 /// The format version that this program writes and reads.
@@ -48,10 +48,7 @@ pub struct Snapshot {
     clock: TimestampMs,
     rules: Rules,
     conversations: Vec<(DirectConversation, Conversation)>,
-    unkeyed: ChunkedQueue<UnkeyedEntry>,
-    keyed: ChunkedQueue<KeyedEntry>,
-    round: HashMap<UserId, u32>,
-    own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
+    dedup: DedupEntries,
     begun: HashMap<UserId, u32>,
 }
 
@@ -61,7 +58,6 @@ impl Snapshot {
     #[must_use]
     pub fn of(state: &State, src: Source) -> Self {
         let conversations = state.conversations.iter();
-        let keyed = state.dedup.keyed();
         Self {
             src,
             events_offset: 0,
@@ -69,14 +65,8 @@ impl Snapshot {
             clock: state.clock,
             rules: state.rules,
             conversations: conversations.map(|(id, of)| (*id, of.clone())).collect(),
-            unkeyed: state.dedup.unkeyed().clone(),
-            keyed: keyed.shared().clone(),
-            round: keyed.round().clone(),
+            dedup: state.dedup.entries(),
             begun: state.begun.clone(),
-            own: keyed
-                .own()
-                .map(|(sender, own)| (sender, own.clone()))
-                .collect(),
         }
     }
 
@@ -89,8 +79,7 @@ impl Snapshot {
     /// The number of conversations and sends in it.
     #[must_use]
     pub fn entries(&self) -> usize {
-        let own = self.own.values().map(ChunkedQueue::len).sum::<usize>();
-        self.conversations.len() + self.unkeyed.len() + self.keyed.len() + own
+        self.conversations.len() + self.dedup.len()
     }
 
     /// Sets the offset of `chat.events` at which a fold must continue, and the source of the record before that.
@@ -116,9 +105,9 @@ impl Snapshot {
             clock_ms: self.clock.0,
             rules: Some(self.rules.into()),
             conversations: conversations.map(write_conversation).collect(),
-            dedup: self.unkeyed.iter().map(write_unkeyed).collect(),
-            keyed_dedup: write_keyed(&self.keyed),
-            senders: write_senders(&self.round, &self.own, &self.begun),
+            dedup: self.dedup.unkeyed.iter().map(write_unkeyed).collect(),
+            keyed_dedup: write_keyed(&self.dedup.keyed),
+            senders: write_senders(&self.dedup, &self.begun),
         }
     }
 }
@@ -195,10 +184,7 @@ fn next_field(fields: &mut SequencerSnapshot, payload: &mut impl Buf) -> Result<
 #[derive(Default)]
 struct Entries {
     conversations: HashMap<DirectConversation, Conversation>,
-    unkeyed: ChunkedQueue<UnkeyedEntry>,
-    keyed: ChunkedQueue<KeyedEntry>,
-    round: HashMap<UserId, u32>,
-    own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
+    dedup: DedupEntries,
     begun: HashMap<UserId, u32>,
 }
 
@@ -209,9 +195,9 @@ impl Entries {
             let (id, conversation) = read_conversation(&conversation)?;
             self.conversations.insert(id, conversation);
         } else if let Some(entry) = fields.dedup.pop() {
-            self.unkeyed.push_back(read_unkeyed(&entry)?);
+            self.dedup.unkeyed.push_back(read_unkeyed(&entry)?);
         } else if let Some(piece) = fields.keyed_dedup.pop() {
-            read_keyed(&mut self.keyed, &piece)?;
+            read_keyed(&mut self.dedup.keyed, &piece)?;
         } else if let Some(sender) = fields.senders.pop() {
             self.take_sender(&sender)?;
         } else {
@@ -224,24 +210,23 @@ impl Entries {
         let uid = UserId::try_from(sender.sender);
         let uid = uid.map_err(|_| InvalidSnapshot::Field("senders.sender"))?;
         if sender.in_round > 0 {
-            self.round.insert(uid, sender.in_round);
+            self.dedup.round.insert(uid, sender.in_round);
         }
         if sender.begun > 0 {
             self.begun.insert(uid, sender.begun);
         }
         for piece in &sender.own {
-            read_keyed(self.own.entry(uid).or_default(), piece)?;
+            read_keyed(self.dedup.own.entry(uid).or_default(), piece)?;
         }
         Ok(())
     }
 
     fn into_state(self, clock: TimestampMs, rules: Rules) -> State {
-        let keyed = KeyedDedup::new(self.keyed, self.round, self.own);
         State {
             clock,
             rules,
             conversations: self.conversations,
-            dedup: Dedup::new(self.unkeyed, keyed),
+            dedup: self.dedup.into(),
             begun: self.begun,
         }
     }
@@ -323,8 +308,7 @@ fn write_keyed(entries: &ChunkedQueue<KeyedEntry>) -> Vec<Vec<u8>> {
 }
 
 fn write_senders(
-    round: &HashMap<UserId, u32>,
-    own: &BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
+    DedupEntries { round, own, .. }: &DedupEntries,
     begun: &HashMap<UserId, u32>,
 ) -> Vec<proto::SenderState> {
     let senders = round.keys().chain(own.keys()).chain(begun.keys());

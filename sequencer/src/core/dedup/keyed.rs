@@ -85,7 +85,7 @@ impl KeyedEntry {
 
 /// The sends remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::core) struct KeyedDedup {
+pub(super) struct KeyedDedup {
     shared: Window<KeyedEntry>,
     /// How many entries each sender has added to the shared ones in this round.
     round: HashMap<UserId, u32>,
@@ -96,7 +96,7 @@ pub(in crate::core) struct KeyedDedup {
 }
 
 impl KeyedDedup {
-    pub(in crate::core) fn new(
+    pub(super) fn new(
         shared: ChunkedQueue<KeyedEntry>,
         round: HashMap<UserId, u32>,
         own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
@@ -112,16 +112,15 @@ impl KeyedDedup {
         }
     }
 
-    /// In log order. A clone of them shares what is there.
-    pub(in crate::core) fn shared(&self) -> &ChunkedQueue<KeyedEntry> {
+    pub(super) fn shared(&self) -> &ChunkedQueue<KeyedEntry> {
         self.shared.entries()
     }
 
-    pub(in crate::core) fn round(&self) -> &HashMap<UserId, u32> {
+    pub(super) fn round(&self) -> &HashMap<UserId, u32> {
         &self.round
     }
 
-    pub(in crate::core) fn own(&self) -> impl Iterator<Item = (UserId, &ChunkedQueue<KeyedEntry>)> {
+    pub(super) fn own(&self) -> impl Iterator<Item = (UserId, &ChunkedQueue<KeyedEntry>)> {
         self.own
             .iter()
             .map(|(sender, own)| (*sender, own.entries()))

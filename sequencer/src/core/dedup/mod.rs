@@ -4,17 +4,20 @@ mod hash;
 mod keyed;
 mod window;
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
-use hashbrown::DefaultHashBuilder;
+use hashbrown::{DefaultHashBuilder, HashMap};
 use schemas::{
     ClientMsgId, Mid, TimestampMs, UserId,
     command::SendMessage,
     event::{Message, Rules},
 };
 
-pub(super) use self::keyed::{KeyedDedup, KeyedEntry, MAX_WINDOW_MS};
-use self::window::{Entry, Window};
+pub(super) use self::keyed::{KeyedEntry, MAX_WINDOW_MS};
+use self::{
+    keyed::KeyedDedup,
+    window::{Entry, Window},
+};
 use super::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
 
 /// The fields that a repeat has in common with what it repeats.
@@ -94,25 +97,47 @@ pub(super) struct Dedup {
     keyed: KeyedDedup,
 }
 
-impl Dedup {
-    pub(super) fn new(unkeyed: ChunkedQueue<UnkeyedEntry>, keyed: KeyedDedup) -> Self {
+/// What a snapshot holds of a [`Dedup`]; the sends in log order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DedupEntries {
+    pub(super) unkeyed: ChunkedQueue<UnkeyedEntry>,
+    pub(super) keyed: ChunkedQueue<KeyedEntry>,
+    /// How many keyed ones each sender has added in this round.
+    pub(super) round: HashMap<UserId, u32>,
+    /// What else there is of a sender.
+    pub(super) own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
+}
+
+impl DedupEntries {
+    pub(super) fn len(&self) -> usize {
+        let own = self.own.values().map(ChunkedQueue::len).sum::<usize>();
+        self.unkeyed.len() + self.keyed.len() + own
+    }
+}
+
+impl From<DedupEntries> for Dedup {
+    fn from(entries: DedupEntries) -> Self {
         Self {
-            unkeyed: unkeyed.into(),
-            keyed,
+            unkeyed: entries.unkeyed.into(),
+            keyed: KeyedDedup::new(entries.keyed, entries.round, entries.own),
+        }
+    }
+}
+
+impl Dedup {
+    /// A copy that shares the sends.
+    pub(super) fn entries(&self) -> DedupEntries {
+        let own = self.keyed.own();
+        DedupEntries {
+            unkeyed: self.unkeyed.entries().clone(),
+            keyed: self.keyed.shared().clone(),
+            round: self.keyed.round().clone(),
+            own: own.map(|(sender, own)| (sender, own.clone())).collect(),
         }
     }
 
-    /// In log order. A clone of them shares what is there.
-    pub(super) fn unkeyed(&self) -> &ChunkedQueue<UnkeyedEntry> {
-        self.unkeyed.entries()
-    }
-
-    pub(super) fn keyed(&self) -> &KeyedDedup {
-        &self.keyed
-    }
-
     pub(super) fn len(&self) -> usize {
-        self.unkeyed().len() + self.keyed.len()
+        self.unkeyed.entries().len() + self.keyed.len()
     }
 
     /// Whether a send is known at `now`, in a state with this clock. An entry that is expired does not count, evicted or not.
@@ -135,7 +160,7 @@ impl Dedup {
     }
 
     fn find_unkeyed(&self, send: Send<'_>) -> Option<(TimestampMs, bool)> {
-        if self.unkeyed().len() == 0 {
+        if self.unkeyed.entries().len() == 0 {
             return None;
         }
         let entry = self.unkeyed.get(&hash::unkeyed(send))?;

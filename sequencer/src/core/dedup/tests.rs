@@ -152,10 +152,10 @@ fn entries_of_version_1_live_on() {
         );
     }
     remembered.pass(113, &version_2);
-    assert_eq!(remembered.dedup.unkeyed().len(), 1);
+    assert_eq!(remembered.dedup.unkeyed.entries().len(), 1);
     remembered.pass(115, &version_2);
-    assert_eq!(remembered.dedup.unkeyed().len(), 0);
-    assert_eq!(remembered.dedup.keyed().shared().len(), 2);
+    assert_eq!(remembered.dedup.unkeyed.entries().len(), 0);
+    assert_eq!(remembered.dedup.keyed.shared().len(), 2);
 }
 
 /// Only the low bits of a time are kept.
@@ -207,7 +207,7 @@ fn a_sender_ends_no_window_but_his_own() {
     assert!(remembered.dedup.len() <= 6_400 + 640);
     remembered.pass(2_000, &rules);
     assert_eq!(remembered.dedup.len(), 0);
-    assert_eq!(remembered.dedup.keyed().own().count(), 0);
+    assert_eq!(remembered.dedup.keyed.own().count(), 0);
 }
 
 #[test]
@@ -225,11 +225,6 @@ fn senders_with_entries_of_their_own_share_the_memory() {
             }
         }
     }
-    let own: usize = remembered
-        .dedup
-        .keyed()
-        .own()
-        .map(|(_, own)| own.len())
-        .sum();
+    let own: usize = remembered.dedup.keyed.own().map(|(_, own)| own.len()).sum();
     assert_eq!(own, 99 * (1_280 / 99));
 }
