@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::Partition;
+use crate::{InboundPosition, Partition};
 
 /// The original record's topic.
 pub const HEADER_TOPIC: &str = "__connect.errors.topic";
@@ -100,6 +100,19 @@ pub struct Origin<'a> {
     pub offset: i64,
     /// The service.
     pub stage: &'a str,
+}
+
+impl<'a> Origin<'a> {
+    /// Of a record of `chat.inbound` that the sequencer refuses.
+    #[must_use]
+    pub fn of_inbound(topic: &'a str, position: InboundPosition) -> Self {
+        Self {
+            topic,
+            partition: position.partition,
+            offset: position.offset,
+            stage: "sequencer",
+        }
+    }
 }
 
 /// A record of `chat.dead-letters`: the original record with further headers that give the reason. A record too large for the topic is
@@ -232,12 +245,7 @@ mod tests {
     use super::*;
 
     fn dead_letter(value: &[u8]) -> DeadLetterRecord {
-        let origin = Origin {
-            topic: "chat.inbound",
-            partition: 5.try_into().unwrap(),
-            offset: 7,
-            stage: "sequencer",
-        };
+        let origin = Origin::of_inbound("chat.inbound", "5:7".parse().unwrap());
         let original = OriginalRecord {
             key: Some(b"1,2"),
             value: Some(value),
@@ -264,12 +272,7 @@ mod tests {
 
     #[test]
     fn headers_are_parsed_even_if_the_original_has_the_same_names() {
-        let origin = Origin {
-            topic: "chat.inbound",
-            partition: 5.try_into().unwrap(),
-            offset: 7,
-            stage: "sequencer",
-        };
+        let origin = Origin::of_inbound("chat.inbound", "5:7".parse().unwrap());
         let forged = [HEADER_TOPIC, HEADER_OFFSET, HEADER_REASON]
             .map(|name| (name.to_owned(), Some(b"1".to_vec())));
         let original = OriginalRecord {

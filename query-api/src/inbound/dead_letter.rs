@@ -126,12 +126,7 @@ mod tests {
     #[test]
     fn its_identity_is_topic_partition_and_offset() {
         let partition = |number: i64| Partition::try_from(number).unwrap();
-        let origin = Origin {
-            topic: "chat.inbound",
-            partition: partition(3),
-            offset: 7,
-            stage: "sequencer",
-        };
+        let origin = Origin::of_inbound("chat.inbound", "3:7".parse().unwrap());
         let letter = DeadLetterRecord::new(
             &origin,
             Reason::Conflict,

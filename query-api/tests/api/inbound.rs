@@ -183,12 +183,8 @@ async fn what_was_refused_says_why() {
 }
 
 async fn dead_letter(deployment: &Deployment, at: InboundPosition, reason: Reason, words: &str) {
-    let origin = Origin {
-        topic: &deployment.config.kafka.topic(Topic::Inbound),
-        partition: at.partition,
-        offset: at.offset,
-        stage: "sequencer",
-    };
+    let topic = deployment.config.kafka.topic(Topic::Inbound);
+    let origin = Origin::of_inbound(&topic, at);
     let letter = DeadLetterRecord::new(&origin, reason, words, &OriginalRecord::default());
     deployment
         .append(Topic::DeadLetters, at.partition, b"", None, &letter.headers)

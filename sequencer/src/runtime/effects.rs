@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use event_log::{AppendRecord, AssignmentGeneration, EventLogError, KafkaConfig, LogProducer};
 use schemas::{
-    Partition,
+    InboundPosition, Partition,
     dead_letter::{self, DeadLetterRecord, Origin, OriginalRecord},
     event::Event,
     topics::Topic,
@@ -96,12 +96,11 @@ impl ShellEffects for ShellIo<'_> {
 
     fn dead_letter(&mut self, ticket: OutputId, letter: DeadLetter) {
         let DeadLetter { record, refusal } = letter;
-        let origin = Origin {
-            topic: &self.effects.inbound_topic,
+        let position = InboundPosition {
             partition: self.partition,
             offset: record.offset,
-            stage: "sequencer",
         };
+        let origin = Origin::of_inbound(&self.effects.inbound_topic, position);
         let headers: Vec<dead_letter::Header> = record
             .headers
             .into_iter()

@@ -138,13 +138,8 @@ impl EventLog {
         value: &[u8],
         reason: Reason,
     ) -> Result<()> {
-        let InboundPosition { partition, offset } = original;
-        let origin = Origin {
-            topic: &self.config.topic(Topic::Inbound),
-            partition,
-            offset,
-            stage: "sequencer",
-        };
+        let (topic, partition) = (self.config.topic(Topic::Inbound), original.partition);
+        let origin = Origin::of_inbound(&topic, original);
         let original = OriginalRecord {
             value: Some(value),
             ..OriginalRecord::default()

@@ -145,12 +145,7 @@ pub(super) mod tests {
     use super::*;
 
     pub(crate) fn dead_letter(topic: &str, reason: Reason, value: &[u8]) -> DeadLetter {
-        let origin = Origin {
-            topic,
-            partition: 5.try_into().unwrap(),
-            offset: 7,
-            stage: "sequencer",
-        };
+        let origin = Origin::of_inbound(topic, "5:7".parse().unwrap());
         let original = OriginalRecord {
             value: Some(value),
             ..OriginalRecord::default()

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Ordinal, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, InboundPosition, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
@@ -152,12 +152,8 @@ impl Story {
     /// Puts the dead letter of a record of `chat.inbound` on its topic.
     pub async fn refuse(&self, (partition, offset): (Partition, i64), value: &[u8], why: Reason) {
         let topic = self.kafka.topic(Topic::Inbound);
-        let origin = Origin {
-            topic: &topic,
-            partition,
-            offset,
-            stage: "sequencer",
-        };
+        let position = InboundPosition { partition, offset };
+        let origin = Origin::of_inbound(&topic, position);
         let original = OriginalRecord {
             value: Some(value),
             ..OriginalRecord::default()

@@ -1,5 +1,5 @@
 use schemas::{
-    DeviceClass, Mid, Ordinal,
+    DeviceClass, InboundPosition, Mid, Ordinal,
     command::{Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord},
     event::{KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
@@ -54,12 +54,11 @@ fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
 fn refused(originals: &[(&Record, Reason)]) -> OfPartition {
     let mut dead_letters = OfPartition::default();
     for (original, reason) in originals {
-        let origin = Origin {
-            topic: "chat.inbound",
+        let position = InboundPosition {
             partition: original.partition,
             offset: original.offset,
-            stage: "sequencer",
         };
+        let origin = Origin::of_inbound("chat.inbound", position);
         let value = OriginalRecord {
             value: original.value.as_deref(),
             ..OriginalRecord::default()
