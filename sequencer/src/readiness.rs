@@ -1,6 +1,6 @@
 //! Whether the sequencer is ready: what keeps which partition from moving.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use event_log::{HaltedPartitions, LogReader};
 use schemas::{PartitionMap, topics::Topic};
@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::runtime::Status;
 
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// After this long without an answer the brokers count as unavailable.
 const BROKER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,22 +28,26 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    /// Keeps the check. It is ready once the group has given its share, all of it has started, and nothing is halted or stalled. Ends with
-    /// the worker.
-    pub(crate) async fn keep(mut self) -> Option<Infallible> {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+    /// Sets the check until the worker ends. It is ready once the group has given its share, all of it has started, and nothing is halted or
+    /// stalled.
+    pub(crate) async fn run(mut self) {
+        let mut ticks = tokio::time::interval(STALL_CHECK_INTERVAL);
         let mut stalls = Stalls::default();
-        let mut unmoved = None;
+        let mut stalled = None;
         loop {
             tokio::select! {
-                changed = self.status.changed() => changed.ok()?,
-                _ = ticks.tick() => unmoved = self.look(&mut stalls).await,
+                changed = self.status.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                _ = ticks.tick() => stalled = self.check_stalls(&mut stalls).await,
             }
             let why = self
                 .halted
                 .reason()
-                .or_else(|| self.waits_for())
-                .or(unmoved.clone());
+                .or_else(|| self.starting())
+                .or(stalled.clone());
             match why {
                 Some(why) => self.check.not_ready(why),
                 None => self.check.ready(),
@@ -51,7 +55,7 @@ impl Readiness {
         }
     }
 
-    fn waits_for(&mut self) -> Option<String> {
+    fn starting(&mut self) -> Option<String> {
         let status = self.status.borrow_and_update();
         let starting = status.starting.len();
         if !status.joined {
@@ -64,9 +68,9 @@ impl Readiness {
     }
 
     /// Why partitions do not move, as far as the log shows it.
-    async fn look(&self, stalls: &mut Stalls) -> Option<String> {
+    async fn check_stalls(&self, stalls: &mut Stalls) -> Option<String> {
         match timeout(BROKER_TIMEOUT, self.log.ends(Topic::Inbound)).await {
-            Ok(Ok(ends)) => stalls.look(&self.status.borrow().settled, &ends, Instant::now()),
+            Ok(Ok(ends)) => stalls.check(&self.status.borrow().settled, &ends, Instant::now()),
             Ok(Err(fault)) => Some(fault.to_string()),
             Err(_elapsed) => Some("Kafka does not answer".to_owned()),
         }
@@ -79,7 +83,7 @@ struct Stalls(PartitionMap<(i64, Instant)>);
 
 impl Stalls {
     /// Names a partition that has settled nothing for too long.
-    fn look(
+    fn check(
         &mut self,
         settled: &PartitionMap<i64>,
         ends: &PartitionMap<i64>,
@@ -125,7 +129,7 @@ mod tests {
         let mut look = |after_s: u64, settled: [i64; 2], ends: [i64; 2]| {
             let map = |of: [i64; 2]| PartitionMap::from([(one, of[0]), (two, of[1])]);
             let now = began + Duration::from_secs(after_s);
-            stalls.look(&map(settled), &map(ends), now)
+            stalls.check(&map(settled), &map(ends), now)
         };
         assert_eq!(look(0, [5, 7], [5, 7]), None, "all is settled");
         assert_eq!(look(20, [5, 7], [6, 9]), None, "it came since");

@@ -46,7 +46,7 @@ pub async fn start(
     supervisor.spawn("sequencer-readiness", async move {
         tokio::select! {
             () = soft.cancelled() => {}
-            _ = readiness.keep() => soft.cancelled().await,
+            () = readiness.run() => soft.cancelled().await,
         }
         Ok(())
     });

@@ -20,7 +20,7 @@ pub struct HaltedPartitions {
 }
 
 struct Halt {
-    before: Option<NextOffset>,
+    blocked_at: Option<NextOffset>,
     why: String,
 }
 
@@ -42,10 +42,10 @@ impl HaltedPartitions {
         Self { halts, gauge }
     }
 
-    /// Halts a partition. `why` says what has to be done. With `before`, it stays halted until the record at that offset is passed.
-    pub fn halt(&self, partition: Partition, before: Option<NextOffset>, why: String) {
+    /// Halts a partition. `why` says what has to be done. With `blocked_at`, it stays halted until the record at that offset is passed.
+    pub fn halt(&self, partition: Partition, blocked_at: Option<NextOffset>, why: String) {
         let mut halts = self.lock();
-        let was = halts.insert(partition, Halt { before, why });
+        let was = halts.insert(partition, Halt { blocked_at, why });
         let why = &halts[partition].why;
         if was.is_none_or(|was| was.why != *why) {
             tracing::error!(%partition, why, "halted; other partitions go on");
@@ -53,10 +53,10 @@ impl HaltedPartitions {
         self.count(&halts);
     }
 
-    /// The partition is read from `next` on: it is no longer halted, unless before that offset.
-    pub fn go_on(&self, partition: Partition, next: NextOffset) {
+    /// The partition is read from `next` on: it is no longer halted, unless the record that it is blocked at is yet to come.
+    pub fn resumed(&self, partition: Partition, next: NextOffset) {
         let mut halts = self.lock();
-        let passed = |halt: &Halt| halt.before.is_none_or(|before| before < next);
+        let passed = |halt: &Halt| halt.blocked_at.is_none_or(|at| at < next);
         if halts.get(partition).is_some_and(passed) {
             halts.remove(partition);
             tracing::info!(%partition, "goes on again");
@@ -110,11 +110,11 @@ mod tests {
         let both = "partition 3 is halted: unknown rules; partition 4 is halted: truncated";
         assert_eq!(halted.reason().as_deref(), Some(both));
         for partition in [three, four] {
-            halted.go_on(partition, NextOffset::new(7));
+            halted.resumed(partition, NextOffset::new(7));
         }
         let one = "partition 3 is halted: unknown rules";
         assert_eq!(halted.reason().as_deref(), Some(one));
-        halted.go_on(three, NextOffset::new(8));
+        halted.resumed(three, NextOffset::new(8));
         assert_eq!(halted.reason(), None);
     }
 

@@ -280,7 +280,7 @@ impl<S: Sink> PartitionWorker<S> {
                 continue;
             }
             let at = position_of(partition);
-            self.channels.halted.go_on(partition, at.next);
+            self.channels.halted.resumed(partition, at.next);
             let generation = self.last_generation.advance();
             self.owned.insert(partition, Some(generation));
             self.command(FetchCommand::Start {
@@ -325,7 +325,9 @@ impl<S: Sink> PartitionWorker<S> {
             self.oldest_absorbed = Instant::now();
         }
         self.absorbed.insert(batch.partition, batch.end.next);
-        self.channels.halted.go_on(batch.partition, batch.end.next);
+        self.channels
+            .halted
+            .resumed(batch.partition, batch.end.next);
         self.channels.events.increment(batch.events.len() as u64);
         self.sink.absorb(batch);
     }

@@ -41,51 +41,37 @@ pub enum InvalidRules {
 /// # Errors
 /// [`InvalidRules`], after which `rules` stay in force.
 pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
+    let rule_version = control.rule_version.unwrap_or(rules.rule_version);
+    known_version(rule_version)?;
     let changed = Rules {
-        rule_version: control.rule_version.unwrap_or(rules.rule_version),
+        rule_version,
         dedup_window_ms: control.dedup_window_ms.unwrap_or(rules.dedup_window_ms),
         dedup_max_entries: control.dedup_max_entries.unwrap_or(rules.dedup_max_entries),
         max_msg_bytes: control.max_msg_bytes.unwrap_or(rules.max_msg_bytes),
-        hash_key: rules.hash_key,
-        dedup_max_per_sender: rules.dedup_max_per_sender,
-        new_conversations_per_day: rules.new_conversations_per_day,
+        ..rules
     };
-    known_version(changed.rule_version)?;
-    if let Some(wrong) = out_of_bounds(&changed, rules.rule_version) {
-        return Err(InvalidRules::Setting(wrong));
-    }
-    match changed.rule_version {
-        1 => Ok(changed),
-        _ => version_2(&rules, changed, control).map_err(InvalidRules::Setting),
-    }
+    let changed = match rule_version {
+        1 => changed,
+        _ => version_2(changed, rules.rule_version, control)?,
+    };
+    check_bounds(&changed, rules.rule_version)?;
+    Ok(changed)
 }
 
-/// What version 2 adds.
-fn version_2(before: &Rules, changed: Rules, control: &Control) -> Result<Rules, String> {
-    let key = hash_key(before.hash_key, control.hash_key.as_deref());
-    let (per_sender, per_day) = match before.rule_version {
+/// Sets what version 2 adds.
+fn version_2(rules: Rules, version_before: u32, control: &Control) -> Result<Rules, InvalidRules> {
+    let (per_sender, per_day) = match version_before {
         1 => (DEDUP_MAX_PER_SENDER, DEFAULT_NEW_CONVERSATIONS_PER_DAY),
-        _ => (
-            before.dedup_max_per_sender,
-            before.new_conversations_per_day,
-        ),
+        _ => (rules.dedup_max_per_sender, rules.new_conversations_per_day),
     };
-    let per_sender = control.dedup_max_per_sender.unwrap_or(per_sender);
-    let per_day = control.new_conversations_per_day.unwrap_or(per_day);
-    let wrong = outside("dedup_max_per_sender", per_sender, &DEDUP_MAX_ENTRIES);
-    let wrong = wrong.or_else(|| {
-        let name = "new_conversations_per_day";
-        outside(name, per_day, &NEW_CONVERSATIONS_PER_DAY)
-    });
-    match wrong {
-        Some(wrong) => Err(wrong),
-        None => Ok(Rules {
-            hash_key: Some(key.map_err(|wrong| format!("hash_key: {wrong}"))?),
-            dedup_max_per_sender: per_sender,
-            new_conversations_per_day: per_day,
-            ..changed
-        }),
-    }
+    let key = hash_key(rules.hash_key, control.hash_key.as_deref())
+        .map_err(|wrong| InvalidRules::Setting(format!("hash_key: {wrong}")))?;
+    Ok(Rules {
+        hash_key: Some(key),
+        dedup_max_per_sender: control.dedup_max_per_sender.unwrap_or(per_sender),
+        new_conversations_per_day: control.new_conversations_per_day.unwrap_or(per_day),
+        ..rules
+    })
 }
 
 /// The key of rule version 2. Entries are found by it, so it stays.
@@ -99,19 +85,15 @@ fn hash_key(in_force: Option<HashKey>, given: Option<&[u8]>) -> Result<HashKey, 
     }
 }
 
-/// A version does not go back.
-fn out_of_bounds(rules: &Rules, version_before: u32) -> Option<String> {
-    let window_ms = if rules.rule_version == 1 {
-        DEDUP_WINDOW_MS
-    } else {
-        KEYED_DEDUP_WINDOW_MS
+/// Checks every setting of the version. A version does not go back.
+fn check_bounds(rules: &Rules, version_before: u32) -> Result<(), InvalidRules> {
+    let window_ms = match rules.rule_version {
+        1 => DEDUP_WINDOW_MS,
+        _ => KEYED_DEDUP_WINDOW_MS,
     };
-    let settings = [
-        (
-            "rule_version",
-            i64::from(rules.rule_version),
-            version_before.into()..=i64::MAX,
-        ),
+    let version = i64::from(rules.rule_version);
+    let of_version_1 = [
+        ("rule_version", version, version_before.into()..=i64::MAX),
         ("dedup_window_ms", rules.dedup_window_ms, window_ms),
         (
             "dedup_max_entries",
@@ -120,14 +102,26 @@ fn out_of_bounds(rules: &Rules, version_before: u32) -> Option<String> {
         ),
         ("max_msg_bytes", rules.max_msg_bytes, MAX_MSG_BYTES),
     ];
-    settings
-        .into_iter()
-        .find_map(|(name, value, bounds)| outside(name, value, &bounds))
-}
-
-fn outside(name: &str, value: i64, bounds: &RangeInclusive<i64>) -> Option<String> {
-    (!bounds.contains(&value)).then(|| {
-        let (start, end) = (bounds.start(), bounds.end());
-        format!("{name}: {value} is not within {start} and {end}")
-    })
+    let per_day = rules.new_conversations_per_day;
+    let of_version_2 = [
+        (
+            "dedup_max_per_sender",
+            rules.dedup_max_per_sender,
+            DEDUP_MAX_ENTRIES,
+        ),
+        (
+            "new_conversations_per_day",
+            per_day,
+            NEW_CONVERSATIONS_PER_DAY,
+        ),
+    ];
+    let of_version_2 = of_version_2.into_iter().filter(|_| version >= 2);
+    for (name, value, bounds) in of_version_1.into_iter().chain(of_version_2) {
+        if !bounds.contains(&value) {
+            let (start, end) = (bounds.start(), bounds.end());
+            let wrong = format!("{name}: {value} is not within {start} and {end}");
+            return Err(InvalidRules::Setting(wrong));
+        }
+    }
+    Ok(())
 }

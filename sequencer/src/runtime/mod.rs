@@ -5,6 +5,7 @@ mod effects;
 mod event_writer;
 mod group;
 mod inbound;
+mod load;
 mod phase;
 mod producers;
 mod publisher;
@@ -16,6 +17,6 @@ mod status;
 mod worker;
 
 pub use group::GROUP;
-pub use starts::{LoadFault, sequenced, states};
+pub use load::{LoadFault, sequenced, states};
 pub use status::Status;
 pub(crate) use worker::Worker;

@@ -9,11 +9,17 @@ use crate::shell::{Counts, PartitionShell};
 
 /// The phase of a partition.
 pub(super) enum Phase {
-    /// Its state is being loaded, or is to be loaded again. A halted partition is loaded again from time to time.
-    Starting {
+    /// Its state is being loaded.
+    Loading(AssignmentGeneration),
+    /// It could not be loaded, and will be again.
+    LoadFailed {
         generation: AssignmentGeneration,
-        /// When to retry a load that failed, or look again at a halted partition.
-        retry_at: Option<Instant>,
+        retry_at: Instant,
+    },
+    /// It waits for an operator. It is loaded again from time to time.
+    Halted {
+        generation: AssignmentGeneration,
+        retry_at: Instant,
     },
     Working(Owned),
     /// No more records are read, and it is released once nothing is in flight, so that the next owner sees all of it. Exactness does not
@@ -37,49 +43,49 @@ pub(super) enum Then {
 impl Phase {
     pub(super) fn generation(&self) -> AssignmentGeneration {
         match self {
-            Self::Starting { generation, .. } => *generation,
+            Self::Loading(generation)
+            | Self::LoadFailed { generation, .. }
+            | Self::Halted { generation, .. } => *generation,
             Self::Working(owned) | Self::Leaving { owned, .. } => owned.generation,
         }
     }
 
     pub(super) fn owned(&self) -> Option<&Owned> {
         match self {
-            Self::Starting { .. } => None,
+            Self::Loading(_) | Self::LoadFailed { .. } | Self::Halted { .. } => None,
             Self::Working(owned) | Self::Leaving { owned, .. } => Some(owned),
         }
     }
 
     pub(super) fn owned_mut(&mut self) -> Option<&mut Owned> {
         match self {
-            Self::Starting { .. } => None,
+            Self::Loading(_) | Self::LoadFailed { .. } | Self::Halted { .. } => None,
             Self::Working(owned) | Self::Leaving { owned, .. } => Some(owned),
         }
     }
 
     pub(super) fn into_owned(self) -> Option<Owned> {
         match self {
-            Self::Starting { .. } => None,
+            Self::Loading(_) | Self::LoadFailed { .. } | Self::Halted { .. } => None,
             Self::Working(owned) | Self::Leaving { owned, .. } => Some(owned),
         }
     }
 
-    /// Whether it is in the start of this generation.
-    pub(super) fn is_start(&self, of: AssignmentGeneration) -> bool {
-        matches!(self, Self::Starting { generation, .. } if *generation == of)
+    /// Whether it is in the load of this generation.
+    pub(super) fn is_load(&self, of: AssignmentGeneration) -> bool {
+        matches!(self, Self::Loading(generation) if *generation == of)
     }
 
-    pub(super) fn is_retry_due(&self, now: Instant) -> bool {
-        matches!(self, Self::Starting { retry_at: Some(at), .. } if *at <= now)
+    pub(super) fn is_load_due(&self, now: Instant) -> bool {
+        match self {
+            Self::LoadFailed { retry_at, .. } | Self::Halted { retry_at, .. } => *retry_at <= now,
+            Self::Loading(_) | Self::Working(_) | Self::Leaving { .. } => false,
+        }
     }
 
     /// Whether it is leaving and nothing is in flight, or its deadline has passed.
     pub(super) fn is_done_leaving(&self, now: Instant) -> bool {
-        match self {
-            Self::Starting { .. } | Self::Working(_) => false,
-            Self::Leaving { owned, until, .. } => {
-                owned.shell.pending_outputs() == 0 || now >= *until
-            }
-        }
+        matches!(self, Self::Leaving { owned, until, .. } if owned.shell.pending_outputs() == 0 || now >= *until)
     }
 }
 

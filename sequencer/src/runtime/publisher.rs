@@ -79,11 +79,12 @@ fn describe(status: &mut Status, joined: bool, partitions: &PartitionMap<Phase>)
     status.settled = shells()
         .map(|(partition, shell)| (partition, shell.commit_offset()))
         .collect();
-    status.starting = partitions
-        .iter()
-        .filter(|(_, phase)| phase.owned().is_none())
-        .map(|(partition, _)| partition)
-        .collect();
+    let which = |is_so: fn(&Phase) -> bool| {
+        let those = partitions.iter().filter(|(_, phase)| is_so(phase));
+        those.map(|(partition, _)| partition).collect()
+    };
+    status.starting = which(|phase| matches!(phase, Phase::Loading(_) | Phase::LoadFailed { .. }));
+    status.halted = which(|phase| matches!(phase, Phase::Halted { .. }));
 }
 
 #[cfg(test)]
@@ -98,10 +99,7 @@ mod tests {
         let (sender, status) = watch::channel(Status::default());
         let mut publisher = Publisher::new(sender);
         let partition: Partition = 5.try_into().unwrap();
-        let starting = Phase::Starting {
-            generation: AssignmentGeneration::default(),
-            retry_at: None,
-        };
+        let starting = Phase::Loading(AssignmentGeneration::default());
         let partitions = PartitionMap::from([(partition, starting)]);
         publisher.joined();
         assert!(!status.borrow().joined, "not without its partitions");

@@ -18,6 +18,8 @@ pub struct Status {
     pub settled: PartitionMap<i64>,
     /// The partitions whose state is being loaded.
     pub starting: Vec<Partition>,
+    /// The partitions that wait for an operator; `/readyz` says why.
+    pub halted: Vec<Partition>,
     /// Counts since the start of the process, by outcome.
     pub done: BTreeMap<&'static str, u64>,
 }

@@ -185,26 +185,37 @@ impl TestEnv {
     /// # Errors
     /// They do not within the time.
     pub async fn halted(&self, name: &str, checks: usize) -> Result<Vec<String>> {
-        let mut reasons = Vec::new();
-        until(&format!("{name} is halted"), async || {
+        let halted = |readiness: &Value| -> Vec<String> {
+            let gates = readiness["gates"].as_array().into_iter().flatten();
+            let reasons = gates.filter_map(|gate| gate["reason"].as_str());
+            let halted = reasons.filter(|reason| reason.contains("is halted"));
+            halted.map(str::to_owned).collect()
+        };
+        let all_halted = |readiness: &Value| halted(readiness).len() == checks;
+        let readiness = self.until_readiness(name, "is halted", all_halted).await?;
+        Ok(halted(&readiness))
+    }
+
+    /// Waits until `/readyz` of a service is so.
+    ///
+    /// # Errors
+    /// It is not within the time.
+    pub async fn until_readiness(
+        &self,
+        name: &str,
+        what: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        until(&format!("{name} {what}"), async || {
             let readiness = self.get(name, "/readyz").await;
             let readiness = readiness.map_err(|error| format!("{error:#}"))?;
-            reasons = readiness["gates"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|gate| gate["reason"].as_str())
-                .filter(|reason| reason.contains("is halted"))
-                .map(str::to_owned)
-                .collect();
-            if reasons.len() == checks {
-                Ok(())
+            if is_so(&readiness) {
+                Ok(readiness)
             } else {
                 Err(readiness.to_string())
             }
         })
-        .await?;
-        Ok(reasons)
+        .await
     }
 
     async fn start_specs(&self, specs: Vec<ServiceSpec>) -> Result<()> {

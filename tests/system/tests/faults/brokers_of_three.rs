@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use schemas::topics::Topic;
-use serde_json::json;
+use serde_json::{Value, json};
 use system_tests::{Load, Servers, Settings, TestEnv, new_users, run, until};
 
 const CLUSTER: Settings = Settings {
@@ -93,22 +93,17 @@ async fn recreate_inbound(env: &TestEnv, copies: &str) -> Result<()> {
 
 /// Waits until ingest is ready and warns of exactly this.
 async fn warns(env: &TestEnv, of: &[&str]) -> Result<()> {
-    until(&format!("a warning of {of:?}"), async || {
-        let readiness = env.get("ingest", "/readyz").await;
-        let readiness = readiness.map_err(|error| format!("{error:#}"))?;
+    let warns = |readiness: &Value| {
         let gates = readiness["gates"].as_array().into_iter().flatten();
-        let warning = gates
-            .filter_map(|gate| gate["warning"].as_str())
-            .collect::<String>();
-        let is_right =
-            of.iter().all(|of| warning.contains(of)) && of.is_empty() == warning.is_empty();
-        if readiness["ready"] == true && is_right {
-            Ok(())
-        } else {
-            Err(readiness.to_string())
-        }
-    })
-    .await
+        let warnings = gates.filter_map(|gate| gate["warning"].as_str());
+        let warning = warnings.collect::<String>();
+        readiness["ready"] == true
+            && of.iter().all(|of| warning.contains(of))
+            && of.is_empty() == warning.is_empty()
+    };
+    env.until_readiness("ingest", &format!("warns of {of:?}"), warns)
+        .await
+        .map(drop)
 }
 
 /// Waits for 503; nothing is accepted meanwhile.

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use rustix::process::Signal;
-use system_tests::{Servers, Settings, TestEnv, new_users, run, until};
+use serde_json::Value;
+use system_tests::{Servers, Settings, TestEnv, new_users, run};
 
 #[test]
 fn a_sequencer_whose_brokers_stand_still_is_not_ready() {
@@ -26,14 +27,8 @@ fn a_sequencer_whose_brokers_stand_still_is_not_ready() {
 
 /// Waits until `/readyz` of the sequencer says this.
 async fn says(env: &TestEnv, what: &str) -> Result<()> {
-    until(&format!("the sequencer says {what}"), async || {
-        let readiness = env.get("sequencer", "/readyz").await;
-        let readiness = readiness.map_err(|error| format!("{error:#}"))?.to_string();
-        if readiness.contains(what) {
-            Ok(())
-        } else {
-            Err(readiness)
-        }
-    })
-    .await
+    let says_so = |readiness: &Value| readiness.to_string().contains(what);
+    env.until_readiness("sequencer", &format!("says {what}"), says_so)
+        .await
+        .map(drop)
 }

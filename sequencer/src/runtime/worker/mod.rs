@@ -1,10 +1,12 @@
+mod lifecycle;
+
 use std::{
-    sync::{Arc, mpsc},
+    sync::mpsc,
     time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
-use event_log::{AssignmentGeneration, Fetcher, GroupEvent, HaltedPartitions, RevokeGuard};
+use event_log::{AssignmentGeneration, Fetcher, GroupEvent, HaltedPartitions};
 use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +17,7 @@ use super::{
     event_writer::Appended,
     group::Group,
     inbound::{Polled, poll_inbound},
-    phase::{Owned, Phase, Then},
+    phase::Phase,
     producers::{Effect, Report},
     publisher::Publisher,
     snapshots::Snapshots,
@@ -23,7 +25,7 @@ use super::{
 };
 use crate::{
     Config,
-    shell::{HaltReason, Loaded, NextAction, PartitionShell, ShellConfig},
+    shell::{HaltReason, NextAction, PartitionShell, ShellConfig},
 };
 
 /// How long a poll waits. Reports of records in flight must not wait longer.
@@ -180,81 +182,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Sets the phase of a partition; `None` removes it.
-    fn set(&mut self, partition: Partition, phase: Option<Phase>) {
-        let before = match phase {
-            Some(phase) => self.partitions.insert(partition, phase),
-            None => self.partitions.remove(partition),
-        };
-        if let Some(gone) = before.and_then(Phase::into_owned) {
-            self.publisher.retired(&gone);
-            // A snapshot that is being stored takes memory until it is reported.
-            if !gone.shell.is_storing_snapshot() {
-                self.effects.snapshot_done(partition, gone.generation);
-            }
-        }
-        self.publisher.phase_changed();
-    }
-
-    fn start(&mut self, partitions: &[Partition]) {
-        for (partition, generation) in self.starts.begin(partitions) {
-            let retry_at = None;
-            self.set(
-                partition,
-                Some(Phase::Starting {
-                    generation,
-                    retry_at,
-                }),
-            );
-        }
-    }
-
-    fn leave(&mut self, partitions: &[Partition], guard: RevokeGuard) -> anyhow::Result<()> {
-        let guard = Arc::new(guard);
-        for &partition in partitions {
-            self.halted.release(partition);
-            self.stop(partition, || Then::Release(Arc::clone(&guard)))?;
-        }
-        Ok(())
-    }
-
-    /// Stops reading a partition, and waits for its records in flight before `then`.
-    fn stop(&mut self, partition: Partition, then: impl FnOnce() -> Then) -> anyhow::Result<()> {
-        self.fetcher.stop(partition)?;
-        let owned = self.partitions.remove(partition);
-        if let Some(owned) = owned.and_then(Phase::into_owned) {
-            let leaving = Phase::Leaving {
-                owned,
-                until: Instant::now() + LEAVE_DEADLINE,
-                then: then(),
-            };
-            self.partitions.insert(partition, leaving);
-        }
-        self.publisher.phase_changed();
-        Ok(())
-    }
-
-    /// Drops a partition's shell.
-    fn finish_leaving(&mut self, partition: Partition) {
-        let release = matches!(
-            self.partitions.get(partition),
-            Some(Phase::Leaving {
-                then: Then::Release(_),
-                ..
-            })
-        );
-        if release {
-            self.set(partition, None);
-        } else {
-            self.start(&[partition]);
-        }
-    }
-
     fn handle_loaded(&mut self) -> anyhow::Result<()> {
         while let Some(LoadReport { starts, outcome }) = self.starts.next_ended() {
             let current = |(partition, generation): &(Partition, AssignmentGeneration)| {
                 let phase = self.partitions.get(*partition);
-                phase.is_some_and(|phase| phase.is_start(*generation))
+                phase.is_some_and(|phase| phase.is_load(*generation))
             };
             let starts: Vec<(Partition, AssignmentGeneration)> =
                 starts.into_iter().filter(current).collect();
@@ -270,60 +202,17 @@ impl Worker {
                 }
                 Err(fault) => {
                     tracing::warn!(%fault, "loading failed, retrying");
-                    let retry_at = Some(Instant::now() + LOAD_RETRY);
+                    let retry_at = Instant::now() + LOAD_RETRY;
                     for (partition, generation) in starts {
-                        self.set(
-                            partition,
-                            Some(Phase::Starting {
-                                generation,
-                                retry_at,
-                            }),
-                        );
+                        let failed = Phase::LoadFailed {
+                            generation,
+                            retry_at,
+                        };
+                        self.set(partition, Some(failed));
                     }
                 }
             }
         }
-        Ok(())
-    }
-
-    fn begin(
-        &mut self,
-        partition: Partition,
-        generation: AssignmentGeneration,
-        loaded: Loaded,
-    ) -> anyhow::Result<()> {
-        let now = self.now_ms;
-        let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
-        let next = NextOffset::new(shell.next_inbound());
-        self.fetcher.start(partition, next)?;
-        self.halted.go_on(partition, next);
-        self.set(
-            partition,
-            Some(Phase::Working(Owned::new(shell, generation))),
-        );
-        Ok(())
-    }
-
-    /// Drops a partition that cannot go on, until it is loaded again.
-    fn halt(
-        &mut self,
-        partition: Partition,
-        before: Option<NextOffset>,
-        why: String,
-    ) -> anyhow::Result<()> {
-        self.fetcher.stop(partition)?;
-        let Some(generation) = self.partitions.get(partition).map(Phase::generation) else {
-            return Ok(());
-        };
-        self.halted.halt(partition, before, why);
-        let retry_at = Some(Instant::now() + HaltedPartitions::RETRY);
-        self.set(
-            partition,
-            Some(Phase::Starting {
-                generation,
-                retry_at,
-            }),
-        );
         Ok(())
     }
 
@@ -432,15 +321,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Loads a partition again, which compares the log with what was sequenced from it.
-    fn restart(&mut self, partition: Partition) -> anyhow::Result<()> {
-        if let Some(Phase::Working(_)) = self.partitions.get(partition) {
-            tracing::warn!(%partition, "its position was out of range in chat.inbound for a while; restarting");
-            self.stop(partition, || Then::Reload)?;
-        }
-        Ok(())
-    }
-
     fn tick(&mut self) -> anyhow::Result<()> {
         for partition in self.partitions_where(|phase| phase.owned().is_some()) {
             self.drive(partition, None, |shell, now, io| shell.on_tick(now, io))?;
@@ -449,7 +329,7 @@ impl Worker {
         for partition in self.partitions_where(|phase| phase.is_done_leaving(now)) {
             self.finish_leaving(partition);
         }
-        let due = self.partitions_where(|phase| phase.is_retry_due(now));
+        let due = self.partitions_where(|phase| phase.is_load_due(now));
         self.start(&due);
         Ok(())
     }
@@ -517,7 +397,7 @@ impl Worker {
         for (partition, phase) in self.partitions.iter() {
             if let Some(owned) = phase.owned() {
                 let next = NextOffset::new(owned.shell.next_inbound());
-                self.halted.go_on(partition, next);
+                self.halted.resumed(partition, next);
             }
         }
     }

@@ -1,0 +1,135 @@
+//! How a partition comes to this process, works here, halts and leaves.
+
+use std::{sync::Arc, time::Instant};
+
+use event_log::{AssignmentGeneration, HaltedPartitions, RevokeGuard};
+use schemas::{NextOffset, Partition};
+
+use super::{
+    super::phase::{Owned, Phase, Then},
+    LEAVE_DEADLINE, Worker,
+};
+use crate::shell::{Loaded, PartitionShell};
+
+impl Worker {
+    /// Sets the phase of a partition; `None` removes it.
+    pub(super) fn set(&mut self, partition: Partition, phase: Option<Phase>) {
+        let before = match phase {
+            Some(phase) => self.partitions.insert(partition, phase),
+            None => self.partitions.remove(partition),
+        };
+        if let Some(gone) = before.and_then(Phase::into_owned) {
+            self.publisher.retired(&gone);
+            // A snapshot that is being stored takes memory until it is reported.
+            if !gone.shell.is_storing_snapshot() {
+                self.effects.snapshot_done(partition, gone.generation);
+            }
+        }
+        self.publisher.phase_changed();
+    }
+
+    pub(super) fn start(&mut self, partitions: &[Partition]) {
+        for (partition, generation) in self.starts.begin(partitions) {
+            self.set(partition, Some(Phase::Loading(generation)));
+        }
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        partition: Partition,
+        generation: AssignmentGeneration,
+        loaded: Loaded,
+    ) -> anyhow::Result<()> {
+        let now = self.now_ms;
+        let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
+        let next = NextOffset::new(shell.next_inbound());
+        self.fetcher.start(partition, next)?;
+        self.halted.resumed(partition, next);
+        self.set(
+            partition,
+            Some(Phase::Working(Owned::new(shell, generation))),
+        );
+        Ok(())
+    }
+
+    /// Drops a partition that cannot go on, until it is loaded again.
+    pub(super) fn halt(
+        &mut self,
+        partition: Partition,
+        before: Option<NextOffset>,
+        why: String,
+    ) -> anyhow::Result<()> {
+        self.fetcher.stop(partition)?;
+        let Some(generation) = self.partitions.get(partition).map(Phase::generation) else {
+            return Ok(());
+        };
+        self.halted.halt(partition, before, why);
+        let retry_at = Instant::now() + HaltedPartitions::RETRY;
+        self.set(
+            partition,
+            Some(Phase::Halted {
+                generation,
+                retry_at,
+            }),
+        );
+        Ok(())
+    }
+
+    /// Loads a partition again, which compares the log with what was sequenced from it.
+    pub(super) fn restart(&mut self, partition: Partition) -> anyhow::Result<()> {
+        if let Some(Phase::Working(_)) = self.partitions.get(partition) {
+            tracing::warn!(%partition, "its position was out of range in chat.inbound for a while; restarting");
+            self.stop(partition, || Then::Reload)?;
+        }
+        Ok(())
+    }
+
+    /// Stops reading a partition, and waits for its records in flight before `then`.
+    pub(super) fn stop(
+        &mut self,
+        partition: Partition,
+        then: impl FnOnce() -> Then,
+    ) -> anyhow::Result<()> {
+        self.fetcher.stop(partition)?;
+        let owned = self.partitions.remove(partition);
+        if let Some(owned) = owned.and_then(Phase::into_owned) {
+            let leaving = Phase::Leaving {
+                owned,
+                until: Instant::now() + LEAVE_DEADLINE,
+                then: then(),
+            };
+            self.partitions.insert(partition, leaving);
+        }
+        self.publisher.phase_changed();
+        Ok(())
+    }
+
+    pub(super) fn leave(
+        &mut self,
+        partitions: &[Partition],
+        guard: RevokeGuard,
+    ) -> anyhow::Result<()> {
+        let guard = Arc::new(guard);
+        for &partition in partitions {
+            self.halted.release(partition);
+            self.stop(partition, || Then::Release(Arc::clone(&guard)))?;
+        }
+        Ok(())
+    }
+
+    /// Drops a partition's shell.
+    pub(super) fn finish_leaving(&mut self, partition: Partition) {
+        let release = matches!(
+            self.partitions.get(partition),
+            Some(Phase::Leaving {
+                then: Then::Release(_),
+                ..
+            })
+        );
+        if release {
+            self.set(partition, None);
+        } else {
+            self.start(&[partition]);
+        }
+    }
+}
