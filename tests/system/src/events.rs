@@ -65,27 +65,18 @@ impl EventLog {
         Ok(newest.collect())
     }
 
-    /// Drops the records of a partition of `chat.inbound` before this one, as retention does.
+    /// Drops the records of a partition below `offset`, as retention does.
     ///
     /// # Errors
     /// Kafka does not answer.
-    pub async fn delete_inbound_before(&self, position: InboundPosition) -> Result<()> {
-        let InboundPosition { partition, offset } = position;
+    pub async fn delete_before(
+        &self,
+        topic: Topic,
+        partition: Partition,
+        offset: i64,
+    ) -> Result<()> {
         let admin = Admin::new(&self.config)?;
-        Ok(admin
-            .delete_before(Topic::Inbound, partition, offset)
-            .await?)
-    }
-
-    /// Drops the records of a partition of `chat.events` below `before`, as retention would.
-    ///
-    /// # Errors
-    /// Kafka does not answer.
-    pub async fn delete_before(&self, partition: Partition, before: i64) -> Result<()> {
-        let admin = Admin::new(&self.config)?;
-        Ok(admin
-            .delete_before(Topic::Events, partition, before)
-            .await?)
+        Ok(admin.delete_before(topic, partition, offset).await?)
     }
 
     /// Appends progress with this watermark to a partition of `chat.events`, as a raise of the source epoch does.
@@ -189,8 +180,7 @@ impl EventLog {
     /// Kafka does not answer.
     pub async fn delete_all_of(&self, topic: Topic, partition: Partition) -> Result<()> {
         let end = self.reader.ends(topic).await?[partition];
-        let admin = Admin::new(&self.config)?;
-        Ok(admin.delete_before(topic, partition, end).await?)
+        self.delete_before(topic, partition, end).await
     }
 
     /// Drops all records of a topic, as retention does.
@@ -198,9 +188,8 @@ impl EventLog {
     /// # Errors
     /// Kafka does not answer.
     pub async fn delete_all(&self, topic: Topic) -> Result<()> {
-        let admin = Admin::new(&self.config)?;
         for (partition, end) in self.reader.ends(topic).await? {
-            admin.delete_before(topic, partition, end).await?;
+            self.delete_before(topic, partition, end).await?;
         }
         Ok(())
     }
@@ -229,7 +218,7 @@ impl EventLog {
     ///
     /// # Errors
     /// Kafka does not answer, or a record is no event.
-    pub async fn last_marks(&self) -> Result<PartitionMap<SourceOffset>> {
+    pub async fn last_watermarks(&self) -> Result<PartitionMap<SourceOffset>> {
         let ends = self.ends().await?;
         let last = ends.iter().map(|(p, end)| (p, (end - 1).max(0))).collect();
         let events = self.read(&last, &ends).await?;

@@ -5,14 +5,14 @@ use std::{hash::Hasher as _, mem};
 use schemas::{DirectConversation, HashKey};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use super::Send;
+use super::SendFields;
 
 /// SipHash-1-3 with 128 bits over (srcid, destid, client_msg_id), which name the conversation and the sender as well. All but the last have
 /// a fixed length, so that different triples have different encodings.
 pub(super) struct KeyedId(SipHasher13);
 
 impl KeyedId {
-    pub(super) fn new(key: &HashKey, send: Send<'_>) -> Self {
+    pub(super) fn new(key: &HashKey, send: SendFields<'_>) -> Self {
         let mut hasher = SipHasher13::new_with_key(key.bytes());
         let users = u128::from(send.destid.get().cast_unsigned()) << 64
             | u128::from(send.srcid.get().cast_unsigned());
@@ -35,7 +35,7 @@ impl KeyedId {
 }
 
 /// BLAKE3 over (conversation, sender, client_msg_id), cut to 16 bytes: the key of rule version 1.
-pub(super) fn unkeyed(send: Send<'_>) -> [u8; 16] {
+pub(super) fn unkeyed(send: SendFields<'_>) -> [u8; 16] {
     let conversation = DirectConversation::new(send.srcid, send.destid);
     let [lo, hi] = [conversation.lo(), conversation.hi()].map(|user| user.get().to_le_bytes());
     let sender = send.srcid.get().to_le_bytes();
@@ -44,7 +44,7 @@ pub(super) fn unkeyed(send: Send<'_>) -> [u8; 16] {
 }
 
 /// BLAKE3 over (srcid, destid, msg), cut to 8 bytes.
-pub(super) fn unkeyed_payload(send: Send<'_>) -> u64 {
+pub(super) fn unkeyed_payload(send: SendFields<'_>) -> u64 {
     let [srcid, destid] = [send.srcid, send.destid].map(|user| user.get().to_le_bytes());
     u64::from_le_bytes(blake3_of(&[&srcid, &destid, send.msg.as_bytes()]))
 }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn hashes_are_the_same_everywhere() {
         let client_msg_id: ClientMsgId = "measured-1".to_owned().try_into().unwrap();
-        let send = Send {
+        let send = SendFields {
             srcid: 1001.try_into().unwrap(),
             destid: i64::MAX.try_into().unwrap(),
             client_msg_id: &client_msg_id,

@@ -9,8 +9,9 @@ use hashbrown::HashMap;
 use schemas::{HashKey, TimestampMs, UserId, event::Rules};
 
 use super::{
-    Send, hash, is_live, max_entries,
-    window::{Entry, Window},
+    SendFields, hash,
+    indexed_queue::{Entry, IndexedQueue},
+    is_live, max_entries,
 };
 use crate::core::chunked_queue::ChunkedQueue;
 
@@ -86,13 +87,13 @@ impl KeyedEntry {
 /// The sends remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct KeyedDedup {
-    shared: Window<KeyedEntry>,
+    shared: IndexedQueue<KeyedEntry>,
     /// How many entries each sender has added to the shared ones in this round.
     round: HashMap<UserId, u32>,
     /// The sum of `round`.
     added_in_round: i64,
     /// What else there is of a sender. Whatever is expired goes with the first event of the next second of log time.
-    own: BTreeMap<UserId, Window<KeyedEntry>>,
+    own: BTreeMap<UserId, IndexedQueue<KeyedEntry>>,
 }
 
 impl KeyedDedup {
@@ -134,7 +135,7 @@ impl KeyedDedup {
     pub(super) fn find(
         &self,
         key: &HashKey,
-        send: Send<'_>,
+        send: SendFields<'_>,
         clock: TimestampMs,
     ) -> Option<(TimestampMs, bool)> {
         let id = hash::KeyedId::new(key, send);
@@ -150,7 +151,7 @@ impl KeyedDedup {
     pub(super) fn insert(
         &mut self,
         key: &HashKey,
-        send: Send<'_>,
+        send: SendFields<'_>,
         now: TimestampMs,
         rules: &Rules,
     ) {

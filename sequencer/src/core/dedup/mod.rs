@@ -1,8 +1,8 @@
 //! Deduplication: remembers the sends that were sequenced lately, so that repeats of them emit nothing (PROTOCOL S1, S3).
 
 mod hash;
+mod indexed_queue;
 mod keyed;
-mod window;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -15,21 +15,21 @@ use schemas::{
 
 pub(super) use self::keyed::{KeyedEntry, MAX_WINDOW_MS};
 use self::{
+    indexed_queue::{Entry, IndexedQueue},
     keyed::KeyedDedup,
-    window::{Entry, Window},
 };
 use super::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
 
 /// The fields that a repeat has in common with what it repeats.
 #[derive(Clone, Copy)]
-pub(super) struct Send<'a> {
+pub(super) struct SendFields<'a> {
     srcid: UserId,
     destid: UserId,
     client_msg_id: &'a ClientMsgId,
     msg: &'a str,
 }
 
-impl<'a> From<&'a SendMessage> for Send<'a> {
+impl<'a> From<&'a SendMessage> for SendFields<'a> {
     fn from(send: &'a SendMessage) -> Self {
         Self {
             srcid: send.srcid,
@@ -40,7 +40,7 @@ impl<'a> From<&'a SendMessage> for Send<'a> {
     }
 }
 
-impl<'a> From<&'a Message> for Send<'a> {
+impl<'a> From<&'a Message> for SendFields<'a> {
     fn from(message: &'a Message) -> Self {
         Self {
             srcid: message.srcid,
@@ -92,7 +92,7 @@ fn is_live(ts: TimestampMs, now: TimestampMs, window_ms: i64) -> bool {
 /// The sends remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Dedup {
-    unkeyed: Window<UnkeyedEntry>,
+    unkeyed: IndexedQueue<UnkeyedEntry>,
     /// All younger than the unkeyed ones.
     keyed: KeyedDedup,
 }
@@ -143,7 +143,7 @@ impl Dedup {
     /// Whether a send is known at `now`, in a state with this clock. An entry that is expired does not count, evicted or not.
     pub(super) fn find(
         &self,
-        send: Send<'_>,
+        send: SendFields<'_>,
         clock: TimestampMs,
         now: TimestampMs,
         rules: &Rules,
@@ -159,7 +159,7 @@ impl Dedup {
         })
     }
 
-    fn find_unkeyed(&self, send: Send<'_>) -> Option<(TimestampMs, bool)> {
+    fn find_unkeyed(&self, send: SendFields<'_>) -> Option<(TimestampMs, bool)> {
         if self.unkeyed.entries().len() == 0 {
             return None;
         }
@@ -168,7 +168,13 @@ impl Dedup {
     }
 
     /// Adds the send that was sequenced at `now`.
-    pub(super) fn insert(&mut self, send: Send<'_>, mid: Mid, now: TimestampMs, rules: &Rules) {
+    pub(super) fn insert(
+        &mut self,
+        send: SendFields<'_>,
+        mid: Mid,
+        now: TimestampMs,
+        rules: &Rules,
+    ) {
         match &rules.hash_key {
             Some(key) => self.keyed.insert(key, send, now, rules),
             None => self.unkeyed.insert(UnkeyedEntry {

@@ -44,7 +44,7 @@ impl Remembered {
         self.pass(now, rules);
         of(n, "text", |send| {
             let srcid = sender.try_into().unwrap();
-            let send = Send { srcid, ..send };
+            let send = SendFields { srcid, ..send };
             self.dedup.insert(send, Mid::ZERO, self.clock, rules);
         });
         self.pass(now, rules);
@@ -55,7 +55,7 @@ impl Remembered {
         let is_known = |n: &usize| {
             of(*n, "text", |send| {
                 let srcid = sender.try_into().unwrap();
-                let send = Send { srcid, ..send };
+                let send = SendFields { srcid, ..send };
                 self.dedup.find(send, self.clock, self.clock, rules)
             })
             .is_some()
@@ -70,9 +70,9 @@ impl Remembered {
     }
 }
 
-fn of<T>(n: usize, msg: &str, then: impl FnOnce(Send<'_>) -> T) -> T {
+fn of<T>(n: usize, msg: &str, then: impl FnOnce(SendFields<'_>) -> T) -> T {
     let client_msg_id = n.to_string().try_into().unwrap();
-    then(Send {
+    then(SendFields {
         srcid: 1.try_into().unwrap(),
         destid: 2.try_into().unwrap(),
         client_msg_id: &client_msg_id,

@@ -79,7 +79,7 @@ fn a_raise_finds_the_events_behind_junk_and_repeats() {
             epoch: 1,
             offset: third.offset,
         };
-        ensure!(env.events.last_marks().await?[partition] == expected);
+        ensure!(env.events.last_watermarks().await?[partition] == expected);
         env.start_services(&["sequencer"]).await?;
         let fourth = send("4").await?;
         is_unread(env, [from, to], fourth, 3).await
@@ -113,7 +113,7 @@ fn another_log_is_sequenced_from_its_start_only_on_request() {
                 && refused.stderr.contains(&third.partition.to_string()),
             "{refused:?}"
         );
-        ensure!(env.events.last_marks().await?[third.partition].epoch == 0);
+        ensure!(env.events.last_watermarks().await?[third.partition].epoch == 0);
         let args = ["epoch", "raise", "--from-the-beginning", "--json"];
         let raised = env.tidemark(&args).await?.expect(0)?.json()?;
         ensure!(

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use schemas::topics::Topic;
 use serde_json::Value;
 use system_tests::{DeviceClass, Load, Servers, Settings, TestEnv, new_users, program, run, until};
 use tokio::{process::Command, task::JoinHandle};
@@ -241,7 +242,9 @@ fn what_cannot_be_done_is_refused() {
 
         let second = env.client.send(from, to, "2", "2").await?;
         env.client.history(to, from, &[second]).await?;
-        env.events.delete_before(sent.partition, 1).await?;
+        env.events
+            .delete_before(Topic::Events, sent.partition, 1)
+            .await?;
         let refused = env.tidemark(&["rebuild", "messages", "-p", &n]).await?;
         ensure!(refused.code == Some(1), "{refused:?}");
         ensure!(refused.stderr.contains("begins at offset 1"), "{refused:?}");

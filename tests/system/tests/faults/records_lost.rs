@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
-use schemas::{InboundPosition, Partition, PartitionMap, event::SourceOffset};
+use schemas::{InboundPosition, Partition, PartitionMap, event::SourceOffset, topics::Topic};
 use serde_json::json;
 use system_tests::{Servers, Settings, TestEnv, new_users, run};
 
@@ -19,7 +19,9 @@ fn the_sequencer_stands_still_until_the_epoch_is_raised() {
         env.end("sequencer", Signal::KILL).await?;
         let lost = send("lost").await?;
         let kept = send("kept").await?;
-        env.events.delete_inbound_before(kept).await?;
+        env.events
+            .delete_before(Topic::Inbound, kept.partition, kept.offset)
+            .await?;
         let elsewhere = halts_and_goes_on_elsewhere(env).await?;
         env.end("sequencer", Signal::TERM).await?;
 
@@ -120,7 +122,7 @@ async fn stand_at(env: &TestEnv, epoch: u64, sequenced: &[InboundPosition]) -> R
     for &InboundPosition { partition, offset } in sequenced {
         expected.insert(partition, SourceOffset { epoch, offset });
     }
-    let watermarks = env.events.last_marks().await?;
+    let watermarks = env.events.last_watermarks().await?;
     ensure!(watermarks == expected, "{watermarks:?}");
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::core::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
 
-/// An entry of a [`Window`].
+/// An entry of a [`IndexedQueue`].
 pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
     type Key: Copy + Eq;
 
@@ -20,7 +20,7 @@ pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
 /// entry ever and cut to 24 bits, and 7 bits of the hash of its key. A slot whose entry left the queue is free, which its number shows, so
 /// that a removal does not touch the table; only an empty slot ends a search.
 #[derive(Clone)]
-pub(super) struct Window<E> {
+pub(super) struct IndexedQueue<E> {
     entries: ChunkedQueue<E>,
     /// The number of the oldest entry.
     first: u32,
@@ -36,7 +36,7 @@ const MAX_USED_PERCENT: usize = 80;
 const NEW_TABLE_PERCENT: usize = 45;
 const _: () = assert!(*DEDUP_MAX_ENTRIES.end() < NUMBERS as i64);
 
-impl<E> Default for Window<E> {
+impl<E> Default for IndexedQueue<E> {
     fn default() -> Self {
         Self {
             entries: ChunkedQueue::default(),
@@ -57,7 +57,7 @@ fn tag(hash: u64) -> u8 {
     hash as u8 | 1
 }
 
-impl<E: Entry> Window<E> {
+impl<E: Entry> IndexedQueue<E> {
     /// In the order in which they came.
     pub(super) fn entries(&self) -> &ChunkedQueue<E> {
         &self.entries
@@ -159,25 +159,25 @@ enum Search<'a, E> {
     },
 }
 
-impl<E: Entry> From<ChunkedQueue<E>> for Window<E> {
+impl<E: Entry> From<ChunkedQueue<E>> for IndexedQueue<E> {
     /// Each entry has another key.
     fn from(entries: ChunkedQueue<E>) -> Self {
-        let mut window = Self {
+        let mut queue = Self {
             entries,
             ..Self::default()
         };
-        window.rebuild();
-        window
+        queue.rebuild();
+        queue
     }
 }
 
-impl<E: Entry> PartialEq for Window<E> {
+impl<E: Entry> PartialEq for IndexedQueue<E> {
     fn eq(&self, other: &Self) -> bool {
         self.entries.iter().eq(other.entries.iter())
     }
 }
 
-impl<E: Entry> fmt::Debug for Window<E> {
+impl<E: Entry> fmt::Debug for IndexedQueue<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.entries.iter()).finish()
     }
@@ -218,25 +218,25 @@ mod tests {
             first in prop::sample::select(&[0, NUMBERS - 60][..]),
             turns in prop::collection::vec((prop::collection::vec((0..40_u64, 0..3_u64), 0..60), 0..50_usize), 0..8),
         ) {
-            let mut window = Window { first, ..Window::default() };
+            let mut queue = IndexedQueue { first, ..IndexedQueue::default() };
             let mut plain = VecDeque::new();
             for (keys, most) in turns {
                 for key in keys.into_iter().map(|(place, tag)| place << 58 | tag << 1) {
-                    window.insert(Plain(key));
+                    queue.insert(Plain(key));
                     if !plain.contains(&Plain(key)) {
                         plain.push_back(Plain(key));
                     }
                 }
-                window.evict(most, |_| true);
+                queue.evict(most, |_| true);
                 plain.drain(..plain.len().saturating_sub(most));
-                prop_assert!(window.entries().iter().eq(&plain));
+                prop_assert!(queue.entries().iter().eq(&plain));
                 for key in (0..40).flat_map(|place| (0..3).map(move |tag| place << 58 | tag << 1)) {
-                    prop_assert_eq!(window.get(&key).copied(), plain.iter().find(|e| e.0 == key).copied());
+                    prop_assert_eq!(queue.get(&key).copied(), plain.iter().find(|e| e.0 == key).copied());
                 }
                 let mut entries = ChunkedQueue::default();
                 plain.iter().for_each(|entry| entries.push_back(*entry));
-                let restored = Window::from(entries);
-                prop_assert_eq!(&restored, &window);
+                let restored = IndexedQueue::from(entries);
+                prop_assert_eq!(&restored, &queue);
             }
         }
     }
@@ -245,23 +245,23 @@ mod tests {
     #[test]
     fn the_table_stays_as_it_is_while_entries_come_and_go() {
         const MOST: usize = 3_000;
-        let mut window = Window {
+        let mut queue = IndexedQueue {
             first: NUMBERS - 5,
-            ..Window::default()
+            ..IndexedQueue::default()
         };
         for n in 0..NUMBERS.into() {
-            window.insert(Plain(spread(n)));
-            window.evict(MOST, |_| true);
-            let bytes = window.slots.len() * size_of::<u32>();
+            queue.insert(Plain(spread(n)));
+            queue.evict(MOST, |_| true);
+            let bytes = queue.slots.len() * size_of::<u32>();
             assert!(
-                n < 100 || bytes <= 9 * window.entries().len() + 9,
+                n < 100 || bytes <= 9 * queue.entries().len() + 9,
                 "{n}: {bytes}"
             );
         }
         for n in 0..MOST as u64 {
             let newest = u64::from(NUMBERS) - 1 - n;
-            assert!(window.get(&spread(newest)).is_some());
-            assert!(window.get(&spread(newest - MOST as u64)).is_none());
+            assert!(queue.get(&spread(newest)).is_some());
+            assert!(queue.get(&spread(newest - MOST as u64)).is_none());
         }
     }
 }
