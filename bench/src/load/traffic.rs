@@ -50,6 +50,8 @@ enum Pairs {
     Each { senders: u64, receivers: u64 },
     /// Each from somebody new to the same few, all in partition 0.
     New,
+    /// Each from the same one to somebody new, all in one partition.
+    Strangers,
     /// These, over and over.
     Given(Arc<[(u64, u64)]>),
 }
@@ -95,6 +97,11 @@ impl Traffic {
     /// The first of a conversation each, all in partition 0.
     pub(crate) fn first_messages() -> Self {
         Self::of_pairs(Pairs::New)
+    }
+
+    /// From one user to somebody new each, all in one partition.
+    pub(crate) fn to_strangers() -> Self {
+        Self::of_pairs(Pairs::Strangers)
     }
 
     /// Between users who write to each other in a real network, over and over.
@@ -153,6 +160,7 @@ impl Pairs {
                 let from = number + 65;
                 (from, 64 - from % 64)
             }
+            Self::Strangers => (0, 64 * (number + 1)),
             Self::Each { senders, receivers } => {
                 let pair = number % (senders * receivers);
                 (pair % senders, senders + pair / senders)

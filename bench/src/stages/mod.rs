@@ -12,6 +12,7 @@ mod messages;
 mod query;
 mod replays;
 mod sequencer;
+mod strangers;
 mod unread;
 mod whole;
 
@@ -45,6 +46,7 @@ pub(crate) enum Stage {
     MemoryIdle,
     Instances,
     IdleConversations,
+    Strangers,
     Engines,
 }
 
@@ -116,6 +118,7 @@ impl Stage {
             Self::MemoryIdle => memory::idle(plan).await?.into(),
             Self::Instances => instances::run(plan).await?.into(),
             Self::IdleConversations => idle_conversations::run(plan).await?.into(),
+            Self::Strangers => strangers::run(plan).await?.into(),
             Self::Engines => engines::run(plan).await?.into(),
         };
         found.say_whose(&self.name());
