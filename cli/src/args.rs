@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
@@ -11,7 +11,7 @@ use schemas::{
 };
 use service_runtime::ConfigArgs;
 
-use crate::{credentials::Credentials, key_args::KeyCommand, times};
+use crate::{credentials::Credentials, failure, key_args::KeyCommand, times};
 
 /// A message backend for instant messaging whose only source of truth is Kafka
 #[derive(Debug, Parser)]
@@ -26,6 +26,19 @@ pub(crate) struct Args {
     pub(crate) credentials: Credentials,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Args {
+    pub(crate) fn of_this_process() -> Self {
+        let matches = with_exit_codes(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// In the help of every command.
+fn with_exit_codes(command: clap::Command) -> clap::Command {
+    let command = command.after_help(failure::EXIT_CODES);
+    command.mut_subcommands(with_exit_codes)
 }
 
 #[derive(Debug, Subcommand)]
@@ -481,6 +494,18 @@ mod tests {
         assert!(Args::try_parse_from(&line).is_ok());
         line.push("latest");
         assert!(Args::try_parse_from(&line).is_ok());
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_the_exit_codes() {
+        fn check(mut command: clap::Command) {
+            // Before clap adds its own.
+            command.get_subcommands().cloned().for_each(check);
+            let help = command.render_help().to_string();
+            assert!(help.contains("Exit codes: 0 "), "{help}");
+        }
+        let tidemark = with_exit_codes(Args::command());
+        check(tidemark);
     }
 
     #[test]

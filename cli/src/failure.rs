@@ -1,5 +1,4 @@
-//! Exit codes: 0 success, 1 difference or negative answer, 2 usage, 3 configuration, 4 unreachable, 5 timeout,
-//! 130 interrupted, 141 output closed early.
+//! How a command fails, and its exit code.
 
 use std::{
     io::{self, Write as _},
@@ -16,6 +15,10 @@ use rebuild::RebuildError;
 use service_runtime::{ConfigError, WorkerFailed, with_causes};
 use unread_rebuild::UnreadRebuildError;
 use unread_store::UnreadError;
+
+/// For the help.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes: 0 success, 1 difference or negative answer, 2 usage, 3 configuration, 4 unreachable, 5 timeout, 130 interrupted, 141 output closed early";
 
 /// The command ran and the answer is negative: a difference, or a record that does not exist.
 pub(crate) const NEGATIVE: u8 = 1;

@@ -20,10 +20,8 @@ mod times;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::Args::of_this_process();
     match commands::run(args) {
         Ok(code) => code,
         Err(error) => failure::report(&error),
