@@ -379,9 +379,9 @@ pub(crate) struct TailArgs {
     #[arg(value_enum)]
     pub(crate) topics: Vec<TopicArg>,
     /// Only this partition
-    #[arg(long, short)]
-    pub(crate) partition: Option<i64>,
-    /// From this offset, `earliest`, `latest`, or this time (RFC 3339)
+    #[arg(long, short, value_parser = partition)]
+    pub(crate) partition: Option<Partition>,
+    /// From this offset, this partition and offset (17:42), `earliest`, `latest`, or this time (RFC 3339)
     #[arg(long, default_value = "latest")]
     pub(crate) from: String,
     /// Up to and excluding this offset or time; without it, follow the log

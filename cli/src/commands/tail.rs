@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
 use event_log::{EventLogError, LogReader, Record, Scanned};
-use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
+use schemas::{InboundPosition, OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
 
 use crate::{
@@ -50,16 +50,8 @@ struct Tail {
 impl Tail {
     fn new(reader: LogReader, args: &TailArgs, json: bool) -> anyhow::Result<Self> {
         let topics: Vec<Topic> = args.topics.iter().map(|topic| (*topic).into()).collect();
-        let partitions = match args.partition {
-            Some(partition) => {
-                vec![
-                    partition
-                        .try_into()
-                        .map_err(|e| Failure::Usage(format!("--partition: {e}")))?,
-                ]
-            }
-            None => Partition::all().collect(),
-        };
+        let (partition, from) = parse_from(&args.from, args.partition)?;
+        let partitions = partition.map_or_else(|| Partition::all().collect(), |one| vec![one]);
         Ok(Self {
             reader,
             decoder: Decoder::new()?,
@@ -69,7 +61,7 @@ impl Tail {
                 topics
             },
             partitions,
-            from: parse_point("--from", &args.from)?,
+            from,
             to: args
                 .to
                 .as_deref()
@@ -162,6 +154,21 @@ impl Tail {
     }
 }
 
+/// The only partition, if one is named, and where to begin.
+fn parse_from(
+    from: &str,
+    only: Option<Partition>,
+) -> Result<(Option<Partition>, LogPoint), Failure> {
+    let Ok(InboundPosition { partition, offset }) = from.parse() else {
+        return Ok((only, parse_point("--from", from)?));
+    };
+    if only.is_some_and(|only| only != partition) {
+        let wrong = format!("--from {from}: --partition is another one; leave it out");
+        return Err(Failure::Usage(wrong));
+    }
+    Ok((Some(partition), LogPoint::Offset(offset)))
+}
+
 fn parse_point(flag: &str, text: &str) -> Result<LogPoint, Failure> {
     match text {
         "earliest" => return Ok(LogPoint::Earliest),
@@ -173,7 +180,7 @@ fn parse_point(flag: &str, text: &str) -> Result<LogPoint, Failure> {
     }
     let time = times::parse(text).ok_or_else(|| {
         Failure::Usage(format!(
-            "{flag} {text:?}: an offset, earliest, latest or a time like 2026-11-21T08:00:00Z is right"
+            "{flag} {text:?}: an offset, earliest, latest, a time like 2026-11-21T08:00:00Z, or for --from a position like 17:42 is right"
         ))
     })?;
     Ok(LogPoint::Time(time))
@@ -223,5 +230,19 @@ mod tests {
             LogPoint::Time(TimestampMs(1500))
         );
         assert!(parse_point("--from", "yesterday").is_err());
+    }
+
+    #[test]
+    fn a_position_names_its_partition() {
+        let at = |from, only: Option<i64>| {
+            parse_from(from, only.map(|only| only.try_into().unwrap())).ok()
+        };
+        let there = Some((17.try_into().ok(), LogPoint::Offset(42)));
+        assert_eq!(at("17:42", None), there);
+        assert_eq!(at("17:42", Some(17)), there);
+        assert_eq!(at("17:42", Some(3)), None);
+        assert_eq!(at("64:42", None), None);
+        let time = LogPoint::Time(TimestampMs(0));
+        assert_eq!(at("1970-01-01T00:00:00Z", None), Some((None, time)));
     }
 }

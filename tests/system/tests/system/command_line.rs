@@ -99,6 +99,10 @@ fn tail_shows_records_between_two_offsets() {
         let since = env.tidemark(&since).await?.expect(0)?.json_lines()?;
         ensure!(since.len() == 1, "{since:?}");
         ensure!(since[0]["ts"].as_str() >= Some(time), "{}", since[0]);
+        let position = format!("{partition}:{first}");
+        let one = ["tail", "--json", "--from", &position, "-n", "1"];
+        let one = env.tidemark(&one).await?.expect(0)?.json_lines()?;
+        ensure!(one == shown[..1], "{one:?}, expected {}", shown[0]);
         env.tidemark(&["tail", "--from", "yesterday"])
             .await?
             .expect(2)?;
