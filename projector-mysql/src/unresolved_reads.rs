@@ -1,27 +1,29 @@
 //! Looks up the ordinals of read positions that came without one (PROTOCOL R5).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use futures::future::join_all;
 use message_store::{MessageStore, Shard, Sink, StoreError, UnresolvedRead};
-use schemas::{Ordinal, Partition};
+use schemas::{Ordinal, Partition, TableNumber};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked for unresolved reads.
-const INTERVAL: Duration = Duration::from_millis(200);
+/// How often unresolved reads are looked for.
+const INTERVAL: Duration = Duration::from_millis(500);
 
 /// How many unresolved reads are in memory at a time.
 const PAGE: usize = 1_000;
 
-/// Fills in what can be looked up, in every database, until `soft` is cancelled.
+/// Fills in what can be looked up until `soft` is cancelled: those of one database whose messages are in one database. Each pair has a task
+/// of its own, so that none waits for a database that does not answer.
 pub(crate) async fn run(
     store: MessageStore,
+    shard: Shard,
+    messages: Shard,
     topic: String,
     soft: CancellationToken,
 ) -> anyhow::Result<()> {
-    loop {
-        let fill = store.layout().shards().map(async |shard| {
-            let outcome = fill_unresolved_reads(&store, shard, &topic).await;
+    let fill = async || {
+        loop {
+            let outcome = fill_unresolved_reads(&store, shard, messages, &topic).await;
             let why = outcome.unwrap_or_else(|error| Some(error.to_string()));
             if let Some(why) = why {
                 tracing::debug!(
@@ -30,55 +32,53 @@ pub(crate) async fn run(
                     "read positions stay unresolved"
                 );
             }
-        });
-        tokio::select! {
-            () = soft.cancelled() => return Ok(()),
-            _ = join_all(fill) => {}
+            tokio::time::sleep(INTERVAL).await;
         }
-        tokio::select! {
-            () = soft.cancelled() => return Ok(()),
-            () = tokio::time::sleep(INTERVAL) => {}
-        }
+    };
+    tokio::select! {
+        () = soft.cancelled() => Ok(()),
+        () = fill() => Ok(()),
     }
 }
 
-/// Looks up the ordinals that unresolved reads of one database lack, and fills them in. Why some stay unresolved, where some do: their messages are
-/// not stored yet, or are in a database that does not answer.
+/// Looks up the ordinals that unresolved reads of the database `shard` lack in the database `messages`, and fills them in. Why some stay
+/// unresolved, where some do: their messages are not stored yet, or that database does not answer.
 ///
 /// # Errors
-/// As reads and writes of this database.
+/// As reads and writes of `shard`.
 pub async fn fill_unresolved_reads(
     store: &MessageStore,
     shard: Shard,
+    messages: Shard,
     topic: &str,
 ) -> Result<Option<String>, StoreError> {
     let (mut after, mut waiting) = (None, None);
+    let mut tables = BTreeSet::new();
     loop {
-        let page = store.unresolved_reads(shard, after, PAGE).await?;
-        let is_last = page.len() < PAGE;
+        let page = store
+            .unresolved_reads(shard, Some(messages), after, PAGE)
+            .await?;
+        if page.is_empty() {
+            break;
+        }
         after = page.last().copied();
-        let mut by_messages: BTreeMap<Shard, Vec<UnresolvedRead>> = BTreeMap::new();
-        for read in page {
-            let messages = store.layout().shard_of(read.conversation().partition());
-            by_messages.entry(messages).or_default().push(read);
-        }
-        let filled = by_messages.iter().map(async |(messages, reads)| {
-            let (found, waits) = match look_up(store, *messages, topic, reads).await {
-                Ok(looked_up) => looked_up,
-                Err(error) => return Ok(Some(error.to_string())),
-            };
-            if !found.is_empty() {
-                store.fill_unresolved_reads(shard, &found).await?;
+        tables.extend(page.iter().map(|read| TableNumber::of_user(read.uid)));
+        let (found, waits) = match look_up(store, messages, topic, &page).await {
+            Ok(looked_up) => looked_up,
+            Err(error) => {
+                waiting = Some(error.to_string());
+                break;
             }
-            Ok::<_, StoreError>(waits)
-        });
-        for outcome in join_all(filled).await {
-            waiting = outcome?.or(waiting);
+        };
+        if !found.is_empty() {
+            store.fill_unresolved_reads(shard, &found).await?;
         }
-        if is_last {
-            return Ok(waiting);
-        }
+        waiting = waits.or(waiting);
     }
+    if waiting.is_some() {
+        store.delete_superseded_reads(shard, &tables).await?;
+    }
+    Ok(waiting)
 }
 
 /// The ordinals of conversations of one database, and why some cannot be told yet.

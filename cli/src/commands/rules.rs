@@ -46,22 +46,43 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Raises the rule version of an installation to which nothing was ever posted. In others that is the operator's decision: programs that do
-/// not know the version stop.
+/// Raises the rule version of an installation to which nothing was ever posted, or finishes that. In others it is the operator's decision:
+/// programs that do not know the version stop.
 pub(super) async fn begin_with_the_newest(kafka: &KafkaConfig) -> anyhow::Result<()> {
     let reader = Arc::new(LogReader::new(kafka)?);
-    for topic in [Topic::Inbound, Topic::Events] {
-        if reader.ends(topic).await?.values().any(|end| *end > 0) {
-            return Ok(());
-        }
+    let inbound = reader.ends(Topic::Inbound).await?;
+    let events = reader.ends(Topic::Events).await?;
+    let is_empty = |partition: &Partition| inbound[*partition] == 0 && events[*partition] == 0;
+    let (empty, used): (Vec<Partition>, Vec<Partition>) = Partition::all().partition(is_empty);
+    let is_begun = move |reader: &LogReader| begin_with_a_rule_version(reader, &used);
+    if empty.is_empty() || !reader.blocking(is_begun).await? {
+        return Ok(());
     }
     let control = Control {
         rule_version: Some(KNOWN_RULE_VERSION),
         hash_key: Some(random_key()),
         ..Control::default()
     };
-    append_all(kafka, PartitionMap::full(|_| control.clone())).await?;
+    let controls = empty
+        .into_iter()
+        .map(|partition| (partition, control.clone()));
+    append_all(kafka, controls.collect()).await?;
     Ok(())
+}
+
+/// Whether the first record of each of these partitions of `chat.inbound` sets the rule version.
+fn begin_with_a_rule_version(reader: &LogReader, partitions: &[Partition]) -> anyhow::Result<bool> {
+    for &partition in partitions {
+        let first = reader.record(Topic::Inbound, partition, 0)?;
+        let command = first.map(|record| Command::parse(record.bytes()));
+        let Some(Ok(Command::Control(control))) = command else {
+            return Ok(false);
+        };
+        if control.rule_version.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn random_key() -> Vec<u8> {

@@ -135,19 +135,29 @@ impl ReadTx {
 }
 
 impl MessageStore {
-    /// Up to `limit` unresolved reads of a database behind `after`, by uid, peer and device.
+    /// Up to `limit` unresolved reads of a database behind `after`, by uid, peer and device: all of them, or those of conversations whose
+    /// messages are in the database `messages`.
     ///
     /// # Errors
     /// As all reads.
     pub async fn unresolved_reads(
         &self,
         shard: Shard,
+        messages: Option<Shard>,
         after: Option<UnresolvedRead>,
         limit: usize,
     ) -> Result<Vec<UnresolvedRead>, StoreError> {
+        let is_there = |partition: &Partition| {
+            messages.is_none_or(|messages| self.layout().shard_of(*partition) == messages)
+        };
+        let partitions: Vec<String> = Partition::all()
+            .filter(is_there)
+            .map(|partition| partition.to_string())
+            .collect();
         let template = include_str!("../sql/read/unresolved_reads.sql")
             .replace("{table}", &self.names().unresolved_read(shard))
             .replace("{sink}", &self.names().sink_name(Sink::Contacts))
+            .replace("{partitions}", &partitions.join(", "))
             .replace("{limit}", &limit.to_string());
         let sql = match after {
             Some(after) => after.fill(&template),
@@ -178,6 +188,31 @@ impl MessageStore {
             Ok((partition, row.try_get("messages_offset")?))
         };
         rows.iter().map(oldest).collect()
+    }
+
+    /// Deletes unresolved reads of contacts in these tables that a later position has made needless.
+    ///
+    /// # Errors
+    /// As all writes.
+    pub async fn delete_superseded_reads(
+        &self,
+        shard: Shard,
+        tables: &BTreeSet<TableNumber>,
+    ) -> Result<(), StoreError> {
+        let template = include_str!("../sql/write/delete_superseded_reads.sql")
+            .replace("{table}", &self.names().unresolved_read(shard))
+            .replace("{sink}", &self.names().sink_name(Sink::Contacts));
+        let mut session = self.session(shard).await?;
+        for table in tables {
+            let of_table =
+                template.replace("{contact}", &self.names().table(Table::Contact, *table));
+            for device in DeviceClass::ALL {
+                session
+                    .execute(of_table.replace("{device}", device.as_str()))
+                    .await?;
+            }
+        }
+        Ok(())
     }
 
     /// Fills in ordinals where the contact still has the position without one; `None` where it stays unknown. Deletes these unresolved reads,

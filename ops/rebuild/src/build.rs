@@ -155,12 +155,15 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             return Ok(());
         }
         let store = self.context.store.shadow(*sink);
+        let topic = &self.context.topic;
         let deadline = Instant::now() + UNRESOLVED_READS_TIMEOUT;
-        while let Some(why) = fill_unresolved_reads(&store, *shard, &self.context.topic).await? {
-            if Instant::now() > deadline {
-                return Err(SinkError::Transient(why).into());
+        for messages in store.layout().shards() {
+            while let Some(why) = fill_unresolved_reads(&store, *shard, messages, topic).await? {
+                if Instant::now() > deadline {
+                    return Err(SinkError::Transient(why).into());
+                }
+                tokio::time::sleep(UNRESOLVED_READS_POLL_INTERVAL).await;
             }
-            tokio::time::sleep(UNRESOLVED_READS_POLL_INTERVAL).await;
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl TestEnv {
                     Err(error) => return Some(error.to_string()),
                 };
                 let late = found.iter().find(|(p, at)| at.next.get() < ends[*p]);
-                let open = self.store.unresolved_reads(shard, None, 1).await;
+                let open = self.store.unresolved_reads(shard, None, None, 1).await;
                 match open.as_deref() {
                     Ok([]) => {}
                     open => return Some(format!("{open:?} in {shard:?}")),
@@ -157,6 +157,20 @@ impl TestEnv {
                 return;
             }
             assert!(Instant::now() < deadline, "the contact was not written");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until no read position in a database lacks its ordinal.
+    pub async fn until_all_are_resolved(&self, shard: Shard) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = self.store.unresolved_reads(shard, None, None, 10).await;
+            let left = left.unwrap();
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "not in time: {left:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -12,7 +12,8 @@ use super::{
     reader_pool::{LookupError, ScanBudget},
 };
 
-/// Dead letters are appended after their originals, but the clock of another broker may be behind.
+/// Dead letters are appended after their originals, but the clock of another broker may be behind: by more than this only where a clock is
+/// wrong.
 const CLOCK_SKEW_MS: i64 = 24 * 3_600_000;
 
 /// How many records are read at a time: a small scan.
@@ -31,37 +32,55 @@ impl DeadLetterSearch<'_> {
     /// Its outcome, found by bisection: a process appends the dead letters of a partition in the order of their originals. What a former
     /// owner or a restarted one appended again can mislead it, so nothing found is no proof; [`Self::scan`] gives one.
     pub(super) fn bisect(mut self) -> Result<Option<Outcome>, LookupError> {
-        let Range { mut start, mut end } = self.range()?;
-        while start < end {
-            let middle = start + (end - start) / 2;
-            match self.first(middle..end)? {
-                Some((at, letter)) if letter.offset < self.position.offset => start = at + 1,
-                Some((_, letter)) if letter.offset == self.position.offset => {
-                    return Ok(Some(refused(letter)));
-                }
-                Some(_) | None => end = middle,
-            }
-        }
-        Ok(None)
+        let bounds = self.bounds()?;
+        Ok(match self.first_at_or_above(bounds)? {
+            Some((_, letter)) if letter.offset == self.position.offset => Some(refused(letter)),
+            _ => None,
+        })
     }
 
-    /// Its outcome; reads all dead letters since its original.
+    /// Its outcome; reads all dead letters since its original, by the brokers' clocks and by the order of the dead letters.
     pub(super) fn scan(mut self) -> Result<Option<Outcome>, LookupError> {
-        let offset = self.position.offset;
-        let range = self.range()?;
+        let (offset, partition) = (self.position.offset, self.position.partition);
+        let bounds = self.bounds()?;
+        let since = TimestampMs(self.appended.0.saturating_sub(CLOCK_SKEW_MS));
+        let since = self
+            .reader
+            .offsets_at(Topic::DeadLetters, &[partition], since)?;
+        let above = self.first_at_or_above(bounds.clone())?;
+        let above = above.map_or(bounds.end, |(at, _)| at);
+        let range = since[partition].min(above)..bounds.end;
         let found = self.find(range, |letter| letter.offset == offset)?;
         Ok(found.map(|(_, letter)| refused(letter)))
     }
 
-    /// Where it can be.
-    fn range(&self) -> Result<Range<i64>, EventLogError> {
+    fn bounds(&self) -> Result<Range<i64>, EventLogError> {
         let partition = self.position.partition;
-        let since = TimestampMs(self.appended.0.saturating_sub(CLOCK_SKEW_MS));
-        let starts = self
-            .reader
-            .offsets_at(Topic::DeadLetters, &[partition], since)?;
         let bounds = self.reader.bounds(Topic::DeadLetters, &[partition])?;
-        Ok(starts[partition]..bounds[partition].end)
+        Ok(bounds[partition].start..bounds[partition].end)
+    }
+
+    /// The first dead letter whose original is at or above the position, and its offset, as far as they are in the order of their
+    /// originals.
+    fn first_at_or_above(
+        &mut self,
+        Range { mut start, mut end }: Range<i64>,
+    ) -> Result<Option<(i64, DeadLetterHeaders)>, LookupError> {
+        let mut above = None;
+        while start < end {
+            let middle = start + (end - start) / 2;
+            match self.first(middle..end)? {
+                Some((at, letter)) if letter.offset < self.position.offset => start = at + 1,
+                Some((at, letter)) if letter.offset == self.position.offset => {
+                    return Ok(Some((at, letter)));
+                }
+                found => {
+                    end = middle;
+                    above = found.or(above);
+                }
+            }
+        }
+        Ok(above)
     }
 
     /// The first dead letter of the topic in a range, and its offset.

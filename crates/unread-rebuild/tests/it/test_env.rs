@@ -123,7 +123,9 @@ impl TestEnv {
     }
 
     pub async fn unresolved_reads(&self, uid: UserId) -> Vec<UnresolvedRead> {
-        let open = self.store.unresolved_reads(self.shard_of(uid), None, 1_000);
+        let open = self
+            .store
+            .unresolved_reads(self.shard_of(uid), None, None, 1_000);
         let open = open.await.unwrap().into_iter();
         open.filter(|read| read.uid == uid).collect()
     }

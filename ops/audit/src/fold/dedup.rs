@@ -1,6 +1,6 @@
 use std::{
     collections::{HashMap, VecDeque},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
+    hash::{BuildHasher as _, RandomState},
 };
 
 use schemas::{ClientMsgId, UserId, event::Rules};
@@ -15,6 +15,8 @@ pub(crate) struct DedupWindow {
     added_in_round: i64,
     own: HashMap<UserId, Sends>,
     clock: i64,
+    /// With keys of its own, so that nobody can search for two sends that it takes for one.
+    hashes: RandomState,
 }
 
 #[derive(Debug, Default)]
@@ -47,24 +49,16 @@ pub(crate) struct SendKey<'a> {
 }
 
 impl SendKey<'_> {
-    fn key(&self) -> u64 {
+    fn key(&self, hashes: &RandomState) -> u64 {
         // Sender and receiver name the conversation as well.
-        let mut hasher = DefaultHasher::new();
-        (self.srcid, self.destid, self.client_msg_id.as_str()).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn payload(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.msg.hash(&mut hasher);
-        hasher.finish()
+        hashes.hash_one((self.srcid, self.destid, self.client_msg_id.as_str()))
     }
 }
 
 impl DedupWindow {
     /// Looks a send up at log time `now`.
     pub(crate) fn lookup(&self, send: &SendKey<'_>, now: i64, rules: &Rules) -> Lookup {
-        let key = send.key();
+        let key = send.key(&self.hashes);
         let own = self.own.get(&send.srcid);
         let held = [Some(&self.shared), own]
             .into_iter()
@@ -73,7 +67,7 @@ impl DedupWindow {
             .find(|held| now.saturating_sub(held.ts) <= rules.dedup_window_ms);
         match held {
             None => Lookup::Absent,
-            Some(held) if held.payload == send.payload() => Lookup::SamePayload,
+            Some(held) if held.payload == self.hashes.hash_one(send.msg) => Lookup::SamePayload,
             Some(_) => Lookup::OtherPayload,
         }
     }
@@ -81,18 +75,19 @@ impl DedupWindow {
     pub(crate) fn insert(&mut self, send: &SendKey<'_>, ts: i64, rules: &Rules) {
         self.evict(ts, rules);
         let window = rules.dedup_window_ms;
+        let key = send.key(&self.hashes);
         let added = Send {
             ts,
-            payload: send.payload(),
+            payload: self.hashes.hash_one(send.msg),
         };
         if self.takes_of_the_shared(send.srcid, rules) {
-            self.shared.add(send.key(), added);
+            self.shared.add(key, added);
             self.shared.evict(ts, window, rules.dedup_max_entries);
             return;
         }
         let own = self.own.entry(send.srcid).or_default();
         own.evict(ts, window, i64::MAX);
-        own.add(send.key(), added);
+        own.add(key, added);
         let senders = self.own.len() as i64;
         let most = (rules.dedup_max_entries / senders).clamp(1, rules.dedup_max_per_sender.max(1));
         if let Some(own) = self.own.get_mut(&send.srcid) {
