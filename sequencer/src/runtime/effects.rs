@@ -1,6 +1,6 @@
 //! The effects that shells request, carried out over Kafka.
 
-use std::sync::mpsc;
+use std::{sync::mpsc, time::Instant};
 
 use event_log::{AppendRecord, AssignmentGeneration, EventLogError, KafkaConfig, LogProducer};
 use schemas::{
@@ -56,6 +56,11 @@ impl Effects {
         self.snapshot_queue.done((partition, generation));
     }
 
+    pub(super) fn publish(&self) {
+        let longest = self.snapshot_queue.longest(Instant::now());
+        metrics::gauge!("tidemark_sequencer_snapshot_in_flight_seconds").set(longest.as_secs_f64());
+    }
+
     /// Whether a snapshot is being stored.
     pub(super) fn has_snapshots_in_flight(&self) -> bool {
         !self.snapshot_queue.is_idle()
@@ -85,7 +90,7 @@ pub(super) struct ShellIo<'a> {
 impl ShellEffects for ShellIo<'_> {
     fn may_snapshot(&mut self) -> bool {
         let shell = (self.partition, self.generation);
-        self.effects.snapshot_queue.try_start(shell)
+        self.effects.snapshot_queue.try_start(shell, Instant::now())
     }
 
     fn append(&mut self, ticket: OutputId, event: Event) {

@@ -1,6 +1,9 @@
 //! Limits how many snapshots are stored at once, for the sake of memory and brokers.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
 
 use event_log::AssignmentGeneration;
 use schemas::Partition;
@@ -11,14 +14,19 @@ const MAX_IN_FLIGHT: usize = 2;
 /// First in, first out: a low partition that is always due does not overtake a high one that waits.
 #[derive(Default)]
 pub(super) struct SnapshotQueue {
-    in_flight: BTreeSet<(Partition, AssignmentGeneration)>,
+    /// Since when.
+    in_flight: BTreeMap<(Partition, AssignmentGeneration), Instant>,
     waiting: VecDeque<(Partition, AssignmentGeneration)>,
 }
 
 impl SnapshotQueue {
     /// Whether this shell may store a snapshot now; it is in flight until [`Self::done`]. Otherwise the shell is queued, and calls again.
-    pub(super) fn try_start(&mut self, shell: (Partition, AssignmentGeneration)) -> bool {
-        if self.in_flight.contains(&shell) {
+    pub(super) fn try_start(
+        &mut self,
+        shell: (Partition, AssignmentGeneration),
+        now: Instant,
+    ) -> bool {
+        if self.in_flight.contains_key(&shell) {
             return true;
         }
         if !self.waiting.contains(&shell) {
@@ -28,7 +36,14 @@ impl SnapshotQueue {
             return false;
         }
         self.waiting.pop_front();
-        self.in_flight.insert(shell)
+        self.in_flight.insert(shell, now);
+        true
+    }
+
+    /// How long the oldest in flight has been; zero where none is.
+    pub(super) fn longest(&self, now: Instant) -> Duration {
+        let since = self.in_flight.values().min();
+        since.map_or(Duration::ZERO, |since| now.duration_since(*since))
     }
 
     /// Its snapshot is stored or lost, or the shell is gone.
@@ -57,7 +72,7 @@ mod tests {
         while taken.len() < 3 * shells.len() {
             let now: Vec<_> = shells
                 .iter()
-                .filter(|shell| queue.try_start(**shell))
+                .filter(|shell| queue.try_start(**shell, Instant::now()))
                 .collect();
             assert!(!now.is_empty() && now.len() <= MAX_IN_FLIGHT, "{now:?}");
             for shell in now {
@@ -72,6 +87,20 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_in_flight_counts() {
+        let mut queue = SnapshotQueue::default();
+        let [a, b] = [0, 1].map(|n: i64| (n.try_into().unwrap(), AssignmentGeneration::default()));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(queue.longest(start), Duration::ZERO);
+        assert!(queue.try_start(a, start) && queue.try_start(b, at(4)));
+        assert!(queue.try_start(a, at(9)), "it is in flight already");
+        assert_eq!(queue.longest(at(9)), Duration::from_secs(9));
+        queue.done(a);
+        assert_eq!(queue.longest(at(9)), Duration::from_secs(5));
+    }
+
+    #[test]
     fn a_shell_that_is_gone_blocks_no_other() {
         let mut queue = SnapshotQueue::default();
         let [a, b, c, d] = [0, 1, 2, 3].map(|n: i64| {
@@ -80,11 +109,12 @@ mod tests {
                 AssignmentGeneration::default(),
             )
         });
-        assert!(queue.try_start(a) && queue.try_start(b));
-        assert!(!queue.try_start(c) && !queue.try_start(d));
+        let now = Instant::now();
+        assert!(queue.try_start(a, now) && queue.try_start(b, now));
+        assert!(!queue.try_start(c, now) && !queue.try_start(d, now));
         queue.done(c);
         queue.done(a);
-        assert!(queue.try_start(d));
+        assert!(queue.try_start(d, now));
         assert!(!queue.is_idle());
     }
 }

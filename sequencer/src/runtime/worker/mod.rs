@@ -389,6 +389,7 @@ impl Worker {
 
     fn report(&mut self) {
         self.publisher.report(&mut self.partitions);
+        self.effects.publish();
         let settled = self.partitions.iter().filter_map(|(partition, phase)| {
             let shell = &phase.owned()?.shell;
             Some((partition, NextOffset::new(shell.commit_offset())))
