@@ -85,6 +85,13 @@ impl fmt::Display for RequiredWatermarks {
 }
 
 impl Watermarks {
+    /// Only the partitions of `required`.
+    pub(crate) fn restrict_to(mut self, required: &RequiredWatermarks) -> Self {
+        self.0
+            .retain(|partition, _| required.0.get(partition).is_some());
+        self
+    }
+
     /// The larger watermark of each partition, for two stores of which one is enough.
     pub(crate) fn or(mut self, other: Self) -> Self {
         for (partition, watermark) in other.0 {

@@ -2,6 +2,7 @@
 
 mod after;
 mod config;
+mod counts;
 mod cursor;
 mod deadline;
 mod epoch;
@@ -9,6 +10,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inbound;
+mod large_reads;
 mod limits;
 mod message_item;
 mod openapi;

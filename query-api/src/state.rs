@@ -14,6 +14,7 @@ use crate::{
     epoch::CurrentEpoch,
     error::{Lag, LaggingStore, QueryError},
     inbound::ReaderPool,
+    large_reads::LargeReads,
     redis_fallback::RedisFallback,
     shared_polling::SharedPolling,
 };
@@ -21,7 +22,8 @@ use crate::{
 pub(crate) struct QueryApi {
     pub(crate) store: MessageStore,
     polling: SharedPolling,
-    pub(crate) redis: SharedConnection,
+    pub(crate) redis: Arc<SharedConnection>,
+    pub(crate) large_reads: Arc<LargeReads>,
     pub(crate) redis_fallback: RedisFallback,
     pub(crate) rebuilder: Rebuilder,
     pub(crate) reader_pool: Arc<ReaderPool>,
@@ -38,10 +40,12 @@ impl QueryApi {
         let store = MessageStore::connect(&config.mysql);
         let node = Node::new(&config.redis)?;
         let own = &config.query_api;
+        let redis = Arc::new(SharedConnection::new(node.clone()));
         Ok(Self {
             polling: SharedPolling::new(&store, &events_topic),
             rebuilder: Rebuilder::new(&store, log, &node, &events_topic, &own.rebuild),
-            redis: SharedConnection::new(node),
+            large_reads: LargeReads::new(&redis),
+            redis,
             redis_fallback: RedisFallback::new(),
             reader_pool: ReaderPool::new(
                 config.kafka.clone(),

@@ -1,22 +1,56 @@
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use event_log::LogReader;
-use message_store::{ContactRow, MessageStore, Shard, Sink};
-use schemas::{LogPosition, Partition, PartitionMap, UserId, topics::Topic};
+use message_store::{ContactRow, MessageStore, ReadTx, Shard, Sink};
+use schemas::{LogPosition, Partition, PartitionMap, TableNumber, UserId, topics::Topic};
 
 use crate::{UnreadRebuildError, backoff::Backoff};
 
 /// The ends of all 64 partitions of `chat.events`.
 pub(crate) type Ends = PartitionMap<i64>;
 
-/// Contact rows, and the users whose rows cannot be used yet.
+/// Contact rows of some users from one snapshot, page by page: some users have 100,000.
 pub(crate) struct Contacts {
-    pub(crate) rows: Vec<ContactRow>,
+    snapshot: ReadTx,
+    /// The users with rows behind `after`, by table, ascending.
+    left: BTreeMap<TableNumber, Vec<UserId>>,
+    /// The last row of a page, in the first of these tables.
+    after: Option<(UserId, UserId)>,
     /// Those with a read position whose ordinal is being looked up (PROTOCOL R5). They have no rows here.
     pub(crate) open: BTreeSet<UserId>,
+}
+
+pub(crate) struct ContactPage {
+    pub(crate) rows: Vec<ContactRow>,
+    /// The users who have no rows behind this page.
+    pub(crate) ended: Vec<UserId>,
+}
+
+const ROWS_PER_PAGE: usize = 2_000;
+
+impl Contacts {
+    /// The next page; `None` after the last.
+    pub(crate) async fn next(&mut self) -> Result<Option<ContactPage>, UnreadRebuildError> {
+        let Some((table, mut uids)) = self.left.pop_first() else {
+            return Ok(None);
+        };
+        let after = self.after.take();
+        let page = self
+            .snapshot
+            .contacts_of(table, &uids, after, ROWS_PER_PAGE);
+        let rows = page.await?;
+        if let Some(ContactRow { contact, .. }) = rows.last()
+            && rows.len() == ROWS_PER_PAGE
+        {
+            let not_ended = uids.split_off(uids.partition_point(|uid| *uid < contact.uid));
+            self.left.insert(table, not_ended);
+            self.after = Some((contact.uid, contact.peer));
+        }
+        Ok(Some(ContactPage { rows, ended: uids }))
+    }
 }
 
 /// Reads contact rows of one database once they contain all events before given ends of the log.
@@ -106,8 +140,17 @@ impl Barrier {
         }
         let open = snapshot.unresolved_readers(uids).await?;
         let ready: Vec<UserId> = uids.iter().copied().filter(|u| !open.contains(u)).collect();
-        let rows = snapshot.contacts_of(&ready).await?;
-        Ok(Some(Contacts { rows, open }))
+        let mut left: BTreeMap<TableNumber, Vec<UserId>> = BTreeMap::new();
+        for uid in ready {
+            left.entry(TableNumber::of_user(uid)).or_default().push(uid);
+        }
+        left.values_mut().for_each(|uids| uids.sort_unstable());
+        Ok(Some(Contacts {
+            snapshot,
+            left,
+            after: None,
+            open,
+        }))
     }
 
     fn record_error(&self, error: UnreadRebuildError) {

@@ -13,30 +13,25 @@ use crate::{
     ContactCounts, RebuildConfig, UnreadRebuildError,
     backoff::Backoff,
     barrier::{Barrier, Ends},
-    counts,
+    counts::Users,
     single_flight::{Outcome, PendingRebuild},
 };
 
 /// How often another process's rebuild is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How many users are completed from one snapshot, which is to be open for a moment only.
+const USERS_PER_SNAPSHOT: usize = 100;
 /// How long a batch waits for ordinals that are being looked up, which takes a moment unless their database is away.
 const UNRESOLVED_READS_TIMEOUT: Duration = Duration::from_secs(2);
-/// How many users' rows are in memory at a time; some users have 100,000.
-const USERS_PER_READ: usize = 100;
 
-type CountRequest = (
-    UserId,
-    oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
-);
+type CountResponse = oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>;
+type CountRequest = (UserId, CountResponse);
 
 pub(crate) enum Request {
     /// Make a user complete in Redis.
     Rebuild(PendingRebuild),
     /// Read a user's counts from the rows alone.
-    Count(
-        UserId,
-        oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>,
-    ),
+    Count(UserId, CountResponse),
 }
 
 /// What the batches of one database share.
@@ -139,49 +134,60 @@ impl Batch {
     }
 
     /// Reads the users' counts once the rows contain everything before `ends`. Users whose ordinals are being looked up are left out.
-    async fn counts(
+    async fn users(
         &self,
         ends: &Ends,
         uids: &[UserId],
-    ) -> Result<BTreeMap<UserId, ContactCounts>, UnreadRebuildError> {
-        let barrier = &self.context.barrier;
-        let contacts = barrier.contacts(ends, uids, &mut self.backoff()).await?;
-        let mut users = counts::by_user(uids, &contacts.rows);
-        users.retain(|uid, _| !contacts.open.contains(uid));
-        Ok(users)
+        backoff: &mut Backoff,
+    ) -> Result<Users, UnreadRebuildError> {
+        let contacts = self.context.barrier.contacts(ends, uids, backoff);
+        Ok(Users::new(contacts.await?))
     }
 
     /// Responds to the requests for counts.
-    async fn respond(&self, mut requests: Vec<CountRequest>, ends: &Ends) {
-        let (mut open, mut pauses) = (Vec::new(), pauses_for_unresolved_reads());
-        while !requests.is_empty() {
-            let chunk = requests.split_off(requests.len().saturating_sub(USERS_PER_READ));
-            let uids: Vec<UserId> = chunk.iter().map(|(uid, _)| *uid).collect();
-            let users = self.counts(ends, &uids).await;
-            for (uid, response) in chunk {
-                // A caller that has timed out has dropped the receiver.
-                match users.as_ref().map(|users| users.get(&uid)) {
-                    Ok(Some(counts)) => drop(response.send(Ok(counts.clone()))),
-                    Ok(None) => open.push((uid, response)),
-                    Err(error) => drop(response.send(Err(error.clone()))),
-                }
+    async fn respond(&self, requests: Vec<CountRequest>, ends: &Ends) {
+        let mut left: BTreeMap<UserId, Vec<_>> = BTreeMap::new();
+        for (uid, response) in requests {
+            left.entry(uid).or_default().push(response);
+        }
+        let mut pauses = pauses_for_unresolved_reads();
+        let error = loop {
+            let error = match self.respond_to_ready(&mut left, ends).await {
+                Ok(()) if left.is_empty() => return,
+                Ok(()) => UnreadRebuildError::TimedOut,
+                Err(error) => error,
+            };
+            if pauses.pause().await.is_err() {
+                break error;
             }
-            if requests.is_empty() && !open.is_empty() {
-                requests = std::mem::take(&mut open);
-                if pauses.pause().await.is_err() {
-                    for (_, response) in requests.drain(..) {
-                        let _ = response.send(Err(UnreadRebuildError::TimedOut));
-                    }
-                }
+        };
+        for response in left.into_values().flatten() {
+            let _ = response.send(Err(error.clone()));
+        }
+    }
+
+    /// Leaves users whose ordinals are being looked up.
+    async fn respond_to_ready(
+        &self,
+        left: &mut BTreeMap<UserId, Vec<CountResponse>>,
+        ends: &Ends,
+    ) -> Result<(), UnreadRebuildError> {
+        let uids: Vec<UserId> = left.keys().copied().collect();
+        let mut users = self.users(ends, &uids, &mut self.backoff()).await?;
+        while let Some((uid, counts)) = users.next().await? {
+            for response in left.remove(&uid).unwrap_or_default() {
+                // A caller that has timed out has dropped the receiver.
+                let _ = response.send(Ok(counts.clone()));
             }
         }
+        Ok(())
     }
 
     /// Completes the rebuilds, and renews their leases meanwhile: contacts may lag by more than a lease.
     async fn complete(&self, begun: Vec<(PendingRebuild, Rebuild)>, ends: &Ends) {
         let rebuilds: Vec<Rebuild> = begun.iter().map(|(_, rebuild)| rebuild.clone()).collect();
         tokio::select! {
-            () = self.complete_in_chunks(begun, ends) => {}
+            () = self.complete_all(begun, ends) => {}
             () = self.renew(&rebuilds) => {}
         }
     }
@@ -201,59 +207,80 @@ impl Batch {
         }
     }
 
-    /// Completes the rebuilds, some users at a time.
-    async fn complete_in_chunks(&self, mut begun: Vec<(PendingRebuild, Rebuild)>, ends: &Ends) {
-        let (mut open, mut pauses) = (Vec::new(), pauses_for_unresolved_reads());
-        while !begun.is_empty() {
-            let chunk = begun.split_off(begun.len().saturating_sub(USERS_PER_READ));
-            let uids: Vec<UserId> = chunk.iter().map(|(pending, _)| pending.uid()).collect();
-            match self.counts(ends, &uids).await {
-                Ok(mut users) => {
-                    for (pending, rebuild) in chunk {
-                        match users.remove(&pending.uid()) {
-                            Some(counts) => self.complete_one(pending, &rebuild, counts).await,
-                            None => open.push((pending, rebuild)),
-                        }
-                    }
+    /// Completes the rebuilds of all users, one after the other.
+    async fn complete_all(&self, begun: Vec<(PendingRebuild, Rebuild)>, ends: &Ends) {
+        let with_uid = |rebuild: (PendingRebuild, Rebuild)| (rebuild.0.uid(), rebuild);
+        let mut left: BTreeMap<UserId, _> = begun.into_iter().map(with_uid).collect();
+        let mut pauses = pauses_for_unresolved_reads();
+        loop {
+            if let Err(error) = self.complete_ready(&mut left, ends).await {
+                for (pending, _) in left.into_values() {
+                    finish(pending, Err(error.clone()));
                 }
-                Err(error) => {
-                    for (pending, _) in chunk {
-                        finish(pending, Err(error.clone()));
-                    }
-                }
+                return;
             }
-            if begun.is_empty() && !open.is_empty() {
-                begun = std::mem::take(&mut open);
-                // Others need the batch's place.
-                if pauses.pause().await.is_err() {
-                    for (pending, _) in begun.drain(..) {
-                        self.retry(pending, POLL_INTERVAL);
-                    }
+            if left.is_empty() {
+                return;
+            }
+            // Others need the batch's place.
+            if pauses.pause().await.is_err() {
+                for (pending, _) in left.into_values() {
+                    self.retry(pending, POLL_INTERVAL);
                 }
+                return;
             }
         }
     }
 
-    async fn complete_one(
+    /// Leaves users whose ordinals are being looked up. After a failure it reads a new snapshot, so that none is open while it waits.
+    async fn complete_ready(
         &self,
-        pending: PendingRebuild,
-        rebuild: &Rebuild,
-        counts: ContactCounts,
-    ) {
-        let peers: Vec<(UserId, PeerOrdinals)> = counts.peers.into_iter().collect();
+        left: &mut BTreeMap<UserId, (PendingRebuild, Rebuild)>,
+        ends: &Ends,
+    ) -> Result<(), UnreadRebuildError> {
         let mut backoff = self.backoff();
-        loop {
-            let error = match self.complete_in_redis(rebuild, &peers).await {
-                Ok(true) => return finish(pending, Ok(())),
-                // It was taken over, or the state was dropped: beginning again shows which.
-                Ok(false) => return self.retry(pending, Duration::ZERO),
-                Err(error) => error,
-            };
-            // The outcome is unknown. Completing may be repeated, and the lease keeps other processes away meanwhile.
-            if !error.is_transient() || backoff.pause().await.is_err() {
-                return finish(pending, Err(error.into()));
+        let all: Vec<UserId> = left.keys().copied().collect();
+        for uids in all.chunks(USERS_PER_SNAPSHOT) {
+            while let Err(error) = self.complete_some(left, uids, ends, &mut backoff).await {
+                let is_fatal = matches!(error, UnreadRebuildError::Fatal(_));
+                if is_fatal || backoff.pause().await.is_err() {
+                    return Err(error);
+                }
             }
         }
+        Ok(())
+    }
+
+    async fn complete_some(
+        &self,
+        left: &mut BTreeMap<UserId, (PendingRebuild, Rebuild)>,
+        uids: &[UserId],
+        ends: &Ends,
+        backoff: &mut Backoff,
+    ) -> Result<(), UnreadRebuildError> {
+        let uids: Vec<UserId> = uids
+            .iter()
+            .copied()
+            .filter(|uid| left.contains_key(uid))
+            .collect();
+        let mut users = self.users(ends, &uids, backoff).await?;
+        while let Some((uid, counts)) = users.next().await? {
+            let Some((pending, rebuild)) = left.remove(&uid) else {
+                continue;
+            };
+            let peers: Vec<(UserId, PeerOrdinals)> = counts.peers.into_iter().collect();
+            match self.complete_in_redis(&rebuild, &peers).await {
+                Ok(true) => finish(pending, Ok(())),
+                // It was taken over, or the state was dropped: beginning again shows which.
+                Ok(false) => self.retry(pending, Duration::ZERO),
+                // The outcome is unknown. Completing may be repeated, and the lease keeps other processes away meanwhile.
+                Err(error) => {
+                    left.insert(uid, (pending, rebuild));
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn complete_in_redis(

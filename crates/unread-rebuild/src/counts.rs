@@ -4,6 +4,11 @@ use message_store::ContactRow;
 use schemas::{DeviceClass, UserId};
 use unread_store::{PeerOrdinals, UnreadView};
 
+use crate::{
+    UnreadRebuildError,
+    barrier::{ContactPage, Contacts},
+};
+
 /// A user's unread messages according to the contact rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContactCounts {
@@ -28,12 +33,42 @@ impl ContactCounts {
     }
 }
 
-/// The counts of all `uids`; users without rows have no peers.
-pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, ContactCounts> {
-    let mut users: BTreeMap<UserId, ContactCounts> = uids
-        .iter()
-        .map(|uid| (*uid, ContactCounts::default()))
-        .collect();
+/// The counts of some users, one user after the other.
+pub(crate) struct Users {
+    contacts: Contacts,
+    /// Those of whom all rows are read.
+    ended: Vec<UserId>,
+    counts: BTreeMap<UserId, ContactCounts>,
+}
+
+impl Users {
+    pub(crate) fn new(contacts: Contacts) -> Self {
+        Self {
+            contacts,
+            ended: Vec::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// The next user; `None` after the last. A user without rows has no peers.
+    pub(crate) async fn next(
+        &mut self,
+    ) -> Result<Option<(UserId, ContactCounts)>, UnreadRebuildError> {
+        loop {
+            if let Some(uid) = self.ended.pop() {
+                return Ok(Some((uid, self.counts.remove(&uid).unwrap_or_default())));
+            }
+            let Some(ContactPage { rows, ended }) = self.contacts.next().await? else {
+                return Ok(None);
+            };
+            add(&mut self.counts, &rows);
+            self.ended = ended;
+        }
+    }
+}
+
+/// Adds rows to the counts of their users.
+pub(crate) fn add(users: &mut BTreeMap<UserId, ContactCounts>, rows: &[ContactRow]) {
     for ContactRow { contact, .. } in rows {
         let ordinals = PeerOrdinals {
             n: contact.peer_n,
@@ -46,7 +81,6 @@ pub(crate) fn by_user(uids: &[UserId], rows: &[ContactRow]) -> BTreeMap<UserId, 
         let user = users.entry(contact.uid).or_default();
         user.peers.insert(contact.peer, ordinals);
     }
-    users
 }
 
 #[cfg(test)]
@@ -80,10 +114,16 @@ mod tests {
         }
     }
 
+    fn by_user(rows: &[ContactRow]) -> BTreeMap<UserId, ContactCounts> {
+        let mut users = BTreeMap::new();
+        add(&mut users, rows);
+        users
+    }
+
     #[test]
     fn counts_leave_out_zero_and_name_unknown_peers() {
         let rows = [row(1, 2, 3, Some(0), Some(3)), row(1, 3, 5, None, Some(4))];
-        let counts = &by_user(&[user(1)], &rows)[&user(1)];
+        let counts = &by_user(&rows)[&user(1)];
         let expected = |counts: &[(i64, i64)], unknown: &[i64]| UnreadView::Complete {
             counts: counts.iter().map(|(p, n)| (user(*p), *n)).collect(),
             unknown: unknown.iter().map(|p| user(*p)).collect(),
@@ -98,8 +138,6 @@ mod tests {
             row(1, 1, 3, Some(0), Some(0)),
             row(1, 2, 0, Some(0), Some(0)),
         ];
-        let users = by_user(&[user(1), user(9)], &rows);
-        assert_eq!(users.len(), 2);
-        assert!(users.values().all(|counts| counts.peers.is_empty()));
+        assert_eq!(by_user(&rows), BTreeMap::new());
     }
 }

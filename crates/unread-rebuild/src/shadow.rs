@@ -1,6 +1,9 @@
 //! Rebuilds of users whether Redis has them or not, for an operator who does not trust its contents.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use message_store::ContactRow;
 use schemas::{PartitionMap, UserId};
@@ -8,11 +11,14 @@ use tokio::time::Instant;
 use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection};
 
 use crate::{
-    UnreadRebuildError,
+    ContactCounts, UnreadRebuildError,
     backoff::Backoff,
     barrier::{Barrier, Contacts, Ends},
     counts,
 };
+
+/// Rows of further users are read later.
+const ENOUGH_ROWS: usize = 10_000;
 
 /// A rebuild of some users of one database. Events apply to the shadow states, and readers read the complete ones until they are replaced.
 pub struct ShadowRebuild {
@@ -73,21 +79,25 @@ impl ShadowRebuild {
         &self.ends
     }
 
-    /// The rows of the next users; `None` after the last.
+    /// The rows of the next users, `limit` at most; `None` after the last.
     ///
     /// # Errors
     /// [`UnreadRebuildError`].
     pub async fn next(&mut self, limit: usize) -> Result<Option<ShadowRows>, UnreadRebuildError> {
-        let begun = self.begun.split_off(self.begun.len().saturating_sub(limit));
-        if begun.is_empty() {
+        if self.begun.is_empty() {
             return Ok(None);
         }
-        let uids: Vec<UserId> = begun.iter().map(Rebuild::uid).collect();
+        let next = self.begun.iter().rev().take(limit).map(Rebuild::uid);
+        let uids: Vec<UserId> = next.collect();
         let mut backoff = Backoff::until(self.deadline);
         loop {
             let contacts = self.barrier.contacts(&self.ends, &uids, &mut backoff);
-            let Contacts { rows, open } = contacts.await?;
-            if open.is_empty() {
+            let contacts = contacts.await?;
+            if contacts.open.is_empty() {
+                let (uids, rows) = rows_of_some(contacts).await?;
+                let is_read = |rebuild: &mut Rebuild| uids.contains(&rebuild.uid());
+                let begun = self.begun.extract_if(.., is_read).collect();
+                let uids = uids.into_iter().collect();
                 return Ok(Some(ShadowRows { uids, rows, begun }));
             }
             backoff.pause().await?;
@@ -99,11 +109,12 @@ impl ShadowRebuild {
     /// # Errors
     /// [`UnreadRebuildError`]; some states may be replaced.
     pub async fn complete(&self, users: ShadowRows) -> Result<Vec<UserId>, UnreadRebuildError> {
-        let mut counts = counts::by_user(&users.uids, &users.rows);
+        let mut counts = BTreeMap::new();
+        counts::add(&mut counts, &users.rows);
         let connection = self.redis.get().await?;
         let mut incomplete = Vec::new();
         for rebuild in users.begun {
-            let counts = counts.remove(&rebuild.uid()).unwrap_or_default();
+            let counts: ContactCounts = counts.remove(&rebuild.uid()).unwrap_or_default();
             let peers: Vec<(UserId, PeerOrdinals)> = counts.peers.into_iter().collect();
             if !connection.complete_rebuild(&rebuild, &peers).await? {
                 incomplete.push(rebuild.uid());
@@ -111,4 +122,20 @@ impl ShadowRebuild {
         }
         Ok(incomplete)
     }
+}
+
+/// All rows of the first users: of so many that there are no more rows than some thousand, or of one user.
+async fn rows_of_some(
+    mut contacts: Contacts,
+) -> Result<(BTreeSet<UserId>, Vec<ContactRow>), UnreadRebuildError> {
+    let (mut uids, mut rows) = (BTreeSet::new(), Vec::new());
+    while let Some(page) = contacts.next().await? {
+        rows.extend(page.rows);
+        uids.extend(page.ended);
+        if rows.len() > ENOUGH_ROWS && !uids.is_empty() {
+            break;
+        }
+    }
+    rows.retain(|row| uids.contains(&row.contact.uid));
+    Ok((uids, rows))
 }

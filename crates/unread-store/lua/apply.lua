@@ -7,11 +7,11 @@ return with_valid_keys(function()
     return 0
   end
 
-  -- Merges the updates of the peers from ARGV[first] to ARGV[last] into a hash. Returns its field `rebuilding`, and the fields that
-  -- each view then shows and hides; nil where the hash has another generation or something invalid.
-  local function merge_into(hash, first, last)
+  -- Merges the updates into a hash. Returns its field `rebuilding`, and the fields that each view then shows and hides; nil where the
+  -- hash has another generation or something invalid.
+  local function merge_into(hash)
     local names, fields, shows, hides = { 'gen', 'rebuilding' }, {}, {}, {}
-    for i = first, last, 4 do names[#names + 1] = ARGV[i] end
+    for i = 6, #ARGV, 4 do names[#names + 1] = ARGV[i] end
     local stored = redis.call('HMGET', hash, unpack(names))
     if stored[1] ~= ARGV[1] then return nil end
 
@@ -26,7 +26,7 @@ return with_valid_keys(function()
       end
     end
     for k = 3, #names do
-      local i = first + 4 * (k - 3)
+      local i = 6 + 4 * (k - 3)
       local n, pc_n, mobile_n = merge(stored[k], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
       if not n then return nil end
       fields[#fields + 1], fields[#fields + 2] = names[k], pack(n, pc_n, mobile_n)
@@ -38,24 +38,14 @@ return with_valid_keys(function()
   end
 
   if ARGV[4] == '1' then return absent() end
-  local renew, rebuilding, new_in_views = ARGV[3] == '1', nil, 0
-  local has_shadow = redis.call('EXISTS', SHADOW) == 1
-  -- Many peers in a call cost little more than one, but Lua's stack takes no more than some thousand values.
-  local step = 4 * 500
-  for first = 6, math.max(6, #ARGV), step do
-    local last = math.min(first + step - 1, #ARGV)
-    local shows, hides
-    rebuilding, shows, hides = merge_into(STATE, first, last)
-    if rebuilding == nil then return absent() end
-    for class = 1, rebuilding and 0 or 2 do
-      if shows[class] then new_in_views = new_in_views + redis.call('HSET', VIEWS[class], unpack(shows[class])) end
-      if hides[class] then redis.call('HDEL', VIEWS[class], unpack(hides[class])) end
-    end
-    if has_shadow and merge_into(SHADOW, first, last) == nil then
-      redis.call('DEL', SHADOW)
-      has_shadow = false
-    end
+  local renew, new_in_views = ARGV[3] == '1', 0
+  local rebuilding, shows, hides = merge_into(STATE)
+  if rebuilding == nil then return absent() end
+  for class = 1, rebuilding and 0 or 2 do
+    if shows[class] then new_in_views = new_in_views + redis.call('HSET', VIEWS[class], unpack(shows[class])) end
+    if hides[class] then redis.call('HDEL', VIEWS[class], unpack(hides[class])) end
   end
+  if redis.call('EXISTS', SHADOW) == 1 and merge_into(SHADOW) == nil then redis.call('UNLINK', SHADOW) end
   -- Only a view with a new field may have just been created, without an expiry.
   if renew or new_in_views > 0 then align_expiry(ARGV[2], renew) end
 

@@ -3,18 +3,18 @@
 return with_valid_keys(function()
   local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
 
-  if head[1] ~= ARGV[1] then
-    drop()
-  elseif not head[2] then
+  if head[1] == ARGV[1] and not head[2] then
     redis.call('SREM', REQUESTS, ARGV[3])
     return { 2, 0 }
-  else
+  elseif head[1] == ARGV[1] then
     local nonce, deadline = lease(head[2])
     local left = deadline - now_ms()
     -- It is this rebuild's own where a pipeline is sent again because its response was lost.
     if left > 0 and nonce ~= ARGV[4] then return { 1, left } end
   end
 
+  -- What was applied under a former lease is in the rows that this rebuild waits for.
+  drop()
   redis.call('HSET', STATE, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. lease_end(ARGV[5]))
   align_expiry(ARGV[2], false)
   return { 0, 0 }

@@ -5,7 +5,7 @@ return with_valid_keys(function()
   if head[1] ~= ARGV[1] or head[2] then return 0 end
 
   -- A former rebuild finds another nonce.
-  redis.call('DEL', SHADOW)
+  redis.call('UNLINK', SHADOW)
   redis.call('HSET', SHADOW, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. lease_end(ARGV[5]))
   redis.call('PEXPIRE', SHADOW, ARGV[5])
   return 1

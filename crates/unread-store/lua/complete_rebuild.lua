@@ -1,21 +1,25 @@
--- Merges the contact rows into the state and writes the views. ARGV: generation, expiry_ms, uid, nonce, then per peer: uid, n, pc_n, mobile_n.
--- Returns 1 complete, 0 where the rebuild has lost its lease, or the rows and the updates since cannot be compared.
+-- Adds the last contact rows and the events since the beginning, and puts the built state and views in place of the user's keys, which
+-- takes the same time for any number of peers. KEYS and ARGV: see full_state.lua.
+-- Returns 1 complete, 0 where the rebuild has lost its lease, or the rows and the events since cannot be compared.
 return with_valid_keys(function()
+  if not has_lease() then return 0 end
   local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
-  if head[1] ~= ARGV[1] or not head[2] or lease(head[2]) ~= ARGV[4] then return 0 end
-
-  local packed = merge_rows(STATE, 5)
-  if not packed then
-    -- A read position with its ordinal came after one without. The rows that the next rebuild reads contain both.
-    drop()
-    redis.call('SADD', REQUESTS, ARGV[3])
+  local replaces = LEASED == STATE or (head[1] == ARGV[1] and not head[2])
+  if not (replaces and add_rows() and add_events()) then
+    give_up()
     return 0
   end
 
-  show(packed)
+  local at = redis.call('PEXPIRETIME', STATE)
+  drop()
   -- `gen` stays, so the hash never becomes empty, which would lose its expiry.
-  redis.call('HDEL', STATE, 'rebuilding')
-  redis.call('SREM', REQUESTS, ARGV[3])
+  redis.call('HDEL', BUILT, 'rebuilding')
+  redis.call('RENAME', BUILT, STATE)
+  for class = 1, 2 do
+    if redis.call('EXISTS', BUILT_VIEWS[class]) == 1 then redis.call('RENAME', BUILT_VIEWS[class], VIEWS[class]) end
+  end
+  if at >= 0 then redis.call('PEXPIREAT', STATE, at) end
   align_expiry(ARGV[2], false)
+  redis.call('SREM', REQUESTS, ARGV[3])
   return 1
 end)

@@ -9,9 +9,14 @@ local function larger(stored, new)
   return tonumber(new) > tonumber(stored) and new or stored
 end
 
+-- The three parts of a packed peer; nil where it is none.
+local function split(packed)
+  return string.match(packed, '^(%d+),([%d?]+),([%d?]+)$')
+end
+
 -- Merges new ordinals into a packed peer (nil or false: a new peer). Returns its three parts, or nil where they cannot be compared.
 local function merge(packed, n, pc_n, mobile_n)
-  local stored_n, stored_pc, stored_mobile = string.match(packed or '0,0,0', '^(%d+),([%d?]+),([%d?]+)$')
+  local stored_n, stored_pc, stored_mobile = split(packed or '0,0,0')
   -- A person has changed it. The user is rebuilt, so that it does not fail every batch.
   if not stored_n then return nil end
   local pc, mobile = larger(stored_pc, pc_n), larger(stored_mobile, mobile_n)

@@ -9,8 +9,9 @@ local function now_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
+-- UNLINK frees the memory of a large key in the background.
 local function drop()
-  redis.call('DEL', STATE, VIEWS[1], VIEWS[2], SHADOW)
+  redis.call('UNLINK', STATE, VIEWS[1], VIEWS[2], SHADOW)
 end
 
 -- One absolute expiry on all three keys. A view that was just created has none and gets the state's.

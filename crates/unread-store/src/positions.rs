@@ -68,7 +68,9 @@ impl Connection {
             let mut pipe = redis::pipe();
             for uid in &page.users {
                 let [state, pc, mobile, _, shadow] = self.keys().of_scripts(*uid);
-                pipe.cmd("DEL").arg(&[state, pc, mobile, shadow]).ignore();
+                pipe.cmd("UNLINK")
+                    .arg(&[state, pc, mobile, shadow])
+                    .ignore();
             }
             if !page.users.is_empty() {
                 self.run::<()>(&pipe).await?;

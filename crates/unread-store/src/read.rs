@@ -1,9 +1,14 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redis::{FromRedisValue, Value};
 use schemas::{DeviceClass, Partition, UserId, event::SourceOffset};
+use tokio::time::{Instant, sleep};
 
-use crate::{Connection, StoredPosition, UnreadError, UserState, scripts};
+use crate::{
+    Connection, StoredPosition, StoredPositions, UnreadError, UserState,
+    scripts::{self, PEERS_PER_CALL},
+    state::parse_peer,
+};
 
 /// What a read does to the expiry of the user's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +24,8 @@ pub enum Expiry {
 pub enum UserView {
     /// All events before the stored positions are applied.
     Complete(UserState),
+    /// It has more peers than one call reads: [`Connection::read_unread_in_pages`].
+    Large,
     /// A rebuild has begun and is not complete: there is nothing to read yet.
     Rebuilding,
     /// There is no state, or one of another generation. This is not the same as nothing unread.
@@ -35,6 +42,8 @@ pub enum UnreadView {
         /// Senders whose unread messages cannot be counted (PROTOCOL R5).
         unknown: Vec<UserId>,
     },
+    /// The user has more peers than one call reads: [`Connection::read_unread_in_pages`].
+    Large,
     /// A rebuild has begun and is not complete: there is nothing to read yet.
     Rebuilding,
     /// There is no state, or one of another generation. This is not the same as nothing unread.
@@ -50,6 +59,7 @@ impl UserView {
                 counts: state.counts(device),
                 unknown: state.unknown(device),
             },
+            Self::Large => UnreadView::Large,
             Self::Rebuilding => UnreadView::Rebuilding,
             Self::Absent => UnreadView::Absent,
         }
@@ -129,11 +139,16 @@ impl Connection {
         }
         pipe.add_command(scripts::call(&scripts::READ, &keys))
             .arg(self.expiry_ms())
-            .arg(i64::from(expiry == Expiry::Renew));
+            .arg(i64::from(expiry == Expiry::Renew))
+            .arg(PEERS_PER_CALL);
         let mut responses: Vec<Value> = self.run(&pipe).await?;
 
         let fields = responses.pop().unwrap_or(Value::Nil);
-        let state = UserState::parse(&keys[0], parse(fields)?)?;
+        let is_large = matches!(fields, Value::Int(_));
+        let state = match is_large {
+            true => None,
+            false => UserState::parse(&keys[0], parse(fields)?)?,
+        };
         let mut positions = Vec::with_capacity(partitions.len());
         for (partition, response) in partitions.into_iter().zip(responses) {
             let stored = self.parse_position(partition, parse(response)?)?;
@@ -144,11 +159,78 @@ impl Connection {
         Ok(ViewWithPositions {
             reached: pairs
                 .all(|((_, required), (_, stored))| stored.position.watermark.reaches(*required)),
-            view: view(state.filter(|state| state.generation == first.generation)),
+            view: match is_large {
+                true => UserView::Large,
+                false => view(state.filter(|state| state.generation == first.generation)),
+            },
             positions,
         })
     }
+
+    /// Reads the unread messages on one class of a user with any number of peers, and the positions that they reflect at least. No call is
+    /// long. Each count is of a moment after the positions were read; those of two senders may be of different moments.
+    ///
+    /// # Errors
+    /// As [`Self::read_unread`].
+    pub async fn read_unread_in_pages(
+        &self,
+        uid: UserId,
+        device: DeviceClass,
+    ) -> Result<(UnreadView, StoredPositions), UnreadError> {
+        let positions = self.read_positions().await?;
+        let generation = positions.generation().ok_or(UnreadError::NotReady)?;
+        let key = self.keys().state(uid);
+        let (mut counts, mut unknown) = (BTreeMap::new(), BTreeSet::new());
+        let mut cursor = 0;
+        loop {
+            let began = Instant::now();
+            let ((found, rebuilding), (next, peers)) = self.read_page(&key, cursor).await?;
+            // Checked with each page: a state that is being rebuilt has only what came since it began.
+            if found.and_then(|text| text.parse().ok()) != Some(generation) {
+                return Ok((UnreadView::Absent, positions));
+            }
+            if rebuilding.is_some() {
+                return Ok((UnreadView::Rebuilding, positions));
+            }
+            for (peer, ordinals) in &peers {
+                if peer == "gen" {
+                    continue;
+                }
+                let (peer, ordinals) = parse_peer(&key, peer, ordinals)?;
+                // A page may repeat a peer of an earlier one, with a later value.
+                counts.remove(&peer);
+                unknown.remove(&peer);
+                match ordinals.unread(device) {
+                    Some(0) => {}
+                    Some(unread) => drop(counts.insert(peer, unread)),
+                    None => drop(unknown.insert(peer)),
+                }
+            }
+            if next == 0 {
+                let unknown = unknown.into_iter().collect();
+                return Ok((UnreadView::Complete { counts, unknown }, positions));
+            }
+            cursor = next;
+            // Half of the time is left to others.
+            sleep(began.elapsed()).await;
+        }
+    }
+
+    /// A page of a state: its generation and rebuild, the cursor of the next page, the fields.
+    async fn read_page(&self, key: &str, cursor: u64) -> Result<Page, UnreadError> {
+        let mut pipe = redis::pipe();
+        pipe.atomic();
+        pipe.cmd("HMGET").arg(key).arg("gen").arg("rebuilding");
+        pipe.cmd("HSCAN").arg(key).arg(cursor);
+        pipe.arg("COUNT").arg(PEERS_PER_CALL);
+        self.run(&pipe).await
+    }
 }
+
+type Page = (
+    (Option<String>, Option<String>),
+    (u64, Vec<(String, String)>),
+);
 
 fn view(state: Option<UserState>) -> UserView {
     match state {

@@ -1,7 +1,10 @@
 use schemas::{TableNumber, UserId};
 use uuid::Uuid;
 
-use crate::{Connection, Generation, PeerOrdinals, UnreadError, scripts};
+use crate::{
+    Connection, Generation, PeerOrdinals, UnreadError,
+    scripts::{self, PEERS_PER_CALL},
+};
 
 /// The lease of one rebuild of a user (PROTOCOL R4), valid until another process takes it over or the state is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,23 +202,51 @@ impl Connection {
         Ok(())
     }
 
-    /// Merges the user's contact rows into the state, writes the views, and removes the request for the rebuild.
+    /// Builds a state and views from the user's contact rows and the events since the beginning, puts them in place of the user's keys,
+    /// and removes the request for the rebuild. No call is long, however many peers there are: all but the last ones are added in
+    /// pages beside the keys.
     ///
     /// Returns `false` where nothing was completed, because the rebuild was taken over, the state was dropped, or (rarely) the updates
     /// since its beginning cannot be compared with the rows: begin again, or find it completed by another process.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`]; the outcome is then unknown.
+    /// [`UnreadError::Transient`]; the outcome is then unknown. It may be repeated from the first page on.
     pub async fn complete_rebuild(
         &self,
         rebuild: &Rebuild,
         peers: &[(UserId, PeerOrdinals)],
     ) -> Result<bool, UnreadError> {
-        let script = match rebuild.target {
-            Target::State => &scripts::COMPLETE_REBUILD,
-            Target::Shadow => &scripts::COMPLETE_SHADOW,
-        };
-        let mut cmd = self.rebuild_command(script, rebuild);
+        let before_last = peers.len().saturating_sub(1) / PEERS_PER_CALL * PEERS_PER_CALL;
+        let (pages, last) = peers.split_at(before_last);
+        let mut is_first = true;
+        for page in pages.chunks(PEERS_PER_CALL) {
+            let added = self.add_peers(&scripts::ADD_PAGE, rebuild, is_first, page);
+            if !added.await? {
+                return Ok(false);
+            }
+            is_first = false;
+        }
+        let complete = self.add_peers(&scripts::COMPLETE_REBUILD, rebuild, is_first, last);
+        complete.await
+    }
+
+    async fn add_peers(
+        &self,
+        script: &redis::Script,
+        rebuild: &Rebuild,
+        is_first: bool,
+        peers: &[(UserId, PeerOrdinals)],
+    ) -> Result<bool, UnreadError> {
+        let mut keys = self.keys().of_scripts(rebuild.uid).to_vec();
+        let [state, .., shadow] = self.keys().of_scripts(rebuild.uid);
+        keys.push(match rebuild.target {
+            Target::State => state,
+            Target::Shadow => shadow.clone(),
+        });
+        keys.extend(["state", "pc", "mobile"].map(|kind| format!("{shadow}:{kind}")));
+        let mut cmd = scripts::call(script, &keys);
+        push_rebuild(&mut cmd, self.expiry_ms(), rebuild);
+        cmd.arg(i64::from(is_first));
         for (peer, ordinals) in peers {
             cmd.arg(peer.get()).arg(&ordinals.as_args());
         }
@@ -224,10 +255,15 @@ impl Connection {
 
     fn rebuild_command(&self, script: &redis::Script, rebuild: &Rebuild) -> redis::Cmd {
         let mut cmd = scripts::call(script, &self.keys().of_scripts(rebuild.uid));
-        cmd.arg(rebuild.generation.to_string())
-            .arg(self.expiry_ms())
-            .arg(rebuild.uid.get())
-            .arg(rebuild.nonce.to_string());
+        push_rebuild(&mut cmd, self.expiry_ms(), rebuild);
         cmd
     }
+}
+
+/// The first arguments of all scripts on a rebuild.
+fn push_rebuild(cmd: &mut redis::Cmd, expiry_ms: u64, rebuild: &Rebuild) {
+    cmd.arg(rebuild.generation.to_string())
+        .arg(expiry_ms)
+        .arg(rebuild.uid.get())
+        .arg(rebuild.nonce.to_string());
 }

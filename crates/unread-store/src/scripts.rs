@@ -4,6 +4,9 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, Pipeline, RedisResult, Script, aio::MultiplexedConnection};
 
+/// How many peers of a user one call reads or writes at most: Redis serves nobody else during a call. A user with more takes several.
+pub(crate) const PEERS_PER_CALL: usize = 500;
+
 /// Declares the scripts, and the pipeline that loads all of them.
 macro_rules! scripts {
     ($($name:ident = $code:expr;)*) => {
@@ -28,9 +31,9 @@ scripts! {
     APPLY = user_script!("peer", "lease", "apply");
     BEGIN_REBUILD = user_script!("lease", "begin_rebuild");
     RENEW_REBUILD = user_script!("lease", "renew_rebuild");
-    COMPLETE_REBUILD = user_script!("peer", "full_state", "lease", "complete_rebuild");
+    ADD_PAGE = user_script!("peer", "lease", "full_state", "add_page");
+    COMPLETE_REBUILD = user_script!("peer", "lease", "full_state", "complete_rebuild");
     BEGIN_SHADOW = user_script!("lease", "begin_shadow");
-    COMPLETE_SHADOW = user_script!("peer", "full_state", "lease", "complete_shadow");
     READ = user_script!("read");
     INITIALISE_POSITIONS = include_str!("../lua/initialise_positions.lua");
     REPAIR_POSITIONS = include_str!("../lua/repair_positions.lua");

@@ -49,17 +49,26 @@ impl UserState {
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| UnreadError::malformed(key, "no generation"))?;
         let rebuilding = fields.remove("rebuilding");
-        let peer = |(peer, ordinals): (&String, &String)| {
-            let peer = peer.parse().map_err(|e| UnreadError::malformed(key, e))?;
-            let ordinals = ordinals
-                .parse()
-                .map_err(|e: crate::ordinals::InvalidOrdinals| UnreadError::malformed(key, e))?;
-            Ok((peer, ordinals))
-        };
+        let peers = fields
+            .iter()
+            .map(|(peer, ordinals)| parse_peer(key, peer, ordinals));
         Ok(Some(Self {
             generation,
             rebuilding,
-            peers: fields.iter().map(peer).collect::<Result<_, _>>()?,
+            peers: peers.collect::<Result<_, _>>()?,
         }))
     }
+}
+
+/// Parses a field of the hash.
+pub(crate) fn parse_peer(
+    key: &str,
+    peer: &str,
+    ordinals: &str,
+) -> Result<(UserId, PeerOrdinals), UnreadError> {
+    let peer = peer.parse().map_err(|e| UnreadError::malformed(key, e))?;
+    let ordinals = ordinals
+        .parse()
+        .map_err(|e: crate::ordinals::InvalidOrdinals| UnreadError::malformed(key, e))?;
+    Ok((peer, ordinals))
 }

@@ -2,7 +2,10 @@ use std::collections::BTreeMap;
 
 use schemas::{Ordinal, PerDevice, UserId, event::ReadPosition};
 
-use crate::{Connection, Generation, PositionMove, UnreadError, scripts};
+use crate::{
+    Connection, Generation, PositionMove, UnreadError,
+    scripts::{self, PEERS_PER_CALL},
+};
 
 /// The changes of a batch of events to one user's keys. All of them are maxima, so they may be applied again and in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,25 +107,44 @@ impl Connection {
         updates: &[UserUpdate],
     ) -> Result<Vec<UserId>, UnreadError> {
         let mut pipe = redis::pipe();
+        let mut uids = Vec::with_capacity(updates.len());
         for update in updates {
-            pipe.add_command(self.apply_command(generation, update));
+            let peers: Vec<_> = update.peers.iter().collect();
+            let mut left = peers.as_slice();
+            // One call at least: there may be no peers.
+            loop {
+                let (page, behind) = left.split_at(left.len().min(PEERS_PER_CALL));
+                pipe.add_command(self.apply_command(generation, update, page));
+                uids.push(update.uid);
+                left = behind;
+                if left.is_empty() {
+                    break;
+                }
+            }
         }
         let results: Vec<i64> = self.run(&pipe).await?;
-        let with_results = updates.iter().zip(results);
-        Ok(with_results
+        let with_results = uids.into_iter().zip(results);
+        let mut absent: Vec<UserId> = with_results
             .filter(|(_, result)| *result == ABSENT)
-            .map(|(update, _)| update.uid)
-            .collect())
+            .map(|(uid, _)| uid)
+            .collect();
+        absent.dedup();
+        Ok(absent)
     }
 
-    fn apply_command(&self, generation: Generation, update: &UserUpdate) -> redis::Cmd {
+    fn apply_command(
+        &self,
+        generation: Generation,
+        update: &UserUpdate,
+        peers: &[(&UserId, &PeerUpdate)],
+    ) -> redis::Cmd {
         let mut cmd = scripts::call(&scripts::APPLY, &self.keys().of_scripts(update.uid));
         cmd.arg(generation.to_string())
             .arg(self.expiry_ms())
             .arg(i64::from(update.renew))
             .arg(i64::from(update.invalidate))
             .arg(update.uid.get());
-        for (peer, PeerUpdate { n, read }) in &update.peers {
+        for (peer, PeerUpdate { n, read }) in peers {
             cmd.arg(peer.get());
             for ordinal in [*n, read.pc, read.mobile] {
                 cmd.arg(ordinal.map(|n| n.to_string()).unwrap_or_default());

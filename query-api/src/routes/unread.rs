@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use access::Caller;
 use axum::{Json, extract::State};
@@ -6,12 +6,14 @@ use message_store::Sink;
 use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 use unread_store::{Expiry, UnreadView};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    counts::{Counts, RedisRead},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     parameters::{Device, TimeoutMs, UserPath},
@@ -47,33 +49,18 @@ pub(crate) struct UnreadAnswer {
     device: DeviceClass,
     /// How many, by sender; nobody is at zero.
     #[schema(value_type = BTreeMap<String, i64>, example = json!({"1001": 3}))]
-    unread: BTreeMap<UserId, i64>,
+    unread: Arc<RawValue>,
     /// The sum of `unread`.
     #[schema(example = 3)]
     total: i64,
     /// Senders whose unread messages cannot be counted any more, because what was read last is no longer stored. Absent where there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["1002"]))]
-    unknown: Vec<UserId>,
+    unknown: Arc<[UserId]>,
     /// With `after=`: how far the store had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
     as_of: AsOf,
-}
-
-/// The result of reading Redis.
-enum RedisRead {
-    /// The counts, and the watermarks of Redis.
-    Complete(Counts, Watermarks),
-    /// The user has to be rebuilt first.
-    Absent,
-    /// Redis fails, with the reason.
-    Failed(String),
-}
-
-struct Counts {
-    by_sender: BTreeMap<UserId, i64>,
-    unknown: Vec<UserId>,
 }
 
 /// If Redis hangs, this leaves time to read the contact rows.
@@ -82,6 +69,7 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Count a user's unread messages
 ///
 /// Where Redis does not have the user, the counts are rebuilt first; where it is down, they come from MySQL. They are whole or not answered.
+/// Of more than 500 senders, the counts of two may be of different moments, all of them after the call.
 #[utoipa::path(
     get,
     path = "/v1/users/{uid}/unread",
@@ -90,7 +78,7 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
     responses(
         (status = 200, description = "The counts. Reading them renews the user's expiry.", body = UnreadAnswer),
         (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's; or the counts of a user with very many senders, which are read for all calls together, were not read in time.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "The counts are being rebuilt, or the stores are down.", body = Problem, content_type = "application/problem+json"),
         (status = 504, description = "The event of `after=` was not counted in time.", body = Problem, content_type = "application/problem+json"),
     ),
@@ -109,7 +97,7 @@ pub(crate) async fn get_unread(
     Ok(Json(UnreadAnswer {
         uid,
         device,
-        total: counts.by_sender.values().sum(),
+        total: counts.total,
         unread: counts.by_sender,
         unknown: counts.unknown,
         as_of: watermarks.into(),
@@ -125,11 +113,17 @@ async fn count(
 ) -> Result<(Counts, Watermarks), QueryError> {
     loop {
         let attempt = || from_redis(api, uid, device, required);
-        match api.poll(deadline, attempt).await? {
+        let read = match api.poll(deadline, attempt).await? {
+            RedisRead::Large => from_pages(api, uid, device, required, deadline).await?,
+            read => read,
+        };
+        match read {
             RedisRead::Complete(counts, watermarks) => {
                 api.redis_fallback.redis_responded();
                 return Ok((counts, watermarks));
             }
+            // Redis has come back older since; what is missing is waited for again.
+            RedisRead::Large => {}
             // Afterwards Redis is read again: the user may have been dropped by then.
             RedisRead::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
             RedisRead::Failed(reason) => {
@@ -163,9 +157,32 @@ async fn from_redis(
         .map(|(partition, stored)| (partition, stored.position.watermark))
         .collect();
     sink_watermarks::expect_reached(LaggingStore::Redis, required, &watermarks)?;
-    Ok(Counts::of(read.view).map_or(RedisRead::Absent, |counts| {
-        RedisRead::Complete(counts, watermarks)
-    }))
+    Ok(match read.view {
+        UnreadView::Complete { counts, unknown } => {
+            RedisRead::Complete(Counts::new(&counts, unknown)?, watermarks)
+        }
+        UnreadView::Large => RedisRead::Large,
+        UnreadView::Rebuilding | UnreadView::Absent => RedisRead::Absent,
+    })
+}
+
+/// Reads a large user together with other calls; [`RedisRead::Large`] where the watermarks have not reached `required`.
+async fn from_pages(
+    api: &QueryApi,
+    uid: UserId,
+    device: DeviceClass,
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+) -> Result<RedisRead, QueryError> {
+    let read = api.large_reads.read(uid, device, deadline).await?;
+    let RedisRead::Complete(counts, watermarks) = read else {
+        return Ok(read);
+    };
+    if required.missing_in(&watermarks).is_empty() {
+        let watermarks = watermarks.restrict_to(required);
+        return Ok(RedisRead::Complete(counts, watermarks));
+    }
+    Ok(RedisRead::Large)
 }
 
 /// Reads the counts from the contact rows, once these contain all events on the log and those of `after=`, which may not be on the log
@@ -181,11 +198,14 @@ async fn from_contacts(
         .poll(deadline, || contact_watermarks(api, uid, required))
         .await?;
     let counts = api.rebuilder.contact_counts(uid, deadline.at()).await?;
-    Counts::of(counts.unread(device))
-        .map(|counts| (counts, watermarks))
-        .ok_or_else(|| {
-            QueryError::Defect("counts from contact rows are always complete".to_owned())
-        })
+    match counts.unread(device) {
+        UnreadView::Complete { counts, unknown } => {
+            Ok((Counts::new(&counts, unknown)?, watermarks))
+        }
+        _ => Err(QueryError::Defect(
+            "counts from contact rows are always complete".to_owned(),
+        )),
+    }
 }
 
 async fn contact_watermarks(
@@ -196,17 +216,4 @@ async fn contact_watermarks(
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
     sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await
-}
-
-impl Counts {
-    /// `None` where the view is not complete.
-    fn of(view: UnreadView) -> Option<Self> {
-        match view {
-            UnreadView::Complete { counts, unknown } => Some(Self {
-                by_sender: counts,
-                unknown,
-            }),
-            UnreadView::Rebuilding | UnreadView::Absent => None,
-        }
-    }
 }

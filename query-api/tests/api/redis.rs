@@ -1,10 +1,27 @@
 //! Redis as the projector would fill it.
 
 use schemas::{LogPosition, NextOffset, Partition, PartitionMap, UserId, event::SourceOffset};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use unread_store::{
     BeginOutcome, Connection, Generation, Node, PeerOrdinals, PositionMove, RawUser, RedisConfig,
     StoredPosition,
 };
+
+/// How often each command was called, as Redis says it.
+pub async fn command_stats(config: &RedisConfig) -> String {
+    let address = config.url.strip_prefix("redis://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"INFO commandstats\r\nQUIT\r\n")
+        .await
+        .unwrap();
+    let mut stats = String::new();
+    stream.read_to_string(&mut stats).await.unwrap();
+    stats
+}
 
 pub struct Redis {
     connection: Connection,

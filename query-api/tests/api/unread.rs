@@ -239,6 +239,41 @@ async fn after_waits_for_redis() {
     assert_eq!(beyond.status, 504);
 }
 
+/// All callers are answered, and read together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_many_senders_is_read_once_for_many_callers() {
+    let (deployment, mut redis, service) = env().await;
+    let me = fresh_user();
+    let peers: Vec<(UserId, &str)> = (1..=20_000).map(|n| (user(n), "3,1,?")).collect();
+    redis.load(me, &peers).await;
+    redis.advance(partition(42), 6).await;
+    let before = pages_read(deployment).await;
+    service.ok(&path(me, DeviceClass::Pc)).await;
+    let of_one = pages_read(deployment).await - before;
+    assert!(of_one >= 20, "{of_one}");
+
+    let path = format!("{}&after=42:6&timeout_ms=30000", path(me, DeviceClass::Pc));
+    let calls = (0..12).map(|_| service.ok(&path));
+    for answer in futures::future::join_all(calls).await {
+        assert_eq!(answer["unread"].as_object().unwrap().len(), 20_000);
+        assert_eq!(
+            (&answer["unread"]["7"], &answer["total"]),
+            (&json!(2), &json!(40_000))
+        );
+        assert_eq!(answer["as_of"], json!(["42:6"]));
+    }
+    let of_all = pages_read(deployment).await - before - of_one;
+    assert!(of_all <= 6 * of_one, "{of_all} pages, {of_one} at a time");
+}
+
+/// No other test here reads in pages.
+async fn pages_read(deployment: &Deployment) -> u64 {
+    let stats = crate::redis::command_stats(&deployment.config.redis).await;
+    let calls = stats.split("cmdstat_hscan:calls=").nth(1);
+    let calls = calls.map(|behind| behind.split(',').next().unwrap());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_parameters_are_named() {
     let (_, _, service) = env().await;

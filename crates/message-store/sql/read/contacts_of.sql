@@ -1,5 +1,5 @@
 SELECT uid, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n,
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, del_flag, favourite
 FROM {table}
-WHERE kind = 0 AND uid IN ({uids})
-ORDER BY uid, peer
+WHERE kind = 0 AND ((uid = {uid} AND peer > {peer}) OR uid IN ({uids}))
+ORDER BY uid, peer LIMIT {limit}

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use schemas::{TableNumber, TimestampMs, UserId};
 
 use super::{ReadTx, decode};
@@ -25,29 +23,32 @@ impl ReadTx {
         rows.first().map(decode::contact).transpose()
     }
 
-    /// All contacts of these users, whose tables are all in this database, by uid and peer. Deleted ones too.
+    /// The next `limit` contacts of these users of one table behind the one of `(uid, peer)`, by uid and peer. Deleted ones too.
     ///
     /// # Errors
-    /// As all reads; fatal where a user's tables are in another database.
-    pub async fn contacts_of(&mut self, uids: &[UserId]) -> Result<Vec<ContactRow>, StoreError> {
-        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
-        for uid in uids {
-            by_table
-                .entry(TableNumber::of_user(*uid))
-                .or_default()
-                .push(uid.to_string());
-        }
-        let mut contacts = Vec::new();
-        for (number, uids) in by_table {
-            let table = self.table(Table::Contact, number)?;
-            let sql = include_str!("../../sql/read/contacts_of.sql");
-            let sql = sql.replace("{uids}", &uids.join(", "));
-            for row in self.fetch_once(&sql, &table).await? {
-                contacts.push(decode::contact(&row)?);
-            }
-        }
-        contacts.sort_by_key(|row| (row.contact.uid, row.contact.peer));
-        Ok(contacts)
+    /// As all reads; fatal where the table is in another database.
+    pub async fn contacts_of(
+        &mut self,
+        number: TableNumber,
+        uids: &[UserId],
+        after: Option<(UserId, UserId)>,
+        limit: usize,
+    ) -> Result<Vec<ContactRow>, StoreError> {
+        let table = self.table(Table::Contact, number)?;
+        let (uid, peer) = after.map_or((0, 0), |(uid, peer)| (uid.get(), peer.get()));
+        let behind = uids.iter().map(|uid| uid.get()).filter(|next| *next > uid);
+        // 0 is nobody: a list must not be empty.
+        let behind: Vec<String> = std::iter::once(0)
+            .chain(behind)
+            .map(|uid| uid.to_string())
+            .collect();
+        let sql = include_str!("../../sql/read/contacts_of.sql")
+            .replace("{uids}", &behind.join(", "))
+            .replace("{uid}", &uid.to_string())
+            .replace("{peer}", &peer.to_string())
+            .replace("{limit}", &limit.to_string());
+        let rows = self.fetch_once(&sql, &table).await?;
+        rows.iter().map(decode::contact).collect()
     }
 
     /// Up to `limit` contacts of a user behind `after`, or from the top: the newest message first, then the largest peer.

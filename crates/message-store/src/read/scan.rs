@@ -57,8 +57,8 @@ impl ReadTx {
         let (uid, peer) = after.map_or((0, 0), |(uid, peer)| (uid.get(), peer.get()));
         let arguments = Arguments::default()
             .with(uid)
-            .with(uid)
             .with(peer)
+            .with(uid)
             .with(limit);
         let sql = include_str!("../../sql/read/scan_contacts.sql");
         let rows = self.fetch(sql, &table, arguments).await?;

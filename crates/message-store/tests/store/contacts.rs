@@ -13,16 +13,27 @@ async fn write(fixture: &Fixture, deltas: &[ContactDelta]) {
         .unwrap();
 }
 
+/// In pages of two.
 async fn contacts_of(fixture: &Fixture, uids: &[UserId]) -> Vec<ContactRow> {
-    let shard = fixture.shard(TableNumber::of_user(uids[0]));
-    fixture
-        .store
-        .snapshot(shard)
-        .await
-        .unwrap()
-        .contacts_of(uids)
-        .await
-        .unwrap()
+    let mut uids = uids.to_vec();
+    uids.sort_by_key(|uid| (TableNumber::of_user(*uid), *uid));
+    let mut contacts = Vec::new();
+    for uids in uids.chunk_by(|a, b| TableNumber::of_user(*a) == TableNumber::of_user(*b)) {
+        let table = TableNumber::of_user(uids[0]);
+        let snapshot = fixture.store.snapshot(fixture.shard(table));
+        let mut snapshot = snapshot.await.unwrap();
+        let mut after = None;
+        loop {
+            let page = snapshot.contacts_of(table, uids, after, 2).await.unwrap();
+            let Some(ContactRow { contact, .. }) = page.last() else {
+                break;
+            };
+            after = Some((contact.uid, contact.peer));
+            contacts.extend(page);
+        }
+    }
+    contacts.sort_by_key(|row| (row.contact.uid, row.contact.peer));
+    contacts
 }
 
 fn last(number: i64, srcid: UserId) -> Option<LastMessage> {

@@ -145,6 +145,26 @@ async fn single_places_are_ranges_of_the_index() {
     assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));
 }
 
+fn scan_query(sql: String, uid: i64, peer: i64, limit: u32) -> Query {
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(uid)
+        .bind(peer)
+        .bind(uid)
+        .bind(limit)
+}
+
+/// How many rows the server reads for an answer.
+async fn rows_read(admin: &mut MySqlConnection, query: Query) -> u64 {
+    let flush = sqlx::raw_sql("FLUSH STATUS");
+    flush.execute(&mut *admin).await.unwrap();
+    query.fetch_all(&mut *admin).await.unwrap();
+    let status =
+        "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next')";
+    let status = sqlx::raw_sql(status).fetch_all(&mut *admin).await.unwrap();
+    let values = status.iter().map(|row| row.get::<String, _>("Value"));
+    values.map(|value| value.parse::<u64>().unwrap()).sum()
+}
+
 #[tokio::test]
 async fn pages_and_scans_do_not_sort() {
     let fixture = Fixture::shared().await;
@@ -177,14 +197,14 @@ async fn pages_and_scans_do_not_sort() {
 
     let scan =
         include_str!("../../sql/read/scan_messages.sql").replace("{table}", &table("chat_msg"));
-    let scan = explain(&mut admin, scan, |query| {
+    let scan_plan = explain(&mut admin, scan, |query| {
         query.bind(uid * 1000).bind(1000_u32)
     })
     .await;
     let contacts =
         include_str!("../../sql/read/scan_contacts.sql").replace("{table}", &table("contact"));
     let contacts = explain(&mut admin, contacts, |query| {
-        query.bind(uid).bind(uid).bind(peer).bind(1000_u32)
+        query.bind(uid).bind(peer).bind(uid).bind(1000_u32)
     })
     .await;
     let page =
@@ -198,7 +218,26 @@ async fn pages_and_scans_do_not_sort() {
             .bind(50_u32)
     })
     .await;
-    for (plan, key) in [(scan, "PRIMARY"), (contacts, "PRIMARY"), (page, "inx_1")] {
+    // `uid` has a thousand rows, and these pages are behind 966 of them.
+    let (late, few) = (peer + 2_900, 10_u32);
+    let scan =
+        include_str!("../../sql/read/scan_contacts.sql").replace("{table}", &table("contact"));
+    let scanned = rows_read(&mut admin, scan_query(scan, uid, late, few)).await;
+    let of_users = include_str!("../../sql/read/contacts_of.sql")
+        .replace("{table}", &table("contact"))
+        .replace("{uid}", &uid.to_string())
+        .replace("{peer}", &late.to_string())
+        .replace("{uids}", &format!("0, {}", 64 * 2_999 + 21))
+        .replace("{limit}", &few.to_string());
+    let of_users = rows_read(&mut admin, sqlx::query(AssertSqlSafe(of_users))).await;
+    // Those of the page, and one for each further range.
+    let most = u64::from(few) + 2;
+    assert!(scanned <= most && of_users <= most, "{scanned}, {of_users}");
+    for (plan, key) in [
+        (scan_plan, "PRIMARY"),
+        (contacts, "PRIMARY"),
+        (page, "inx_1"),
+    ] {
         assert_eq!(text(&plan[0], "key"), key, "{}", show(&plan));
         assert!(
             !text(&plan[0], "Extra").contains("filesort"),

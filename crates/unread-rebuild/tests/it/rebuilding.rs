@@ -1,9 +1,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use message_store::{MessageStore, MySqlConfig, ServerConfig};
+use schemas::DeviceClass;
 use tokio::time::Instant;
 use unread_rebuild::{RebuildConfig, UnreadRebuildError};
-use unread_store::{BeginOutcome, UserUpdate, UserView};
+use unread_store::{BeginOutcome, UnreadView, UserUpdate, UserView};
 
 use crate::test_env::{TestEnv, row, soon, users};
 
@@ -129,6 +130,41 @@ async fn many_users_are_rebuilt_behind_few_barriers() {
         let (pc, mobile) = env.unread(*uid).await;
         assert_eq!(pc, BTreeMap::from([(*sender, n)]));
         assert!(mobile.is_empty());
+    }
+}
+
+/// Its rows take several pages, between those of users of the same table.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_many_peers_is_rebuilt_in_pages() {
+    let env = TestEnv::new().await;
+    let users: [_; 200] = users();
+    let (before, large, behind, nobody) = (users[0], users[64], users[128], users[192]);
+    let peer = |n: i64| (1_000_000 + n).try_into().unwrap();
+    let mut rows = vec![
+        row(before, peer(1), 4, Some(1), Some(4)),
+        row(behind, peer(1), 5, Some(1), Some(5)),
+    ];
+    rows.extend((1..=4_000).map(|n| row(large, peer(n), n, Some(0), Some(n))));
+    for rows in rows.chunks(1_000) {
+        env.contacts_catch_up(rows).await;
+    }
+    let rebuilder = env.rebuilder();
+    let all = [behind, nobody, large, before];
+    rebuilder.rebuild(&all, soon()).await.unwrap();
+    let many: BTreeMap<_, _> = (1..=4_000).map(|n| (peer(n), n)).collect();
+    let expected = [
+        (before, BTreeMap::from([(peer(1), 3)])),
+        (large, many),
+        (behind, BTreeMap::from([(peer(1), 4)])),
+        (nobody, BTreeMap::new()),
+    ];
+    for (uid, counts) in expected {
+        let state = env.connection().await.read_state(uid).await.unwrap();
+        assert_eq!(state.state.unwrap().value.counts(DeviceClass::Pc), counts);
+        let from_rows = rebuilder.contact_counts(uid, soon()).await.unwrap();
+        let unknown = Vec::new();
+        let complete = UnreadView::Complete { counts, unknown };
+        assert_eq!(from_rows.unread(DeviceClass::Pc), complete);
     }
 }
 

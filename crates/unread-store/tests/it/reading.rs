@@ -1,8 +1,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
-use schemas::DeviceClass::Pc;
+use schemas::DeviceClass::{Mobile, Pc};
 use tokio::time::Instant;
-use unread_store::{Expiry, Node, SharedConnection, UnreadError, UnreadView};
+use unread_store::{Expiry, Node, SharedConnection, UnreadError, UnreadView, UserUpdate};
 
 use crate::test_env::{BOSS, ME, TestEnv, complete, messages, partition, src, user};
 
@@ -153,4 +153,53 @@ async fn readers_share_a_connection_and_get_a_new_one_after_it_failed() {
     };
     let read = second.read_unread(user(ME), Pc, Expiry::Keep).await;
     assert_eq!(read.unwrap(), complete(&[]));
+}
+
+#[tokio::test]
+async fn more_peers_than_one_call_reads_are_read_in_pages() {
+    let env = TestEnv::new().await;
+    let rows: Vec<(i64, &str)> = (2_000..2_500).map(|peer| (peer, "3,1,?")).collect();
+    env.load(ME, &rows[1..]).await;
+    let whole = env.unread(ME, Pc).await;
+    assert!(matches!(whole, UnreadView::Complete { .. }), "{whole:?}");
+
+    env.load(1, &rows).await;
+    for device in [Pc, Mobile] {
+        assert_eq!(env.unread(1, device).await, UnreadView::Large);
+        let state = env.raw(1).await.state.unwrap().value;
+        let expected = UnreadView::Complete {
+            counts: state.counts(device),
+            unknown: state.unknown(device),
+        };
+        let (view, positions) = env
+            .conn
+            .read_unread_in_pages(user(1), device)
+            .await
+            .unwrap();
+        assert_eq!(view, expected);
+        assert_eq!(positions, env.conn.read_positions().await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn pages_of_a_state_that_is_not_complete_are_not_read() {
+    let mut env = TestEnv::new().await;
+    let pages = async |env: &TestEnv| {
+        let read = env.conn.read_unread_in_pages(user(ME), Pc).await;
+        read.unwrap().0
+    };
+    assert_eq!(pages(&env).await, UnreadView::Absent);
+    env.begin(ME).await;
+    let mut update = UserUpdate::new(user(ME));
+    for peer in 2_000..3_000 {
+        update.message(user(peer), 1.try_into().unwrap());
+    }
+    assert!(!env.apply(update).await);
+    assert_eq!(env.unread(ME, Pc).await, UnreadView::Large);
+    assert_eq!(pages(&env).await, UnreadView::Rebuilding);
+
+    let other = unread_store::Generation::fresh();
+    env.redis::<i64>(&format!("HSET state-1000 gen {other}"))
+        .await;
+    assert_eq!(pages(&env).await, UnreadView::Absent);
 }

@@ -1,5 +1,11 @@
-use schemas::DeviceClass::{Mobile, Pc};
-use unread_store::{BeginOutcome, UnreadView};
+use std::time::{Duration, Instant};
+
+use schemas::{
+    DeviceClass::{Mobile, Pc},
+    UserId,
+};
+use tokio::task::JoinHandle;
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, UnreadView};
 
 use crate::test_env::{BOSS, LEASE_MS, ME, TestEnv, complete, messages, ordinals, read, user};
 
@@ -44,17 +50,20 @@ async fn a_live_lease_is_waited_for_and_a_complete_state_left_alone() {
 }
 
 #[tokio::test]
-async fn an_ended_lease_is_taken_over_with_what_was_applied() {
+async fn an_ended_lease_is_taken_over() {
     let mut env = TestEnv::new().await;
     let first = env.begin_with_lease(ME, 0).await;
-    // It is kept all the same: the holder may be slow and not dead. But somebody has to look after it.
+    // It is applied all the same: the holder may be slow and not dead. But somebody has to look after it.
     assert!(env.apply(messages(ME, BOSS, 5)).await);
     assert_eq!(env.conn.rebuild_requests(100).await.unwrap(), [user(ME)]);
 
     let second = env.begin(ME).await;
     assert!(!env.complete(&first, &[(1002, "9,0,0")]).await);
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Rebuilding);
-    assert!(env.complete(&second, &[(BOSS, "4,1,0")]).await);
+    // What was applied before is in these rows, and is not kept until then: it may be much.
+    let raw = env.raw(ME).await.state.unwrap();
+    assert!(raw.value.peers.is_empty(), "{raw:?}");
+    assert!(env.complete(&second, &[(BOSS, "5,1,0")]).await);
     assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 4)]));
     assert_eq!(env.conn.rebuild_requests(100).await.unwrap(), []);
 }
@@ -139,14 +148,127 @@ async fn rows_that_do_not_know_and_an_event_that_does_are_not_mixed() {
 async fn a_user_with_a_hundred_thousand_peers_is_rebuilt() {
     let env = TestEnv::new().await;
     let rebuild = env.begin(ME).await;
-    let row = |peer: i64| (user(peer + ME), ordinals("2,1,0"));
-    let rows: Vec<_> = (1..=100_000).map(row).collect();
+    env.redis::<String>("CONFIG RESETSTAT").await;
+    let rows = many_rows();
     assert!(env.conn.complete_rebuild(&rebuild, &rows).await.unwrap());
+    // Redis serves nobody else during a call.
+    let stats: String = env.redis("INFO commandstats").await;
+    assert!(stats.contains("cmdstat_evalsha:calls=200,"), "{stats}");
+    assert_eq!(env.keys().await, ["mobile-1000", "pc-1000", "state-1000"]);
+    let raw = env.raw(ME).await;
+    let state = raw.state.unwrap();
+    assert_eq!(state.value.peers.len(), 100_000);
+    for view in [(Pc, raw.views.pc), (Mobile, raw.views.mobile)] {
+        let (device, view) = (view.0, view.1.unwrap());
+        assert_eq!(view.value, state.value.counts(device));
+        assert_eq!(view.expires_at_ms, state.expires_at_ms);
+    }
+}
+
+/// Each with one unread message on one class and two on the other.
+fn many_rows() -> Vec<(UserId, PeerOrdinals)> {
+    let row = |peer: i64| (user(peer + BOSS), ordinals("2,1,0"));
+    (1..=100_000).map(row).collect()
+}
+
+impl TestEnv {
+    /// Waits until the first page is there; so many rows take a few hundred.
+    async fn first_page(&self) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.redis::<i64>("EXISTS new-1000:state").await == 0 {
+            assert!(Instant::now() < deadline, "no page is added");
+        }
+    }
+
+    /// The keys of users.
+    async fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.redis("KEYS *-1000*").await;
+        keys.sort();
+        keys
+    }
+
+    fn complete_many(&self, rebuild: &Rebuild) -> JoinHandle<bool> {
+        let (conn, rebuild) = (self.conn.clone(), rebuild.clone());
+        let complete = async move { conn.complete_rebuild(&rebuild, &many_rows()).await.unwrap() };
+        tokio::spawn(complete)
+    }
+}
+
+#[tokio::test]
+async fn events_between_pages_are_kept_and_nothing_is_shown_before_the_last() {
+    let mut env = TestEnv::new().await;
+    let rebuild = env.begin(ME).await;
+    let completing = env.complete_many(&rebuild);
+    env.first_page().await;
+    // One of the first page, one of the last, and one that is in no row.
+    for (peer, newest) in [(1002, 7), (101_001, 8), (BOSS, 9)] {
+        assert!(!env.apply(messages(ME, peer, newest)).await);
+    }
+    assert!(!env.apply(read(ME, 1003, Mobile, Some(2))).await);
+    assert_eq!(env.unread(ME, Pc).await, UnreadView::Rebuilding);
+    assert_eq!(env.redis::<i64>("EXISTS pc-1000 mobile-1000").await, 0);
+    assert!(!completing.is_finished());
+
+    assert!(completing.await.unwrap());
     let raw = env.raw(ME).await;
     let state = raw.state.unwrap().value;
+    assert_eq!(state.peers.len(), 100_001);
+    let pc = raw.views.pc.unwrap().value;
+    assert_eq!(pc, state.counts(Pc));
+    for (peer, unread) in [(1002, 6), (1003, 1), (101_001, 7), (BOSS, 9)] {
+        assert_eq!(pc[&user(peer)], unread, "{peer}");
+    }
+    let mobile = raw.views.mobile.unwrap().value;
+    assert_eq!(mobile, state.counts(Mobile));
+    assert_eq!(mobile.get(&user(1003)), None);
+}
+
+#[tokio::test]
+async fn a_rebuild_that_ends_between_pages_is_taken_over() {
+    let env = TestEnv::new().await;
+    let first = env.begin_with_lease(ME, 0).await;
+    let completing = env.complete_many(&first);
+    env.first_page().await;
+    completing.abort();
+    assert!(completing.await.unwrap_err().is_cancelled());
+    assert_eq!(env.unread(ME, Pc).await, UnreadView::Rebuilding);
+
+    let second = env.begin(ME).await;
+    assert!(!env.complete(&first, &[(BOSS, "9,0,0")]).await);
+    assert!(env.complete(&second, &[(BOSS, "3,1,3")]).await);
+    assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 2)]));
+    assert_eq!(env.keys().await, ["pc-1000", "state-1000"]);
+}
+
+#[tokio::test]
+async fn a_rebuild_whose_pages_are_lost_begins_again() {
+    let env = TestEnv::new().await;
+    let rebuild = env.begin(ME).await;
+    let completing = env.complete_many(&rebuild);
+    env.first_page().await;
+    env.redis::<i64>("DEL new-1000:state").await;
+    assert!(!completing.await.unwrap());
+    assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
+    assert_eq!(env.conn.rebuild_requests(100).await.unwrap(), [user(ME)]);
+    assert!(env.keys().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_large_state_is_replaced_in_pages() {
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "9,0,0"), (1002, "9,9,9")]).await;
+    let shadows = [user(ME)];
+    let shadows = env.conn.begin_shadow_rebuilds(&shadows, LEASE_MS).await;
+    let completing = env.complete_many(&shadows.unwrap()[0]);
+    env.first_page().await;
+    assert!(!env.apply(messages(ME, 1003, 5)).await);
+    assert_eq!(env.unread(ME, Pc).await, complete(&[(BOSS, 9), (1003, 5)]));
+    assert!(completing.await.unwrap());
+    let state = env.raw(ME).await.state.unwrap().value;
     assert_eq!(state.peers.len(), 100_000);
-    assert_eq!(raw.views.pc.unwrap().value, state.counts(Pc));
-    assert_eq!(raw.views.mobile.unwrap().value, state.counts(Mobile));
+    assert_eq!(state.peers[&user(1002)], ordinals("2,1,0"));
+    assert_eq!(state.peers[&user(1003)], ordinals("5,1,0"));
+    assert_eq!(env.keys().await, ["mobile-1000", "pc-1000", "state-1000"]);
 }
 
 #[tokio::test]

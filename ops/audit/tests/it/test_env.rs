@@ -291,13 +291,12 @@ impl TestEnv {
             else {
                 continue;
             };
-            let shard = self
-                .sources
-                .messages
-                .layout()
-                .shard_of(TableNumber::of_user(uid));
+            let table = TableNumber::of_user(uid);
+            let shard = self.sources.messages.layout().shard_of(table);
             let mut snapshot = self.sources.messages.snapshot(shard).await.unwrap();
-            let rows = snapshot.contacts_of(&[uid]).await.unwrap();
+            let uids = [uid];
+            let rows = snapshot.contacts_of(table, &uids, None, 1_000);
+            let rows = rows.await.unwrap();
             let peers: Vec<_> = rows
                 .iter()
                 .filter(|row| row.contact.peer != uid)

@@ -1,0 +1,169 @@
+//! Reads of users with very many peers. However many calls ask for a user, one read at a time serves them all, so what they cost Redis and
+//! this process does not grow with their number.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use problem::Problem;
+use schemas::{DeviceClass, UserId};
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
+use unread_store::{SharedConnection, UnreadError, UnreadView};
+
+use crate::{
+    counts::{Counts, RedisRead},
+    deadline::Deadline,
+    error::QueryError,
+};
+
+/// How many reads are under way, over all users: each has all counts of a user in memory.
+const CONCURRENT_READS: usize = 2;
+/// After a read its user is not read again for so many times as long as it took, at most for two seconds.
+const PAUSE: u32 = 4;
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+const RETRY_AFTER_S: u64 = 1;
+
+type Key = (UserId, DeviceClass);
+type Waiter = oneshot::Sender<RedisRead>;
+
+pub(crate) struct LargeReads {
+    redis: Arc<SharedConnection>,
+    places: Semaphore,
+    /// Who waits for a user's next read. There is a task for each of these users.
+    waiting: Mutex<HashMap<Key, Vec<Waiter>>>,
+}
+
+impl LargeReads {
+    pub(crate) fn new(redis: &Arc<SharedConnection>) -> Arc<Self> {
+        Arc::new(Self {
+            redis: Arc::clone(redis),
+            places: Semaphore::new(CONCURRENT_READS),
+            waiting: Mutex::default(),
+        })
+    }
+
+    /// The result of a read that begins after this call, with the watermarks of all partitions.
+    ///
+    /// # Errors
+    /// 429 where there was no such read until the deadline.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        uid: UserId,
+        device: DeviceClass,
+        deadline: Deadline,
+    ) -> Result<RedisRead, QueryError> {
+        let (waiter, read) = oneshot::channel();
+        self.wait((uid, device), waiter);
+        match deadline.bound(read).await {
+            Ok(read) => read.map_err(|_| QueryError::Defect("a read was given up".to_owned())),
+            Err(_elapsed) => Err(too_many(uid).into()),
+        }
+    }
+
+    fn wait(self: &Arc<Self>, key: Key, waiter: Waiter) {
+        let mut waiting = self.lock();
+        let is_first = !waiting.contains_key(&key);
+        waiting.entry(key).or_default().push(waiter);
+        drop(waiting);
+        if is_first {
+            tokio::spawn(Arc::clone(self).serve(key));
+        }
+    }
+
+    /// Reads for as long as somebody waits.
+    async fn serve(self: Arc<Self>, key: Key) {
+        loop {
+            let place = self.places.acquire().await;
+            // Who comes from now on waits for the next read: this one may pass what that caller has to see.
+            let Some(waiters) = self.take_waiters(key) else {
+                return;
+            };
+            let began = Instant::now();
+            let outcome = self.read_now(key).await;
+            let took = began.elapsed();
+            let outcome = outcome.unwrap_or_else(|error| RedisRead::Failed(error.to_string()));
+            for waiter in waiters {
+                // A caller that has timed out has dropped the receiver.
+                let _ = waiter.send(outcome.clone());
+            }
+            drop((place, outcome));
+            sleep((took * PAUSE).min(MAX_PAUSE)).await;
+        }
+    }
+
+    /// `None` where nobody waits; then the user's task has to end.
+    fn take_waiters(&self, key: Key) -> Option<Vec<Waiter>> {
+        let mut waiting = self.lock();
+        let waiters = waiting.get_mut(&key)?;
+        waiters.retain(|waiter| !waiter.is_closed());
+        if waiters.is_empty() {
+            waiting.remove(&key);
+            return None;
+        }
+        Some(std::mem::take(waiters))
+    }
+
+    async fn read_now(&self, (uid, device): Key) -> Result<RedisRead, UnreadError> {
+        let redis = self.redis.get().await?;
+        let (view, positions) = redis.read_unread_in_pages(uid, device).await?;
+        let UnreadView::Complete { counts, unknown } = view else {
+            return Ok(RedisRead::Absent);
+        };
+        let watermarks = positions
+            .iter()
+            .map(|(partition, stored)| (partition, stored.position.watermark))
+            .collect();
+        // It takes some milliseconds, in which other calls would wait.
+        Ok(
+            match spawn_blocking(move || Counts::new(&counts, unknown)).await {
+                Ok(Ok(counts)) => RedisRead::Complete(counts, watermarks),
+                Ok(Err(error)) => RedisRead::Failed(error.to_string()),
+                Err(error) => RedisRead::Failed(error.to_string()),
+            },
+        )
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Waiter>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn too_many(uid: UserId) -> Problem {
+    let mut problem = Problem::too_many_requests(RETRY_AFTER_S);
+    problem.detail = format!(
+        "{uid} has so many senders that the counts are read for all calls together, with pauses; they were not read in time: try again \
+         later, or with a longer timeout_ms"
+    );
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use unread_store::{Node, RedisConfig};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_read_that_does_not_come_in_time_is_429() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let config = RedisConfig {
+            url: format!("redis://{}", silent.local_addr().unwrap()),
+            ..RedisConfig::default()
+        };
+        let node = Node::new(&config).unwrap();
+        let reads = LargeReads::new(&Arc::new(SharedConnection::new(node)));
+        let uid = "1000".parse().unwrap();
+        let soon = Deadline::in_time(Some("50".to_owned().try_into().unwrap()));
+        let error = reads.read(uid, DeviceClass::Pc, soon).await.err().unwrap();
+        let problem = Problem::from(error);
+        assert_eq!((problem.status, problem.retry_after_s), (429, Some(1)));
+        assert!(problem.detail.contains("1000 has so many senders"));
+    }
+}
