@@ -5,6 +5,7 @@ mod engines;
 mod idle_conversations;
 mod ingest;
 mod instances;
+mod large_account;
 mod latency;
 mod load_curve;
 mod memory;
@@ -37,6 +38,7 @@ pub(crate) enum Stage {
     Messages,
     Unread,
     Query,
+    LargeAccount,
     Audit,
     Rebuild,
     Whole,
@@ -110,6 +112,7 @@ impl Stage {
             Self::Messages => messages::run(plan).await?.into(),
             Self::Unread => unread::run(plan).await?.into(),
             Self::Query => query::run(plan).await?.into(),
+            Self::LargeAccount => large_account::run(plan).await?.into(),
             Self::Audit => replays::audit(plan).await?.into(),
             Self::Rebuild => replays::rebuild(plan).await?.into(),
             Self::Whole => whole::batches(plan).await?.into(),
