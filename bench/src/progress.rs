@@ -7,7 +7,7 @@ use event_log::LogReader;
 use message_store::{MessageStore, MySqlConfig, Shard, Sink};
 use schemas::{Partition, PartitionMap, topics::Topic};
 use system_tests::TestEnv;
-use unread_store::{Node, RedisConfig};
+use unread_store::{RedisConfig, UnreadStore, lowest_positions};
 
 use crate::deadline::wait_until;
 
@@ -44,8 +44,8 @@ pub(crate) fn message_store(mysql_url: &str) -> Result<MessageStore> {
 ///
 /// # Errors
 /// The address is none.
-pub(crate) fn unread_store(redis_url: &str) -> Result<Node> {
-    Ok(Node::new(&RedisConfig {
+pub(crate) fn unread_store(redis_url: &str) -> Result<UnreadStore> {
+    Ok(UnreadStore::new(&RedisConfig {
         url: redis_url.to_owned(),
         ..RedisConfig::default()
     })?)
@@ -55,7 +55,7 @@ pub(crate) fn unread_store(redis_url: &str) -> Result<Node> {
 pub(crate) struct Progress {
     log: Arc<LogReader>,
     topic: String,
-    unread: unread_store::Connection,
+    unread: Vec<unread_store::Connection>,
     messages: MessageStore,
 }
 
@@ -90,10 +90,10 @@ impl Progress {
     pub(crate) async fn written(&self, by: Projection) -> Result<u64> {
         match by {
             Projection::Unread => {
-                let positions = self.unread.read_positions().await?;
-                let next = positions
-                    .iter()
-                    .map(|(_, stored)| stored.position.next.get().cast_unsigned());
+                let lowest = lowest_positions(&self.unread).await?;
+                let next = lowest
+                    .values()
+                    .map(|position| position.next.get().cast_unsigned());
                 Ok(next.sum())
             }
             Projection::Tables(sink) => {

@@ -13,7 +13,7 @@ use tokio::{
     net::TcpStream,
     time::{Instant, sleep, timeout},
 };
-use unread_store::{Node, RedisConfig};
+use unread_store::{RedisConfig, UnreadStore};
 
 use crate::{
     client_config::{self, ClientConfig},
@@ -61,8 +61,10 @@ impl CommandContext {
         ))
     }
 
-    pub(crate) fn unread(&self) -> anyhow::Result<Node> {
-        Ok(Node::new(&self.source.section::<RedisConfig>("redis")?)?)
+    pub(crate) fn unread(&self) -> anyhow::Result<UnreadStore> {
+        Ok(UnreadStore::new(
+            &self.source.section::<RedisConfig>("redis")?,
+        )?)
     }
 
     /// A client that calls once.

@@ -14,7 +14,7 @@ use schemas::{
 };
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use unread_store::Node;
+use unread_store::{UnreadStore, lowest_positions};
 
 use crate::context::CommandContext;
 
@@ -228,15 +228,18 @@ fn report(
     })
 }
 
-async fn watch_redis(node: Node, history: Arc<Mutex<WatermarkHistory>>, stop: CancellationToken) {
+async fn watch_redis(
+    store: UnreadStore,
+    history: Arc<Mutex<WatermarkHistory>>,
+    stop: CancellationToken,
+) {
     while !stop.is_cancelled() {
         // If Redis is unavailable, connect again.
-        if let Ok(connection) = node.connect().await {
-            while let Ok(positions) = connection.read_positions().await {
+        if let Ok(slots) = store.connect().await {
+            while let Ok(lowest) = lowest_positions(&slots).await {
                 let now = Instant::now();
-                for (partition, stored) in positions.iter() {
-                    let watermark = stored.position.watermark;
-                    locked(&history).record(Stage::Redis, partition, watermark, now);
+                for (partition, position) in lowest.iter() {
+                    locked(&history).record(Stage::Redis, partition, position.watermark, now);
                 }
                 if stop.is_cancelled() {
                     return;

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 
 use projection::EventBatch;
 use schemas::{
-    LogPosition, Partition, PartitionMap, TimestampMs, UserId,
+    LogPosition, Partition, PartitionMap, TableNumber, TimestampMs, UserId,
     event::{Body, Event},
 };
-use unread_store::UserUpdate;
+use unread_store::{UserUpdate, slot_index};
 
 /// Events folded to one update per user, and the positions behind them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Batch {
-    updates: Vec<UserUpdate>,
+    /// By slot.
+    updates: Vec<Vec<UserUpdate>>,
+    /// Of a user's update among those of the slot.
     index: HashMap<UserId, usize>,
     behind: PartitionMap<LogPosition>,
     counts: usize,
@@ -21,6 +23,18 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// An empty one for so many slots.
+    pub(crate) fn new(slots: usize) -> Self {
+        Self {
+            updates: vec![Vec::new(); slots],
+            index: HashMap::new(),
+            behind: PartitionMap::new(),
+            counts: 0,
+            events: 0,
+            oldest: None,
+        }
+    }
+
     pub(crate) fn absorb(&mut self, batch: &EventBatch) {
         for event in &batch.events {
             self.fold(&event.event);
@@ -47,12 +61,14 @@ impl Batch {
     }
 
     fn update(&mut self, uid: UserId, change: impl FnOnce(&mut UserUpdate)) {
+        let slot = slot_index(TableNumber::of_user(uid), self.updates.len());
+        let updates = &mut self.updates[slot];
         let at = *self.index.entry(uid).or_insert_with(|| {
-            self.updates.push(UserUpdate::new(uid));
+            updates.push(UserUpdate::new(uid));
             self.counts += 1;
-            self.updates.len() - 1
+            updates.len() - 1
         });
-        let update = &mut self.updates[at];
+        let update = &mut updates[at];
         let before = update.peers.len();
         change(update);
         self.counts += update.peers.len() - before;
@@ -64,12 +80,13 @@ impl Batch {
             self.behind.remove(*partition);
         }
         if self.behind.is_empty() {
-            *self = Self::default();
+            *self = Self::new(self.updates.len());
         }
     }
 
-    pub(crate) fn updates(&self) -> &[UserUpdate] {
-        &self.updates
+    /// Those of the users of a slot.
+    pub(crate) fn updates(&self, slot: usize) -> &[UserUpdate] {
+        &self.updates[slot]
     }
 
     /// The position behind the events of each partition.
@@ -158,13 +175,13 @@ mod tests {
     }
 
     fn folded(events: impl IntoIterator<Item = Event>) -> Batch {
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(1);
         batch.absorb(&event_batch(0, events));
         batch
     }
 
     fn by_user(batch: &Batch) -> BTreeMap<UserId, UserUpdate> {
-        let updates = batch.updates().iter();
+        let updates = batch.updates(0).iter();
         updates.map(|update| (update.uid, update.clone())).collect()
     }
 
@@ -212,7 +229,7 @@ mod tests {
         assert_eq!(batch.behind().partitions().collect::<Vec<_>>(), [p(1)]);
         assert_eq!(batch.counts(), 2);
         batch.release(&[p(1)]);
-        assert_eq!((batch.counts(), batch.updates().len()), (0, 0));
+        assert_eq!((batch.counts(), batch.updates(0).len()), (0, 0));
     }
 
     fn any_event() -> impl Strategy<Value = Event> {
@@ -234,7 +251,7 @@ mod tests {
             let again = events.iter().take(cut).cloned();
             let shuffled = folded(events.iter().rev().cloned().chain(again));
             prop_assert_eq!(by_user(&once), by_user(&shuffled));
-            let weight: usize = once.updates().iter().map(|u| 1 + u.peers.len()).sum();
+            let weight: usize = once.updates(0).iter().map(|u| 1 + u.peers.len()).sum();
             prop_assert_eq!(once.counts(), weight);
         }
     }

@@ -8,6 +8,7 @@ pub mod measured;
 mod metrics;
 mod service;
 mod sink;
+mod slot_writer;
 
 pub use config::{Config, ProjectorUnreadConfig};
 pub use service::{serve, start};

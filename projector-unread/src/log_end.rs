@@ -2,19 +2,34 @@ use std::sync::Arc;
 
 use event_log::{EventLogError, LogReader};
 use schemas::{LogPosition, NextOffset, Partition, PartitionMap, topics::Topic};
+use tokio::sync::OnceCell;
 
 /// How many of a partition's last records are searched for the highest source offset. The last record may be a repeat by a former
 /// owner of the sequencer, which does not have the highest one.
 const LAST_RECORDS: i64 = 16;
 
-/// The end of each partition of `chat.events`, with the highest source offset before it.
-///
-/// # Errors
-/// [`EventLogError`] where a leader does not answer within 30 s.
-pub(crate) async fn log_end(
-    log: &Arc<LogReader>,
-) -> Result<PartitionMap<LogPosition>, EventLogError> {
-    log.blocking(read_end).await
+/// The end of each partition of `chat.events`, with the highest source offset before it: read when it is first needed, and only once,
+/// since many slots may begin a generation at a time.
+pub(crate) struct LogEnd {
+    log: Arc<LogReader>,
+    end: OnceCell<PartitionMap<LogPosition>>,
+}
+
+impl LogEnd {
+    pub(crate) fn new(log: Arc<LogReader>) -> Self {
+        Self {
+            log,
+            end: OnceCell::new(),
+        }
+    }
+
+    /// # Errors
+    /// [`EventLogError`] where a leader does not answer within 30 s.
+    pub(crate) async fn get(&self) -> Result<&PartitionMap<LogPosition>, EventLogError> {
+        self.end
+            .get_or_try_init(|| self.log.blocking(read_end))
+            .await
+    }
 }
 
 fn read_end(log: &LogReader) -> Result<PartitionMap<LogPosition>, EventLogError> {

@@ -7,7 +7,7 @@ use schemas::topics::Topic;
 use service_runtime::{Health, Process, ReadinessCheck, Supervisor, without_calls};
 use tokio_util::sync::CancellationToken;
 use unread_rebuild::{RebuildQueue, Rebuilder};
-use unread_store::Node;
+use unread_store::UnreadStore;
 
 use crate::{Config, sink::UnreadSink};
 
@@ -33,12 +33,12 @@ pub async fn start(
 ) -> anyhow::Result<axum::Router> {
     let own = &config.projector_unread;
     let log = Arc::new(LogReader::new(&config.kafka)?);
-    let node = Node::new(&config.redis)?;
+    let unread = UnreadStore::new(&config.redis)?;
     let soft = supervisor.shutdown().soft().clone();
     let queue = RebuildQueue::new();
 
     let sink = UnreadSink::new(
-        node.clone(),
+        &unread,
         Arc::clone(&log),
         queue.clone(),
         health.check("projector-unread.redis"),
@@ -56,9 +56,9 @@ pub async fn start(
 
     let topic = config.kafka.topic(Topic::Events);
     let store = MessageStore::connect(&config.mysql);
-    let rebuilder = Rebuilder::new(&store, &log, &node, &topic, &own.rebuild);
+    let rebuilder = Rebuilder::new(&store, &log, &unread, &topic, &own.rebuild);
     supervisor.spawn("projector-unread rebuilds", async move {
-        queue.run(rebuilder, node, soft).await;
+        queue.run(rebuilder, unread, soft).await;
         Ok(())
     });
     Ok(without_calls(

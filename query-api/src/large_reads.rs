@@ -14,7 +14,7 @@ use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
 };
-use unread_store::{SharedConnection, UnreadError, UnreadView};
+use unread_store::{SharedConnections, UnreadError, UnreadView};
 
 use crate::{
     counts::{Counts, RedisRead},
@@ -33,14 +33,14 @@ type Key = (UserId, DeviceClass);
 type Waiter = oneshot::Sender<RedisRead>;
 
 pub(crate) struct LargeReads {
-    redis: Arc<SharedConnection>,
+    redis: Arc<SharedConnections>,
     places: Semaphore,
     /// Who waits for a user's next read. There is a task for each of these users.
     waiting: Mutex<HashMap<Key, Vec<Waiter>>>,
 }
 
 impl LargeReads {
-    pub(crate) fn new(redis: &Arc<SharedConnection>) -> Arc<Self> {
+    pub(crate) fn new(redis: &Arc<SharedConnections>) -> Arc<Self> {
         Arc::new(Self {
             redis: Arc::clone(redis),
             places: Semaphore::new(CONCURRENT_READS),
@@ -110,7 +110,7 @@ impl LargeReads {
     }
 
     async fn read_now(&self, (uid, device): Key) -> Result<RedisRead, UnreadError> {
-        let redis = self.redis.get().await?;
+        let redis = self.redis.of(uid).await?;
         let (view, positions) = redis.read_unread_in_pages(uid, device).await?;
         let UnreadView::Complete { counts, unknown } = view else {
             return Ok(RedisRead::Absent);
@@ -146,7 +146,7 @@ fn too_many(uid: UserId) -> Problem {
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
-    use unread_store::{Node, RedisConfig};
+    use unread_store::{RedisConfig, UnreadStore};
 
     use super::*;
 
@@ -157,8 +157,8 @@ mod tests {
             url: format!("redis://{}", silent.local_addr().unwrap()),
             ..RedisConfig::default()
         };
-        let node = Node::new(&config).unwrap();
-        let reads = LargeReads::new(&Arc::new(SharedConnection::new(node)));
+        let store = UnreadStore::new(&config).unwrap();
+        let reads = LargeReads::new(&Arc::new(SharedConnections::new(store)));
         let uid = "1000".parse().unwrap();
         let soon = Deadline::in_time(Some("50".to_owned().try_into().unwrap()));
         let error = reads.read(uid, DeviceClass::Pc, soon).await.err().unwrap();

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use event_log::LogReader;
+use futures::future::try_join_all;
 use service_runtime::{Health, ReadinessCheck, Shutdown};
 use tokio::time::{sleep, timeout};
 
@@ -27,7 +28,10 @@ pub(crate) struct HealthChecks {
 
 impl HealthChecks {
     pub(crate) fn new(api: Arc<QueryApi>, log: Arc<LogReader>, health: &Health) -> Self {
-        metrics::describe_gauge!(REDIS_UP, "1 where Redis responds, otherwise 0");
+        metrics::describe_gauge!(
+            REDIS_UP,
+            "1 where Redis responds, all of a cluster's slots, otherwise 0"
+        );
         Self {
             api,
             log,
@@ -50,8 +54,9 @@ impl HealthChecks {
     async fn check_redis(&self) {
         let up = metrics::gauge!(REDIS_UP);
         loop {
-            let pinged = async { self.api.redis.get().await?.ping().await };
-            let responds = matches!(timeout(TIMEOUT, pinged).await, Ok(Ok(())));
+            let slots = 0..self.api.redis.store().slots().len();
+            let pings = slots.map(async |slot| self.api.redis.get(slot).await?.ping().await);
+            let responds = matches!(timeout(TIMEOUT, try_join_all(pings)).await, Ok(Ok(_)));
             up.set(f64::from(u8::from(responds)));
             sleep(INTERVAL).await;
         }

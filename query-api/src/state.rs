@@ -6,7 +6,7 @@ use event_log::LogReader;
 use message_store::MessageStore;
 use schemas::topics::Topic;
 use unread_rebuild::Rebuilder;
-use unread_store::{Node, SharedConnection};
+use unread_store::{SharedConnections, UnreadStore};
 
 use crate::{
     config::Config,
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct QueryApi {
     pub(crate) store: MessageStore,
     polling: SharedPolling,
-    pub(crate) redis: Arc<SharedConnection>,
+    pub(crate) redis: Arc<SharedConnections>,
     pub(crate) large_reads: Arc<LargeReads>,
     pub(crate) redis_fallback: RedisFallback,
     pub(crate) rebuilder: Rebuilder,
@@ -38,15 +38,15 @@ impl QueryApi {
     pub(crate) fn new(config: &Config, log: &Arc<LogReader>) -> anyhow::Result<Self> {
         let events_topic = config.kafka.topic(Topic::Events);
         let store = MessageStore::connect(&config.mysql);
-        let node = Node::new(&config.redis)?;
+        let unread = UnreadStore::new(&config.redis)?;
         let own = &config.query_api;
-        let redis = Arc::new(SharedConnection::new(node.clone()));
+        let redis = Arc::new(SharedConnections::new(unread.clone()));
         Ok(Self {
             polling: SharedPolling::new(&store, &events_topic),
-            rebuilder: Rebuilder::new(&store, log, &node, &events_topic, &own.rebuild),
+            rebuilder: Rebuilder::new(&store, log, &unread, &events_topic, &own.rebuild),
+            redis_fallback: RedisFallback::new(unread.slots().len()),
             large_reads: LargeReads::new(&redis),
             redis,
-            redis_fallback: RedisFallback::new(),
             reader_pool: ReaderPool::new(
                 config.kafka.clone(),
                 own.inbound_lookups,

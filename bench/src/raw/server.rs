@@ -15,7 +15,7 @@ use message_store::MessageStore;
 use schemas::{DeviceClass, DirectConversation, UserId};
 use serde::Serialize;
 use tokio::net::TcpListener;
-use unread_store::{Expiry, SharedConnection, UnreadView};
+use unread_store::{Expiry, SharedConnections, UnreadView};
 
 use crate::progress::{message_store, unread_store};
 
@@ -34,7 +34,7 @@ pub(crate) struct ServerArgs {
 }
 
 struct Stores {
-    redis: SharedConnection,
+    redis: SharedConnections,
     messages: MessageStore,
 }
 
@@ -59,7 +59,7 @@ struct Item {
 /// The port is taken, or an address is none.
 pub(crate) async fn serve(args: &ServerArgs) -> Result<()> {
     let stores = Stores {
-        redis: SharedConnection::new(unread_store(&args.redis)?),
+        redis: SharedConnections::new(unread_store(&args.redis)?),
         messages: message_store(&args.mysql)?,
     };
     let calls = Router::new()
@@ -75,7 +75,7 @@ type Answer<T> = Result<Json<T>, (StatusCode, String)>;
 
 async fn unread(State(stores): State<Arc<Stores>>, Path(uid): Path<i64>) -> Answer<Unread> {
     let uid = UserId::try_from(uid).map_err(failed)?;
-    let connection = stores.redis.get().await.map_err(failed)?;
+    let connection = stores.redis.of(uid).await.map_err(failed)?;
     let view = connection.read_unread(uid, DeviceClass::Pc, Expiry::Renew);
     match view.await.map_err(failed)? {
         UnreadView::Complete { counts, .. } => Ok(Json(Unread { unread: counts })),

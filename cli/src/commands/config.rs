@@ -12,7 +12,7 @@ use service_runtime::{
     ConfigError, ConfigSource, HttpConfig, RuntimeConfig, ValueError, telemetry::TelemetryConfig,
     with_causes,
 };
-use unread_store::{Node, RedisConfig};
+use unread_store::{RedisConfig, UnreadStore};
 
 use crate::{args::ConfigCommand, client_config::ClientConfig, listener_check};
 
@@ -44,7 +44,7 @@ fn check_libraries(source: &ConfigSource) -> anyhow::Result<()> {
     let kafka: KafkaConfig = source.section("kafka")?;
     LogReader::new(&kafka).map_err(|error| refused("kafka", error))?;
     let redis: RedisConfig = source.section("redis")?;
-    Node::new(&redis).map_err(|error| refused("redis", error))?;
+    UnreadStore::new(&redis).map_err(|error| refused("redis", error))?;
     Ok(())
 }
 

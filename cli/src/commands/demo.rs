@@ -167,18 +167,20 @@ async fn load(context: &CommandContext, client: &Client, args: &DemoArgs) -> any
 
 /// Shows the busiest users' counts from Redis.
 async fn show_busiest(context: &CommandContext) -> anyhow::Result<()> {
-    let connection = context.unread()?.connect().await?;
     // SCAN may return a user twice.
     let mut users: BTreeMap<UserId, [BTreeMap<UserId, i64>; 2]> = BTreeMap::new();
-    let mut cursor = Some(0);
-    while let Some(at) = cursor {
-        let page = connection.scan_users(at).await?;
-        for uid in page.users.into_iter().filter(|uid| is_real(*uid)) {
-            let raw = connection.read_state(uid).await?;
-            let counts = |view: Option<RawKey<_>>| view.map(|view| view.value).unwrap_or_default();
-            users.insert(uid, [raw.views.pc, raw.views.mobile].map(counts));
+    for slot in context.unread()?.connect().await? {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let page = slot.scan_users(at).await?;
+            for uid in page.users.into_iter().filter(|uid| is_real(*uid)) {
+                let raw = slot.read_state(uid).await?;
+                let counts =
+                    |view: Option<RawKey<_>>| view.map(|view| view.value).unwrap_or_default();
+                users.insert(uid, [raw.views.pc, raw.views.mobile].map(counts));
+            }
+            cursor = page.next;
         }
-        cursor = page.next;
     }
     let count = users.len() as u64;
     let mut users: Vec<_> = users.into_iter().collect();

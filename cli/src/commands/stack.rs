@@ -174,7 +174,13 @@ fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
                 ("replication", replication.into()),
             ]),
         ),
-        ("redis", table([("url", endpoints.redis_url.into())])),
+        (
+            "redis",
+            table([
+                ("url", endpoints.redis_url.into()),
+                ("cluster", config.redis_cluster.into()),
+            ]),
+        ),
         (
             "mysql",
             table([("servers", vec![Value::from(mysql)].into())]),

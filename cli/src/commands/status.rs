@@ -7,6 +7,7 @@ use event_log::{LogReader, Sequenced};
 use message_store::Sink;
 use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 use serde_json::json;
+use unread_store::lowest_positions;
 
 use crate::{
     context::CommandContext,
@@ -135,11 +136,8 @@ async fn events_ends(context: &CommandContext) -> anyhow::Result<PartitionMap<i6
 }
 
 async fn redis_offsets(context: &CommandContext) -> anyhow::Result<PartitionMap<i64>> {
-    let positions = context.unread()?.connect().await?.read_positions().await?;
-    Ok(positions
-        .iter()
-        .map(|(partition, stored)| (partition, stored.position.next.get()))
-        .collect())
+    let lowest = lowest_positions(&context.unread()?.connect().await?).await?;
+    Ok(lowest.map(|_, position| position.next.get()))
 }
 
 /// The lowest resume offset of each partition over the databases.

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use schemas::UserId;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep},
 };
-use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection, UnreadError};
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnections, UnreadError};
 
 use crate::{
     ContactCounts, RebuildConfig, UnreadRebuildError,
@@ -37,7 +38,7 @@ pub(crate) enum Request {
 /// What the batches of one database share.
 pub(crate) struct Context {
     pub(crate) config: RebuildConfig,
-    pub(crate) redis: Arc<SharedConnection>,
+    pub(crate) redis: Arc<SharedConnections>,
     pub(crate) barrier: Arc<Barrier>,
     /// Takes retries. Weak, so that the worker ends when all handles are dropped.
     pub(crate) requests: mpsc::WeakUnboundedSender<Request>,
@@ -89,11 +90,24 @@ impl Batch {
 
     /// Begins the rebuilds that can begin now, and retries the others later.
     async fn begin(&self, rebuilds: Vec<PendingRebuild>) -> Vec<(PendingRebuild, Rebuild)> {
-        if rebuilds.is_empty() {
-            return Vec::new();
+        let mut slots: BTreeMap<usize, Vec<PendingRebuild>> = BTreeMap::new();
+        for pending in rebuilds {
+            let slot = self.context.redis.store().index_of(pending.uid());
+            slots.entry(slot).or_default().push(pending);
         }
+        let begun = slots
+            .into_iter()
+            .map(|(slot, rebuilds)| self.begin_in_slot(slot, rebuilds));
+        join_all(begun).await.into_iter().flatten().collect()
+    }
+
+    async fn begin_in_slot(
+        &self,
+        slot: usize,
+        rebuilds: Vec<PendingRebuild>,
+    ) -> Vec<(PendingRebuild, Rebuild)> {
         let mut begun = Vec::with_capacity(rebuilds.len());
-        match self.begin_in_redis(&rebuilds).await {
+        match self.begin_in_redis(slot, &rebuilds).await {
             Ok(outcomes) => {
                 for (pending, (_, outcome)) in rebuilds.into_iter().zip(outcomes) {
                     match outcome {
@@ -124,10 +138,11 @@ impl Batch {
 
     async fn begin_in_redis(
         &self,
+        slot: usize,
         rebuilds: &[PendingRebuild],
     ) -> Result<Vec<(UserId, BeginOutcome)>, UnreadError> {
         let uids: Vec<UserId> = rebuilds.iter().map(PendingRebuild::uid).collect();
-        let connection = self.context.redis.get().await?;
+        let connection = self.context.redis.get(slot).await?;
         connection
             .begin_rebuilds(&uids, self.context.config.lease_ms)
             .await
@@ -195,14 +210,21 @@ impl Batch {
     /// Renews the leases; never returns.
     async fn renew(&self, rebuilds: &[Rebuild]) {
         let lease_ms = self.context.config.lease_ms;
+        let mut slots: BTreeMap<usize, Vec<Rebuild>> = BTreeMap::new();
+        for rebuild in rebuilds {
+            let slot = self.context.redis.store().index_of(rebuild.uid());
+            slots.entry(slot).or_default().push(rebuild.clone());
+        }
         loop {
             sleep(Duration::from_millis(lease_ms / 3)).await;
-            let renewed = match self.context.redis.get().await {
-                Ok(connection) => connection.renew_rebuilds(rebuilds, lease_ms).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = renewed {
-                tracing::debug!(%error, "leases of rebuilds were not renewed");
+            let renew = slots.iter().map(async |(slot, rebuilds)| {
+                let connection = self.context.redis.get(*slot).await?;
+                connection.renew_rebuilds(rebuilds, lease_ms).await
+            });
+            for renewed in join_all(renew).await {
+                if let Err(error) = renewed {
+                    tracing::debug!(%error, "leases of rebuilds were not renewed");
+                }
             }
         }
     }
@@ -288,7 +310,7 @@ impl Batch {
         rebuild: &Rebuild,
         peers: &[(UserId, PeerOrdinals)],
     ) -> Result<bool, UnreadError> {
-        let connection = self.context.redis.get().await?;
+        let connection = self.context.redis.of(rebuild.uid()).await?;
         connection.complete_rebuild(rebuild, peers).await
     }
 

@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use schemas::UserId;
 use tokio::{
     sync::Notify,
@@ -11,7 +12,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use unread_store::{Node, SharedConnection, UnreadError};
+use unread_store::{SharedConnections, UnreadError, UnreadStore};
 
 use crate::{Rebuilder, UnreadRebuildError};
 
@@ -54,11 +55,11 @@ impl RebuildQueue {
     }
 
     /// Rebuilds the queued users, and those requested by a former process, until `soft` is cancelled.
-    pub async fn run(&self, rebuilder: Rebuilder, node: Node, soft: CancellationToken) {
+    pub async fn run(&self, rebuilder: Rebuilder, store: UnreadStore, soft: CancellationToken) {
         let worker = Worker {
             queue: self.clone(),
             rebuilder,
-            redis: SharedConnection::new(node),
+            redis: SharedConnections::new(store),
             under_way: BTreeSet::new(),
             batches: JoinSet::new(),
             poll_interval: POLL_INTERVAL,
@@ -92,7 +93,7 @@ impl RebuildQueue {
 struct Worker {
     queue: RebuildQueue,
     rebuilder: Rebuilder,
-    redis: SharedConnection,
+    redis: SharedConnections,
     under_way: BTreeSet<UserId>,
     batches: JoinSet<(Vec<UserId>, Result<(), UnreadRebuildError>)>,
     poll_interval: Duration,
@@ -155,27 +156,26 @@ impl Worker {
         if !self.queue.is_empty() {
             return;
         }
-        match self.requests_in_redis().await {
-            Ok(requests) => {
-                let new: Vec<UserId> = requests
-                    .into_iter()
-                    .filter(|uid| !self.under_way.contains(uid))
-                    .collect();
-                self.queue.push(&new);
+        let slots = self.redis.store().slots().len();
+        let reads = (0..slots).map(|slot| self.requests_in(slot, REQUESTS_PER_READ / slots));
+        let mut failure = None;
+        for read in join_all(reads).await {
+            match read {
+                Ok(mut requests) => {
+                    requests.retain(|uid| !self.under_way.contains(uid));
+                    self.queue.push(&requests);
+                }
+                Err(error) => failure = Some(error),
             }
-            Err(error) => {
-                tracing::warn!(%error, "the requested rebuilds were not read from redis");
-                self.back_off();
-            }
+        }
+        if let Some(error) = failure {
+            tracing::warn!(%error, "the requested rebuilds were not read from redis");
+            self.back_off();
         }
     }
 
-    async fn requests_in_redis(&self) -> Result<Vec<UserId>, UnreadError> {
-        self.redis
-            .get()
-            .await?
-            .rebuild_requests(REQUESTS_PER_READ)
-            .await
+    async fn requests_in(&self, slot: usize, limit: usize) -> Result<Vec<UserId>, UnreadError> {
+        self.redis.get(slot).await?.rebuild_requests(limit).await
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
 };
-use unread_store::{Node, SharedConnection};
+use unread_store::{SharedConnections, UnreadStore};
 
 use crate::{
     ContactCounts, RebuildConfig, ShadowRebuild, UnreadRebuildError,
@@ -22,7 +22,7 @@ use crate::{
 pub struct Rebuilder {
     layout: Layout,
     flight: Arc<SingleFlight>,
-    redis: Arc<SharedConnection>,
+    redis: Arc<SharedConnections>,
     shards: Arc<BTreeMap<Shard, ShardHandle>>,
 }
 
@@ -41,11 +41,11 @@ impl Rebuilder {
     pub fn new(
         store: &MessageStore,
         log: &Arc<LogReader>,
-        node: &Node,
+        unread: &UnreadStore,
         topic: &str,
         config: &RebuildConfig,
     ) -> Self {
-        let redis = Arc::new(SharedConnection::new(node.clone()));
+        let redis = Arc::new(SharedConnections::new(unread.clone()));
         let spawn = |shard| {
             let barrier = Barrier::new(store.clone(), Arc::clone(log), topic.to_owned(), shard);
             (shard, ShardHandle::spawn(barrier, &redis, config))
@@ -128,7 +128,7 @@ impl Rebuilder {
 }
 
 impl ShardHandle {
-    fn spawn(barrier: Barrier, redis: &Arc<SharedConnection>, config: &RebuildConfig) -> Self {
+    fn spawn(barrier: Barrier, redis: &Arc<SharedConnections>, config: &RebuildConfig) -> Self {
         let barrier = Arc::new(barrier);
         // Bounded by the callers: there is at most one rebuild per user, and one count per caller.
         let (requests, queue) = mpsc::unbounded_channel();

@@ -8,7 +8,7 @@ use std::{
 use message_store::ContactRow;
 use schemas::{PartitionMap, UserId};
 use tokio::time::Instant;
-use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnection};
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnections};
 
 use crate::{
     ContactCounts, UnreadRebuildError,
@@ -24,7 +24,7 @@ const ENOUGH_ROWS: usize = 10_000;
 pub struct ShadowRebuild {
     begun: Vec<Rebuild>,
     ends: Ends,
-    redis: Arc<SharedConnection>,
+    redis: Arc<SharedConnections>,
     barrier: Arc<Barrier>,
     deadline: Instant,
 }
@@ -40,15 +40,17 @@ pub struct ShadowRows {
 
 impl ShadowRebuild {
     pub(crate) async fn begin(
-        redis: Arc<SharedConnection>,
+        redis: Arc<SharedConnections>,
         barrier: Arc<Barrier>,
         uids: &[UserId],
         lease_ms: u64,
         deadline: Instant,
     ) -> Result<Self, UnreadRebuildError> {
-        let connection = redis.get().await?;
         let mut begun = Vec::with_capacity(uids.len());
         let mut complete = Vec::new();
+        // Users of one table are in one slot.
+        let slot = uids.first().map_or(0, |uid| redis.store().index_of(*uid));
+        let connection = redis.get(slot).await?;
         for (uid, begin) in connection.begin_rebuilds(uids, lease_ms).await? {
             match begin {
                 BeginOutcome::Begun(rebuild) => begun.push(rebuild),
@@ -111,9 +113,9 @@ impl ShadowRebuild {
     pub async fn complete(&self, users: ShadowRows) -> Result<Vec<UserId>, UnreadRebuildError> {
         let mut counts = BTreeMap::new();
         counts::add(&mut counts, &users.rows);
-        let connection = self.redis.get().await?;
         let mut incomplete = Vec::new();
         for rebuild in users.begun {
+            let connection = self.redis.of(rebuild.uid()).await?;
             let counts: ContactCounts = counts.remove(&rebuild.uid()).unwrap_or_default();
             let peers: Vec<(UserId, PeerOrdinals)> = counts.peers.into_iter().collect();
             if !connection.complete_rebuild(&rebuild, &peers).await? {

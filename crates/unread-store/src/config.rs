@@ -8,15 +8,19 @@ use redis::{
 use serde::{Deserialize, Serialize};
 use service_runtime::{Secret, install_crypto_provider};
 
-use crate::{KeyNames, UnreadError};
+use crate::UnreadError;
 
 /// Section `redis`.
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedisConfig {
-    /// `redis://host:port`, or `rediss://host:port` for TLS; without credentials.
-    #[garde(custom(is_plain_url))]
+    /// `redis://host:port`, or `rediss://host:port` for TLS; without credentials. Of a cluster some nodes, which name the others:
+    /// `redis://host:port,host:port`.
+    #[garde(custom(is_plain_url(self.cluster)))]
     pub url: String,
+    /// Whether it is a Redis Cluster. Every key then begins with the hash tag `{n}`, n = uid mod 64.
+    #[garde(skip)]
+    pub cluster: bool,
     /// PEM file with the authorities that may sign the server's certificate; absent: those of the system.
     #[garde(custom(is_readable), custom(needs_tls(&self.url)))]
     pub tls_ca: Option<PathBuf>,
@@ -35,9 +39,6 @@ pub struct RedisConfig {
     /// Prefix of every key; empty for the frozen names.
     #[garde(length(max = 100), custom(has_no_braces))]
     pub key_prefix: String,
-    /// Whether a user's keys carry `{<uid>}`, as Redis Cluster needs it.
-    #[garde(skip)]
-    pub hash_tags: bool,
     /// How long a user's keys live after the user's last read, milliseconds: longer than any rebuild of them.
     #[garde(range(min = 3_600_000, max = TEN_YEARS_MS))]
     pub expiry_ms: u64,
@@ -56,13 +57,13 @@ impl Default for RedisConfig {
     fn default() -> Self {
         Self {
             url: "redis://127.0.0.1:7379".to_owned(),
+            cluster: false,
             tls_ca: None,
             tls_cert: None,
             tls_key: None,
             username: None,
             password: None,
             key_prefix: String::new(),
-            hash_tags: false,
             expiry_ms: 30 * DAY_MS,
             connect_timeout_ms: 2_000,
             response_timeout_ms: 5_000,
@@ -71,16 +72,14 @@ impl Default for RedisConfig {
 }
 
 impl RedisConfig {
-    pub(crate) fn key_names(&self) -> KeyNames {
-        KeyNames {
-            prefix: self.key_prefix.clone(),
-            hash_tags: self.hash_tags,
-        }
+    /// Clients of the servers in the URL, at least one, which have not connected yet.
+    pub(crate) fn clients(&self) -> Result<Vec<Client>, UnreadError> {
+        let infos = parse_urls(&self.url).map_err(UnreadError::Url)?;
+        infos.into_iter().map(|info| self.client(info)).collect()
     }
 
-    /// A client that has not connected yet.
-    pub(crate) fn client(&self) -> Result<Client, UnreadError> {
-        let info = self.connection_info()?;
+    fn client(&self, info: ConnectionInfo) -> Result<Client, UnreadError> {
+        let info = self.with_credentials(info);
         if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
             return Client::open(info).map_err(UnreadError::Transient);
         }
@@ -102,8 +101,7 @@ impl RedisConfig {
         })
     }
 
-    fn connection_info(&self) -> Result<ConnectionInfo, UnreadError> {
-        let info = parse_url(&self.url).map_err(UnreadError::Url)?;
+    fn with_credentials(&self, info: ConnectionInfo) -> ConnectionInfo {
         let mut settings = info.redis_settings().clone();
         if let Some(username) = &self.username {
             settings = settings.set_username(username);
@@ -111,7 +109,7 @@ impl RedisConfig {
         if let Some(password) = &self.password {
             settings = settings.set_password(password.expose());
         }
-        Ok(info.set_redis_settings(settings))
+        info.set_redis_settings(settings)
     }
 
     pub(crate) fn timeouts(&self) -> redis::AsyncConnectionConfig {
@@ -119,6 +117,16 @@ impl RedisConfig {
             .set_connection_timeout(Some(Duration::from_millis(self.connect_timeout_ms)))
             .set_response_timeout(Some(Duration::from_millis(self.response_timeout_ms)))
     }
+}
+
+/// One URL for each of the hosts, which are separated by commas.
+fn parse_urls(url: &str) -> Result<Vec<ConnectionInfo>, String> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (hosts, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let urls = hosts
+        .split(',')
+        .map(|host| parse_url(&format!("{scheme}://{host}{path}")));
+    urls.collect()
 }
 
 fn parse_url(url: &str) -> Result<ConnectionInfo, String> {
@@ -141,8 +149,25 @@ fn parse_url(url: &str) -> Result<ConnectionInfo, String> {
     Ok(info)
 }
 
-fn is_plain_url(url: &str, _: &()) -> garde::Result {
-    parse_url(url).map(drop).map_err(garde::Error::new)
+fn is_plain_url(cluster: bool) -> impl FnOnce(&String, &()) -> garde::Result {
+    move |url, ()| {
+        let servers = parse_urls(url).map_err(garde::Error::new)?;
+        if !cluster && servers.len() > 1 {
+            return Err(garde::Error::new(
+                "names several servers; name one, or set redis.cluster",
+            ));
+        }
+        if cluster
+            && servers
+                .iter()
+                .any(|server| server.redis_settings().db() != 0)
+        {
+            return Err(garde::Error::new(
+                "names a database, and a Redis Cluster has only one; leave the number out",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// A certificate for a connection without TLS would be ignored silently.
@@ -240,6 +265,13 @@ mod tests {
             said.contains("username: needs redis.password beside it"),
             "{said}"
         );
+        let said = refused(|config| config.url = "redis://a:1,b:2".to_owned());
+        assert!(said.contains("url: names several servers"), "{said}");
+        let said = refused(|config| {
+            config.url = "redis://a:1,b:2/3".to_owned();
+            config.cluster = true;
+        });
+        assert!(said.contains("url: names a database"), "{said}");
         let said = refused(|config| config.url = "rediss://h:1/#insecure".to_owned());
         assert!(said.contains("leave #insecure out"), "{said}");
         let said = refused(|config| {
@@ -250,13 +282,29 @@ mod tests {
     }
 
     #[test]
+    fn a_url_may_name_several_nodes_of_a_cluster() {
+        let config = RedisConfig {
+            url: "redis://a:1,b:2,[::1]:3".to_owned(),
+            cluster: true,
+            ..RedisConfig::default()
+        };
+        config.validate().unwrap();
+        let clients = config.clients().unwrap();
+        let addresses = clients
+            .iter()
+            .map(|client| client.get_connection_info().addr().to_string());
+        assert_eq!(addresses.collect::<Vec<_>>(), ["a:1", "b:2", "::1:3"]);
+    }
+
+    #[test]
     fn username_and_password_reach_the_client() {
         let config = RedisConfig {
             username: Some("me".to_owned()),
             password: Some(Secret::from("secret")),
             ..RedisConfig::default()
         };
-        let info = config.connection_info().unwrap();
+        let clients = config.clients().unwrap();
+        let info = clients[0].get_connection_info();
         assert_eq!(info.redis_settings().username(), Some("me"));
         assert_eq!(info.redis_settings().password(), Some("secret"));
         assert!(!serde_json::to_string(&config).unwrap().contains("secret"));

@@ -7,86 +7,36 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult,
-    ServerErrorKind, aio::MultiplexedConnection,
+    Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind,
+    aio::MultiplexedConnection,
 };
 
-use crate::{KeyNames, RedisConfig, UnreadError, scripts};
+use crate::{KeyNames, Slot, UnreadError, scripts};
 
-/// A Redis server with its settings. Cheap to clone.
-#[derive(Clone)]
-pub struct Node {
-    settings: Arc<Settings>,
-}
-
-struct Settings {
-    client: redis::Client,
-    timeouts: AsyncConnectionConfig,
-    keys: KeyNames,
-    expiry_ms: u64,
-}
-
-impl Node {
-    /// Does not connect yet.
-    ///
-    /// # Errors
-    /// [`UnreadError::Url`], [`UnreadError::Tls`].
-    pub fn new(config: &RedisConfig) -> Result<Self, UnreadError> {
-        let settings = Settings {
-            client: config.client()?,
-            timeouts: config.timeouts(),
-            keys: config.key_names(),
-            expiry_ms: config.expiry_ms,
-        };
-        Ok(Self {
-            settings: Arc::new(settings),
-        })
-    }
-
-    /// The names of its keys.
-    #[must_use]
-    pub fn keys(&self) -> &KeyNames {
-        &self.settings.keys
-    }
-
-    /// A new connection, with the scripts loaded. A writer reads the positions first (PROTOCOL R1).
-    ///
-    /// # Errors
-    /// [`UnreadError::Transient`].
-    pub async fn connect(&self) -> Result<Connection, UnreadError> {
-        let settings = &self.settings;
-        let connect = settings
-            .client
-            .get_multiplexed_async_connection_with_config(&settings.timeouts);
-        let mut redis = connect.await.map_err(UnreadError::Transient)?;
-        scripts::load(&mut redis)
-            .await
-            .map_err(UnreadError::Transient)?;
-        Ok(Connection {
-            node: self.clone(),
-            redis,
-            failed: Arc::default(),
-        })
-    }
-}
-
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = self.settings.client.get_connection_info().addr();
-        write!(f, "Node({address})")
-    }
-}
-
-/// One connection to one node. It never reconnects: after a [`UnreadError::Transient`] every call returns
+/// One connection to the server that has a slot. It never reconnects: after a [`UnreadError::Transient`] every call returns
 /// [`UnreadError::Broken`]. Clones share the connection and its failure.
 #[derive(Clone)]
 pub struct Connection {
-    node: Node,
+    slot: Slot,
     redis: MultiplexedConnection,
     failed: Arc<AtomicBool>,
 }
 
 impl Connection {
+    pub(crate) async fn open(slot: Slot, client: &Client) -> Result<Self, UnreadError> {
+        let connect =
+            client.get_multiplexed_async_connection_with_config(&slot.settings().timeouts);
+        let mut redis = connect.await.map_err(UnreadError::Transient)?;
+        scripts::load(&mut redis)
+            .await
+            .map_err(UnreadError::Transient)?;
+        Ok(Self {
+            slot,
+            redis,
+            failed: Arc::default(),
+        })
+    }
+
     /// Whether it has failed, so that a new one is needed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
@@ -104,11 +54,11 @@ impl Connection {
     }
 
     pub(crate) fn keys(&self) -> &KeyNames {
-        self.node.keys()
+        self.slot.keys()
     }
 
     pub(crate) fn expiry_ms(&self) -> u64 {
-        self.node.settings.expiry_ms
+        self.slot.settings().expiry_ms
     }
 
     /// Runs one command.
@@ -140,7 +90,7 @@ impl Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("node", &self.node)
+            .field("slot", &self.slot)
             .field("failed", &self.has_failed())
             .finish_non_exhaustive()
     }

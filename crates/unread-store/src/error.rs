@@ -12,7 +12,7 @@ pub enum UnreadError {
     /// positions again.
     #[error("the positions in redis are not those that were expected")]
     PositionsMoved,
-    /// The node does not have all its positions (it is empty or was flushed), so its contents cannot be used yet.
+    /// The slot does not have all its positions (it is empty or was flushed), so its contents cannot be used yet.
     #[error("redis has no positions yet: no projector has initialised it since it was emptied")]
     NotReady,
     /// A key has a value that this crate never writes.
@@ -31,11 +31,19 @@ pub enum UnreadError {
     Tls(String),
 }
 
+const OTHER_NODE: &str = "the slot is on another node of the cluster, or on its way there; where redis.cluster is not set, set it";
+
 /// The setting that may be wrong, where the error shows it.
 fn hint(error: &redis::RedisError) -> String {
     let setting = match error.code() {
         Some("NOPERM") => {
             "the user of redis.username has no permission for this; docs/SECURITY.md lists the permissions that each service needs"
+        }
+        Some("MOVED" | "ASK" | "TRYAGAIN" | "CROSSSLOT") => OTHER_NODE,
+        // All that the client says of a transaction that a node refuses at its end.
+        _ if error.to_string().contains("parsing multi response") => OTHER_NODE,
+        _ if error.to_string().contains("cluster support disabled") => {
+            "redis.cluster is set, and the server of redis.url is not a node of a cluster"
         }
         Some("WRONGPASS" | "NOAUTH") => {
             "redis.username and redis.password do not match those of the server"

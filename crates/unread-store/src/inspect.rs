@@ -77,6 +77,9 @@ impl Connection {
     pub async fn scan_users(&self, cursor: u64) -> Result<ScanPage, UnreadError> {
         let mut cmd = redis::cmd("SCAN");
         cmd.arg(cursor).arg("COUNT").arg(KEYS_PER_PAGE);
+        if let Some(pattern) = self.keys().scan_pattern() {
+            cmd.arg("MATCH").arg(pattern);
+        }
         let (next, keys): (u64, Vec<Vec<u8>>) = self.run_one(cmd).await?;
         let user = |key: &Vec<u8>| self.keys().user_of(std::str::from_utf8(key).ok()?);
         Ok(ScanPage {

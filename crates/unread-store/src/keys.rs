@@ -1,15 +1,26 @@
-use schemas::{DeviceClass, Partition, UserId};
+use schemas::{DeviceClass, Partition, TableNumber, UserId};
 
-/// The names of the keys.
+/// The names of the keys of a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyNames {
     /// Prefix of every key; empty for the frozen names.
     pub prefix: String,
-    /// Whether a user's three keys carry `{<uid>}`, so that Redis Cluster keeps them in one slot.
-    pub hash_tags: bool,
 }
 
 impl KeyNames {
+    /// The keys of the slot with this number in a Redis Cluster: the hash tag `{n}` comes before the prefix.
+    pub(crate) fn in_cluster(n: TableNumber, prefix: &str) -> Self {
+        Self {
+            prefix: format!("{{{}}}{prefix}", n.get()),
+        }
+    }
+
+    /// What `SCAN` is to look for, so that it returns no other slot's keys; `None` where there is one slot.
+    pub(crate) fn scan_pattern(&self) -> Option<String> {
+        let (tag, _) = self.prefix.split_once('}')?;
+        Some(format!("{tag}}}*"))
+    }
+
     /// The state hash, from which the views follow.
     #[must_use]
     pub fn state(&self, uid: UserId) -> String {
@@ -44,11 +55,6 @@ impl KeyNames {
     #[must_use]
     pub fn user_of(&self, key: &str) -> Option<UserId> {
         let (kind, uid) = key.strip_prefix(&self.prefix)?.split_once('-')?;
-        let uid = if self.hash_tags {
-            uid.strip_prefix('{')?.strip_suffix('}')?
-        } else {
-            uid
-        };
         if kind != "state" && kind.parse::<DeviceClass>().is_err() {
             return None;
         }
@@ -68,11 +74,7 @@ impl KeyNames {
 
     fn of_user(&self, kind: &str, uid: UserId) -> String {
         let prefix = &self.prefix;
-        if self.hash_tags {
-            format!("{prefix}{kind}-{{{uid}}}")
-        } else {
-            format!("{prefix}{kind}-{uid}")
-        }
+        format!("{prefix}{kind}-{uid}")
     }
 }
 
@@ -92,22 +94,20 @@ mod tests {
             plain.position(Partition::try_from(63).unwrap()),
             "tidemark:mark:63"
         );
+        assert_eq!(plain.scan_pattern(), None);
 
-        let tagged = KeyNames {
-            prefix: "t1:".to_owned(),
-            hash_tags: true,
-        };
-        assert_eq!(tagged.view(DeviceClass::Pc, uid), "t1:pc-{1000}");
+        let tagged = KeyNames::in_cluster(TableNumber::of_user(uid), "t1:");
+        assert_eq!(tagged.view(DeviceClass::Pc, uid), "{40}t1:pc-1000");
+        assert_eq!(tagged.scan_pattern().as_deref(), Some("{40}*"));
     }
 
     #[test]
     fn only_state_and_view_keys_belong_to_a_user() {
         let uid = "1000".parse().unwrap();
-        for hash_tags in [false, true] {
-            let names = KeyNames {
-                prefix: "x-".to_owned(),
-                hash_tags,
-            };
+        let plain = KeyNames {
+            prefix: "x-".to_owned(),
+        };
+        for names in [plain, KeyNames::in_cluster(TableNumber::of_user(uid), "")] {
             for key in [
                 names.state(uid),
                 names.view(DeviceClass::Pc, uid),
@@ -121,6 +121,7 @@ mod tests {
                 "x-pc-",
                 "x-pc-01",
                 "x-tv-1000",
+                "{41}pc-1000",
             ] {
                 assert_eq!(names.user_of(key), None, "{key}");
             }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+mod cluster;
 mod config;
 mod connection;
 mod error;
@@ -15,19 +16,22 @@ mod resume_plan;
 mod scripts;
 mod shared;
 mod state;
+mod store;
 mod stored_position;
 mod update;
 
 pub use config::RedisConfig;
-pub use connection::{Connection, Node};
+pub use connection::Connection;
 pub use error::UnreadError;
 pub use inspect::{RawKey, RawUser, ScanPage};
 pub use keys::KeyNames;
 pub use ordinals::PeerOrdinals;
+pub use positions::lowest_positions;
 pub use read::{Expiry, UnreadView, UserView, ViewWithPositions};
 pub use rebuild::{BeginOutcome, Rebuild};
 pub use resume_plan::ResumePlan;
-pub use shared::SharedConnection;
+pub use shared::SharedConnections;
 pub use state::UserState;
+pub use store::{Slot, UnreadStore, slot_index};
 pub use stored_position::{Generation, PositionMove, StoredPosition, StoredPositions};
 pub use update::{BatchOutcome, PeerUpdate, UserUpdate};

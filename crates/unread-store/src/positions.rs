@@ -35,7 +35,7 @@ impl Connection {
     }
 
     /// Deletes the keys of all users, then writes positions of a new generation, at the given ends of `chat.events`; does nothing if the
-    /// node has all positions of one generation by now. Returns the generation in force; read the positions again afterwards.
+    /// slot has all positions of one generation by now. Returns the generation in force; read the positions again afterwards.
     ///
     /// Keys of an earlier generation must not stay: nothing would correct a view until the user's next event. Since the ends were read
     /// before, a rebuild of that generation that goes on meanwhile has rows that reach them.
@@ -165,6 +165,34 @@ impl Connection {
             },
         }))
     }
+}
+
+/// The lowest position of each partition in these slots; those that a slot lacks are left out.
+///
+/// # Errors
+/// As [`Connection::read_positions`].
+pub async fn lowest_positions(
+    connections: &[Connection],
+) -> Result<PartitionMap<LogPosition>, UnreadError> {
+    let mut lowest: Option<PartitionMap<LogPosition>> = None;
+    for connection in connections {
+        let found = connection.read_positions().await?;
+        let lower = |partition| {
+            let position = found.get(partition)?.position;
+            let others = match &lowest {
+                None => position,
+                Some(lowest) => *lowest.get(partition)?,
+            };
+            let lower = if others.next < position.next {
+                others
+            } else {
+                position
+            };
+            Some((partition, lower))
+        };
+        lowest = Some(Partition::all().filter_map(lower).collect());
+    }
+    Ok(lowest.unwrap_or_default())
 }
 
 /// Adds a position's four fields, in the order of the scripts.

@@ -81,7 +81,7 @@ impl Connection {
     /// Reads a user's unread messages on one class.
     ///
     /// # Errors
-    /// [`UnreadError::NotReady`] on a node without positions; [`UnreadError::Transient`], [`UnreadError::Malformed`].
+    /// [`UnreadError::NotReady`] on a slot without positions; [`UnreadError::Transient`], [`UnreadError::Malformed`].
     pub async fn read_unread(
         &self,
         uid: UserId,
@@ -130,7 +130,7 @@ impl Connection {
         required: &[(Partition, SourceOffset)],
     ) -> Result<ViewWithPositions, UnreadError> {
         let keys = self.keys().of_scripts(uid);
-        // Any position has the node's generation.
+        // Any position has the slot's generation.
         let first = Partition::all().take(1);
         let partitions: Vec<Partition> = first.chain(required.iter().map(|(p, _)| *p)).collect();
         let mut pipe = redis::pipe();

@@ -57,7 +57,7 @@ impl Connection {
     /// Creates the state of an absent user, or takes over a rebuild whose lease has expired.
     ///
     /// # Errors
-    /// [`UnreadError::NotReady`] on a node without all its positions; [`UnreadError::Transient`].
+    /// [`UnreadError::NotReady`] on a slot without all its positions; [`UnreadError::Transient`].
     pub async fn begin_rebuild(
         &self,
         uid: UserId,

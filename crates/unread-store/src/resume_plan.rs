@@ -21,7 +21,7 @@ pub enum ResumePlan {
         /// Partitions whose position is lower than remembered in this generation: Redis has lost its newest writes, and their events
         /// are applied again.
         behind: Vec<Partition>,
-        /// Whether the remembered positions have another generation: the node was emptied, and another process initialised it.
+        /// Whether the remembered positions have another generation: the slot was emptied, and another process initialised it.
         replaced: bool,
     },
     /// Read the ends of all 64 partitions of `chat.events`, call `initialise_positions`, read the positions again.
@@ -62,7 +62,7 @@ fn behind(remembered: &StoredPositions, found: &StoredPositions) -> Vec<Partitio
     found.iter().filter_map(is_behind).collect()
 }
 
-/// The missing positions. What is remembered does not count for a node that has lost its newest writes.
+/// The missing positions. What is remembered does not count for a slot that has lost its newest writes.
 fn repairs(
     remembered: &StoredPositions,
     found: &StoredPositions,

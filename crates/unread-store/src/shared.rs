@@ -1,18 +1,25 @@
 use std::time::Duration;
 
 use redis::RedisError;
+use schemas::UserId;
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::{Connection, Node, UnreadError};
+use crate::{Connection, Slot, UnreadError, UnreadStore};
 
 /// How long callers get the error of a failed attempt, instead of one attempt each.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection for many readers, which is replaced after it failed. Writers own a [`Connection`] instead, since they must notice
-/// the failure.
+/// Connections for many readers, one to each slot; one that failed is replaced. Writers own a [`Connection`] instead, since they must
+/// notice the failure.
 #[derive(Debug)]
-pub struct SharedConnection {
-    node: Node,
+pub struct SharedConnections {
+    store: UnreadStore,
+    connections: Vec<SharedConnection>,
+}
+
+#[derive(Debug)]
+struct SharedConnection {
+    slot: Slot,
     current: Mutex<Current>,
 }
 
@@ -23,21 +30,45 @@ enum Current {
     Failed { at: Instant, error: RedisError },
 }
 
-impl SharedConnection {
+impl SharedConnections {
     /// Connects on first use.
     #[must_use]
-    pub fn new(node: Node) -> Self {
-        Self {
-            node,
+    pub fn new(store: UnreadStore) -> Self {
+        let connection = |slot: &Slot| SharedConnection {
+            slot: slot.clone(),
             current: Mutex::new(Current::None),
+        };
+        Self {
+            connections: store.slots().iter().map(connection).collect(),
+            store,
         }
     }
 
-    /// The current connection, or a new one.
+    /// The slots to which they are.
+    #[must_use]
+    pub fn store(&self) -> &UnreadStore {
+        &self.store
+    }
+
+    /// The current connection to a user's slot, or a new one.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn of(&self, uid: UserId) -> Result<Connection, UnreadError> {
+        self.get(self.store.index_of(uid)).await
+    }
+
+    /// The current connection to the slot with this index, or a new one.
     ///
     /// # Errors
     /// [`UnreadError::Transient`] if connecting fails, or failed less than a tenth of a second ago.
-    pub async fn get(&self) -> Result<Connection, UnreadError> {
+    pub async fn get(&self, index: usize) -> Result<Connection, UnreadError> {
+        self.connections[index].get().await
+    }
+}
+
+impl SharedConnection {
+    async fn get(&self) -> Result<Connection, UnreadError> {
         // Held while connecting, so that a hundred waiting readers open one connection.
         let mut current = self.current.lock().await;
         match &*current {
@@ -49,7 +80,7 @@ impl SharedConnection {
             }
             _ => {}
         }
-        match self.node.connect().await {
+        match self.slot.connect().await {
             Ok(connection) => {
                 *current = Current::Connected(connection.clone());
                 Ok(connection)

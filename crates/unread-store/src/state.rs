@@ -7,7 +7,7 @@ use crate::{Generation, PeerOrdinals, UnreadError};
 /// A user's state hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserState {
-    /// The node's generation when it was written; a state of another generation counts as absent.
+    /// The slot's generation when it was written; a state of another generation counts as absent.
     pub generation: Generation,
     /// The lease of the rebuild that is under way, `<nonce>:<end, ms>`; `None` for a complete state.
     pub rebuilding: Option<String>,

@@ -3,13 +3,13 @@ use std::{fmt, str::FromStr};
 use schemas::{LogPosition, Partition, PartitionMap};
 use uuid::Uuid;
 
-/// Identifies the contents of a node. A node that has lost its contents gets a new generation, and whatever carries an older one
+/// Identifies the contents of a slot. A slot that has lost its contents gets a new generation, and whatever carries an older one
 /// counts as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(Uuid);
 
 impl Generation {
-    /// A generation that no node has had before.
+    /// A generation that no slot has had before.
     #[must_use]
     pub fn fresh() -> Self {
         Self(Uuid::new_v4())
@@ -30,10 +30,10 @@ impl FromStr for Generation {
     }
 }
 
-/// How far a partition of `chat.events` is applied to a node.
+/// How far a partition of `chat.events` is applied to a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredPosition {
-    /// The node's generation when the position was written.
+    /// The slot's generation when the position was written.
     pub generation: Generation,
     /// Its watermark is also what `after=` is compared with.
     pub position: LogPosition,
@@ -50,7 +50,7 @@ pub struct PositionMove {
     pub to: StoredPosition,
 }
 
-/// The positions of all partitions: those found on a node, or those that a writer remembers.
+/// The positions of all partitions: those found on a slot, or those that a writer remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredPositions(PartitionMap<StoredPosition>);
 

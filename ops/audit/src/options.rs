@@ -4,7 +4,7 @@ use event_log::KafkaConfig;
 use message_store::MessageStore;
 use schemas::{DirectConversation, Partition, UserId};
 use serde::Serialize;
-use unread_store::Node;
+use unread_store::UnreadStore;
 
 /// The log and the stores that are compared with it.
 pub struct Sources {
@@ -13,7 +13,7 @@ pub struct Sources {
     /// MySQL.
     pub messages: MessageStore,
     /// Redis.
-    pub unread: Node,
+    pub unread: UnreadStore,
 }
 
 /// How an audit compares.

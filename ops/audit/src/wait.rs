@@ -8,6 +8,7 @@ use std::{
 use event_log::{LogReader, Sequenced};
 use message_store::{Shard, Sink};
 use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
+use unread_store::Slot;
 
 use crate::{AuditError, Progress, Sources};
 
@@ -33,18 +34,25 @@ async fn positions(
         }
         positions.extend(unresolved_reads(sources, shard, partitions).await?);
     }
-    let in_redis = sources.unread.connect().await?.read_positions().await?;
+    for slot in sources.unread.slots() {
+        positions.extend(in_redis(slot, partitions).await?);
+    }
+    Ok(positions)
+}
+
+async fn in_redis(slot: &Slot, partitions: &[Partition]) -> Result<Vec<StorePosition>, AuditError> {
+    let found = slot.connect().await?.read_positions().await?;
     // A Redis that was emptied gets positions soon. Where some are missing, nobody may write them again: counts are not compared then.
-    let is_empty = in_redis.iter().next().is_none();
-    positions.extend(partitions.iter().filter_map(|partition| {
-        let stored = in_redis.get(*partition);
-        (stored.is_some() || is_empty).then_some(StorePosition {
-            projection: "Redis".to_owned(),
+    let is_empty = found.iter().next().is_none();
+    let position = |partition: &Partition| {
+        let stored = found.get(*partition);
+        (stored.is_some() || is_empty).then(|| StorePosition {
+            projection: slot.to_string(),
             partition: *partition,
             next: stored.map_or(0, |stored| stored.position.next.get()),
         })
-    }));
-    Ok(positions)
+    };
+    Ok(partitions.iter().filter_map(position).collect())
 }
 
 async fn in_database(

@@ -4,7 +4,7 @@ use audit::Sources;
 use event_log::{EventLogError, KafkaConfig, LogReader};
 use message_store::{MessageStore, Sink};
 use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
-use unread_store::Node;
+use unread_store::UnreadStore;
 
 use crate::RebuildError;
 
@@ -13,7 +13,7 @@ use crate::RebuildError;
 pub struct Context {
     pub(crate) kafka: KafkaConfig,
     pub(crate) store: MessageStore,
-    pub(crate) unread: Node,
+    pub(crate) unread: UnreadStore,
     pub(crate) reader: Arc<LogReader>,
     /// The full name of `chat.events`.
     pub(crate) topic: String,
@@ -27,7 +27,7 @@ impl Context {
     pub fn new(
         kafka: &KafkaConfig,
         store: MessageStore,
-        unread: Node,
+        unread: UnreadStore,
     ) -> Result<Self, EventLogError> {
         Ok(Self {
             kafka: kafka.clone(),

@@ -6,7 +6,7 @@ use audit::ShadowAudit;
 use message_store::{RebuildLock, Shard};
 use schemas::{Partition, TableNumber, UserId};
 use unread_rebuild::{RebuildConfig, Rebuilder, UnreadRebuildError};
-use unread_store::Connection;
+use unread_store::{Connection, slot_index};
 
 use crate::{Context, Progress, RebuildError, Rebuilt};
 
@@ -67,7 +67,9 @@ pub async fn unread(
         users.rebuild_table(n).await?;
         progress(Progress::Advanced(1));
     }
-    users.redis.clear_rebuild_progress().await?;
+    for slot in &users.redis {
+        slot.clear_rebuild_progress().await?;
+    }
     Ok(users.rebuilt)
 }
 
@@ -82,13 +84,19 @@ async fn lock(
 
 struct Users<'a> {
     context: &'a Context,
-    redis: Connection,
+    /// By slot.
+    redis: Vec<Connection>,
     rebuilder: Rebuilder,
     proof: ShadowAudit,
     rebuilt: Rebuilt,
 }
 
 impl Users<'_> {
+    /// The slot of the users of `contact_<n>`.
+    fn redis(&self, n: TableNumber) -> &Connection {
+        &self.redis[slot_index(n, self.redis.len())]
+    }
+
     async fn begin(
         &self,
         tables: &[TableNumber],
@@ -96,7 +104,7 @@ impl Users<'_> {
     ) -> Result<(), RebuildError> {
         let mut done = 0;
         for n in tables {
-            done += usize::from(self.redis.rebuild_progress(*n).await? == Some(ALL));
+            done += usize::from(self.redis(*n).rebuild_progress(*n).await? == Some(ALL));
         }
         progress(Progress::Begun {
             wanted: tables.len() - done,
@@ -107,12 +115,12 @@ impl Users<'_> {
     }
 
     async fn rebuild_table(&mut self, n: TableNumber) -> Result<(), RebuildError> {
-        let mut after = self.redis.rebuild_progress(n).await?.unwrap_or(0);
+        let mut after = self.redis(n).rebuild_progress(n).await?.unwrap_or(0);
         while after < ALL {
             let uids = self.users_after(n, after).await?;
             after = uids.last().map_or(ALL, |uid| uid.get());
             self.rebuild_users(n, uids).await?;
-            self.redis.set_rebuild_progress(n, after).await?;
+            self.redis(n).set_rebuild_progress(n, after).await?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod absence;
 mod counting;
 mod outages;
+mod slots;
 mod story;
 mod test_env;
 

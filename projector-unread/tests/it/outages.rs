@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 use crate::test_env::{PATIENCE, Service, TestEnv, users};
 
 /// Some traffic between all of them, with some of it read.
-async fn traffic(env: &mut TestEnv, users: &[UserId]) {
+pub async fn traffic(env: &mut TestEnv, users: &[UserId]) {
     for (i, uid) in users.iter().enumerate() {
         for peer in &users[..i] {
             env.story.message(*peer, *uid).await;
@@ -19,7 +19,7 @@ async fn traffic(env: &mut TestEnv, users: &[UserId]) {
     }
 }
 
-async fn becomes(service: &Service, gate: &str, open: bool) {
+pub async fn becomes(service: &Service, gate: &str, open: bool) {
     let deadline = Instant::now() + PATIENCE;
     while service.is_open(gate) != open {
         assert!(Instant::now() < deadline, "{gate} stays as it is");

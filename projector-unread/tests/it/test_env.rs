@@ -20,7 +20,8 @@ use tokio::{
 };
 use unread_rebuild::{RebuildConfig, Rebuilder};
 use unread_store::{
-    Connection, Expiry, Node, RedisConfig, SharedConnection, UnreadError, UnreadView, UserView,
+    Connection, Expiry, RedisConfig, SharedConnections, UnreadError, UnreadStore, UnreadView,
+    UserView,
 };
 
 use crate::{
@@ -39,7 +40,7 @@ pub struct TestEnv {
     redis_config: RedisConfig,
     mysql: MySqlConfig,
     /// As query-api has them.
-    reader: SharedConnection,
+    reader: SharedConnections,
     rebuilder: Rebuilder,
     _contacts: Service,
     topics: TestTopics,
@@ -55,32 +56,40 @@ pub struct Service {
 impl TestEnv {
     /// With contact rows being written, and nobody who writes to Redis yet.
     pub async fn new() -> Self {
+        let start = tokio::task::spawn_blocking(RedisServer::start);
+        Self::with(start.await.unwrap(), false).await
+    }
+
+    /// The same, with a cluster of one node.
+    pub async fn in_cluster() -> Self {
+        Self::with(RedisServer::start_cluster().await, true).await
+    }
+
+    async fn with(redis: RedisServer, cluster: bool) -> Self {
         let servers = tokio::task::spawn_blocking(TestServers::shared)
             .await
             .unwrap();
         let topics = TestTopics::create(&servers.kafka_brokers).await;
         let kafka = topics.config().clone();
-        let redis = tokio::task::spawn_blocking(RedisServer::start)
-            .await
-            .unwrap();
         let redis_config = RedisConfig {
             url: redis.url(),
+            cluster,
             ..RedisConfig::default()
         };
         let mysql = databases(servers).await;
-        let node = Node::new(&redis_config).unwrap();
+        let unread = UnreadStore::new(&redis_config).unwrap();
         let log = Arc::new(LogReader::new(&kafka).unwrap());
         let rebuilder = Rebuilder::new(
             &MessageStore::connect(&mysql),
             &log,
-            &node,
+            &unread,
             &kafka.topic(Topic::Events),
             &RebuildConfig::default(),
         );
         Self {
             story: Story::new(&kafka),
             _contacts: contacts(&kafka, &mysql).await,
-            reader: SharedConnection::new(node),
+            reader: SharedConnections::new(unread),
             rebuilder,
             redis,
             kafka,
@@ -129,8 +138,8 @@ impl TestEnv {
 
     /// A view as `redis-cli` shows it.
     pub async fn raw(&self, device: DeviceClass, uid: UserId) -> Counts {
-        let fields: BTreeMap<String, i64> =
-            self.command(&["HGETALL", &format!("{device}-{uid}")]).await;
+        let key = self.reader.store().slot_of(uid).keys().view(device, uid);
+        let fields: BTreeMap<String, i64> = self.command(&["HGETALL", &key]).await;
         let parse = |(peer, n): (String, i64)| (peer.parse().unwrap(), n);
         fields.into_iter().map(parse).collect()
     }
@@ -177,7 +186,7 @@ impl TestEnv {
 
     async fn try_read(&self, uid: UserId) -> Result<Option<UserView>, UnreadError> {
         let needed: Vec<_> = self.needed();
-        let connection = self.reader.get().await?;
+        let connection = self.reader.of(uid).await?;
         let fresh = connection.read_user_after(uid, Expiry::Keep, &needed);
         let fresh = fresh.await?;
         Ok(fresh.reached.then_some(fresh.view))
@@ -210,16 +219,21 @@ impl TestEnv {
     }
 
     async fn is_applied(&self) -> Result<bool, UnreadError> {
-        let positions = self.reader.get().await?.read_positions().await?;
-        let reached = |(p, src): &(schemas::Partition, SourceOffset)| {
-            let stored = positions.get(*p);
-            stored.is_some_and(|stored| stored.position.watermark >= *src)
-        };
-        Ok(self.needed().iter().all(reached))
+        for slot in 0..self.reader.store().slots().len() {
+            let positions = self.reader.get(slot).await?.read_positions().await?;
+            let reached = |(p, src): &(schemas::Partition, SourceOffset)| {
+                let stored = positions.get(*p);
+                stored.is_some_and(|stored| stored.position.watermark >= *src)
+            };
+            if !self.needed().iter().all(reached) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     pub async fn connection(&self) -> Connection {
-        self.reader.get().await.unwrap()
+        self.reader.get(0).await.unwrap()
     }
 }
 

@@ -111,6 +111,7 @@ async fn count(
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(Counts, Watermarks), QueryError> {
+    let slot = api.redis.store().index_of(uid);
     loop {
         let attempt = || from_redis(api, uid, device, required);
         let read = match api.poll(deadline, attempt).await? {
@@ -119,7 +120,7 @@ async fn count(
         };
         match read {
             RedisRead::Complete(counts, watermarks) => {
-                api.redis_fallback.redis_responded();
+                api.redis_fallback.redis_responded(slot);
                 return Ok((counts, watermarks));
             }
             // Redis has come back older since; what is missing is waited for again.
@@ -127,7 +128,7 @@ async fn count(
             // Afterwards Redis is read again: the user may have been dropped by then.
             RedisRead::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
             RedisRead::Failed(reason) => {
-                api.redis_fallback.redis_failed(&reason);
+                api.redis_fallback.redis_failed(slot, &reason);
                 return from_contacts(api, uid, device, required, deadline).await;
             }
         }
@@ -142,7 +143,7 @@ async fn from_redis(
 ) -> Result<RedisRead, QueryError> {
     let positions = required.to_vec();
     let attempt = async {
-        let redis = api.redis.get().await?;
+        let redis = api.redis.of(uid).await?;
         let read = redis.read_unread_after(uid, device, Expiry::Renew, &positions);
         read.await
     };

@@ -6,8 +6,8 @@ use tokio::{
     net::TcpStream,
 };
 use unread_store::{
-    BeginOutcome, Connection, Generation, Node, PeerOrdinals, PositionMove, RawUser, RedisConfig,
-    StoredPosition,
+    BeginOutcome, Connection, Generation, PeerOrdinals, PositionMove, RawUser, RedisConfig,
+    StoredPosition, UnreadStore,
 };
 
 /// How often each command was called, as Redis says it.
@@ -31,7 +31,8 @@ pub struct Redis {
 impl Redis {
     /// Begins the first generation, with positions at the start of the log.
     pub async fn initialise(config: &RedisConfig) -> Self {
-        let connection = Node::new(config).unwrap().connect().await.unwrap();
+        let store = UnreadStore::new(config).unwrap();
+        let connection = store.slots()[0].connect().await.unwrap();
         let ends = PartitionMap::new();
         let generation = connection.initialise_positions(&ends).await.unwrap();
         Self {

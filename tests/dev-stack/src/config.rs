@@ -31,9 +31,12 @@ pub struct StackConfig {
     /// How many Kafka brokers to run: 1, or 3 for a replicated log.
     #[garde(range(min = 1, max = 9))]
     pub kafka_nodes: u16,
-    /// How many Redis servers to run. Nothing makes one the replica of another: that is left to the caller.
+    /// How many Redis servers to run. Unless they are a cluster nothing makes one the replica of another: that is left to the caller.
     #[garde(range(min = 1, max = 9))]
     pub redis_nodes: u16,
+    /// Whether the Redis servers, an even number, are a cluster: the first half are its masters, each of the others the replica of one.
+    #[garde(custom(has_replicas(self.redis_nodes)))]
+    pub redis_cluster: bool,
     /// How many MariaDB servers to run; `mysql.servers` says which database is on which.
     #[garde(range(min = 1, max = 9))]
     pub mariadb_nodes: u16,
@@ -58,6 +61,7 @@ impl Default for StackConfig {
             closed: None,
             kafka_nodes: 1,
             redis_nodes: 1,
+            redis_cluster: false,
             mariadb_nodes: 1,
             memory: Memory::default(),
             start_timeout_s: 90,
@@ -78,7 +82,8 @@ impl StackConfig {
     fn nodes(&self) -> Nodes {
         Nodes {
             kafka: self.kafka_nodes,
-            redis: self.redis_nodes,
+            // Every node of a cluster has a second port, for the others.
+            redis: self.redis_nodes * if self.redis_cluster { 2 } else { 1 },
             mariadb: self.mariadb_nodes,
         }
     }
@@ -176,6 +181,16 @@ impl Memory {
     }
 }
 
+/// A cluster goes on without a node while most of its masters, three or more, are there.
+fn has_replicas(redis_nodes: u16) -> impl FnOnce(&bool, &()) -> garde::Result {
+    move |cluster, ()| match cluster {
+        true if redis_nodes < 6 || redis_nodes % 2 == 1 => Err(garde::Error::new(
+            "needs stack.redis_nodes to be an even number, 6 at least",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Each process needs ports of its own; every broker has two.
 fn all_differ(nodes: Nodes) -> impl FnOnce(&Ports, &()) -> garde::Result {
     move |ports, ()| {
@@ -229,5 +244,12 @@ mod tests {
         assert!(config.validate().is_ok());
         config.redis_nodes = 2;
         assert!(config.validate().is_err());
+        config = StackConfig::default();
+        config.redis_nodes = 6;
+        config.redis_cluster = true;
+        assert!(config.validate().is_ok());
+        config.redis_nodes = 3;
+        let refused = config.validate().unwrap_err().to_string();
+        assert!(refused.contains("redis_cluster: needs"), "{refused}");
     }
 }

@@ -121,7 +121,8 @@ impl Drop for FreshServers {
 /// Free ports for everything. Servers of a kind count upwards, so theirs follow each other.
 fn free_ports(config: &StackConfig) -> Ports {
     let brokers = 2 * config.kafka_nodes.max(1);
-    let (redis, mariadb) = (config.redis_nodes.max(1), config.mariadb_nodes.max(1));
+    let redis = config.redis_nodes.max(1) * if config.redis_cluster { 2 } else { 1 };
+    let mariadb = config.mariadb_nodes.max(1);
     loop {
         let found = port::find_free(5 + usize::from(brokers + redis + mariadb));
         let (single, servers) = found.split_at(5);

@@ -22,6 +22,7 @@ mod port;
 mod probe;
 mod process;
 mod redis;
+mod redis_cluster;
 mod run_dir;
 mod service;
 mod stack;

@@ -1,4 +1,4 @@
-//! Redis: one server or more, append-only file, nothing evicted.
+//! Redis: one server or more, or a cluster; append-only file, nothing evicted.
 
 use std::fs;
 use std::process::Command;
@@ -20,17 +20,31 @@ pub struct RedisSpec {
     /// Which of the servers it is, from 0.
     pub(crate) index: u16,
     pub(crate) closed: Option<ClosedServers>,
+    /// Of a cluster, how many nodes it has.
+    pub(crate) cluster_nodes: Option<u16>,
 }
 
+/// A cluster gives a master that does not answer up after so long.
+const NODE_TIMEOUT_MS: u16 = 2_000;
+
 impl RedisSpec {
-    /// Its address for a client, `redis://127.0.0.1:<port>`; `rediss://` for a closed one.
+    /// Its address for a client, `redis://127.0.0.1:<port>`; `rediss://` for a closed one. Of a cluster, all nodes.
     pub fn url(&self) -> String {
         let scheme = if self.closed.is_some() {
             "rediss"
         } else {
             "redis"
         };
-        format!("{scheme}://127.0.0.1:{}", self.port())
+        let nodes = 0..self.cluster_nodes.unwrap_or(1);
+        let nodes: Vec<String> = nodes
+            .map(|index| format!("127.0.0.1:{}", self.port() + index))
+            .collect();
+        format!("{scheme}://{}", nodes.join(","))
+    }
+
+    /// Where it listens for the other nodes of a cluster.
+    fn bus_port(&self) -> Option<u16> {
+        Some(self.port() + self.cluster_nodes?)
     }
 
     fn port(&self) -> u16 {
@@ -49,7 +63,8 @@ impl Managed for RedisSpec {
 
     fn ports(&self) -> Vec<u16> {
         let internal = self.closed.as_ref().map(ClosedServers::redis_port);
-        [self.port()].into_iter().chain(internal).collect()
+        let ports = [self.port()].into_iter().chain(internal);
+        ports.chain(self.bus_port()).collect()
     }
 
     fn prepare(&self) -> Result<(), StackError> {
@@ -62,6 +77,13 @@ impl Managed for RedisSpec {
         let mut config = render(CONFIG, &values);
         if let Some(closed) = &self.closed {
             config += &closed.redis_config(&self.run_dir, self.port())?;
+        }
+        if let Some(bus_port) = self.bus_port() {
+            config += &format!(
+                "cluster-enabled yes\ncluster-port {bus_port}\ncluster-node-timeout {NODE_TIMEOUT_MS}\n\
+                 # A part whose master is away is no reason to refuse the others.\n\
+                 cluster-require-full-coverage no\nrepl-diskless-sync-delay 0\n"
+            );
         }
         self.run_dir.write_config(&self.config_name(), &config)?;
         Ok(())

@@ -16,7 +16,7 @@ use crate::start::{self, Starter};
 use crate::stop::{self, Force};
 use crate::{
     KafkaSpec, MariaDbSpec, ProxiedListener, ReadyUrl, RedisSpec, ServiceSpec, StackConfig,
-    StackError, Started, probe,
+    StackError, Started, probe, redis_cluster,
 };
 
 /// The servers; where there are more of a kind, they are `kafka-2` and so on.
@@ -61,7 +61,7 @@ pub(crate) struct FaultHooks {
 pub struct Endpoints {
     /// Kafka's bootstrap addresses, `host:port`, separated by commas.
     pub kafka_brokers: String,
-    /// `redis://host:port`.
+    /// `redis://host:port`; of a cluster all nodes, separated by commas.
     pub redis_url: String,
     /// `mysql://user:password@host:port`, without a database, for a user who may create databases.
     pub mysql_url: String,
@@ -123,6 +123,7 @@ impl Stack {
             first_port: config.ports.redis,
             index: 0,
             closed: config.closed.clone(),
+            cluster_nodes: config.redis_cluster.then_some(config.redis_nodes),
         };
         let mariadb = MariaDbSpec {
             run_dir: run_dir.clone(),
@@ -179,7 +180,13 @@ impl Stack {
         let _lock = self.run_dir.lock()?;
         self.run_dir.check_free_space()?;
         let servers = self.servers();
-        self.starter(1).start(&as_managed(&servers))
+        let started = self.starter(1).start(&as_managed(&servers))?;
+        if self.config.redis_cluster {
+            let nodes = 0..self.config.redis_nodes;
+            let ports: Vec<u16> = nodes.map(|index| self.config.ports.redis + index).collect();
+            redis_cluster::form(&ports, self.config.start_timeout())?;
+        }
+        Ok(started)
     }
 
     /// Starts the services that are not running, and waits until all of these, found running or started, are ready and

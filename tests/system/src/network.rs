@@ -10,17 +10,17 @@ use crate::proxy::{Proxy, Reserved};
 pub(crate) struct Addresses {
     /// Kafka's bootstrap addresses.
     pub(crate) brokers: String,
-    pub(crate) redis: u16,
+    /// The URL.
+    pub(crate) redis: String,
     pub(crate) mariadb: Vec<u16>,
 }
 
 impl Addresses {
     /// Without proxies.
     pub(crate) fn direct(servers: &FreshServers) -> Self {
-        let config = servers.stack().config();
         Self {
             brokers: servers.endpoints().kafka_brokers,
-            redis: config.ports.redis,
+            redis: servers.endpoints().redis_url,
             mariadb: mariadb_ports(servers),
         }
     }
@@ -72,7 +72,7 @@ impl Planned {
             .collect();
         let addresses = Addresses {
             brokers: brokers.join(","),
-            redis: network.redis.port(),
+            redis: format!("redis://127.0.0.1:{}", network.redis.port()),
             mariadb: network.mariadb.iter().map(Proxy::port).collect(),
         };
         Ok((network, addresses))

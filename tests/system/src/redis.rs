@@ -83,7 +83,10 @@ impl Redis {
     }
 
     /// The answer's strings: an array's elements, or the one that it is.
-    async fn command(self, words: &[&str]) -> Result<Vec<String>> {
+    ///
+    /// # Errors
+    /// Redis does not answer, or with an error.
+    pub async fn command(self, words: &[&str]) -> Result<Vec<String>> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
             request.push_str(&format!("${}\r\n{word}\r\n", word.len()));

@@ -16,8 +16,10 @@ pub struct Settings {
     pub without_services: bool,
     /// How many brokers: 1, or 3 with as many copies of every topic.
     pub kafka_nodes: u16,
-    /// How many Redis servers; the services use the first.
+    /// How many Redis servers; the services use the first, or the cluster.
     pub redis_nodes: u16,
+    /// Whether they are a cluster: half of them masters, the others their replicas.
+    pub redis_cluster: bool,
     /// How many MariaDB servers share the databases.
     pub mariadb_nodes: u16,
     /// Whether services reach the servers through proxies ([`TestEnv::network`](crate::TestEnv::network)).
@@ -41,6 +43,7 @@ impl Settings {
         without_services: false,
         kafka_nodes: 1,
         redis_nodes: 1,
+        redis_cluster: false,
         mariadb_nodes: 1,
         proxied: false,
         clocks: false,
@@ -87,11 +90,12 @@ const SOON: [&str; 7] = [
 fn text(stack: &StackConfig, addresses: &Addresses) -> String {
     let Addresses {
         brokers,
-        redis: redis_address,
+        redis: redis_url,
         mariadb: mariadb_addresses,
     } = addresses;
     let mysql_servers: String = mariadb_addresses.iter().map(mysql_server).collect();
     let replication = stack.kafka_nodes.min(3);
+    let redis_cluster = stack.redis_cluster;
     let run_dir = stack.run_dir.display();
     let Ports {
         ingest,
@@ -111,7 +115,8 @@ brokers = "{brokers}"
 replication = {replication}
 
 [redis]
-url = "redis://127.0.0.1:{redis_address}"
+url = "{redis_url}"
+cluster = {redis_cluster}
 
 {mysql_servers}
 [ingest]

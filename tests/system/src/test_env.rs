@@ -66,6 +66,7 @@ impl TestEnv {
             service_program: Some(program::path()?),
             kafka_nodes: settings.kafka_nodes,
             redis_nodes: settings.redis_nodes,
+            redis_cluster: settings.redis_cluster,
             mariadb_nodes: settings.mariadb_nodes,
             start_timeout_s: TIMEOUT.as_secs(),
             ..StackConfig::default()

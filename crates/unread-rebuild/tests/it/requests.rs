@@ -26,10 +26,10 @@ async fn users_requested_by_a_former_process_are_rebuilt() {
     assert_eq!(env.view(alice).await, UserView::Absent);
 
     let (queue, soft) = (RebuildQueue::new(), CancellationToken::new());
-    let (rebuilder, node) = (env.rebuilder(), env.node.clone());
+    let (rebuilder, unread) = (env.rebuilder(), env.unread.clone());
     let running = tokio::spawn({
         let soft = soft.clone();
-        async move { queue.run(rebuilder, node, soft).await }
+        async move { queue.run(rebuilder, unread, soft).await }
     });
     let deadline = Instant::now() + PATIENCE;
     while !former.rebuild_requests(100).await.unwrap().is_empty() {

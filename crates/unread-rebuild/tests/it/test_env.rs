@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 use unread_rebuild::{RebuildConfig, Rebuilder};
-use unread_store::{Connection, Expiry, Node, RedisConfig, UnreadView, UserView};
+use unread_store::{Connection, Expiry, RedisConfig, UnreadStore, UnreadView, UserView};
 
 use crate::server::RedisServer;
 
@@ -31,7 +31,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// A log, a Redis and contact rows of one test.
 pub struct TestEnv {
     pub redis: RedisServer,
-    pub node: Node,
+    pub unread: UnreadStore,
     pub store: MessageStore,
     pub topic: String,
     pub log: Arc<LogReader>,
@@ -68,7 +68,7 @@ impl TestEnv {
             ..RedisConfig::default()
         };
         Self {
-            node: Node::new(&config).unwrap(),
+            unread: UnreadStore::new(&config).unwrap(),
             redis,
             store: MessageStore::connect(&databases(servers).await),
             topic: kafka.topic(Topic::Events),
@@ -87,7 +87,7 @@ impl TestEnv {
     }
 
     pub async fn connection(&self) -> Connection {
-        self.node.connect().await.unwrap()
+        self.unread.slots()[0].connect().await.unwrap()
     }
 
     /// What a process has.
@@ -96,7 +96,7 @@ impl TestEnv {
     }
 
     pub fn rebuilder_with(&self, store: &MessageStore, config: RebuildConfig) -> Rebuilder {
-        Rebuilder::new(store, &self.log, &self.node, &self.topic, &config)
+        Rebuilder::new(store, &self.log, &self.unread, &self.topic, &config)
     }
 
     /// Puts something on the log that the contact rows do not have yet. Only offsets matter here.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is to panic")]
 
 mod batches;
+mod cluster;
 mod expiry;
 mod model;
 mod outages;

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use schemas::DeviceClass::{Mobile, Pc};
 use tokio::time::Instant;
-use unread_store::{Expiry, Node, SharedConnection, UnreadError, UnreadView, UserUpdate};
+use unread_store::{Expiry, SharedConnections, UnreadError, UnreadStore, UnreadView, UserUpdate};
 
 use crate::test_env::{BOSS, ME, TestEnv, complete, messages, partition, src, user};
 
@@ -132,20 +132,20 @@ async fn a_broken_count_is_seen_raw() {
 async fn readers_share_a_connection_and_get_a_new_one_after_it_failed() {
     let mut env = TestEnv::new().await;
     env.load(ME, &[]).await;
-    let shared = SharedConnection::new(Node::new(&env.config).unwrap());
-    let first = shared.get().await.unwrap();
+    let shared = SharedConnections::new(UnreadStore::new(&env.config).unwrap());
+    let first = shared.of(user(ME)).await.unwrap();
     env.server.kill();
     let error = first.read_unread(user(ME), Pc, Expiry::Keep).await;
     assert!(matches!(error, Err(UnreadError::Transient(_))));
     let error = first.read_unread(user(ME), Pc, Expiry::Keep).await;
     assert!(matches!(error, Err(UnreadError::Broken)));
-    assert!(shared.get().await.unwrap_err().is_transient());
+    assert!(shared.of(user(ME)).await.unwrap_err().is_transient());
 
     env.server.restart();
     // An attempt that failed is not repeated at once.
     let deadline = Instant::now() + Duration::from_secs(10);
     let second = loop {
-        match shared.get().await {
+        match shared.of(user(ME)).await {
             Ok(connection) => break connection,
             Err(error) => assert!(Instant::now() < deadline, "{error}"),
         }

@@ -14,17 +14,45 @@ use tempfile::TempDir;
 /// A Redis server on a free port, with an append-only file as in production; it ends with the value.
 pub struct RedisServer {
     port: u16,
+    /// Where it would listen for the other nodes of a cluster.
+    bus_port: Option<u16>,
     dir: TempDir,
     process: Child,
 }
 
 impl RedisServer {
     pub fn start() -> Self {
+        Self::start_with(|| None)
+    }
+
+    /// The only node of a cluster: it has all hash slots.
+    pub async fn start_cluster() -> Self {
+        let server = Self::start_with(|| Some(free_port()));
+        let all = ["CLUSTER", "ADDSLOTSRANGE", "0", "16383"];
+        let _: String = server.command(&all).await;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !server.cluster_info().await.contains("cluster_state:ok") {
+            assert!(Instant::now() < deadline, "the cluster is not ready");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        server
+    }
+
+    async fn cluster_info(&self) -> String {
+        self.command(&["CLUSTER", "INFO"]).await
+    }
+
+    fn start_with(bus_port: impl Fn() -> Option<u16>) -> Self {
         loop {
             let dir = TempDir::new().unwrap();
-            let port = free_port();
-            let process = spawn(port, &dir);
-            let mut server = Self { port, dir, process };
+            let (port, bus_port) = (free_port(), bus_port());
+            let process = spawn(port, bus_port, &dir);
+            let mut server = Self {
+                port,
+                bus_port,
+                dir,
+                process,
+            };
             // Another process may take the port in between; then the next one is tried.
             if server.becomes_ready() {
                 return server;
@@ -53,7 +81,7 @@ impl RedisServer {
 
     /// Starts again on the same port and data.
     pub fn restart(&mut self) {
-        self.process = spawn(self.port, &self.dir);
+        self.process = spawn(self.port, self.bus_port, &self.dir);
         assert!(self.becomes_ready(), "redis does not come back");
     }
 
@@ -100,8 +128,19 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-fn spawn(port: u16, dir: &TempDir) -> Child {
-    Command::new("redis-server")
+fn spawn(port: u16, bus_port: Option<u16>, dir: &TempDir) -> Child {
+    let mut command = Command::new("redis-server");
+    if let Some(bus_port) = bus_port {
+        command
+            .args([
+                "--cluster-enabled",
+                "yes",
+                "--cluster-port",
+                &bus_port.to_string(),
+            ])
+            .args(["--cluster-require-full-coverage", "no"]);
+    }
+    command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
         // Every write reaches the file before its answer, which the tests that cut the file rely on.
         .args(["--appendonly", "yes", "--appendfsync", "no", "--save", ""])

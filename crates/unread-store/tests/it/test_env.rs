@@ -6,8 +6,9 @@ use schemas::{
     event::ReadPosition, event::SourceOffset,
 };
 use unread_store::{
-    BatchOutcome, BeginOutcome, Connection, Expiry, Generation, Node, PeerOrdinals, PositionMove,
-    RawUser, Rebuild, RedisConfig, StoredPosition, UnreadError, UnreadView, UserUpdate,
+    BatchOutcome, BeginOutcome, Connection, Expiry, Generation, PeerOrdinals, PositionMove,
+    RawUser, Rebuild, RedisConfig, StoredPosition, UnreadError, UnreadStore, UnreadView,
+    UserUpdate,
 };
 
 use crate::server::RedisServer;
@@ -68,7 +69,7 @@ pub fn read(uid: i64, peer: i64, device: DeviceClass, ordinal: Option<i64>) -> U
     update
 }
 
-/// A server, a connection to it, and its first generation.
+/// A server, a connection to it (of a cluster, to the slot of [`ME`]), and its first generation.
 pub struct TestEnv {
     pub conn: Connection,
     pub generation: Generation,
@@ -82,12 +83,16 @@ impl TestEnv {
     }
 
     pub async fn with(config: RedisConfig) -> Self {
-        let server = RedisServer::start();
+        let server = if config.cluster {
+            RedisServer::start_cluster().await
+        } else {
+            RedisServer::start()
+        };
         let config = RedisConfig {
             url: server.url(),
             ..config
         };
-        let conn = Node::new(&config).unwrap().connect().await.unwrap();
+        let conn = connect(&config).await;
         let generation = conn.initialise_positions(&ends(0)).await.unwrap();
         Self {
             conn,
@@ -103,7 +108,7 @@ impl TestEnv {
     }
 
     pub async fn reconnect(&mut self) {
-        self.conn = Node::new(&self.config).unwrap().connect().await.unwrap();
+        self.conn = connect(&self.config).await;
     }
 
     /// Sends any command.
@@ -174,6 +179,11 @@ impl TestEnv {
             to: self.stored(to),
         }
     }
+}
+
+async fn connect(config: &RedisConfig) -> Connection {
+    let store = UnreadStore::new(config).unwrap();
+    store.slot_of(user(ME)).connect().await.unwrap()
 }
 
 pub fn counts(pairs: &[(i64, i64)]) -> BTreeMap<UserId, i64> {

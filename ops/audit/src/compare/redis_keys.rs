@@ -18,7 +18,7 @@ pub(crate) enum StateHash {
     /// Expired, flushed, or never written.
     #[default]
     Absent,
-    /// It is being rebuilt, or has another generation than the node.
+    /// It is being rebuilt, or has another generation than its slot.
     Unusable,
     /// By peer.
     Complete(BTreeMap<UserId, Ordinals>),

@@ -13,11 +13,12 @@ use crate::{
     fold::{Contact, LogState},
 };
 
-/// A connection to Redis and the node's generation; `None` if no projection has written one yet.
-pub(crate) async fn connect(
+/// A connection to a user's slot in Redis, and the slot's generation; `None` if no projection has written one yet.
+async fn connect(
     sources: &Sources,
+    uid: UserId,
 ) -> Result<Option<(Connection, Generation)>, AuditError> {
-    let connection = sources.unread.connect().await?;
+    let connection = sources.unread.slot_of(uid).connect().await?;
     let generation = connection.read_positions().await?.generation();
     Ok(generation.map(|generation| (connection, generation)))
 }
@@ -54,7 +55,7 @@ pub(crate) async fn read_value(
             Rows::Contacts => contact(sources, uid, peer).await,
         },
         ValueKey::Unread { uid } => {
-            return match connect(sources).await? {
+            return match connect(sources, uid).await? {
                 Some((connection, generation)) => {
                     read_keys(&connection, generation, uid, log).await
                 }

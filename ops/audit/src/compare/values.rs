@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use message_store::{ReadTx, StoreError, StoredRead};
 use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
-use unread_store::{Connection, StoredPositions, UnreadError};
+use unread_store::{Connection, Generation, Slot, StoredPositions, UnreadError};
 
 use super::{
     check_misfits,
@@ -315,29 +315,45 @@ async fn unread(
     log: &LogState,
     values: &mut Values,
 ) -> Result<(), AuditError> {
-    let scope = options.scope;
-    let connection = sources.unread.connect().await?;
-    let mut positions = connection.read_positions().await?;
-    if positions.generation().is_none() {
-        // A projector that is running writes them again.
-        tokio::time::sleep(options.pause).await;
-        positions = connection.read_positions().await?;
+    let (mut without, mut has_paused) = (0, false);
+    for (index, slot) in sources.unread.slots().iter().enumerate() {
+        let is_in_slot = |uid: &UserId| sources.unread.index_of(*uid) == index;
+        let connection = slot.connect().await?;
+        let mut positions = connection.read_positions().await?;
+        if positions.generation().is_none() && !has_paused {
+            // A projector that is running writes them again.
+            tokio::time::sleep(options.pause).await;
+            has_paused = true;
+            positions = connection.read_positions().await?;
+        }
+        let users = match options.scope.users() {
+            Some(users) => users.into_iter().filter(is_in_slot).collect(),
+            None => users_in_slot(&connection).await?,
+        };
+        let Some(generation) = positions.generation() else {
+            without_watermarks(slot, &connection, &positions, &users, values).await?;
+            continue;
+        };
+        if options.scope.users().is_none() {
+            let all = log.users().filter(is_in_slot);
+            without += all.filter(|uid| !users.contains(uid)).count();
+        }
+        compare_users(&connection, generation, users, log, values).await?;
     }
-    let users = match scope.users() {
-        Some(users) => users.into_iter().collect(),
-        None => users_in_redis(&connection).await?,
-    };
-    let Some(generation) = positions.generation() else {
-        return without_watermarks(&connection, &positions, &users, values).await;
-    };
-    let without = match scope.users() {
-        None => log.users().filter(|uid| !users.contains(uid)).count(),
-        Some(_) => 0,
-    };
     if without > 0 {
         let why = format!("unread counts of {without} users of the log, who have no key in Redis");
         values.unchecked.push(why);
     }
+    Ok(())
+}
+
+async fn compare_users(
+    connection: &Connection,
+    generation: Generation,
+    users: BTreeSet<UserId>,
+    log: &LogState,
+    values: &mut Values,
+) -> Result<(), AuditError> {
     let mut looks = stream::iter(users)
         .map(|uid| {
             let connection = connection.clone();
@@ -355,6 +371,7 @@ async fn unread(
 
 /// Without all watermarks of one generation, what Redis has cannot be compared. Where users have keys, those are shown to somebody.
 async fn without_watermarks(
+    slot: &Slot,
     connection: &Connection,
     positions: &StoredPositions,
     users: &BTreeSet<UserId>,
@@ -362,10 +379,10 @@ async fn without_watermarks(
 ) -> Result<(), AuditError> {
     let missing: Vec<String> = positions.missing().map(|p| p.to_string()).collect();
     let why = match &missing[..] {
-        [] => "Redis has watermarks of several generations".to_owned(),
-        [one] => format!("Redis is without the watermark of partition {one}"),
+        [] => format!("{slot} has watermarks of several generations"),
+        [one] => format!("{slot} is without the watermark of partition {one}"),
         many => format!(
-            "Redis is without the watermarks of partitions {}",
+            "{slot} is without the watermarks of partitions {}",
             many.join(", ")
         ),
     };
@@ -386,7 +403,7 @@ async fn without_watermarks(
     Ok(())
 }
 
-async fn users_in_redis(connection: &Connection) -> Result<BTreeSet<UserId>, AuditError> {
+async fn users_in_slot(connection: &Connection) -> Result<BTreeSet<UserId>, AuditError> {
     let mut users = BTreeSet::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {

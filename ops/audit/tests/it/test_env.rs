@@ -18,7 +18,7 @@ use schemas::{
 };
 use sqlx::Connection as _;
 use unread_store::{
-    BeginOutcome, Connection, Node, PositionMove, RedisConfig, StoredPosition, UserUpdate,
+    BeginOutcome, Connection, PositionMove, RedisConfig, StoredPosition, UnreadStore, UserUpdate,
 };
 
 use crate::story::{LoggedEvent, Story, now, user};
@@ -56,8 +56,8 @@ impl TestEnv {
         };
         let messages = MessageStore::connect(&mysql);
         messages.apply_schema(now()).await.unwrap();
-        let unread = Node::new(&redis).unwrap();
-        let connection = unread.connect().await.unwrap();
+        let unread = UnreadStore::new(&redis).unwrap();
+        let connection = unread.slots()[0].connect().await.unwrap();
         connection
             .initialise_positions(&PartitionMap::new())
             .await

@@ -15,6 +15,7 @@ mod others_lose;
 mod poison;
 mod rebuild;
 mod records_lost;
+mod redis_cluster;
 mod redis_flushed;
 mod sql;
 mod stalled;

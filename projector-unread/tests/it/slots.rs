@@ -1,0 +1,117 @@
+//! One of the 64 slots of a cluster is away, older or empty; the others are as they were.
+
+use schemas::{DeviceClass, UserId};
+
+use crate::{
+    outages::{becomes, traffic},
+    test_env::{TestEnv, users},
+};
+
+/// Copies keys within their slot, all at once: pairs of names.
+const COPY: &str = "for i = 1, #KEYS, 2 do redis.call('COPY', KEYS[i], KEYS[i + 1], 'REPLACE') end";
+const DELETE: &str = "for _, key in ipairs(KEYS) do redis.call('DEL', key) end";
+
+/// The hash tag of a user's keys.
+fn tag(uid: UserId) -> String {
+    format!("{{{}}}", uid.get() % 64)
+}
+
+async fn keys(env: &TestEnv, tag: &str) -> Vec<String> {
+    env.command(&["KEYS", &format!("{tag}*")]).await
+}
+
+async fn run(env: &TestEnv, script: &str, keys: &[String]) {
+    let count = keys.len().to_string();
+    let mut words = vec!["EVAL", script, &count];
+    words.extend(keys.iter().map(String::as_str));
+    env.command::<()>(&words).await;
+}
+
+/// Waits until all raw views of these users are exact.
+async fn all_show(env: &TestEnv, users: &[UserId]) {
+    for uid in users {
+        for device in DeviceClass::ALL {
+            env.shows(device, *uid).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_comes_back_older_is_healed() {
+    let mut env = TestEnv::in_cluster().await;
+    let projector = env.project().await;
+    let users = users(4);
+    traffic(&mut env, &users).await;
+    env.assert_exact(&users).await;
+    let stored = keys(&env, &tag(users[0])).await;
+    let copies: Vec<[String; 2]> = stored
+        .into_iter()
+        .map(|key| [key.clone(), format!("{key}~older")])
+        .collect();
+    run(&env, COPY, &copies.concat()).await;
+
+    traffic(&mut env, &users).await;
+    env.applied().await;
+    let back: Vec<String> = copies
+        .into_iter()
+        .flat_map(|[key, copy]| [copy, key])
+        .collect();
+    run(&env, COPY, &back).await;
+    // No new event comes: it is the look at the watermarks that notices.
+    env.applied().await;
+    all_show(&env, &users).await;
+    env.assert_exact(&users).await;
+    projector.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_other_slots_go_on_while_one_is_away() {
+    let mut env = TestEnv::in_cluster().await;
+    let projector = env.project().await;
+    let users = users(4);
+    traffic(&mut env, &users).await;
+    env.assert_exact(&users).await;
+
+    let slot: i64 = env.command(&["CLUSTER", "KEYSLOT", &tag(users[0])]).await;
+    let slot = slot.to_string();
+    env.command::<()>(&["CLUSTER", "DELSLOTS", &slot]).await;
+    traffic(&mut env, &users).await;
+    all_show(&env, &users[1..]).await;
+    becomes(&projector, "projector-unread.redis", false).await;
+    traffic(&mut env, &users).await;
+    all_show(&env, &users[1..]).await;
+
+    env.command::<()>(&["CLUSTER", "ADDSLOTS", &slot]).await;
+    becomes(&projector, "projector-unread.redis", true).await;
+    all_show(&env, &users).await;
+    env.assert_exact(&users).await;
+    projector.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_was_emptied_begins_a_generation_of_its_own() {
+    let mut env = TestEnv::in_cluster().await;
+    let projector = env.project().await;
+    let users = users(4);
+    traffic(&mut env, &users).await;
+    env.assert_exact(&users).await;
+
+    let (emptied, other) = (tag(users[0]), tag(users[1]));
+    let [emptied_mark, other_mark] = [&emptied, &other].map(|tag| format!("{tag}tidemark:mark:0"));
+    let generation =
+        async |mark: &str| -> Option<String> { env.command(&["HGET", mark, "generation"]).await };
+    let before = (
+        generation(&emptied_mark).await,
+        generation(&other_mark).await,
+    );
+    run(&env, DELETE, &keys(&env, &emptied).await).await;
+    env.assert_exact(&users).await;
+    all_show(&env, &users).await;
+    let after = (
+        generation(&emptied_mark).await,
+        generation(&other_mark).await,
+    );
+    assert_ne!(after.0, before.0);
+    assert_eq!(after.1, before.1);
+    projector.stop().await;
+}
