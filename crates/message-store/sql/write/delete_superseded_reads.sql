@@ -1,3 +1,7 @@
-DELETE u
-FROM {table} u JOIN {contact} c ON c.uid = u.uid AND c.kind = 0 AND c.peer = u.peer
-WHERE u.sink = '{sink}' AND u.device = '{device}' AND (c.{device}_read_mid > u.mid OR c.{device}_read_n IS NOT NULL)
+DELETE FROM {table}
+WHERE sink = '{sink}' AND device = '{device}' AND EXISTS (
+    SELECT 1
+    FROM {contact} c
+    WHERE c.uid = {table}.uid AND c.kind = 0 AND c.peer = {table}.peer
+      AND (c.{device}_read_mid > {table}.mid OR c.{device}_read_n IS NOT NULL)
+)
