@@ -162,6 +162,9 @@ pub enum HaltReason {
          missing, run `tidemark epoch raise` while every sequencer is stopped"
     )]
     InboundGap { expected: i64, offset: i64 },
+    /// The next record of `chat.inbound` is not on the log (PROTOCOL S13).
+    #[error("{0}")]
+    InboundOutOfRange(String),
     /// A control record needs a newer program (PROTOCOL S5).
     #[error(
         "chat.inbound at offset {offset}: {unknown}. Where that record was never meant: stop every sequencer, delete the \
@@ -178,9 +181,10 @@ impl HaltReason {
             Self::AppendFailed(_) | Self::ReportOutOfOrder { .. } | Self::DeadLetterFailed(_) => {
                 true
             }
-            Self::EventsTruncated { .. } | Self::InboundGap { .. } | Self::UnknownRules { .. } => {
-                false
-            }
+            Self::EventsTruncated { .. }
+            | Self::InboundGap { .. }
+            | Self::InboundOutOfRange(_)
+            | Self::UnknownRules { .. } => false,
         }
     }
 

@@ -132,6 +132,20 @@ impl PartitionShell {
         self.handle(now_ms, effects, |_, _| Ok(()))
     }
 
+    /// The inbound partition can no longer be read from [`Self::next_inbound`].
+    pub fn on_out_of_range(
+        &mut self,
+        why: String,
+        now_ms: u64,
+        effects: &mut impl ShellEffects,
+    ) -> NextAction {
+        self.handle(now_ms, effects, |shell, _| {
+            let reason = HaltReason::InboundOutOfRange(why);
+            shell.blocked.get_or_insert(reason);
+            Ok(())
+        })
+    }
+
     /// The end of the inbound partition is reached.
     pub fn on_caught_up(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
         self.handle(now_ms, effects, |shell, _| {

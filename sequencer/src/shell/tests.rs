@@ -355,6 +355,29 @@ fn inbound_records_must_be_contiguous() {
 }
 
 #[test]
+fn what_was_decided_is_appended_where_inbound_is_out_of_range() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
+    let records = (0..3).map(send).collect();
+    assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
+    assert_eq!(io.appended(), [0], "the others wait for it");
+    let why = "deleted".to_owned();
+    assert_eq!(
+        shell.on_out_of_range(why.clone(), 0, &mut io),
+        NextAction::Continue
+    );
+    assert_eq!(
+        shell.on_appended([(OutputId(0), Ok(Some(0)))], 0, &mut io),
+        NextAction::Continue
+    );
+    assert_eq!(io.appended(), [0, 1, 2]);
+    let others = [1, 2].map(|id| (OutputId(id), Ok(i64::try_from(id).ok())));
+    assert_eq!(
+        shell.on_appended(others, 0, &mut io),
+        NextAction::Halt(HaltReason::InboundOutOfRange(why))
+    );
+}
+
+#[test]
 fn unknown_rules_halt() {
     let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let control = Control {

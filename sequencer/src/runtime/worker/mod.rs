@@ -316,7 +316,11 @@ impl Worker {
             self.restart(partition)?;
         }
         if let Some((partition, why)) = out_of_range {
-            self.halt(partition, None, why)?;
+            // What it has decided is still appended, so it is not halted here.
+            self.fetcher.stop(partition)?;
+            self.drive(partition, None, |shell, now, io| {
+                shell.on_out_of_range(why, now, io)
+            })?;
         }
         Ok(())
     }
