@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use event_log::{KafkaConfig, LogReader};
-use schemas::{Partition, PartitionMap, topics::Topic};
+use schemas::{Partition, PartitionMap};
 use tokio::sync::watch;
 
 use crate::{Replay, ReplayError, Settings, Sink, SinkError, truncation_check};
@@ -30,7 +30,6 @@ pub async fn catch_up<S: Sink>(
     let partitions: Vec<Partition> = ends.borrow().partitions().collect();
     let max_pending = settings.max_pending.min(MAX_PENDING);
     let mut replay = Replay::begin(sink, Arc::clone(&log), &partitions, max_pending).await?;
-    expect_retained(&replay, &log, partitions, settings).await?;
     let refused = truncation_check::check_once(&log, replay.positions(), settings).await?;
     if let Some((partition, why)) = refused.iter().next() {
         return Err(refusal(partition, why));
@@ -44,29 +43,6 @@ pub async fn catch_up<S: Sink>(
             return Ok(());
         }
     }
-}
-
-/// Fails if retention has deleted records that the store lacks.
-async fn expect_retained<S: Sink>(
-    replay: &Replay<S>,
-    log: &Arc<LogReader>,
-    partitions: Vec<Partition>,
-    settings: &Settings,
-) -> Result<(), ReplayError> {
-    let bounds = log.blocking(move |log| log.bounds(Topic::Events, &partitions));
-    let bounds = bounds.await?;
-    let mut positions = replay.positions().iter();
-    let deleted = positions.find(|(partition, at)| at.next.get() < bounds[*partition].start);
-    let Some((partition, at)) = deleted else {
-        return Ok(());
-    };
-    let why = format!(
-        "chat.events was read up to offset {} and begins at {}: records were deleted unread. {}",
-        at.next.get(),
-        bounds[partition].start,
-        settings.if_deleted
-    );
-    Err(refusal(partition, &why))
 }
 
 fn refusal(partition: Partition, why: &str) -> ReplayError {

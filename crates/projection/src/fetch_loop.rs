@@ -267,24 +267,20 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                 self.brokers.failed(format!("reading chat.events: {error}"));
                 return Ok(false);
             }
-            Err(
-                ref error @ FetchError::OutOfRange {
-                    partition,
-                    position,
-                    start,
-                    end,
-                    ..
-                },
-            ) => {
-                let (before, why) = if position.get() < start {
-                    let remedy = self.settings.if_deleted;
-                    let why = format!("{error}: records were deleted unread. {remedy}");
-                    (Some(position), why)
+            Err(FetchError::OutOfRange {
+                partition,
+                position,
+                start,
+                end,
+                ..
+            }) => {
+                let next = position.get();
+                let (before, found) = if next < start {
+                    (Some(position), Found::Start(start))
                 } else {
-                    let (next, found) = (position.get(), Found::End(end));
-                    let truncation = Truncation { next, found };
-                    (None, describe(partition, &[truncation], &self.settings))
+                    (None, Found::End(end))
                 };
+                let why = describe(partition, &[Truncation { next, found }], &self.settings);
                 self.halt(partition, before, why)?;
                 return Ok(false);
             }

@@ -137,6 +137,8 @@ pub(crate) struct Truncation {
 /// What the log has instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
+    /// It begins above the position.
+    Start(i64),
     /// It ends below the position.
     End(i64),
     /// The highest source below the position is not the one that was read there.
@@ -153,6 +155,7 @@ impl fmt::Display for Truncation {
         let Self { next, found } = self;
         write!(f, "chat.events was read up to offset {next}, ")?;
         match found {
+            Found::Start(start) => write!(f, "and begins at {start} now"),
             Found::End(end) => write!(f, "and ends at {end} now"),
             Found::Watermark { was, is } => {
                 let source =
@@ -178,6 +181,11 @@ pub(crate) fn describe(
     let by_newer = |truncation: &&Truncation| matches!(truncation.found, Found::UnknownRules(_));
     if let Some(newer) = truncations.iter().find(by_newer) {
         return newer.to_string();
+    }
+    let is_deleted = |truncation: &&Truncation| matches!(truncation.found, Found::Start(_));
+    if let Some(deleted) = truncations.iter().find(is_deleted) {
+        let remedy = settings.if_deleted;
+        return format!("{deleted}: records were deleted unread. {remedy}");
     }
     let each: Vec<String> = truncations.iter().map(ToString::to_string).collect();
     let remedy = (settings.if_truncated)(partition);
@@ -246,6 +254,9 @@ impl Comparison {
     ) -> Result<(), EventLogError> {
         positions.retain(|partition, position| {
             let OffsetRange { start, end } = bounds[partition];
+            if position.next.get() < start {
+                self.record(partition, *position, Found::Start(start));
+            }
             if position.next.get() > end {
                 self.record(partition, *position, Found::End(end));
             }

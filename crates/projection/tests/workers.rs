@@ -30,6 +30,8 @@ struct Store {
     ahead: PartitionMap<LogPosition>,
     /// What the next flushes return.
     faults: VecDeque<SinkError>,
+    /// The partitions of every look at the positions.
+    resumed: Vec<Partition>,
     /// How many batches with events were taken into memory.
     absorbed: usize,
 }
@@ -45,7 +47,8 @@ impl Sink for MemorySink {
         partitions: &[Partition],
     ) -> Result<PartitionMap<LogPosition>, SinkError> {
         self.release(partitions);
-        let store = self.store.lock().unwrap();
+        let mut store = self.store.lock().unwrap();
+        store.resumed.extend(partitions);
         Ok(partitions
             .iter()
             .filter_map(|p| Some((*p, *store.positions.get(*p)?)))
@@ -462,6 +465,10 @@ async fn records_that_were_deleted_unread_halt_their_partition() {
         why.contains("records were deleted unread. skip them"),
         "{why}"
     );
+    let mut others = store.lock().unwrap().resumed.clone();
+    others.retain(|other| *other != partition());
+    others.sort_unstable();
+    assert!(others.is_sorted_by(|a, b| a < b), "disturbed: {others:?}");
     soft.cancel();
     running.await.unwrap().unwrap();
 }
