@@ -41,6 +41,7 @@ pub use fresh::{FreshServers, ServerOptions};
 pub use install::install;
 pub use kafka::{KafkaNode, KafkaSpec, ProxiedListener};
 pub use mariadb::MariaDbSpec;
+pub use port::find_free as find_free_ports;
 pub use redis::RedisSpec;
 pub use service::{ReadyUrl, ServiceSpec};
 pub use stack::{Endpoints, ProcessState, ProcessStatus, SERVER_NAMES, SERVICE_NAMES, Stack};

@@ -14,7 +14,7 @@ pub(crate) fn is_free(port: u16) -> bool {
 }
 
 /// Finds so many free ports, beginning somewhere else each time.
-pub(crate) fn find_free(count: usize) -> Vec<u16> {
+pub fn find_free(count: usize) -> Vec<u16> {
     let nanos = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.subsec_nanos());

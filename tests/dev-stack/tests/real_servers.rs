@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use dev_stack::{
     FreshServers, ProcessState, ProcessStatus, ServiceSpec, Stack, StackConfig, StackError,
-    Started, exec_with_fresh_servers,
+    Started, exec_with_fresh_servers, find_free_ports,
 };
 
 fn alive(pid: u32) -> bool {
@@ -392,8 +392,7 @@ fn a_taken_port_is_named_and_nothing_is_started() {
 }
 
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    find_free_ports(1)[0]
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use message_store::StoreError;
 use schemas::{DirectConversation, Mid, TableNumber, UserId};
+use tokio::time::{Duration, Instant, sleep};
 use unread_store::{Connection, Generation, UnreadError};
 
 use super::{
@@ -12,6 +13,10 @@ use crate::{
     AuditError, Sources,
     fold::{Contact, LogState},
 };
+
+/// How long the look-up of an ordinal may take.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(10);
+const LOOK_UP_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A connection to a user's slot in Redis, and the slot's generation; `None` if no projection has written one yet.
 async fn connect(
@@ -81,12 +86,23 @@ async fn read_position(
     Ok(StoredValue::Reads(mids.map(Mid::get)))
 }
 
+/// Where a read position's ordinal is yet to be looked up (PROTOCOL R5), the row is read again, for some seconds.
 async fn contact(sources: &Sources, uid: UserId, peer: UserId) -> Result<StoredValue, StoreError> {
     let shard = sources
         .messages
         .layout()
         .shard_of(TableNumber::of_user(uid));
-    let mut snapshot = sources.messages.snapshot(shard).await?;
-    let row = snapshot.contact(uid, peer).await?;
-    Ok(StoredValue::Contact(row.as_ref().map(Contact::of_row)))
+    let deadline = Instant::now() + LOOK_UP_TIMEOUT;
+    loop {
+        let mut snapshot = sources.messages.snapshot(shard).await?;
+        let row = snapshot.contact(uid, peer).await?;
+        let found = row.as_ref().map(Contact::of_row);
+        let lacks = found.as_ref().is_some_and(Contact::lacks_an_ordinal);
+        let unresolved = lacks && snapshot.unresolved_readers(&[uid]).await?.contains(&uid);
+        if !unresolved || Instant::now() > deadline {
+            return Ok(StoredValue::Contact(found));
+        }
+        drop(snapshot);
+        sleep(LOOK_UP_POLL_INTERVAL).await;
+    }
 }

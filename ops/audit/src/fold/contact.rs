@@ -55,6 +55,12 @@ impl Contact {
         }
     }
 
+    /// Whether a read position has no ordinal.
+    pub(crate) fn lacks_an_ordinal(&self) -> bool {
+        let mut reads = self.reads.iter();
+        reads.any(|(_, read)| read.mid > 0 && read.n.is_none())
+    }
+
     /// A column whose value is neither what the log had before the read (`low`) nor after it (`high`), nor in between.
     pub(crate) fn outside(&self, low: &Self, high: &Self) -> Option<&'static str> {
         if !low.last.spans(&high.last, &self.last) {

@@ -1,5 +1,7 @@
 //! One thing is broken by hand in a store, found, and mended.
 
+use std::time::Duration;
+
 use audit::{Area, Kind, Scope};
 
 use crate::{story::user, test_env::TestEnv};
@@ -261,4 +263,20 @@ async fn a_scope_sees_its_own_and_nothing_else() {
     // The message is theirs as well, the contact and the count are not.
     assert_eq!(differences(Scope::User(user(1001))).await, 1);
     assert_eq!(differences(Scope::User(user(40))).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_whose_ordinal_is_being_looked_up_is_no_difference() {
+    let env = TestEnv::with_story().await;
+    // As after an ack that came while the audit ran.
+    env.sql("INSERT INTO {p}0.unresolved_read SELECT 'contacts', uid, peer, 'pc', pc_read_mid, 47, 1000000 FROM {p}0.contact_7 WHERE peer = 40")
+        .await;
+    env.sql("UPDATE {p}0.contact_7 SET pc_read_n = NULL WHERE peer = 40")
+        .await;
+    let look_up = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        env.sql("UPDATE {p}0.contact_7 SET pc_read_n = 1 WHERE peer = 40; DELETE FROM {p}0.unresolved_read")
+            .await;
+    };
+    tokio::join!(env.assert_sound(), look_up);
 }
