@@ -1,5 +1,6 @@
 //! Read positions that the sequencer could give no ordinal (PROTOCOL R5).
 
+use message_store::ContactDelta;
 use schemas::{DeviceClass, Ordinal};
 use sqlx::Connection as _;
 
@@ -16,12 +17,7 @@ async fn the_ordinal_is_looked_up_among_the_messages() {
     // mid 4 is an answer; the peer's newest at or below it is its second.
     env.log.read(1000, 1001, DeviceClass::Mobile, 4, None).await;
     env.assert_exact().await;
-    let contact = env
-        .rows()
-        .await
-        .contacts
-        .remove(&(user(1000), user(1001)))
-        .unwrap();
+    let contact = contact_of(&env, 1000, 1001).await;
     assert_eq!(contact.read.mobile.n.map(Ordinal::get), Some(2));
     service.stop().await;
 }
@@ -45,12 +41,7 @@ async fn it_waits_until_the_messages_are_written_and_nobody_else_does() {
     // Of the same partition and database: it does not wait, and what is written of the read has no ordinal.
     let behind = env.log.send(2000, 1, "behind the read").await;
     env.until_contact_has(1, 2000, behind).await;
-    let contact = env
-        .rows()
-        .await
-        .contacts
-        .remove(&(user(4), user(13)))
-        .unwrap();
+    let contact = contact_of(&env, 4, 13).await;
     assert_eq!((contact.read.pc.mid.get(), contact.read.pc.n), (2, None));
     lock.close().await.unwrap();
     env.assert_exact().await;
@@ -76,22 +67,17 @@ async fn it_is_unknown_where_the_messages_are_gone() {
 
     env.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
     env.caught_up().await;
-    let contact = env
-        .rows()
-        .await
-        .contacts
-        .remove(&(user(1000), user(1001)))
-        .unwrap();
+    let contact = contact_of(&env, 1000, 1001).await;
     assert_eq!((contact.read.pc.mid.get(), contact.read.pc.n), (2, None));
     // A later one that is known makes it known again.
     env.log.read(1000, 1001, DeviceClass::Pc, 4, None).await;
     env.caught_up().await;
-    let contact = env
-        .rows()
-        .await
-        .contacts
-        .remove(&(user(1000), user(1001)))
-        .unwrap();
+    let contact = contact_of(&env, 1000, 1001).await;
     assert_eq!(contact.read.pc.n.map(Ordinal::get), Some(4));
     service.stop().await;
+}
+
+async fn contact_of(env: &TestEnv, uid: i64, peer: i64) -> ContactDelta {
+    let mut contacts = env.rows().await.contacts;
+    contacts.remove(&(user(uid), user(peer))).unwrap()
 }
