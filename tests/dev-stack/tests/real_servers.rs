@@ -89,8 +89,10 @@ fn servers_start_survive_a_crash_and_stop() {
             .unwrap()
             .success()
     );
-    wait_until("redis is gone", || !alive(redis_pid));
-    assert_eq!(status_of(&servers, "redis").state, ProcessState::Died);
+    // Its first thread may be gone while others still end: until then it is there, though not ready.
+    wait_until("redis has died", || {
+        status_of(&servers, "redis").state == ProcessState::Died
+    });
 
     let second = stack.start_servers().unwrap();
     assert!(!of(&second, "redis").was_running);
