@@ -39,9 +39,9 @@ faults: toolchain ## run all fault tests: what a release has to pass
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@cargo test --locked --workspace $(TEST_FEATURES) --test faults
 
-chaos: toolchain ## inject faults into a cluster for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n
+chaos: toolchain ## inject faults into a cluster for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n; REDIS_CLUSTER=1 on one
 	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
-	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS))
+	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS)) $(if $(filter 1,$(REDIS_CLUSTER)),--redis-cluster)
 
 pressure: release ## take MariaDB, then Redis away for SECONDS=600 at RATE=2000 messages a second, and measure
 	@cargo build --locked --release --package system-tests --bins

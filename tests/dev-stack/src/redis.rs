@@ -82,7 +82,8 @@ impl Managed for RedisSpec {
             config += &format!(
                 "cluster-enabled yes\ncluster-port {bus_port}\ncluster-node-timeout {NODE_TIMEOUT_MS}\n\
                  # A part whose master is away is no reason to refuse the others.\n\
-                 cluster-require-full-coverage no\nrepl-diskless-sync-delay 0\n"
+                 cluster-require-full-coverage no\nrepl-diskless-sync-delay 0\n\
+                 # A replica takes over however long it was cut off.\ncluster-replica-validity-factor 0\n"
             );
         }
         self.run_dir.write_config(&self.config_name(), &config)?;

@@ -26,7 +26,8 @@ impl Addresses {
     }
 }
 
-/// A proxy before every broker and every MariaDB, and one before the Redis that is in charge.
+/// A proxy before every broker and every MariaDB, and one before the Redis that is in charge; none before a Redis Cluster, whose nodes
+/// tell clients their own addresses.
 pub struct Network {
     /// First broker first.
     pub kafka: Vec<Proxy>,
@@ -72,7 +73,11 @@ impl Planned {
             .collect();
         let addresses = Addresses {
             brokers: brokers.join(","),
-            redis: format!("redis://127.0.0.1:{}", network.redis.port()),
+            redis: if stack.config().redis_cluster {
+                servers.endpoints().redis_url
+            } else {
+                format!("redis://127.0.0.1:{}", network.redis.port())
+            },
             mariadb: network.mariadb.iter().map(Proxy::port).collect(),
         };
         Ok((network, addresses))

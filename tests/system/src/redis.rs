@@ -8,6 +8,8 @@ use tokio::{
     net::TcpStream,
 };
 
+use crate::until;
+
 /// The Redis of an environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Redis {
@@ -73,6 +75,51 @@ impl Redis {
     /// It does not answer.
     pub async fn replicate_nobody(self) -> Result<()> {
         self.follow("NO", "ONE").await
+    }
+
+    /// What it says of its replication: `role:master`, `master_link_status:up`.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn replication(self) -> Result<String> {
+        Ok(self.command(&["INFO", "replication"]).await?.concat())
+    }
+
+    /// Waits until it says so of its replication.
+    ///
+    /// # Errors
+    /// It does not within the time.
+    pub async fn until_replication(self, wanted: &str) -> Result<()> {
+        let port = self.port;
+        until(
+            &format!("{wanted} of the Redis on port {port}"),
+            async || match self.replication().await {
+                Ok(info) if info.contains(wanted) => Ok(()),
+                Ok(info) => Err(info),
+                Err(error) => Err(format!("{error:#}")),
+            },
+        )
+        .await
+    }
+
+    /// Breaks a replica's connection to its master: it lags from now on, until [`Redis::allow_replication`].
+    ///
+    /// # Errors
+    /// It does not answer, or does not lose the connection in time.
+    pub async fn stop_replication(self) -> Result<()> {
+        let no_password = ["CONFIG", "SET", "masterauth", "not-wanted"];
+        self.command(&no_password).await?;
+        self.command(&["CLIENT", "KILL", "TYPE", "master"]).await?;
+        self.until_replication("master_link_status:down").await
+    }
+
+    /// Undoes [`Redis::stop_replication`], as a restart does.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn allow_replication(self) -> Result<()> {
+        self.command(&["CONFIG", "SET", "masterauth", ""]).await?;
+        Ok(())
     }
 
     async fn follow(self, host: &str, port: &str) -> Result<()> {

@@ -23,6 +23,9 @@ struct Args {
     /// Which faults, with commas between them; all if absent
     #[arg(long, value_delimiter = ',')]
     faults: Vec<Fault>,
+    /// Run on a Redis Cluster of three masters and three replicas, and strike that instead of one Redis
+    #[arg(long)]
+    redis_cluster: bool,
     /// Another version of `tidemark`, which the second process of every service runs: an upgrade is a fault, too
     #[arg(long, value_name = "PROGRAM")]
     other_program: Option<PathBuf>,
@@ -79,6 +82,7 @@ async fn run_chaos(args: Args) -> ExitCode {
         } else {
             args.faults
         },
+        redis_cluster: args.redis_cluster,
         other_program: args.other_program,
     };
     println!("CHAOS_SEED={}", options.seed);

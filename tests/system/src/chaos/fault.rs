@@ -6,8 +6,8 @@ use anyhow::Result;
 use futures::future::LocalBoxFuture;
 
 use super::{
-    clocks, disks, kafka, mariadb, network, offsets, poison, redis, services, snapshots,
-    victim::Victim,
+    clocks, disks, kafka, mariadb, network, offsets, poison, redis, redis_cluster, services,
+    snapshots, victim::Victim,
 };
 
 /// How many times it was injected.
@@ -25,7 +25,7 @@ pub struct Fault {
     pub(super) inject: for<'a> fn(&'a mut Victim<'_>) -> Injection<'a>,
 }
 
-/// What not every machine has.
+/// What not every machine or run has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
@@ -33,6 +33,10 @@ pub(super) enum Need {
     Clocks,
     /// The right to mount a small file system.
     Disks,
+    /// One Redis, with a replica.
+    OneRedis,
+    /// A Redis Cluster.
+    RedisCluster,
 }
 
 macro_rules! faults {
@@ -84,14 +88,22 @@ faults! {
         network::hang_broker;
     "full-disk-kafka", "a broker's file system is full", Disks,
         disks::fill_kafka;
-    "kill-redis", "kill -9; what it had not written for a second is gone", Nothing,
+    "kill-redis", "kill -9; what it had not written for a second is gone", OneRedis,
         redis::kill;
-    "flush-redis", "FLUSHALL", Nothing,
+    "flush-redis", "FLUSHALL", OneRedis,
         redis::flush;
-    "fail-over-redis", "kill -9, and a replica that lags takes its place", Nothing,
+    "fail-over-redis", "kill -9, and a replica that lags takes its place", OneRedis,
         redis::fail_over;
-    "hang-redis", "all connections hang, in both directions", Nothing,
+    "hang-redis", "all connections hang, in both directions", OneRedis,
         network::hang_redis;
+    "kill-redis-pair", "a master of a Redis Cluster and its replica are killed: their slots are away until both are back", RedisCluster,
+        redis_cluster::kill_pair;
+    "flush-redis-master", "FLUSHALL of a master of a Redis Cluster", RedisCluster,
+        redis_cluster::flush;
+    "fail-over-redis-master", "kill -9 of a master of a Redis Cluster, and its replica, which lags, takes over", RedisCluster,
+        redis_cluster::fail_over;
+    "pause-redis-master", "SIGSTOP of a master of a Redis Cluster until its replica has taken over, then SIGCONT", RedisCluster,
+        redis_cluster::pause_master;
     "kill-mariadb", "kill -9 of one of two; its last second of commits may be gone", Nothing,
         mariadb::kill;
     "return-mariadb", "one of two is away until the projections go on without it, and comes back under load", Nothing,

@@ -11,6 +11,7 @@ mod network;
 mod offsets;
 mod poison;
 mod redis;
+mod redis_cluster;
 mod report;
 mod services;
 mod snapshots;
@@ -42,7 +43,6 @@ use crate::{Difference, Load, SERVICES, Settings, TestEnv};
 /// Three brokers; every topic has three copies, two of which acknowledge.
 const CLUSTER: Settings = Settings {
     kafka_nodes: 3,
-    redis_nodes: 2,
     mariadb_nodes: 2,
     proxied: true,
     // Ten consumers that ask each of three brokers 200 times a second leave a small machine time for little else.
@@ -71,6 +71,8 @@ pub struct Options {
     pub length: Duration,
     /// Which faults; each as often as any other.
     pub faults: Vec<Fault>,
+    /// A Redis Cluster of three masters and three replicas, instead of one Redis with a replica.
+    pub redis_cluster: bool,
     /// What the second process of every service runs: another version of the program; the same if absent.
     pub other_program: Option<PathBuf>,
 }
@@ -81,10 +83,12 @@ pub struct Options {
 /// A judgement is against it, or something does not recover: the text says what and where the logs are. Or no fault is
 /// left of those that this machine can inflict.
 pub async fn run(options: &Options, print: impl Fn(&str)) -> Result<Report> {
-    let faults = possible(&options.faults, &print);
+    let faults = possible(options, &print);
     ensure!(!faults.is_empty(), "no fault is left");
     let settings = Settings {
         clocks: needs(&faults, Need::Clocks),
+        redis_nodes: if options.redis_cluster { 6 } else { 2 },
+        redis_cluster: options.redis_cluster,
         ..CLUSTER
     };
     let env = TestEnv::start(settings).await?;
@@ -113,26 +117,35 @@ fn needs(faults: &[Fault], need: Need) -> bool {
     faults.iter().any(|fault| fault.needs == need)
 }
 
-/// Those that this machine can inflict.
-fn possible(faults: &[Fault], print: &impl Fn(&str)) -> Vec<Fault> {
-    let lacking = |need, is_there: fn() -> bool, why: &str| {
-        let lacks = needs(faults, need) && !is_there();
+/// Those that this machine can inflict on such a cluster.
+fn possible(options: &Options, print: &impl Fn(&str)) -> Vec<Fault> {
+    let lacking = |need, is_there: &dyn Fn() -> bool, why: &str| {
+        let lacks = needs(&options.faults, need) && !is_there();
         if lacks {
             print(&format!("left out are faults that need {why}"));
         }
-        lacks
+        lacks.then_some(need)
     };
-    let clocks = lacking(
-        Need::Clocks,
-        ServerOptions::has_clocks,
-        "clocks that can be set (`apt-get install faketime`)",
-    );
-    let disks = lacking(Need::Disks, disks::can_mount, "the right to mount");
-    let faults = faults.iter().filter(|fault| match fault.needs {
-        Need::Nothing => true,
-        Need::Clocks => !clocks,
-        Need::Disks => !disks,
-    });
+    let lacking = [
+        lacking(
+            Need::Clocks,
+            &ServerOptions::has_clocks,
+            "clocks that can be set (`apt-get install faketime`)",
+        ),
+        lacking(Need::Disks, &disks::can_mount, "the right to mount"),
+        lacking(
+            Need::OneRedis,
+            &|| !options.redis_cluster,
+            "one Redis (without `--redis-cluster`)",
+        ),
+        lacking(
+            Need::RedisCluster,
+            &|| options.redis_cluster,
+            "a Redis Cluster (`--redis-cluster`)",
+        ),
+    ];
+    let faults = options.faults.iter();
+    let faults = faults.filter(|fault| !lacking.contains(&Some(fault.needs)));
     faults.copied().collect()
 }
 
@@ -155,6 +168,7 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
             rng: StdRng::seed_from_u64(options.seed),
             schedule: FaultSchedule::new(faults),
             condition: Condition {
+                redis_cluster: options.redis_cluster,
                 other_program: options.other_program.clone(),
                 ..Condition::default()
             },
@@ -172,7 +186,9 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         env.tidemark(&["rules", "set", "--dedup-window-ms", window])
             .await?
             .expect(0)?;
-        redis::replicate(env, &self.condition).await?;
+        if !self.condition.redis_cluster {
+            redis::replicate(env, &self.condition).await?;
+        }
         for service in SERVICES {
             env.start_another(service).await?;
         }

@@ -1,4 +1,4 @@
-//! Faults of the Redis in charge; the other one is its replica.
+//! Faults of the one Redis in charge; the other one is its replica.
 
 use anyhow::Result;
 use rustix::process::Signal;
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use super::victim::{Condition, Victim};
 use crate::TestEnv;
 
-pub(super) const NODES: [&str; 2] = ["redis", "redis-2"];
+pub(super) const SERVERS: [&str; 2] = ["redis", "redis-2"];
 
 /// Makes the one that is not in charge follow the other.
 pub(super) async fn replicate(env: &TestEnv, condition: &Condition) -> Result<()> {
@@ -33,10 +33,10 @@ pub(super) async fn flush(victim: &mut Victim<'_>) -> Result<u64> {
 /// The replica is stopped while the primary goes on, so that it lags.
 pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
     let (old, new) = (victim.condition.redis, 1 - victim.condition.redis);
-    let replica = NODES[usize::from(new)];
+    let replica = SERVERS[usize::from(new)];
     victim.env.signal(replica, Signal::STOP)?;
     victim.meanwhile().await?;
-    victim.kill(NODES[usize::from(old)]).await?;
+    victim.kill(SERVERS[usize::from(old)]).await?;
     victim.env.signal(replica, Signal::CONT)?;
     let promoted = victim.env.redis_node(new);
     promoted.replicate_nobody().await?;
@@ -49,5 +49,5 @@ pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
 }
 
 fn in_charge(victim: &Victim<'_>) -> &'static str {
-    NODES[usize::from(victim.condition.redis)]
+    SERVERS[usize::from(victim.condition.redis)]
 }

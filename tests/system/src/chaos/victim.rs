@@ -26,8 +26,10 @@ pub(super) struct Victim<'a> {
 /// What lasts from one fault to the next.
 #[derive(Default)]
 pub(super) struct Condition {
-    /// Which Redis is in charge, from 0.
+    /// Which Redis is in charge, from 0, where it is no cluster.
     pub(super) redis: u16,
+    /// Whether Redis is a cluster.
+    pub(super) redis_cluster: bool,
     /// Small file systems, where they can be had.
     pub(super) disks: Option<Disks>,
     /// What the second process of every service runs instead.

@@ -23,22 +23,22 @@ fn a_replica_that_lags_takes_over() {
         load.grows_by(500).await?;
         load.check().await?;
 
-        stop_replication(replica).await?;
+        replica.stop_replication().await?;
         load.grows_by(500).await?;
         let (newest, lagging) = (written(master).await?, written(replica).await?);
         ensure!(lagging < newest, "the replica has everything");
         env.end("redis", Signal::KILL).await?;
-        has_role(replica, "master").await?;
+        replica.until_replication("role:master").await?;
         load.grows_by(500).await?;
         load.check().await?;
 
         // The former master follows, and takes over in its turn.
         env.start_servers().await?;
-        has_role(master, "slave").await?;
-        is_in_sync(master).await?;
+        master.until_replication("role:slave").await?;
+        master.until_replication("master_link_status:up").await?;
         load.grows_by(200).await?;
         env.end("redis-4", Signal::KILL).await?;
-        has_role(master, "master").await?;
+        master.until_replication("role:master").await?;
         load.grows_by(200).await?;
         load.check().await?;
 
@@ -87,7 +87,7 @@ fn the_other_masters_go_on_alone() {
         // Answers for users of the others come from the contact rows.
         load.check().await?;
         env.start_servers().await?;
-        has_role(env.redis_node(0), "master").await?;
+        env.redis_node(0).until_replication("role:master").await?;
         load.grows_by(200).await?;
         load.finish().await?.judge(env).await
     });
@@ -112,19 +112,9 @@ fn slots_that_move_to_another_master_stay_exact() {
     });
 }
 
-/// Breaks the connection to the master; no other will be made.
-async fn stop_replication(replica: Redis) -> Result<()> {
-    let no_password = ["CONFIG", "SET", "masterauth", "not-wanted"];
-    replica.command(&no_password).await?;
-    replica
-        .command(&["CLIENT", "KILL", "TYPE", "master"])
-        .await?;
-    replication(replica, "master_link_status:down").await
-}
-
 /// How much a master has written, or a replica has of it, in bytes.
 async fn written(server: Redis) -> Result<u64> {
-    let info = server.command(&["INFO", "replication"]).await?.concat();
+    let info = server.replication().await?;
     let is_replica = info.contains("role:slave");
     let field = if is_replica {
         "slave_repl_offset:"
@@ -134,29 +124,6 @@ async fn written(server: Redis) -> Result<u64> {
     let mut lines = info.lines();
     let offset = lines.find_map(|line| line.strip_prefix(field));
     Ok(offset.unwrap_or_default().parse()?)
-}
-
-async fn has_role(server: Redis, role: &str) -> Result<()> {
-    replication(server, &format!("role:{role}")).await
-}
-
-async fn is_in_sync(replica: Redis) -> Result<()> {
-    replication(replica, "master_link_status:up").await
-}
-
-async fn replication(server: Redis, wanted: &str) -> Result<()> {
-    let port = server.port();
-    until(
-        &format!("{wanted} of the Redis on port {port}"),
-        async || {
-            let info = server.command(&["INFO", "replication"]).await;
-            match info.map_err(|error| format!("{error:#}"))?.concat() {
-                info if info.contains(wanted) => Ok(()),
-                info => Err(info),
-            }
-        },
-    )
-    .await
 }
 
 /// Those of the users' hash slots that a master has.
