@@ -10,8 +10,8 @@ use tracing::info;
 
 use crate::{
     BindError, ConfigError, ConfigSource, Health, HttpConfig, ListenerPolicy, MetricsHandle,
-    ReadinessCheck, RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, bind_listener,
-    health_router, metrics_router, middleware, serve, telemetry,
+    ReadinessCheck, RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, allocator,
+    bind_listener, health_router, metrics_router, middleware, serve, telemetry,
 };
 
 const EXIT_FAILURE: u8 = 1;
@@ -132,6 +132,7 @@ pub async fn run_service(
     source: ConfigSource,
     wire: impl AsyncFnOnce(&Process) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    allocator::use_small_pages();
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     telemetry::init(&source.section("telemetry")?)?;
     telemetry::start_report(name, version);
