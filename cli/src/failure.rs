@@ -124,7 +124,10 @@ fn of_rebuild(error: &RebuildError) -> u8 {
         RebuildError::Redis(error) => of_redis(error),
         RebuildError::Audit(error) => of_audit(error),
         RebuildError::Unread(UnreadRebuildError::Transient(_)) => UNREACHABLE,
-        RebuildError::NotSwapped(_) | RebuildError::Unread(UnreadRebuildError::TimedOut) => TIMEOUT,
+        RebuildError::NotSwapped(_)
+        | RebuildError::Unread(UnreadRebuildError::TimedOut | UnreadRebuildError::UnresolvedRead) => {
+            TIMEOUT
+        }
         _ => NEGATIVE,
     }
 }

@@ -90,15 +90,18 @@ impl Batch {
 
     /// Begins the rebuilds that can begin now, and retries the others later.
     async fn begin(&self, rebuilds: Vec<PendingRebuild>) -> Vec<(PendingRebuild, Rebuild)> {
-        let mut slots: BTreeMap<usize, Vec<PendingRebuild>> = BTreeMap::new();
-        for pending in rebuilds {
-            let slot = self.context.redis.store().index_of(pending.uid());
-            slots.entry(slot).or_default().push(pending);
-        }
-        let begun = slots
-            .into_iter()
-            .map(|(slot, rebuilds)| self.begin_in_slot(slot, rebuilds));
+        let slots = self.by_slot(rebuilds, PendingRebuild::uid).into_iter();
+        let begun = slots.map(|(slot, rebuilds)| self.begin_in_slot(slot, rebuilds));
         join_all(begun).await.into_iter().flatten().collect()
+    }
+
+    fn by_slot<T>(&self, rebuilds: Vec<T>, uid: impl Fn(&T) -> UserId) -> BTreeMap<usize, Vec<T>> {
+        let mut slots: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+        for rebuild in rebuilds {
+            let slot = self.context.redis.store().index_of(uid(&rebuild));
+            slots.entry(slot).or_default().push(rebuild);
+        }
+        slots
     }
 
     async fn begin_in_slot(
@@ -165,13 +168,14 @@ impl Batch {
         for (uid, response) in requests {
             left.entry(uid).or_default().push(response);
         }
-        let mut pauses = pauses_for_unresolved_reads();
+        let mut pauses = None;
         let error = loop {
             let error = match self.respond_to_ready(&mut left, ends).await {
                 Ok(()) if left.is_empty() => return,
-                Ok(()) => UnreadRebuildError::TimedOut,
+                Ok(()) => UnreadRebuildError::UnresolvedRead,
                 Err(error) => error,
             };
+            let pauses = pauses.get_or_insert_with(pauses_for_unresolved_reads);
             if pauses.pause().await.is_err() {
                 break error;
             }
@@ -210,21 +214,22 @@ impl Batch {
     /// Renews the leases; never returns.
     async fn renew(&self, rebuilds: &[Rebuild]) {
         let lease_ms = self.context.config.lease_ms;
-        let mut slots: BTreeMap<usize, Vec<Rebuild>> = BTreeMap::new();
-        for rebuild in rebuilds {
-            let slot = self.context.redis.store().index_of(rebuild.uid());
-            slots.entry(slot).or_default().push(rebuild.clone());
-        }
         loop {
             sleep(Duration::from_millis(lease_ms / 3)).await;
-            let renew = slots.iter().map(async |(slot, rebuilds)| {
-                let connection = self.context.redis.get(*slot).await?;
-                connection.renew_rebuilds(rebuilds, lease_ms).await
-            });
-            for renewed in join_all(renew).await {
-                if let Err(error) = renewed {
-                    tracing::debug!(%error, "leases of rebuilds were not renewed");
-                }
+            self.set_leases(rebuilds.to_vec(), lease_ms).await;
+        }
+    }
+
+    /// Has the leases end so long from now, where Redis can be reached.
+    async fn set_leases(&self, rebuilds: Vec<Rebuild>, lease_ms: u64) {
+        let slots = self.by_slot(rebuilds, Rebuild::uid).into_iter();
+        let set = slots.map(async |(slot, rebuilds)| {
+            let connection = self.context.redis.get(slot).await?;
+            connection.renew_rebuilds(&rebuilds, lease_ms).await
+        });
+        for outcome in join_all(set).await {
+            if let Err(error) = outcome {
+                tracing::debug!(%error, "leases of rebuilds were not renewed");
             }
         }
     }
@@ -233,7 +238,7 @@ impl Batch {
     async fn complete_all(&self, begun: Vec<(PendingRebuild, Rebuild)>, ends: &Ends) {
         let with_uid = |rebuild: (PendingRebuild, Rebuild)| (rebuild.0.uid(), rebuild);
         let mut left: BTreeMap<UserId, _> = begun.into_iter().map(with_uid).collect();
-        let mut pauses = pauses_for_unresolved_reads();
+        let mut pauses = None;
         loop {
             if let Err(error) = self.complete_ready(&mut left, ends).await {
                 for (pending, _) in left.into_values() {
@@ -244,13 +249,19 @@ impl Batch {
             if left.is_empty() {
                 return;
             }
-            // Others need the batch's place.
+            let pauses = pauses.get_or_insert_with(pauses_for_unresolved_reads);
             if pauses.pause().await.is_err() {
-                for (pending, _) in left.into_values() {
-                    self.retry(pending, POLL_INTERVAL);
-                }
-                return;
+                return self.give_place_to_others(left.into_values()).await;
             }
+        }
+    }
+
+    /// Ends the leases: the next batch of these users would wait until they expire.
+    async fn give_place_to_others(&self, left: impl Iterator<Item = (PendingRebuild, Rebuild)>) {
+        let (pending, rebuilds): (Vec<_>, Vec<_>) = left.unzip();
+        self.set_leases(rebuilds, 0).await;
+        for pending in pending {
+            self.retry(pending, POLL_INTERVAL);
         }
     }
 
@@ -338,6 +349,7 @@ fn finish(pending: PendingRebuild, outcome: Outcome) {
     let label = match &outcome {
         Ok(()) => "complete",
         Err(UnreadRebuildError::TimedOut) => "timed_out",
+        Err(UnreadRebuildError::UnresolvedRead) => "unresolved_read",
         Err(UnreadRebuildError::Transient(_)) => "transient",
         Err(UnreadRebuildError::Fatal(_)) => "fatal",
     };

@@ -8,6 +8,11 @@ pub enum UnreadRebuildError {
     /// The contact rows did not reach the end of the log in time, or another process holds the lease for too long. Retry later.
     #[error("the contact rows did not reach the end of the log in time")]
     TimedOut,
+    /// The ordinal of one of the user's read positions is being looked up (PROTOCOL R5). Retry later.
+    #[error(
+        "the ordinal of a read position is being looked up: the messages of its conversation are out of reach, or not stored yet"
+    )]
+    UnresolvedRead,
     /// A store or the log does not respond. Retry later.
     #[error("{0}")]
     Transient(String),

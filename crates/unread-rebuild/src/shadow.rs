@@ -81,29 +81,30 @@ impl ShadowRebuild {
         &self.ends
     }
 
-    /// The rows of the next users, `limit` at most; `None` after the last.
+    /// The rows of the next users, `limit` at most; `None` after the last. Users whose ordinals are being looked up come after the others.
     ///
     /// # Errors
     /// [`UnreadRebuildError`].
     pub async fn next(&mut self, limit: usize) -> Result<Option<ShadowRows>, UnreadRebuildError> {
-        if self.begun.is_empty() {
-            return Ok(None);
-        }
-        let next = self.begun.iter().rev().take(limit).map(Rebuild::uid);
-        let uids: Vec<UserId> = next.collect();
         let mut backoff = Backoff::until(self.deadline);
-        loop {
+        while !self.begun.is_empty() {
+            let next = self.begun.iter().rev().take(limit).map(Rebuild::uid);
+            let uids: Vec<UserId> = next.collect();
             let contacts = self.barrier.contacts(&self.ends, &uids, &mut backoff);
             let contacts = contacts.await?;
-            if contacts.open.is_empty() {
+            let is_open = |rebuild: &Rebuild| contacts.open.contains(&rebuild.uid());
+            self.begun.sort_by_key(|rebuild| !is_open(rebuild));
+            if contacts.open.len() < uids.len() {
                 let (uids, rows) = rows_of_some(contacts).await?;
                 let is_read = |rebuild: &mut Rebuild| uids.contains(&rebuild.uid());
                 let begun = self.begun.extract_if(.., is_read).collect();
                 let uids = uids.into_iter().collect();
                 return Ok(Some(ShadowRows { uids, rows, begun }));
             }
-            backoff.pause().await?;
+            let timed_out = |_| UnreadRebuildError::UnresolvedRead;
+            backoff.pause().await.map_err(timed_out)?;
         }
+        Ok(None)
     }
 
     /// Replaces the users' states with the shadow states, each atomically. Returns the users that were dropped or taken over meanwhile.

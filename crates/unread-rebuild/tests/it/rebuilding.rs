@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use message_store::{MessageStore, MySqlConfig, ServerConfig};
-use schemas::DeviceClass;
+use schemas::{DeviceClass, TableNumber, UserId};
 use tokio::time::Instant;
 use unread_rebuild::{RebuildConfig, UnreadRebuildError};
 use unread_store::{BeginOutcome, UnreadView, UserUpdate, UserView};
@@ -51,7 +51,12 @@ async fn only_a_user_with_an_unresolved_read_waits() {
         row(carol, bob, 2, Some(0), Some(0)),
     ];
     env.write_contacts(&rows).await;
-    let rebuilder = env.rebuilder();
+    // The rebuild of a user who waits for long begins again in another batch, which must not wait for the lease of the one before.
+    let config = RebuildConfig {
+        lease_ms: 600_000,
+        ..RebuildConfig::default()
+    };
+    let rebuilder = env.rebuilder_with(&env.store, config);
     let waiting = tokio::spawn({
         let rebuilder = rebuilder.clone();
         async move { rebuilder.rebuild(&[alice, carol], soon()).await }
@@ -60,7 +65,7 @@ async fn only_a_user_with_an_unresolved_read_waits() {
     rebuilder.rebuild(&[carol], soon()).await.unwrap();
     assert_eq!(env.unread(carol).await.0, BTreeMap::from([(bob, 2)]));
     let counts = rebuilder.contact_counts(alice, soon()).await;
-    assert_eq!(counts, Err(UnreadRebuildError::TimedOut));
+    assert_eq!(counts, Err(UnreadRebuildError::UnresolvedRead));
     assert_eq!(env.view(alice).await, UserView::Rebuilding);
 
     let [open] = env.unresolved_reads(alice).await.try_into().unwrap();
@@ -68,6 +73,43 @@ async fn only_a_user_with_an_unresolved_read_waits() {
     waiting.await.unwrap().unwrap();
     let (pc, mobile) = env.unread(alice).await;
     assert_eq!((pc, mobile), (BTreeMap::from([(bob, 2)]), BTreeMap::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shadow_rebuild_leaves_unresolved_reads_to_the_end() {
+    let env = TestEnv::new().await;
+    let [alice, bob] = users();
+    let of_table = |n: i64| UserId::try_from(alice.get() + 64 * n).unwrap();
+    let (carol, dave) = (of_table(100), of_table(200));
+    env.append(alice, bob).await;
+    let rows = [
+        row(alice, bob, 3, None, Some(3)),
+        row(carol, bob, 2, Some(0), Some(0)),
+        row(dave, bob, 2, Some(0), None),
+    ];
+    env.write_contacts(&rows).await;
+    let table = TableNumber::of_user(alice);
+    let rebuilder = env.rebuilder();
+
+    let begun = rebuilder.begin_shadow_rebuild(table, &[dave], 500).await;
+    let failed = begun.unwrap().next(1).await.err();
+    assert_eq!(failed, Some(UnreadRebuildError::UnresolvedRead));
+
+    let both = [carol, alice];
+    let begun = rebuilder.begin_shadow_rebuild(table, &both, 600_000);
+    let mut shadow = begun.await.unwrap();
+    let first = shadow.next(1).await.unwrap().unwrap();
+    assert_eq!(first.uids, [carol]);
+    let [open] = env.unresolved_reads(alice).await.try_into().unwrap();
+    env.look_up(open, Some(1.try_into().unwrap())).await;
+    let second = shadow.next(1).await.unwrap().unwrap();
+    assert_eq!(second.uids, [alice]);
+    assert!(shadow.next(1).await.unwrap().is_none());
+    for users in [first, second] {
+        assert_eq!(shadow.complete(users).await.unwrap(), []);
+    }
+    assert_eq!(env.unread(carol).await.0, BTreeMap::from([(bob, 2)]));
+    assert_eq!(env.unread(alice).await.0, BTreeMap::from([(bob, 2)]));
 }
 
 /// What is applied to Redis before the state is begun misses the user, so it has to lie before the ends that the rows reach.
