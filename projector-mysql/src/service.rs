@@ -121,13 +121,11 @@ impl Projections<'_> {
 
     fn spawn_unresolved_reads(&self) {
         for shard in self.store.layout().shards() {
-            for messages in self.store.layout().shards() {
-                let soft = self.supervisor.shutdown().soft().clone();
-                let topic = self.kafka.topic(Topic::Events);
-                let run = unresolved_reads::run(self.store.clone(), shard, messages, topic, soft);
-                self.supervisor
-                    .spawn("projector-mysql-unresolved-reads", run);
-            }
+            let soft = self.supervisor.shutdown().soft().clone();
+            let topic = self.kafka.topic(Topic::Events);
+            let run = unresolved_reads::run(self.store.clone(), shard, topic, soft);
+            self.supervisor
+                .spawn("projector-mysql-unresolved-reads", run);
         }
     }
 

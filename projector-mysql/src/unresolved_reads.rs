@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use message_store::{MessageStore, Shard, Sink, StoreError, UnresolvedRead};
-use schemas::{Ordinal, Partition, TableNumber};
+use schemas::{Ordinal, Partition, PartitionMap, TableNumber};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How often unresolved reads are looked for.
@@ -12,33 +13,48 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// How many unresolved reads are in memory at a time.
 const PAGE: usize = 1_000;
 
-/// Fills in what can be looked up until `soft` is cancelled: those of one database whose messages are in one database. Each pair has a task
-/// of its own, so that none waits for a database that does not answer.
+/// Fills in what can be looked up in one database until `soft` is cancelled. The databases of the messages have a task each, so that none
+/// waits for one that does not answer.
 pub(crate) async fn run(
     store: MessageStore,
     shard: Shard,
-    messages: Shard,
     topic: String,
     soft: CancellationToken,
 ) -> anyhow::Result<()> {
-    let fill = async || {
-        loop {
-            let outcome = fill_unresolved_reads(&store, shard, messages, &topic).await;
-            let why = outcome.unwrap_or_else(|error| Some(error.to_string()));
-            if let Some(why) = why {
-                tracing::debug!(
-                    database = shard.get(),
-                    why,
-                    "read positions stay unresolved"
-                );
+    let (mut running, mut tasks) = (BTreeSet::new(), JoinSet::new());
+    loop {
+        let oldest = store.oldest_unresolved_reads(shard).await;
+        let oldest = oldest.unwrap_or_else(|error| {
+            tracing::debug!(database = shard.get(), %error, "no unresolved reads are looked for");
+            PartitionMap::new()
+        });
+        for partition in oldest.partitions() {
+            let messages = store.layout().shard_of(partition);
+            if running.insert(messages) {
+                tasks.spawn(fill(store.clone(), shard, messages, topic.clone()));
             }
-            tokio::time::sleep(INTERVAL).await;
         }
-    };
-    tokio::select! {
-        () = soft.cancelled() => Ok(()),
-        () = fill() => Ok(()),
+        tokio::select! {
+            () = soft.cancelled() => return Ok(()),
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        while let Some(filled) = tasks.try_join_next() {
+            running.remove(&filled?);
+        }
     }
+}
+
+async fn fill(store: MessageStore, shard: Shard, messages: Shard, topic: String) -> Shard {
+    let outcome = fill_unresolved_reads(&store, shard, messages, &topic).await;
+    let why = outcome.unwrap_or_else(|error| Some(error.to_string()));
+    if let Some(why) = why {
+        tracing::debug!(
+            database = shard.get(),
+            why,
+            "read positions stay unresolved"
+        );
+    }
+    messages
 }
 
 /// Looks up the ordinals that unresolved reads of the database `shard` lack in the database `messages`, and fills them in. Why some stay
