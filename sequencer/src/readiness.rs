@@ -43,14 +43,12 @@ impl Readiness {
                 }
                 _ = ticks.tick() => stalled = self.check_stalls(&mut stalls).await,
             }
-            let why = self
-                .halted
-                .reason()
-                .or_else(|| self.starting())
-                .or(stalled.clone());
-            match why {
-                Some(why) => self.check.not_ready(why),
-                None => self.check.ready(),
+            let of_others = self.starting().or(stalled.clone());
+            let why: Vec<String> = self.halted.reason().into_iter().chain(of_others).collect();
+            if why.is_empty() {
+                self.check.ready();
+            } else {
+                self.check.not_ready(why.join("; "));
             }
         }
     }

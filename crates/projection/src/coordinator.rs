@@ -116,14 +116,15 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
         }
     }
 
-    /// Why this projection is not ready, where it is not.
+    /// Why this projection is not ready, where it is not. A halted partition does not hide why the others stand still.
     fn unready_reason(&self) -> Option<String> {
         let mut workers = self.workers.iter();
-        self.halted
-            .reason()
-            .or_else(|| workers.find_map(|worker| worker.fault.borrow().clone()))
+        let of_others = workers
+            .find_map(|worker| worker.fault.borrow().clone())
             .or_else(|| self.brokers.fault())
-            .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()))
+            .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()));
+        let reasons: Vec<String> = self.halted.reason().into_iter().chain(of_others).collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 }
 
@@ -221,7 +222,10 @@ mod tests {
         assert_eq!(reason(&coordinator), "a dead letter cannot be appended");
         let partition = 3.try_into().unwrap();
         coordinator.halted.halt(partition, None, "why".to_owned());
-        assert_eq!(reason(&coordinator), "partition 3 is halted: why");
+        assert_eq!(
+            reason(&coordinator),
+            "partition 3 is halted: why; a dead letter cannot be appended"
+        );
     }
 
     #[tokio::test]
