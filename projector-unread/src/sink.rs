@@ -51,6 +51,19 @@ impl UnreadSink {
         Ok(())
     }
 
+    /// Slots that are left out come back if every partition in use is resumed now: of others, what they lack would not be read again.
+    fn resumable(
+        &mut self,
+        partitions: &[Partition],
+    ) -> impl Iterator<Item = (usize, &mut SlotWriter)> {
+        let in_use = self.slots.iter().flat_map(SlotWriter::partitions);
+        let all = in_use.collect::<BTreeSet<Partition>>();
+        let are_all = all.iter().all(|partition| partitions.contains(partition));
+        let slots = self.slots.iter_mut().enumerate();
+        slots
+            .filter(move |(_, slot)| slot.left_out().is_none() || (are_all && slot.has_recovered()))
+    }
+
     /// Leaves out the slots that failed, unless all did; then the call is repeated.
     fn settle<T>(
         &mut self,
@@ -95,10 +108,8 @@ impl Sink for UnreadSink {
     ) -> Result<PartitionMap<LogPosition>, SinkError> {
         self.batch.release(partitions);
         let end = LogEnd::new(Arc::clone(&self.log));
-        let slots = self.slots.iter_mut().enumerate();
-        let usable = slots.filter(|(_, slot)| slot.left_out().is_none() || slot.has_recovered());
-        let resumes =
-            usable.map(async |(index, slot)| (index, slot.resume(partitions, &end).await));
+        let slots = self.resumable(partitions);
+        let resumes = slots.map(async |(index, slot)| (index, slot.resume(partitions, &end).await));
         let outcomes = join_all(resumes).await;
         self.settle(outcomes)?;
         // Of the lowest position, with the watermark stored beside it. What a slot has already changes nothing when it is applied again.

@@ -57,6 +57,11 @@ impl SlotWriter {
         Some(stored.position)
     }
 
+    /// The partitions that it has positions of.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = Partition> {
+        self.remembered.iter().map(|(partition, _)| partition)
+    }
+
     /// Why it is left out, if so.
     pub(crate) fn left_out(&self) -> Option<&str> {
         let left_out = self.left_out.as_ref()?;

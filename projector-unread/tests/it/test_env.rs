@@ -101,9 +101,14 @@ impl TestEnv {
 
     /// Starts a projector, and returns when it is ready.
     pub async fn project(&self) -> Service {
+        self.project_and_verify_every(100).await
+    }
+
+    /// The same, and it looks at the positions in Redis every so many milliseconds.
+    pub async fn project_and_verify_every(&self, verify_interval_ms: u32) -> Service {
         let config = projector_unread::Config {
             projector_unread: ProjectorUnreadConfig {
-                verify_interval_ms: 100,
+                verify_interval_ms,
                 rebuild: RebuildConfig {
                     lease_ms: 2_000,
                     ..RebuildConfig::default()
