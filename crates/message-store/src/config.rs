@@ -19,7 +19,7 @@ pub struct MySqlConfig {
     #[garde(skip)]
     pub password: Secret,
     /// How many databases the 64 tables of each kind are spread over: a power of two up to 64, at least one a server.
-    /// Frozen once there is data.
+    /// It cannot be changed once there are tables: `tidemark db apply` refuses.
     #[garde(custom(spreads_evenly), custom(at_least(self.servers.len())))]
     pub databases: u8,
     /// In front of the number in every database's name.

@@ -99,6 +99,9 @@ fn hint(error: &sqlx::Error) -> Option<&'static str> {
         (_, Some(1044 | 1142..=1143 | 1227 | 1370)) => Some(
             "the user of mysql.user lacks a grant; docs/SECURITY.md has those that each service needs",
         ),
+        (_, Some(NO_SUCH_DATABASE | NO_SUCH_TABLE)) => Some(
+            "`tidemark db apply` makes it, unless mysql.databases is not the number that the others were made with",
+        ),
         (sqlx::Error::Tls(tls), _) if tls.to_string().contains("not support") => {
             Some("the server has no TLS, which mysql.servers.tls asks for")
         }
@@ -139,6 +142,8 @@ impl From<sqlx::Error> for StoreError {
 const TABLE_EXISTS: u16 = 1050;
 const DUPLICATE_ENTRY: u16 = 1062;
 const NO_SUCH_PARTITION: u16 = 1735;
+const NO_SUCH_DATABASE: u16 = 1049;
+const NO_SUCH_TABLE: u16 = 1146;
 
 /// The number of an error of the server.
 fn number(error: &sqlx::Error) -> Option<u16> {
@@ -163,7 +168,7 @@ fn is_transient_number(number: u16) -> bool {
         // No partition for the row, or none of that name: a month is missing. The table was altered under a snapshot or a statement.
         NO_SUCH_PARTITION | 1526 | 1412 | 1615 => true,
         // No such database or table: the schema is yet to be applied.
-        1049 | 1146 => true,
+        NO_SUCH_DATABASE | NO_SUCH_TABLE => true,
         _ => false,
     }
 }

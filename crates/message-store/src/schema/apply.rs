@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     MessageStore, Shard, StoreError,
+    arguments::Arguments,
     names::{SHADOW, Table},
     session::Session,
 };
@@ -56,10 +57,13 @@ impl MessageStore {
     /// oldest message that is to be stored, which is now in a new system. May run any number of times, also at once.
     ///
     /// # Errors
-    /// Fatal where a database was made by a newer version of this program.
+    /// Fatal where a database was made by a newer version of this program, or for another number of databases.
     pub async fn apply_schema(&self, from: TimestampMs) -> Result<SchemaReport, StoreError> {
         let first = Month::of(from)?;
         let mut report = SchemaReport::default();
+        for shard in self.layout().shards() {
+            check_layout(self, shard).await?;
+        }
         for shard in self.layout().shards() {
             let mut lock = SchemaLock::take(self, shard).await?;
             report.databases += 1;
@@ -70,6 +74,31 @@ impl MessageStore {
         }
         Ok(report)
     }
+}
+
+/// Refuses tables, on the server of `shard`, that the layout has in another database.
+async fn check_layout(store: &MessageStore, shard: Shard) -> Result<(), StoreError> {
+    let prefix = store.names().prefix();
+    let sql = include_str!("../../sql/schema/list_contact_tables.sql").to_owned();
+    let prefixes = Arguments::default().with(prefix).with(prefix);
+    let mut session = store.session(shard).await?;
+    for row in session.fetch(sql, prefixes.finish()?).await? {
+        let (database, table): (String, String) =
+            (row.try_get("database_name")?, row.try_get("table_name")?);
+        let number = |text: &str, before: &str| text.strip_prefix(before)?.parse::<u8>().ok();
+        let table_number = number(&table, "contact_").map(i64::from);
+        let table_number = table_number.and_then(|n| TableNumber::try_from(n).ok());
+        if let (Some(of), Some(n)) = (number(&database, prefix), table_number)
+            && store.layout().shard_of(n).get() != of
+        {
+            let databases = store.layout().shards().len();
+            return Err(StoreError::fatal(format!(
+                "mysql.databases is {databases}, and the tables were made with another number: {table} is in {database}. \
+                 It cannot be changed once there are tables"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Makes a database that is not there, without the tables that exist 64 times: those are being built elsewhere, and a writer must not

@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use message_store::{MONTHS_AHEAD, MessageStore, StoreError};
+use message_store::{MONTHS_AHEAD, MessageStore, MySqlConfig, StoreError};
 use schemas::TimestampMs;
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -107,6 +107,31 @@ async fn a_newer_schema_is_left_alone() {
     let refused = fixture.store.apply_schema(NOW).await.unwrap_err();
     assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
     assert!(refused.to_string().contains("99"), "{refused}");
+}
+
+#[tokio::test]
+async fn another_number_of_databases_is_refused_and_makes_nothing() {
+    let fixture = Fixture::without_schema().await;
+    fixture.store.apply_schema(NOW).await.unwrap();
+    for databases in [2, 8] {
+        let config = MySqlConfig {
+            databases,
+            ..fixture.config.clone()
+        };
+        let store = MessageStore::connect(&config);
+        let refused = store.apply_schema(NOW).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
+        assert!(refused.to_string().contains("mysql.databases"), "{refused}");
+    }
+    let made = format!(
+        "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE '{}%'",
+        fixture.config.database_prefix
+    );
+    let made: i64 = sqlx::query_scalar(AssertSqlSafe(made))
+        .fetch_one(&mut fixture.admin().await)
+        .await
+        .unwrap();
+    assert_eq!(made, 4);
 }
 
 #[tokio::test]
