@@ -4,9 +4,9 @@ use event_log::{EventLogError, LogReader};
 use schemas::{LogPosition, NextOffset, Partition, PartitionMap, topics::Topic};
 use tokio::sync::OnceCell;
 
-/// How many of a partition's last records are searched for the highest source offset. The last record may be a repeat by a former
-/// owner of the sequencer, which does not have the highest one.
-const LAST_RECORDS: i64 = 16;
+/// How many of a partition's last records are searched for the highest source offset. Repeats by a former owner of the sequencer, which do
+/// not have the highest one, may be last until the next event, and until the partition is started (PROTOCOL S8).
+const LAST_RECORDS: i64 = 1_000;
 
 /// The end of each partition of `chat.events`, with the highest source offset before it: read when it is first needed, and only once,
 /// since many slots may begin a generation at a time.
@@ -35,7 +35,7 @@ impl LogEnd {
 fn read_end(log: &LogReader) -> Result<PartitionMap<LogPosition>, EventLogError> {
     let partitions: Vec<Partition> = Partition::all().collect();
     let bounds = log.bounds(Topic::Events, &partitions)?;
-    // A watermark that is too low is harmless: repeats are applied again, which changes nothing.
+    // A watermark that is too low has repeats applied again, which changes nothing.
     let newest = log.newest_events(bounds.clone(), LAST_RECORDS)?;
     let end = |partition| {
         let newest = newest.get(partition);

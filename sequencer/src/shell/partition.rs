@@ -39,6 +39,8 @@ pub struct PartitionShell {
     stepped: Source,
     /// The source of the last event, by this or an earlier owner.
     last_emitted: Source,
+    /// Whether a repeat by a former owner is the last record of the log. Others look for the highest source among the newest records.
+    ends_with_repeat: bool,
     /// The last event that this shell queued.
     last_event: Option<OutputId>,
     outbox: Outbox,
@@ -61,6 +63,9 @@ impl PartitionShell {
             state: loaded.state,
             stepped: loaded.last,
             last_emitted: loaded.last,
+            ends_with_repeat: loaded
+                .before_end
+                .is_some_and(|before| before.offset < loaded.last.offset),
             last_event: None,
             outbox: Outbox::new(config),
             appends: AppendTracker::new(loaded.events_end, loaded.before_end),
@@ -149,7 +154,7 @@ impl PartitionShell {
     /// The end of the inbound partition is reached.
     pub fn on_caught_up(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
         self.handle(now_ms, effects, |shell, _| {
-            if shell.has_records_without_event() {
+            if shell.needs_progress() {
                 shell.progress.caught_up();
             }
             Ok(())
@@ -284,6 +289,7 @@ impl PartitionShell {
         self.snapshots.changed();
         self.progress.output(now_ms);
         self.last_emitted = event.src;
+        self.ends_with_repeat = false;
         self.last_event = Some(self.outbox.push_event(event));
     }
 
@@ -311,16 +317,17 @@ impl PartitionShell {
         Ok(())
     }
 
-    /// Queues a progress event for the records that were stepped without an event (PROTOCOL S8). Only if nothing waits, so that progress
+    /// Queues a progress event where one is needed (PROTOCOL S8). Only if nothing waits, so that progress
     /// events do not accumulate while the log is unavailable.
     fn queue_progress(&mut self, now_ms: u64) {
-        let may_go = self.outbox.nothing_waits() && self.has_records_without_event();
+        let may_go = self.outbox.nothing_waits() && self.needs_progress();
         if !may_go || !self.progress.is_due(now_ms) {
             return;
         }
         self.counts.progress += 1;
         self.progress.queued(now_ms);
         self.last_emitted = self.stepped;
+        self.ends_with_repeat = false;
         let progress = Event {
             src: self.stepped,
             ts: self.state.clock(),
@@ -329,9 +336,9 @@ impl PartitionShell {
         self.last_event = Some(self.outbox.push_event(progress));
     }
 
-    /// Whether records were stepped after the source of the last event.
-    fn has_records_without_event(&self) -> bool {
-        self.stepped.offset > self.last_emitted.offset
+    /// Whether records were stepped after the source of the last event, or the last record does not have that source.
+    fn needs_progress(&self) -> bool {
+        self.stepped.offset > self.last_emitted.offset || self.ends_with_repeat
     }
 
     /// Takes a snapshot of the state after the last queued event, if one is due. Records without an event changed nothing since, so the

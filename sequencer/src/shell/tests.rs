@@ -117,17 +117,31 @@ fn start(config: ShellConfig) -> PartitionShell {
 }
 
 fn start_as(partition: i64, config: ShellConfig) -> PartitionShell {
-    let loaded = Loaded {
+    let partition = Partition::try_from(partition).unwrap();
+    PartitionShell::start(
+        partition,
+        loaded(source(SourceOffset::START), None),
+        config,
+        0,
+    )
+}
+
+/// What is left of a log of ten records, or of an empty one.
+fn loaded(last: Source, before_end: Option<Source>) -> Loaded {
+    Loaded {
         state: State::default(),
-        last: Source {
-            offset: SourceOffset::START,
-            leader_epoch: -1,
-        },
-        events_end: 0,
-        before_end: None,
+        last,
+        events_end: before_end.map_or(0, |_| 10),
+        before_end,
         folded: 0,
-    };
-    PartitionShell::start(Partition::try_from(partition).unwrap(), loaded, config, 0)
+    }
+}
+
+fn source(offset: SourceOffset) -> Source {
+    Source {
+        offset,
+        leader_epoch: -1,
+    }
 }
 
 #[test]
@@ -214,6 +228,27 @@ fn progress_comes_within_a_second_of_silence_without_a_pause_in_the_records() {
         let action = take(&mut shell, vec![idle(offset)], now_ms, &mut io);
         assert_eq!(action, NextAction::Continue);
         assert_eq!(io.appends.is_empty(), now_ms < 1000, "{now_ms}");
+    }
+}
+
+/// Where only repeats are looked at, their sources are taken for the highest.
+#[test]
+fn progress_is_sent_behind_the_repeats_of_a_former_owner() {
+    let at = |offset| source(SourceOffset { epoch: 0, offset });
+    for (before_end, expected) in [(at(2), &[7][..]), (at(7), &[])] {
+        let (config, mut io) = (ShellConfig::default(), RecordedEffects::default());
+        let partition = Partition::try_from(4).unwrap();
+        let mut shell =
+            PartitionShell::start(partition, loaded(at(7), Some(before_end)), config, 0);
+        assert_eq!(shell.on_caught_up(0, &mut io), NextAction::Continue);
+        assert_eq!(io.appended(), expected);
+        if let Some((id, progress)) = io.appends.first() {
+            assert_eq!(progress.body, Body::Progress);
+            let appended = shell.on_appended([(*id, Ok(Some(10)))], 10, &mut io);
+            assert_eq!(appended, NextAction::Continue);
+        }
+        assert_eq!(shell.on_caught_up(5_000, &mut io), NextAction::Continue);
+        assert_eq!(io.appended(), expected);
     }
 }
 
