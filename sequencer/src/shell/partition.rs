@@ -317,8 +317,8 @@ impl PartitionShell {
         Ok(())
     }
 
-    /// Queues a progress event where one is needed (PROTOCOL S8). Only if nothing waits, so that progress
-    /// events do not accumulate while the log is unavailable.
+    /// Queues a progress event where one is needed (PROTOCOL S8). Only if nothing waits, so that progress events do not accumulate while the
+    /// log is unavailable.
     fn queue_progress(&mut self, now_ms: u64) {
         let may_go = self.outbox.nothing_waits() && self.needs_progress();
         if !may_go || !self.progress.is_due(now_ms) {
