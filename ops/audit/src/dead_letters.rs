@@ -5,15 +5,24 @@ use std::{
 };
 
 use event_log::{EventLogError, LogReader, Record};
-use schemas::{Partition, dead_letter, topics::Topic};
+use schemas::{Partition, PartitionMap, TimestampMs, dead_letter, topics::Topic};
 
 /// The records of `chat.dead-letters`, by the topic and partition of their originals.
 #[derive(Default)]
-pub(crate) struct DeadLetters(BTreeMap<(String, Partition), OfPartition>);
+pub(crate) struct DeadLetters {
+    found: BTreeMap<(String, Partition), OfPartition>,
+    /// The time of the oldest dead letter, where retention has deleted older ones.
+    begin: PartitionMap<TimestampMs>,
+}
 
-/// The dead letters of one partition of a topic, by the offset of their originals.
+/// The dead letters of one partition of a topic.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OfPartition(BTreeMap<i64, Vec<DeadLetter>>);
+pub(crate) struct OfPartition {
+    /// By the offset of their originals.
+    letters: BTreeMap<i64, Vec<DeadLetter>>,
+    /// Those of records before this time may have been deleted.
+    pub(crate) begins: Option<TimestampMs>,
+}
 
 #[derive(Clone, Debug)]
 struct DeadLetter {
@@ -34,12 +43,18 @@ impl DeadLetters {
         partitions: &[Partition],
     ) -> Result<Self, EventLogError> {
         let bounds = reader.bounds(Topic::DeadLetters, partitions)?;
-        let ranges: Vec<_> = bounds
-            .into_iter()
-            .map(|(partition, bounds)| (partition, bounds.start..bounds.end))
-            .collect();
         let mut found = Self::default();
+        let mut ranges = Vec::with_capacity(bounds.len());
+        for (partition, bounds) in bounds {
+            ranges.push((partition, bounds.start..bounds.end));
+            if bounds.start > 0 {
+                found.begin.insert(partition, TimestampMs(i64::MAX));
+            }
+        }
         reader.scan(Topic::DeadLetters, &ranges, |record| {
+            if let Some(begins) = found.begin.get_mut(record.partition) {
+                *begins = record.timestamp.min(*begins);
+            }
             found.add(&record);
             ControlFlow::Continue(())
         })?;
@@ -56,7 +71,7 @@ impl DeadLetters {
         let topic = record.header(dead_letter::HEADER_TOPIC);
         let offset = number(dead_letter::HEADER_OFFSET);
         if let (Some(topic), Some(partition), Some(offset)) = (topic, partition, offset) {
-            self.0
+            self.found
                 .entry((topic.to_owned(), partition))
                 .or_default()
                 .add(offset, record);
@@ -64,10 +79,11 @@ impl DeadLetters {
     }
 
     pub(crate) fn of(&self, topic: &str, partition: Partition) -> OfPartition {
-        self.0
-            .get(&(topic.to_owned(), partition))
-            .cloned()
-            .unwrap_or_default()
+        let found = self.found.get(&(topic.to_owned(), partition));
+        OfPartition {
+            begins: self.begin.get(partition).copied(),
+            ..found.cloned().unwrap_or_default()
+        }
     }
 }
 
@@ -75,11 +91,16 @@ impl OfPartition {
     pub(crate) fn add(&mut self, offset: i64, dead_letter: &Record) {
         let value = dead_letter.bytes();
         let reason = dead_letter.header(dead_letter::HEADER_REASON);
-        self.0.entry(offset).or_default().push(DeadLetter {
+        self.letters.entry(offset).or_default().push(DeadLetter {
             reason: reason.unwrap_or("no reason").to_owned(),
             length: value.len(),
             digest: digest(value),
         });
+    }
+
+    /// Whether a dead letter of this record may have been deleted by retention.
+    pub(crate) fn may_be_deleted(&self, record: &Record) -> bool {
+        self.begins.is_some_and(|begins| record.timestamp < begins)
     }
 
     /// The reason for which a record was refused, if it was. A dead letter with another value is that of a record which had this offset
@@ -90,7 +111,7 @@ impl OfPartition {
             (letter.length == value.len() || letter.length >= TRUNCATED_BYTES)
                 && value.get(..letter.length).map(digest) == Some(letter.digest)
         };
-        let letter = self.0.get(&record.offset)?.iter().rfind(is_its)?;
+        let letter = self.letters.get(&record.offset)?.iter().rfind(is_its)?;
         Some(&letter.reason)
     }
 }

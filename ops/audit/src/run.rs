@@ -117,6 +117,12 @@ impl<'a> Audit<'a> {
                 );
                 self.unchecked.push(why);
             }
+            if input.dead_lettered_events.begins.is_some() {
+                let why = format!(
+                    "records of partition {partition} that are older than its oldest dead letter, and were refused or skipped"
+                );
+                self.unchecked.push(why);
+            }
             let folded = self.fold(input, bounds.start..bounds.end).await?;
             self.add_partition(partition, bounds, folded).await?;
         }

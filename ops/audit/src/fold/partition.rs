@@ -130,6 +130,9 @@ impl<'a> PartitionFold<'a> {
                 event
             }
             (Err(_), Some(_)) => return Ok(()),
+            (Err(_), None) if self.input.dead_lettered_events.may_be_deleted(record) => {
+                return Ok(());
+            }
             (Err(wrong), None) => {
                 let what = format!("{wrong}, and not in the dead letters");
                 self.note_event(record.offset, Kind::Different, what);
@@ -259,8 +262,11 @@ impl<'a> PartitionFold<'a> {
     fn account_without_event(&mut self, record: &Record) {
         let expected = self.expected(record);
         let refused = self.input.dead_lettered_inbound.reason_of(record);
+        let is_gone = matches!(expected, Expected::Refused(_))
+            && refused.is_none()
+            && self.input.dead_lettered_inbound.may_be_deleted(record);
         let (outcome, wrong) = match inbound::judge(expected, refused) {
-            (_, Some(_)) if !self.is_certain(expected) => (Outcome::Unverifiable, None),
+            (_, Some(_)) if is_gone || !self.is_certain(expected) => (Outcome::Unverifiable, None),
             judged => judged,
         };
         let wrong = wrong.map(|(kind, what)| self.inbound_finding(record.offset, kind, what));

@@ -392,6 +392,41 @@ fn a_refusal_needs_a_dead_letter_with_the_right_reason() {
     }
 }
 
+/// Retention deletes dead letters, and with them the proof that older records were refused or skipped.
+#[test]
+fn a_dead_letter_that_may_be_deleted_is_not_missing() {
+    let deleted_before = |time| {
+        let mut letters = OfPartition::default();
+        letters.begins = Some(TimestampMs(time));
+        letters
+    };
+    for (begins, differences) in [(1_001, 0), (1_000, 6)] {
+        let (events, inbound, _) = refusable();
+        let found = fold_with(
+            events,
+            inbound,
+            deleted_before(begins),
+            OfPartition::default(),
+        );
+        assert_eq!(
+            found.inbound.differences(),
+            differences,
+            "{:?}",
+            found.inbound
+        );
+    }
+    for (begins, differences) in [(1_001, 0), (1_000, 1)] {
+        let junk = vec![record(0, b"junk".to_vec())];
+        let found = fold_with(
+            junk,
+            Vec::new(),
+            OfPartition::default(),
+            deleted_before(begins),
+        );
+        assert_eq!(found.events.differences(), differences);
+    }
+}
+
 #[test]
 fn what_is_not_to_be_refused_must_have_no_dead_letter() {
     let nothing_to_read = ReadAck {
