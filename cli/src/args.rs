@@ -149,7 +149,7 @@ pub(crate) enum ApplyOrDiff {
 pub(crate) enum DbCommand {
     /// Create or bring up to date databases, tables and months
     Apply,
-    /// Skip records of chat.events that were deleted before they were stored, after projector-mysql has stopped because of them.
+    /// Skip records of chat.events that were deleted before they were stored, where projector-mysql has halted a partition because of them.
     /// Without --yes it only shows them
     SkipDeleted {
         /// Do it

@@ -29,7 +29,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// # Errors
-    /// There is no reason for one.
+    /// [`QueryError::Defect`] where they cannot be encoded as JSON.
     pub(crate) fn new(
         by_sender: &BTreeMap<UserId, i64>,
         unknown: Vec<UserId>,

@@ -58,7 +58,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A environment with ingest alone, and what is posted there.
+/// An environment with ingest alone, and what is posted there.
 struct Ingest {
     env: TestEnv,
     traffic: Traffic,

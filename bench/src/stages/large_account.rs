@@ -40,16 +40,26 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
         ratio.push(disturbed / quiet);
         polls.push(answers as f64 / plan.length.as_secs_f64());
     }
-    let row = |what: &str, unit, values: Vec<f64>, most: Option<f64>| {
-        let what = format!("unread counts of 20 senders, {what}");
+    let row = |what: String, unit, values: Vec<f64>, most: Option<f64>| {
         Row::of_value(what, unit, Spread::of(values), most.map(Bound::AtMost), &[])
     };
+    let counts = "unread counts of 20 senders";
     let pollers = format!("beside {POLLERS} pollers of {SENDERS} senders");
     Ok(vec![
-        row("p99", "ms", alone, None),
-        row(&format!("p99 {pollers}"), "ms", beside, None),
-        row(&format!("p99 {pollers} / p99"), "", ratio, Some(2.0)),
-        row("answers a second to those pollers", "", polls, None),
+        row(format!("{counts}, p99"), "ms", alone, None),
+        row(format!("{counts}, p99 {pollers}"), "ms", beside, None),
+        row(
+            format!("{counts}, p99 {pollers} / p99"),
+            "",
+            ratio,
+            Some(2.0),
+        ),
+        row(
+            format!("answers a second to {POLLERS} pollers of {SENDERS} senders"),
+            "",
+            polls,
+            None,
+        ),
     ])
 }
 

@@ -98,7 +98,7 @@ async fn records(env: &TestEnv) -> Result<u64> {
     Ok(records)
 }
 
-/// A environment in which so many messages have passed everything.
+/// An environment in which so many messages have passed everything.
 async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
     let env = TestEnv::start(Settings {
         // Read positions are not what takes long here.

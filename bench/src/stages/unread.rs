@@ -100,7 +100,7 @@ fn cost(sample: &Sample, writer: &str) -> f64 {
     spent.sum::<f64>() / sample.count as f64
 }
 
-/// A environment whose Redis has all users.
+/// An environment whose Redis has all users.
 async fn loaded() -> Result<(TestEnv, Traffic)> {
     let env = TestEnv::start(EVERYTHING).await?;
     let traffic = Traffic::real()?;

@@ -142,7 +142,7 @@ fn report(behind: &[Behind], done: bool, as_json: bool) {
     println!(
         "{}",
         if done {
-            "skipped: projector-mysql can be started again"
+            "skipped: projector-mysql goes on by itself"
         } else {
             "nothing was changed; --yes skips them permanently"
         }

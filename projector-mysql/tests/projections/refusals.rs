@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, MySqlConnection};
 
 use crate::test_env::{Service, TestEnv};
 
-/// The second database of a environment: makes it refuse what is inserted into a table, as the server does for this reason.
+/// The second database of an environment: makes it refuse what is inserted into a table, as the server does for this reason.
 struct Second {
     name: String,
     admin: MySqlConnection,

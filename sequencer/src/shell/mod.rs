@@ -145,7 +145,7 @@ pub enum HaltReason {
     /// An append got an offset below the known end of the log.
     #[error(
         "an event was appended at offset {offset} of chat.events, which is known up to {known}: the topic lost records. \
-         Restore them, or compare the projections with the log before going on"
+         The partition goes on by itself once the log is as long again; run `tidemark audit` then"
     )]
     EventsTruncated {
         offset: i64,

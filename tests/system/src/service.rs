@@ -78,7 +78,7 @@ impl Service {
     }
 }
 
-/// ServerOptions the ports of throw-away servers and those that Linux hands out for outgoing connections.
+/// A free port outside of those of throw-away servers and of those that Linux hands out for outgoing connections.
 fn free_port() -> Option<u16> {
     (31_000..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
 }
