@@ -43,7 +43,8 @@ pub(crate) struct ReadAckBody {
     #[serde(deserialize_with = "device")]
     #[schema(value_type = String, pattern = "^(pc|mobile)$", example = "mobile")]
     device: DeviceClass,
-    /// Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far.
+    /// Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far, and
+    /// a repeat then covers more.
     #[serde(default, deserialize_with = "read_up_to")]
     #[schema(value_type = Option<i64>, minimum = 1, example = 3)]
     mid: Option<Mid>,

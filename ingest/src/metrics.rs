@@ -52,7 +52,7 @@ impl IngestMetrics {
     pub(crate) fn accepted(&self, kind: EventKind) {
         match kind {
             EventKind::Message => self.messages.increment(1),
-            EventKind::ReadAck => self.read_acks.increment(1),
+            EventKind::ReadAck | EventKind::ReadAckOfLatest => self.read_acks.increment(1),
         }
     }
 

@@ -13,7 +13,10 @@ use uuid::Uuid;
 #[repr(u8)]
 pub(crate) enum EventKind {
     Message,
+    /// Of a mid.
     ReadAck,
+    /// Of `latest`, which means another message when it is posted again.
+    ReadAckOfLatest,
 }
 
 /// A message or a read-ack to append.
@@ -29,7 +32,7 @@ impl EventKind {
     pub(crate) fn member(self) -> &'static str {
         match self {
             Self::Message => "message",
-            Self::ReadAck => "read_ack",
+            Self::ReadAck | Self::ReadAckOfLatest => "read_ack",
         }
     }
 }
@@ -82,7 +85,7 @@ impl Post {
         let (kind, author, _) = self.parties();
         let field = match kind {
             EventKind::Message => "srcid",
-            EventKind::ReadAck => "uid",
+            EventKind::ReadAck | EventKind::ReadAckOfLatest => "uid",
         };
         caller.may_send_as(author, field)
     }
@@ -99,7 +102,13 @@ impl Post {
     fn parties(&self) -> (EventKind, UserId, UserId) {
         match &self.command {
             Command::Send(send) => (EventKind::Message, send.srcid, send.destid),
-            Command::ReadAck(ack) => (EventKind::ReadAck, ack.uid, ack.peer),
+            Command::ReadAck(ack) => {
+                let kind = match ack.mid {
+                    Some(_) => EventKind::ReadAck,
+                    None => EventKind::ReadAckOfLatest,
+                };
+                (kind, ack.uid, ack.peer)
+            }
             Command::Control(_) => unreachable!("no encoding of a post has controls"),
         }
     }

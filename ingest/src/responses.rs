@@ -61,14 +61,17 @@ pub(crate) fn accepted(
     }
 }
 
-/// 503: it may be on the log or not. A read-ack has no id; repeated as it is, one of `latest` may cover
-/// messages that came meanwhile.
+/// 503: it may be on the log or not. Nothing says when to repeat a read-ack of `latest`, since it should not be repeated.
 pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) -> Problem {
-    let identity = match kind {
-        EventKind::Message => "client_msg_id",
-        EventKind::ReadAck => "body",
+    let advice = match kind {
+        EventKind::Message => "retry with the same client_msg_id",
+        EventKind::ReadAck => "retry with the same body",
+        EventKind::ReadAckOfLatest => {
+            let advice = "posted again, `latest` would also cover messages that came meanwhile; read the newest message and post its mid";
+            return Problem::unknown_outcome(advice, client_msg_id);
+        }
     };
-    Problem::unknown_outcome(identity, client_msg_id, RETRY_AFTER_S)
+    Problem::unknown_outcome(advice, client_msg_id).with_retry_after_s(RETRY_AFTER_S)
 }
 
 /// 503: it is certainly not on the log.

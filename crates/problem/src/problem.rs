@@ -215,17 +215,12 @@ impl Problem {
         Self::new(ProblemKind::Unavailable, detail).with_retry_after_s(retry_after_s)
     }
 
-    /// 503: the event may be on the log or not. A retry is safe with the same `identity`: client_msg_id for a message, body for a
-    /// read-ack. `client_msg_id` is returned where the caller may not know it.
-    pub fn unknown_outcome(
-        identity: &str,
-        client_msg_id: Option<String>,
-        retry_after_s: u64,
-    ) -> Self {
-        let detail = format!("unknown: retry with the same {identity}");
+    /// 503: the event may be on the log or not; `advice` completes "unknown: …" and says what is safe to do. `client_msg_id` is returned
+    /// where the caller may not know it.
+    pub fn unknown_outcome(advice: &str, client_msg_id: Option<String>) -> Self {
         Self {
             client_msg_id,
-            ..Self::new(ProblemKind::UnknownOutcome, detail).with_retry_after_s(retry_after_s)
+            ..Self::new(ProblemKind::UnknownOutcome, format!("unknown: {advice}"))
         }
     }
 
@@ -298,12 +293,9 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_hands_back_the_id_to_retry_with() {
-        let wire = serde_json::to_value(Problem::unknown_outcome(
-            "client_msg_id",
-            Some("m-1".to_owned()),
-            2,
-        ))
-        .unwrap();
+        let advice = "retry with the same client_msg_id";
+        let problem = Problem::unknown_outcome(advice, Some("m-1".to_owned()));
+        let wire = serde_json::to_value(problem.with_retry_after_s(2)).unwrap();
         assert_eq!(
             wire,
             json!({

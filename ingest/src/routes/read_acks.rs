@@ -20,7 +20,9 @@ use crate::{
 
 /// Say how far a conversation was read
 ///
-/// It may be repeated at will: a position never goes back.
+/// One of a `mid` may be repeated at will: a position never goes back. One of `latest` means the newest message when it is sequenced, so a
+/// repeat also covers what came meanwhile: where the outcome is unknown (503 `/problems/unknown-outcome`, or no answer), read the newest
+/// message and post its mid.
 #[utoipa::path(
     post,
     path = "/v1/read-acks",

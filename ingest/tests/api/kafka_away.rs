@@ -26,6 +26,13 @@ fn send(server: &Server, body: &Value) -> RequestBuilder {
     Client::new().post(server.url("/v1/messages")).json(body)
 }
 
+async fn post_ack(server: &Server, body: &Value) -> Value {
+    let post = Client::new().post(server.url("/v1/read-acks")).json(body);
+    let response = post.send().await.unwrap();
+    assert_eq!(response.status(), 503);
+    response.json().await.unwrap()
+}
+
 /// An address where nobody listens.
 fn nowhere() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -157,10 +164,17 @@ async fn paused_for_a_while() {
     signal(pid, "-STOP");
     let problem = unknown_outcome(send(&server, &body).send().await.unwrap()).await;
     assert_eq!(problem["client_msg_id"], "mine");
-    let ack = json!({"uid": destid, "peer": srcid, "device": "pc"});
-    let response = Client::new().post(server.url("/v1/read-acks")).json(&ack);
-    let problem: Value = response.send().await.unwrap().json().await.unwrap();
+    let mut ack = json!({"uid": destid, "peer": srcid, "device": "pc", "mid": 1});
+    let problem = post_ack(&server, &ack).await;
     assert_eq!(problem["detail"], "unknown: retry with the same body");
+    assert_eq!(problem["retry_after_s"], 1);
+    ack["mid"] = json!("latest");
+    let problem = post_ack(&server, &ack).await;
+    assert_eq!(
+        problem["detail"],
+        "unknown: posted again, `latest` would also cover messages that came meanwhile; read the newest message and post its mid"
+    );
+    assert_eq!(problem["retry_after_s"], Value::Null);
     let ready = || Client::new().get(server.url("/readyz")).send();
     wait_until("ingest is not ready", async || {
         ready().await.unwrap().status() == 503
