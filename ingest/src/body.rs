@@ -30,7 +30,10 @@ pub(crate) async fn read(
     let mut whole = BytesMut::new();
     while let Some(chunk) = timeout_at(deadline, body.next())
         .await
-        .map_err(|_elapsed| Problem::request_timeout(allowed.as_secs()))?
+        .map_err(|_elapsed| {
+            let allowed_s = allowed.as_secs_f64();
+            Problem::request_timeout(format!("the request was not complete after {allowed_s} s"))
+        })?
     {
         let chunk = chunk.map_err(|_error| incomplete())?;
         if whole.len() + chunk.len() > limit_bytes as usize {

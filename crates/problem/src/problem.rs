@@ -138,12 +138,9 @@ impl Problem {
         )
     }
 
-    /// 408: the request stopped arriving for this many seconds.
-    pub fn request_timeout(stalled_s: u64) -> Self {
-        Self::new(
-            ProblemKind::RequestTimeout,
-            format!("no more of the request arrived for {stalled_s} s"),
-        )
+    /// 408: `detail` says what did not arrive in time, and in what time.
+    pub fn request_timeout(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::RequestTimeout, detail)
     }
 
     /// 413: larger than `limit_bytes`.

@@ -122,8 +122,9 @@ impl BatchReader {
             Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
             Ok(Some(Err(_error))) => Err(Stop::at(None, body::incomplete())),
             Err(_elapsed) => {
-                let problem = Problem::request_timeout(stall.as_secs());
-                Err(Stop::at(None, problem))
+                let stall_s = stall.as_secs_f64();
+                let detail = format!("no complete line arrived for {stall_s} s");
+                Err(Stop::at(None, Problem::request_timeout(detail)))
             }
         }
     }

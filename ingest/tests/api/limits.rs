@@ -178,9 +178,14 @@ async fn the_time_for_the_body_of_a_single_post() {
         ("ingest.message_timeout_ms", "300"),
     ]);
     let addr = server.addr();
-    let status = tokio::task::spawn_blocking(move || {
+    let answer = tokio::task::spawn_blocking(move || {
         let head = "POST /v1/messages HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
-        RawRequest::head(addr, head).answer().status
+        RawRequest::head(addr, head).answer()
     });
-    assert_eq!(status.await.unwrap(), 408);
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.status, 408);
+    assert_eq!(
+        answer.problem()["detail"],
+        "the request was not complete after 0.4 s"
+    );
 }

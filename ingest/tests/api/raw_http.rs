@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 /// One request on a connection of its own.
@@ -110,6 +111,11 @@ impl RawAnswer {
     /// All lines up to the end.
     pub fn lines(mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.line()).collect()
+    }
+
+    /// The body of an answer that is one problem.
+    pub fn problem(self) -> Value {
+        Value::deserialize(&mut serde_json::Deserializer::from_reader(self.reader)).unwrap()
     }
 
     fn read_chunk(&mut self) {

@@ -179,6 +179,8 @@ async fn trickle(bytes: &'static [u8]) {
     let lines = lines.await.unwrap();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert_eq!(lines[1]["status"], 408, "{lines:?}");
+    let detail = "no complete line arrived for 0.7 s";
+    assert_eq!(lines[1]["detail"], detail);
     assert_eq!(lines[2], json!({"accepted": 1, "rejected": 1}));
 }
 
