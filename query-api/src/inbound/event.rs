@@ -10,6 +10,7 @@ use schemas::{
 };
 
 use super::{
+    epoch_of::epoch_of,
     outcome::Outcome,
     reader_pool::{LookupError, ScanBudget},
 };
@@ -39,17 +40,18 @@ pub(super) fn find(
     reader: &LogReader,
     position: InboundPosition,
     appended: TimestampMs,
-    epoch: u32,
+    current_epoch: u32,
     budget: &mut ScanBudget,
 ) -> Result<EventLookup, LookupError> {
     let InboundPosition { partition, offset } = position;
-    let sought = SourceOffset { epoch, offset };
     let bounds = reader.bounds(Topic::Events, &[partition])?;
     let Some(bounds) = bounds.get(partition) else {
         return Ok(EventLookup::NotSequenced);
     };
     let at = reader.offsets_at(Topic::Events, &[partition], appended)?;
     let from = at.get(partition).map_or(bounds.start, |at| *at);
+    let epoch = epoch_of(reader, position, from..bounds.end, current_epoch, budget)?;
+    let sought = SourceOffset { epoch, offset };
     let back = (from - SEARCH_BACK).max(bounds.start);
     for range in [from..bounds.end, back..from.min(bounds.end)] {
         let found = scan(reader, position, range, sought, budget)?;

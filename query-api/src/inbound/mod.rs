@@ -1,6 +1,7 @@
 //! The outcome of a record of `chat.inbound`.
 
 mod dead_letter;
+mod epoch_of;
 mod event;
 mod lookup;
 mod outcome;

@@ -405,3 +405,71 @@ async fn positions_are_those_of_the_current_epoch() {
         .await;
     assert_eq!(service.ok(&path(position)).await["mid"], 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_decided_before_a_raise_keeps_its_outcome() {
+    let deployment = Deployment::new();
+    deployment.apply_topics().await;
+    let p = partition(6);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(2);
+    let ack = ReadAck {
+        uid: chat.me,
+        peer: chat.peer,
+        device: DeviceClass::Pc,
+        mid: None,
+    };
+    let position = ReadPosition {
+        uid: ack.uid,
+        peer: ack.peer,
+        device: ack.device,
+        mid: mid(1),
+        n: None,
+    };
+    let control = Command::Control(Control::default());
+    let control = deployment.post(p, control).await;
+    let send = deployment.post(p, send_of(&chat, 0)).await;
+    let moved = deployment.post(p, Command::ReadAck(ack)).await;
+    let kept = deployment.post(p, Command::ReadAck(ack)).await;
+    let ts = TimestampMs(now().0 + 60_000);
+    for (at, body) in [
+        (control, Body::Control(Rules::VERSION_1)),
+        (send, sequenced(&chat, 0)),
+        (moved, Body::ReadPosition(position)),
+        (kept, Body::Progress),
+    ] {
+        deployment.emit(p, event(0, at.offset, ts, body)).await;
+    }
+    // A former `chat.inbound` had decided more, which it lost. The epoch was raised twice.
+    let lost = Body::Control(Rules::VERSION_1);
+    deployment
+        .emit(p, event(0, kept.offset + 1, ts, lost))
+        .await;
+    for epoch in [1, 2] {
+        deployment
+            .emit(p, event(epoch, kept.offset, ts, Body::Progress))
+            .await;
+    }
+    let later = deployment.post(p, send_of(&chat, 1)).await;
+    deployment
+        .emit(p, event(2, later.offset, ts, sequenced(&chat, 1)))
+        .await;
+    let pending = deployment.post(p, Command::ReadAck(ack)).await;
+
+    let service = Service::start(&deployment.config).await;
+    // Once the service knows the current epoch.
+    service
+        .until(&path(later), |answer| answer.body["state"] == "sequenced")
+        .await;
+    for (at, state) in [
+        (control, "rules_changed"),
+        (send, "sequenced"),
+        (moved, "read_position_moved"),
+        (kept, "read_position_kept"),
+        (later, "sequenced"),
+        (pending, "pending"),
+    ] {
+        let body = service.ok(&path(at)).await;
+        assert_eq!(body["state"], state, "{at}");
+    }
+}
