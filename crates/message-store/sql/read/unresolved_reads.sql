@@ -1,5 +1,7 @@
 SELECT uid, peer, device, mid, messages_offset
 FROM {table}
-WHERE sink = '{sink}' AND (uid, peer, device) > ({uid}, {peer}, '{device}') AND partition_no IN ({partitions})
+-- Three ranges of the primary key, read in its order: a page costs the same anywhere. A comparison of rows is no range for MariaDB.
+WHERE sink = '{sink}' AND ((uid = {uid} AND peer = {peer} AND device > '{device}') OR (uid = {uid} AND peer > {peer}) OR uid > {uid})
+    AND partition_no IN ({partitions})
 ORDER BY uid, peer, device
 LIMIT {limit}

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use message_store::{ContactDelta, MessageRow};
-use schemas::{TableNumber, TimestampMs};
+use schemas::{TableNumber, TimestampMs, UserId};
 use sqlx::{
     AssertSqlSafe, MySqlConnection, Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime,
 };
@@ -12,7 +12,7 @@ use time::macros::datetime;
 use crate::support::{DAY_MS, Fixture, NOW, message, ordinal, table_number, user};
 
 /// Six conversations of the same partition over six months.
-async fn fill(fixture: &Fixture) -> (schemas::UserId, schemas::UserId) {
+async fn fill(fixture: &Fixture) -> (UserId, UserId) {
     let pairs: Vec<_> = (0..6).map(|_| fixture.users(21)).collect();
     for users in &pairs {
         // Uids of tests are thousands apart.
@@ -244,5 +244,81 @@ async fn pages_and_scans_do_not_sort() {
             "{}",
             show(&plan)
         );
+    }
+}
+
+/// Unresolved reads on both device classes of these peers.
+async fn insert_unresolved(admin: &mut MySqlConnection, table: &str, uid: UserId, peers: i64) {
+    let mut rows = String::new();
+    for peer in 1..=peers {
+        for device in ["mobile", "pc"] {
+            let comma = if rows.is_empty() { "" } else { ", " };
+            write!(
+                rows,
+                "{comma}('contacts', {uid}, {peer}, '{device}', 1, 21, 1)"
+            )
+            .unwrap();
+        }
+    }
+    let insert = format!("INSERT INTO {table} VALUES {rows}");
+    sqlx::raw_sql(AssertSqlSafe(insert))
+        .execute(admin)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_page_of_unresolved_reads_costs_the_same_anywhere() {
+    let fixture = Fixture::without_schema().await;
+    fixture.store.apply_schema(NOW).await.unwrap();
+    let mut admin = fixture.admin().await;
+    let shard = fixture.shard(table_number(21));
+    let table = format!("{}.unresolved_read", fixture.database(shard));
+    for (number, peers) in [(1, 3), (2, 1_500), (3, 2)] {
+        insert_unresolved(&mut admin, &table, user(64 * number + 21), peers).await;
+    }
+    let unresolved = async |after, limit| {
+        let reads = fixture
+            .store
+            .unresolved_reads(shard, None, after, limit)
+            .await;
+        reads.unwrap()
+    };
+    let all = unresolved(None, 10_000).await;
+    assert_eq!(all.len(), 2 * (3 + 1_500 + 2));
+    let mut paged = Vec::new();
+    loop {
+        let page = unresolved(paged.last().copied(), 7).await;
+        if page.is_empty() {
+            break;
+        }
+        paged.extend(page);
+    }
+    assert_eq!(paged, all);
+
+    let analyze = format!("ANALYZE TABLE {table}");
+    sqlx::raw_sql(AssertSqlSafe(analyze))
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    let partitions: Vec<String> = (0..64).map(|number| number.to_string()).collect();
+    let sql = include_str!("../../sql/read/unresolved_reads.sql")
+        .replace("{table}", &table)
+        .replace("{sink}", "contacts")
+        .replace("{partitions}", &partitions.join(", "))
+        .replace("{limit}", "10");
+    // Behind all but 11 rows of the user with many.
+    let late = sql
+        .replace("{uid}", &(64 * 2 + 21).to_string())
+        .replace("{peer}", "1495")
+        .replace("{device}", "mobile");
+    let first = sql
+        .replace("{uid}", "-1")
+        .replace("{peer}", "0")
+        .replace("{device}", "");
+    for sql in [first, late] {
+        let read = rows_read(&mut admin, sqlx::query(AssertSqlSafe(sql.clone()))).await;
+        // Those of the page, and one for each further range.
+        assert!(read <= 12, "{read} rows for {sql}");
     }
 }
