@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use schemas::PartitionMap;
+use schemas::{Partition, PartitionMap};
 use tokio::sync::watch;
 
 use super::{
@@ -79,20 +79,49 @@ fn describe(status: &mut Status, joined: bool, partitions: &PartitionMap<Phase>)
     status.settled = shells()
         .map(|(partition, shell)| (partition, shell.commit_offset()))
         .collect();
-    let which = |is_so: fn(&Phase) -> bool| {
-        let those = partitions.iter().filter(|(_, phase)| is_so(phase));
+    let which = |is_so: &dyn Fn(Partition, &Phase) -> bool| {
+        let stopped = partitions
+            .iter()
+            .filter(|(_, phase)| phase.owned().is_none());
+        let those = stopped.filter(|(partition, phase)| is_so(*partition, phase));
         those.map(|(partition, _)| partition).collect()
     };
-    status.starting = which(|phase| matches!(phase, Phase::Loading(_) | Phase::LoadFailed { .. }));
-    status.halted = which(|phase| matches!(phase, Phase::Halted { .. }));
+    // A halted partition that is looked at again stays halted until it has started.
+    let halted: Vec<Partition> = which(&|partition, phase| {
+        matches!(phase, Phase::Halted { .. }) || status.halted.contains(&partition)
+    });
+    status.starting = which(&|partition, _| !halted.contains(&partition));
+    status.halted = halted;
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use event_log::AssignmentGeneration;
-    use schemas::Partition;
 
     use super::*;
+
+    #[test]
+    fn a_halted_partition_that_is_loaded_again_stays_halted() {
+        let (sender, status) = watch::channel(Status::default());
+        let mut publisher = Publisher::new(sender);
+        let partition: Partition = 5.try_into().unwrap();
+        let generation = AssignmentGeneration::default();
+        let halted = Phase::Halted {
+            generation,
+            retry_at: Instant::now(),
+        };
+        for phase in [halted, Phase::Loading(generation)] {
+            publisher.phase_changed();
+            publisher.publish_changes(&PartitionMap::from([(partition, phase)]));
+            assert_eq!(status.borrow().halted, [partition]);
+            assert!(status.borrow().starting.is_empty());
+        }
+        publisher.phase_changed();
+        publisher.publish_changes(&PartitionMap::new());
+        assert!(status.borrow().halted.is_empty());
+    }
 
     #[test]
     fn joining_and_the_starting_partitions_are_published_together() {
