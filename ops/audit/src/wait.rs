@@ -93,8 +93,13 @@ async fn unresolved_reads(
     let mut positions = Vec::new();
     for (partition, until) in oldest {
         if partitions.contains(&partition) {
+            let messages = sources.messages.layout().shard_of(partition);
             positions.push(StorePosition {
-                projection: format!("looking up ordinals in database {}", shard.get()),
+                projection: format!(
+                    "a read position in contacts of database {}, whose ordinal is looked up among the messages in database {}",
+                    shard.get(),
+                    messages.get()
+                ),
                 partition,
                 next: until - 1,
             });
@@ -190,14 +195,15 @@ fn lagging(positions: &[StorePosition], ends: &PartitionMap<i64>) -> Option<Stri
     let end = |position: &StorePosition| ends.get(position.partition).copied().unwrap_or(0);
     let late = |position: &&StorePosition| position.next < end(position);
     let first = positions.iter().find(late)?;
-    let behind =
-        |position: &&StorePosition| position.projection == first.projection && late(position);
-    let events: i64 = positions
-        .iter()
-        .filter(behind)
-        .map(|position| end(position) - position.next)
-        .sum();
-    Some(format!("{} is {events} events behind", first.projection))
+    let StorePosition {
+        projection,
+        partition,
+        next,
+    } = first;
+    let end = end(first);
+    Some(format!(
+        "{projection}: partition {partition} of chat.events is there up to offset {next} of {end}"
+    ))
 }
 
 /// The lowest position of all projections in each partition.
