@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use audit::Report;
 use serde::{Deserialize, Serialize};
 
 use crate::times;
@@ -16,12 +17,18 @@ pub(crate) struct LastAudit {
     /// RFC 3339.
     pub(crate) at: String,
     pub(crate) differences: u64,
+    /// What could not be checked, and why.
+    #[serde(default)]
+    pub(crate) unchecked: Vec<String>,
 }
 
 impl LastAudit {
-    pub(crate) fn now(differences: u64) -> Self {
-        let at = times::rfc3339(times::now());
-        Self { at, differences }
+    pub(crate) fn now(report: &Report) -> Self {
+        Self {
+            at: times::rfc3339(times::now()),
+            differences: report.differences(),
+            unchecked: report.unchecked.clone(),
+        }
     }
 
     /// `None` if no audit has finished since the data were created.
@@ -87,7 +94,8 @@ mod tests {
         let run_dir = tempfile::tempdir().unwrap();
         let run_dir = run_dir.path();
         assert_eq!(LastAudit::read(run_dir).unwrap(), None);
-        let audit = LastAudit::now(3);
+        let written = r#"{"at":"2026-11-25T04:00:00.000Z","differences":3}"#;
+        let audit: LastAudit = serde_json::from_str(written).unwrap();
         audit.write(run_dir).unwrap();
         assert_eq!(LastAudit::read(run_dir).unwrap(), Some(audit));
         fs::write(path(run_dir), "{\"at\":").unwrap();

@@ -6,7 +6,12 @@ use audit::{Options, Progress, Report, Scope, Sources};
 use dev_stack::StackConfig;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{args::AuditArgs, context::CommandContext, failure, last_audit::LastAudit};
+use crate::{
+    args::AuditArgs,
+    context::CommandContext,
+    failure::{self, Failure},
+    last_audit::LastAudit,
+};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -33,7 +38,7 @@ pub(super) async fn run(
     } else {
         println!("{report}");
     }
-    Ok(code(&report))
+    code(&report)
 }
 
 /// Audits everything, waiting at most `wait` for the projections.
@@ -48,15 +53,20 @@ pub(super) async fn whole(context: &CommandContext, wait: Duration) -> anyhow::R
     )
     .await?;
     println!("{report}");
-    Ok(code(&report))
+    code(&report)
 }
 
-fn code(report: &Report) -> ExitCode {
-    ExitCode::from(if report.differences() == 0 {
-        0
-    } else {
-        failure::NEGATIVE
-    })
+/// # Errors
+/// Nothing was compared, although there are events.
+fn code(report: &Report) -> anyhow::Result<ExitCode> {
+    if report.differences() > 0 {
+        return Ok(ExitCode::from(failure::NEGATIVE));
+    }
+    if report.compared_nothing() {
+        let why = "nothing was compared: not every projection has passed any event; without --no-wait the audit waits for them";
+        return Err(Failure::Timeout(why.to_owned()).into());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn audit(context: &CommandContext, options: Options) -> anyhow::Result<Report> {
@@ -83,7 +93,7 @@ async fn audit(context: &CommandContext, options: Options) -> anyhow::Result<Rep
 fn save_result(context: &CommandContext, report: &Report) -> anyhow::Result<()> {
     let config: StackConfig = context.source.section("stack")?;
     if config.run_dir.is_dir() {
-        LastAudit::now(report.differences()).write(&config.run_dir)?;
+        LastAudit::now(report).write(&config.run_dir)?;
     }
     Ok(())
 }

@@ -168,7 +168,14 @@ fn lag_table(lags: &Lags) -> Table {
 
 fn audit_line(audit: &anyhow::Result<Option<LastAudit>>) -> String {
     match audit {
-        Ok(Some(audit)) => format!("{} differences at {}", audit.differences, audit.at),
+        Ok(Some(audit)) => {
+            let mut line = format!("{} differences at {}", audit.differences, audit.at);
+            for unchecked in &audit.unchecked {
+                line.push_str("; not checked: ");
+                line.push_str(unchecked);
+            }
+            line
+        }
         Ok(None) => "none yet".to_owned(),
         Err(error) => format!("{error:#}"),
     }
@@ -192,6 +199,22 @@ mod tests {
             clock: TimestampMs(0),
         });
         not_sequenced(newest.as_ref(), OffsetRange { start, end })
+    }
+
+    #[test]
+    fn what_the_last_audit_did_not_check_is_shown() {
+        let audit = |unchecked: &[&str]| {
+            audit_line(&Ok(Some(LastAudit {
+                at: "now".to_owned(),
+                differences: 0,
+                unchecked: unchecked.iter().map(ToString::to_string).collect(),
+            })))
+        };
+        assert_eq!(audit(&[]), "0 differences at now");
+        assert_eq!(
+            audit(&["the last 7 events"]),
+            "0 differences at now; not checked: the last 7 events"
+        );
     }
 
     #[test]

@@ -41,6 +41,7 @@ struct Audit<'a> {
     account: InboundAccount,
     repeated: u64,
     values: Values,
+    not_passed: u64,
     unchecked: Vec<String>,
     /// Partitions whose months before this one were dropped.
     dropped: BTreeMap<Month, Vec<Partition>>,
@@ -64,6 +65,7 @@ impl<'a> Audit<'a> {
             account: InboundAccount::default(),
             repeated: 0,
             values: Values::new(sources.kafka.topic(Topic::Events), options.examples),
+            not_passed: 0,
             unchecked: Vec::new(),
             dropped: BTreeMap::new(),
         })
@@ -94,6 +96,7 @@ impl<'a> Audit<'a> {
             let why = format!("the last {left} events: not every projection has passed them");
             self.unchecked.push(why);
         }
+        self.not_passed = left.unsigned_abs();
         Ok(())
     }
 
@@ -267,6 +270,7 @@ impl<'a> Audit<'a> {
             checks,
             inbound: self.account,
             repeated_events: self.repeated,
+            not_passed: self.not_passed,
             unchecked: [self.unchecked, self.values.unchecked].concat(),
         }
     }

@@ -83,6 +83,10 @@ async fn who_is_behind_is_waited_for_and_named() {
     let report = env.try_audit(Scope::All, None).await.unwrap();
     assert_eq!(report.differences(), 0, "{report}");
     assert!(report.to_string().contains("the last 1 events"), "{report}");
+    assert!(
+        report.not_passed == 1 && !report.compared_nothing(),
+        "{report}"
+    );
     env.catch_up().await;
     env.assert_sound().await;
 }
