@@ -194,8 +194,18 @@ pub(crate) enum RulesCommand {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true, args = ["rule_version", "dedup_window_ms", "dedup_max_entries", "dedup_max_per_sender", "max_msg_bytes", "new_conversations_per_day"])]
 pub(crate) struct SetRulesArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    /// How long to wait for the sequencers, seconds
+    #[arg(long, default_value_t = 60)]
+    pub(crate) wait_s: u64,
+}
+
+/// At least one.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct RuleArgs {
     /// The version of the rules, which cannot be taken back. Every sequencer and projection has to know it, or it stops
     #[arg(long)]
     pub(crate) rule_version: Option<u32>,
@@ -214,9 +224,6 @@ pub(crate) struct SetRulesArgs {
     /// How many conversations a user begins in a partition in a day of log time at most, 0 for any number; needs rule version 2
     #[arg(long)]
     pub(crate) new_conversations_per_day: Option<i64>,
-    /// How long to wait for the sequencers, seconds
-    #[arg(long, default_value_t = 60)]
-    pub(crate) wait_s: u64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -516,6 +523,7 @@ mod tests {
             vec!["tidemark", "history", "1", "2", "--limit", "201"],
             vec!["tidemark", "ack", "1", "2", "pc", "all"],
             vec!["tidemark", "rules", "set"],
+            vec!["tidemark", "rules", "set", "--wait-s", "5"],
         ] {
             let error = Args::try_parse_from(&refused).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{refused:?}");

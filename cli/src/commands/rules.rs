@@ -17,7 +17,7 @@ use schemas::{
 use sequencer::core::change;
 
 use crate::{
-    args::{RulesCommand, SetRulesArgs},
+    args::{RuleArgs, RulesCommand},
     context::CommandContext,
     failure::Failure,
     output::Table,
@@ -38,7 +38,7 @@ pub(super) async fn run(
     let rules = match command {
         RulesCommand::Show => in_force,
         RulesCommand::Set(args) => {
-            let controls = controls(&in_force, &args)?;
+            let controls = controls(&in_force, &args.rules)?;
             set(&kafka, &reader, controls, Duration::from_secs(args.wait_s)).await?
         }
     };
@@ -102,7 +102,7 @@ fn rules_in_force(reader: &LogReader) -> anyhow::Result<PartitionMap<Rules>> {
 /// The control record of each partition. Nothing is appended where one of them would be refused.
 fn controls(
     in_force: &PartitionMap<Rules>,
-    args: &SetRulesArgs,
+    args: &RuleArgs,
 ) -> Result<PartitionMap<Control>, Failure> {
     let key = random_key();
     let control = |rules: &Rules| Control {
