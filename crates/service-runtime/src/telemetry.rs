@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use serde::{Deserialize, Serialize};
 use tracing::info;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::filter::{LevelFilter, ParseError};
 
 /// Section `telemetry`.
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
@@ -99,6 +99,14 @@ fn filter(config: &TelemetryConfig) -> Result<EnvFilter, ParseError> {
 }
 
 fn is_filter(filter: &str, _context: &()) -> garde::Result {
+    // `EnvFilter` takes any other word for the name of a target, and logs nothing else then.
+    let bare = |word: &&str| !word.is_empty() && !word.contains(['=', '[']);
+    let mut bare = filter.split(',').map(str::trim).filter(bare);
+    if let Some(word) = bare.find(|word| word.parse::<LevelFilter>().is_err()) {
+        return Err(garde::Error::new(format!(
+            "{word:?} is no level; must be off, error, warn, info, debug or trace, or a filter such as info,ingest=debug"
+        )));
+    }
     EnvFilter::builder()
         .parse(filter)
         .map(|_| ())
@@ -107,4 +115,20 @@ fn is_filter(filter: &str, _context: &()) -> garde::Result {
                 "{error}; must be a filter such as info,ingest=debug"
             ))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused() {
+        for filter in ["info", "OFF", "warn, ingest=debug", "ingest[span]=info", ""] {
+            assert!(is_filter(filter, &()).is_ok(), "{filter}");
+        }
+        for filter in ["inof", "1.5", "info,ingest"] {
+            let refused = is_filter(filter, &()).unwrap_err().to_string();
+            assert!(refused.contains("warn, info, debug"), "{refused}");
+        }
+    }
 }
