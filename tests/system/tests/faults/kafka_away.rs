@@ -1,6 +1,6 @@
 //! Kafka is stopped for a while in the middle of a load.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use system_tests::{Load, Servers, Settings, TestEnv, run, until};
 
@@ -22,8 +22,14 @@ fn posts_of_unknown_outcome_are_repeated_without_doubles_or_losses() {
             load.grows_by(300).await?;
             env.signal("kafka", Signal::STOP)?;
             let left_unknown = are_left_unknown(env, unknown).await;
+            let sent = env.tidemark(&["send", "1", "2", "text", "--json"]).await;
             env.signal("kafka", Signal::CONT)?;
             left_unknown?;
+            let sent = sent?.expect(4)?;
+            let printed = sent.json()?;
+            let id = printed["client_msg_id"].as_str().unwrap_or_default();
+            let repeat = format!("--client-msg-id {id}`");
+            ensure!(sent.stderr.contains(&repeat), "{sent:?}");
             load.grows_by(300).await?;
         }
         load.finish().await?.judge(env).await
