@@ -29,7 +29,7 @@ pub(crate) struct Options {
 /// One event as `POST /v1/events` takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Its number in the order of posting, from 1.
+    /// Its number in the file, from 1; generated acks have the numbers after the last line's.
     pub(crate) number: usize,
     /// The partition of its conversation; `None` for a line that ingest will refuse.
     pub(crate) partition: Option<Partition>,
@@ -63,8 +63,10 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     let text = unpacked(raw).map_err(|error| refused("there is no text in", &error))?;
     let limit = options.limit.unwrap_or(usize::MAX);
     if text.trim_start().starts_with('{') {
-        let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let events = (1..).zip(lines.take(limit)).map(|(number, line)| Line {
+        let lines = (1..)
+            .zip(text.lines())
+            .filter(|(_, line)| !line.trim().is_empty());
+        let events = lines.take(limit).map(|(number, line)| Line {
             number,
             partition: partition_of(line),
             text: line.to_owned(),
@@ -159,7 +161,8 @@ impl<'a> Generator<'a> {
                 let by = self.options.shift_uids;
                 Failure::Usage(format!("uid {uid} shifted by {by} is no uid any more"))
             })?;
-            Ok(UserId::try_from(shifted)?)
+            UserId::try_from(shifted)
+                .map_err(|wrong| Failure::Usage(format!("the uid {wrong}")).into())
         };
         let (sender, receiver) = (uid()?, uid()?);
         let conversation = DirectConversation::new(sender, receiver);
@@ -219,6 +222,8 @@ fn ack_of(number: u64, sender: UserId, receiver: UserId, mid: i64) -> Option<Str
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn generate(text: &str, acks: bool) -> Vec<Line> {
@@ -255,6 +260,21 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_numbered_as_in_the_file() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"\n{\"a\":1}\n\n{\"b\":2}\n{\"c\":3}\n")
+            .unwrap();
+        let options = Options {
+            shift_uids: 0,
+            acks: false,
+            limit: Some(2),
+        };
+        let events = read(file.path(), &options).unwrap().events;
+        let numbers: Vec<_> = events.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, [2, 4]);
+    }
+
+    #[test]
     fn events_of_one_conversation_have_one_partition() {
         let message = r#"{"message":{"srcid":"1001","destid":1000,"client_msg_id":"a","msg":"b"}}"#;
         let ack = r#"{"read_ack":{"uid":"1000","peer":"1001","device":"pc","mid":3}}"#;
@@ -283,11 +303,9 @@ mod tests {
             acks: false,
             limit: None,
         };
-        for line in ["1", "a b 3", "0 1 2", ""] {
-            assert!(
-                Generator::new(line, &options).add(1, line).is_err(),
-                "{line:?}"
-            );
+        for line in ["1", "a b 3", "0 1 2", "-5 1 2", ""] {
+            let refused = Generator::new(line, &options).add(1, line).unwrap_err();
+            assert!(refused.is::<Failure>(), "{line:?}: {refused}");
         }
     }
 }
