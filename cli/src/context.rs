@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use client::{Client, Retry};
-use event_log::KafkaConfig;
+use event_log::{Admin, KafkaConfig};
 use ingest::IngestConfig;
 use message_store::{MessageStore, MySqlConfig};
 use query_api::QueryApiConfig;
+use schemas::topics::Topic;
 use service_runtime::{ConfigSource, HttpConfig};
 use tokio::{
     net::TcpStream,
@@ -47,7 +48,20 @@ impl CommandContext {
         reach("Kafka", &addresses).await
     }
 
-    /// The same for MySQL, where every server must accept a connection.
+    /// Fails early where `chat.events` does not exist: librdkafka would look for it for half a minute.
+    pub(crate) async fn find_topics(&self) -> anyhow::Result<()> {
+        let kafka = self.kafka()?;
+        if Admin::new(&kafka)?.exists(Topic::Events).await? {
+            return Ok(());
+        }
+        let topic = kafka.topic(Topic::Events);
+        let why = format!(
+            "there is no topic {topic}; is kafka.prefix right? `tidemark topics apply` creates the topics"
+        );
+        Err(Failure::NotSetUp(why).into())
+    }
+
+    /// As [`Self::reach_kafka`], for MySQL, where every server must accept a connection.
     pub(crate) async fn reach_mysql(&self) -> anyhow::Result<()> {
         for server in self.source.section::<MySqlConfig>("mysql")?.servers {
             reach("MySQL", &[format!("{}:{}", server.host, server.port)]).await?;

@@ -12,6 +12,7 @@ use event_log::EventLogError;
 use message_store::StoreError;
 use projection::SinkError;
 use rebuild::RebuildError;
+use sequencer::LoadFault;
 use service_runtime::{ConfigError, WorkerFailed, with_causes};
 use unread_rebuild::UnreadRebuildError;
 use unread_store::UnreadError;
@@ -39,6 +40,9 @@ pub(crate) enum Failure {
     /// A server or service did not answer in time.
     #[error("{0}")]
     Timeout(String),
+    /// What the command works on was never created, or is looked for under another name.
+    #[error("{0}")]
+    NotSetUp(String),
     /// What was asked for does not exist.
     #[error("{0}")]
     NotFound(String),
@@ -79,10 +83,18 @@ fn code(error: &anyhow::Error) -> u8 {
         .or_else(|| error.downcast_ref().map(of_audit))
         .or_else(|| error.downcast_ref().map(of_rebuild))
         .or_else(|| error.downcast_ref().map(of_kafka))
+        .or_else(|| error.downcast_ref().map(of_load))
         .or_else(|| error.downcast_ref().map(of_redis))
         .or_else(|| error.downcast_ref().map(of_mysql))
         .or_else(|| error.downcast_ref().map(of_stack))
         .unwrap_or_else(|| service_runtime::exit_code(error))
+}
+
+fn of_load(fault: &LoadFault) -> u8 {
+    match fault {
+        LoadFault::Kafka(_) => UNREACHABLE,
+        LoadFault::Refused(_) => NEGATIVE,
+    }
 }
 
 fn of_failure(failure: &Failure) -> u8 {
@@ -90,6 +102,7 @@ fn of_failure(failure: &Failure) -> u8 {
         Failure::Usage(_) => USAGE,
         Failure::Unreachable(_) => UNREACHABLE,
         Failure::Timeout(_) => TIMEOUT,
+        Failure::NotSetUp(_) => CONFIG,
         Failure::NotFound(_) => NEGATIVE,
     }
 }

@@ -88,6 +88,9 @@ async fn dispatch(
     }
     if command.needs_kafka() {
         context.reach_kafka().await?;
+        if !matches!(command, Command::Topics(_)) {
+            context.find_topics().await?;
+        }
     }
     if command.needs_mysql() {
         context.reach_mysql().await?;

@@ -11,6 +11,7 @@ use rdkafka::{
         AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
     },
     error::{KafkaError, RDKafkaErrorCode},
+    types::RDKafkaRespErr,
 };
 use schemas::{
     Partition,
@@ -132,6 +133,8 @@ pub struct Admin {
 
 /// A topic as the cluster has it.
 pub(crate) struct FoundTopic {
+    /// Whether the cluster says that there is no such topic.
+    is_unknown: bool,
     /// Partitions with a leader; 0 where the topic is not there.
     pub(crate) partitions: usize,
     /// The fewest copies of a partition.
@@ -168,6 +171,15 @@ impl Admin {
             differences.extend(self.diff_of(topic).await?);
         }
         Ok(differences)
+    }
+
+    /// Whether there is such a topic; also where this user may not know.
+    ///
+    /// # Errors
+    /// [`EventLogError`] where the cluster does not answer.
+    pub async fn exists(&self, topic: Topic) -> Result<bool, EventLogError> {
+        let found = self.find(&self.config.topic(topic)).await?;
+        Ok(!found.is_unknown)
     }
 
     /// The differences of one topic.
@@ -295,14 +307,21 @@ impl Admin {
                 unsafe { drain_log(client.inner().native_ptr(), "admin") };
                 EventLogError::new("asking for the topics", e)
             })?;
-            let topics = metadata.topics().iter();
-            let partitions: Vec<_> = topics
-                .filter(|topic| topic.name() == name && topic.error().is_none())
+            let topics = || {
+                metadata
+                    .topics()
+                    .iter()
+                    .filter(|topic| topic.name() == name)
+            };
+            let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+            let partitions: Vec<_> = topics()
+                .filter(|topic| topic.error().is_none())
                 .flat_map(|topic| topic.partitions())
                 .filter(|partition| partition.leader() >= 0)
                 .collect();
             let copies = partitions.iter().map(|p| p.replicas().len()).min();
             Ok(FoundTopic {
+                is_unknown: topics().any(|topic| topic.error() == Some(unknown)),
                 partitions: partitions.len(),
                 copies: copies.unwrap_or(0),
                 brokers: metadata.brokers().len(),
