@@ -1,6 +1,7 @@
 //! The local stack: servers and services as processes under `.run/`.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::Write as _,
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
@@ -17,7 +18,7 @@ use service_runtime::ConfigSource;
 use toml::{Table, Value};
 
 use super::rules;
-use crate::{args::StackCommand, last_audit::LastAudit, times};
+use crate::{args::StackCommand, failure::Failure, last_audit::LastAudit, times};
 
 pub(super) fn run(
     source: &ConfigSource,
@@ -62,9 +63,11 @@ pub(super) fn up(source: &ConfigSource) -> anyhow::Result<Stack> {
     let stack = Stack::new(config)?;
     super::config::check_sections(source)?;
     stack.check_ports()?;
+    let text = config_text(source, &stack)?;
+    refuse_other_settings(&stack, &text)?;
     dev_stack::install(stack.config())?;
     stack.start_servers()?;
-    let file = write_config(source, &stack)?;
+    let file = write_config(stack.config(), &text)?;
     let source = ConfigSource::load(Some(&file), &[])?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -117,9 +120,8 @@ fn services(config: &StackConfig, file: &Path) -> anyhow::Result<Vec<ServiceSpec
         .collect()
 }
 
-/// Writes the configuration file of services and commands: the given settings, with the stack's addresses.
-fn write_config(source: &ConfigSource, stack: &Stack) -> anyhow::Result<PathBuf> {
-    let config = stack.config();
+/// The configuration file of services and commands: the given settings, with the stack's addresses.
+fn config_text(source: &ConfigSource, stack: &Stack) -> anyhow::Result<String> {
     let mut file = source.said()?;
     for (name, settings) in addresses(stack)? {
         let section = file.entry(name).or_insert_with(|| Table::new().into());
@@ -127,13 +129,61 @@ fn write_config(source: &ConfigSource, stack: &Stack) -> anyhow::Result<PathBuf>
             section.extend(settings);
         }
     }
-    let path = config_file(config);
-    let text = format!(
-        "# Written by `tidemark stack up`.\n{}",
-        toml::to_string(&file)?
+    let settings = toml::to_string(&file)?;
+    Ok(format!("# Written by `tidemark stack up`.\n{settings}"))
+}
+
+/// A service that runs keeps the settings with which it was started.
+fn refuse_other_settings(stack: &Stack, text: &str) -> anyhow::Result<()> {
+    let running = |name: &&str| stack.pid(name).is_some();
+    let running: Vec<&str> = dev_stack::SERVICE_NAMES
+        .into_iter()
+        .filter(running)
+        .collect();
+    let path = config_file(stack.config());
+    if running.is_empty() || !path.exists() {
+        return Ok(());
+    }
+    let with = || format!("cannot read {}", path.display());
+    let old = fs::read_to_string(&path).with_context(with)?;
+    let old = toml::from_str(&old).with_context(with)?;
+    let changed = changed(&old, &toml::from_str(text)?);
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let (running, changed) = (running.join(", "), changed.join(", "));
+    let why = format!(
+        "{running} run with other settings: {changed}; `tidemark stack down` first, or start with `--config {}`",
+        path.display()
     );
-    write_for_the_owner(&path, &text)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    Err(Failure::Usage(why).into())
+}
+
+/// Which settings, as `section.key`, differ.
+fn changed(old: &Table, new: &Table) -> Vec<String> {
+    let (old, new) = (settings(old), settings(new));
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let differ = |name: &&String| old.get(*name) != new.get(*name);
+    names.into_iter().filter(differ).cloned().collect()
+}
+
+/// Values as text: `--set` has no others.
+fn settings(file: &Table) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    for (section, keys) in file {
+        for (key, value) in keys.as_table().into_iter().flatten() {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            settings.insert(format!("{section}.{key}"), text);
+        }
+    }
+    settings
+}
+
+fn write_config(config: &StackConfig, text: &str) -> anyhow::Result<PathBuf> {
+    let path = config_file(config);
+    write_for_the_owner(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(fs::canonicalize(&path)?)
 }
 
@@ -220,4 +270,21 @@ fn report(stack: &Stack, json: bool) -> anyhow::Result<()> {
         print!("{}", super::status::process_table(&processes));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let of = |text| toml::from_str::<Table>(text).unwrap();
+        let old = of("[ingest]\nlinger_ms = 1\n[redis]\nurl = 'a'\ncluster = false");
+        let new = of("[redis]\nurl = 'b'\ncluster = false\n[stack.ports]\nredis = 1");
+        let names = ["ingest.linger_ms", "redis.url", "stack.ports"];
+        assert_eq!(changed(&old, &new), names);
+        assert!(changed(&new, &new).is_empty());
+        let as_text = of("[ingest]\nlinger_ms = '1'");
+        assert!(changed(&as_text, &of("[ingest]\nlinger_ms = 1")).is_empty());
+    }
 }
