@@ -516,6 +516,12 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_file_without_a_name_is_refused() {
+        let refused = Args::try_parse_from(["tidemark", "--config", "", "version"]).unwrap_err();
+        assert!(refused.to_string().contains("TIDEMARK_CONFIG"), "{refused}");
+    }
+
+    #[test]
     fn arguments_that_every_service_refuses_are_wrong_usage() {
         for refused in [
             vec!["tidemark", "send", "1", "2", ""],

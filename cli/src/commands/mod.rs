@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Command::Stack(command) = args.command {
-        quiet_logs();
+        quiet_logs("error,dev_stack=info");
         return stack::run(&source, command, args.json);
     }
     let runtime = if args.command.is_service() {
@@ -83,8 +83,11 @@ async fn dispatch(
     json: bool,
     context: CommandContext,
 ) -> anyhow::Result<ExitCode> {
-    if !command.is_service() {
-        quiet_logs();
+    match command {
+        // Its Kafka client, which no server needs to answer, says so at once.
+        Command::Config(_) => quiet_logs("error,event_log::context=off"),
+        _ if !command.is_service() => quiet_logs("error,dev_stack=info"),
+        _ => {}
     }
     if command.needs_kafka() {
         context.reach_kafka().await?;
@@ -189,10 +192,10 @@ impl Command {
 }
 
 /// Commands print their own results: of the libraries only errors are logged, unless RUST_LOG asks for more.
-fn quiet_logs() {
+fn quiet_logs(filter: &str) {
     use service_runtime::telemetry::{self, TelemetryConfig};
     let quiet = TelemetryConfig {
-        filter: "error,dev_stack=info".to_owned(),
+        filter: filter.to_owned(),
         ..TelemetryConfig::default()
     };
     if let Err(error) = telemetry::init(&quiet) {

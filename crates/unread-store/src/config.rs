@@ -43,10 +43,10 @@ pub struct RedisConfig {
     #[garde(range(min = 3_600_000, max = TEN_YEARS_MS))]
     pub expiry_ms: u64,
     /// Timeout of connecting, milliseconds.
-    #[garde(range(min = 1))]
+    #[garde(range(min = 1, max = 600_000))]
     pub connect_timeout_ms: u64,
     /// Timeout of a response, milliseconds. A batch of many users is one response.
-    #[garde(range(min = 1))]
+    #[garde(range(min = 1, max = 600_000))]
     pub response_timeout_ms: u64,
 }
 

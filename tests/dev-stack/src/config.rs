@@ -1,6 +1,6 @@
 //! What a stack is made of: directories, ports, sizes and deadlines.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use garde::Validate;
@@ -13,7 +13,7 @@ use crate::ClosedServers;
 #[serde(default, deny_unknown_fields)]
 pub struct StackConfig {
     /// Where pid files, data, logs and generated configuration live. A relative path counts from the working directory.
-    #[garde(skip)]
+    #[garde(custom(is_named))]
     pub run_dir: PathBuf,
     /// Where Kafka's jars are kept; by default `$TIDEMARK_CACHE`, else `${XDG_CACHE_HOME:-~/.cache}/tidemark`.
     #[garde(skip)]
@@ -181,6 +181,13 @@ impl Memory {
     }
 }
 
+fn is_named(directory: &Path, _context: &()) -> garde::Result {
+    if directory.as_os_str().is_empty() {
+        return Err(garde::Error::new("must be the name of a directory"));
+    }
+    Ok(())
+}
+
 /// A cluster goes on without a node while most of its masters, three or more, are there.
 fn has_replicas(redis_nodes: u16) -> impl FnOnce(&bool, &()) -> garde::Result {
     move |cluster, ()| match cluster {
@@ -226,6 +233,16 @@ fn all_differ(nodes: Nodes) -> impl FnOnce(&Ports, &()) -> garde::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_directory_without_a_name_is_refused() {
+        let config = StackConfig {
+            run_dir: PathBuf::new(),
+            ..StackConfig::default()
+        };
+        let refused = config.validate().unwrap_err().to_string();
+        assert!(refused.contains("run_dir: must be"), "{refused}");
+    }
 
     #[test]
     fn ports_that_collide_are_refused() {

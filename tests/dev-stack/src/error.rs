@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::stack::kind_of;
+
 /// Why a stack could not be installed, started or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
@@ -16,7 +18,8 @@ pub enum StackError {
     },
     /// Somebody else listens on a port of ours.
     #[error(
-        "port {port} of {service} is taken by {holder}: stop that process, or configure another port"
+        "port {port} of {service} is taken by {holder}: stop that process, or set {}",
+        settings_of_ports(service)
     )]
     PortTaken {
         /// Which process of the stack wants the port.
@@ -150,6 +153,14 @@ pub struct Unready {
     pub reason: String,
 }
 
+/// The settings of a process's ports.
+fn settings_of_ports(service: &str) -> String {
+    match kind_of(service) {
+        "kafka" => "stack.ports.kafka or stack.ports.kafka_controller".to_owned(),
+        kind => format!("stack.ports.{}", kind.replace('-', "_")),
+    }
+}
+
 fn listed(unready: &[Unready]) -> String {
     let each: Vec<String> = unready
         .iter()
@@ -163,5 +174,28 @@ impl StackError {
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_names_its_setting() {
+        for (service, setting) in [
+            ("mariadb", "set stack.ports.mariadb"),
+            ("redis-2", "set stack.ports.redis"),
+            ("kafka-3", "or stack.ports.kafka_controller"),
+            ("query-api", "set stack.ports.query_api"),
+        ] {
+            let taken = StackError::PortTaken {
+                service: service.to_owned(),
+                port: 7306,
+                holder: "pid 1 (init)".to_owned(),
+            };
+            let text = taken.to_string();
+            assert!(text.ends_with(setting), "{text}");
+        }
     }
 }

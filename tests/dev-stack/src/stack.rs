@@ -440,7 +440,7 @@ fn is_server(name: &str) -> bool {
 }
 
 /// What a server is one of, also where it is not the first.
-fn kind_of(name: &str) -> &str {
+pub(crate) fn kind_of(name: &str) -> &str {
     let kinds = SERVER_NAMES.into_iter();
     let mut further = kinds.filter(|kind| {
         let rest = name.strip_prefix(kind);

@@ -1,6 +1,9 @@
 //! The arguments that every program of Tidemark has for its configuration.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::{ConfigError, ConfigSource};
 
@@ -8,7 +11,7 @@ use super::{ConfigError, ConfigSource};
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ConfigArgs {
     /// The configuration file (TOML); without one the built-in defaults hold
-    #[arg(long, env = super::FILE_VARIABLE, value_name = "FILE", global = true)]
+    #[arg(long, env = super::FILE_VARIABLE, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(named_file), global = true)]
     pub config: Option<PathBuf>,
 
     /// One setting, over the file and the environment; may be repeated
@@ -24,6 +27,16 @@ impl ConfigArgs {
     pub fn load(&self) -> Result<ConfigSource, ConfigError> {
         ConfigSource::load(self.config.as_deref(), &self.set)
     }
+}
+
+fn named_file(name: OsString) -> Result<PathBuf, String> {
+    if name.is_empty() {
+        let variable = super::FILE_VARIABLE;
+        return Err(format!(
+            "must be the name of a file; it comes from {variable} where there is no --config"
+        ));
+    }
+    Ok(name.into())
 }
 
 fn parse_override(text: &str) -> Result<(String, String), String> {

@@ -208,6 +208,9 @@ fn problem_of(kind: &Kind) -> (Option<String>, String) {
             let problem = format!("is {}; must be {}", outline(actual), in_words(expected));
             (None, problem)
         }
+        Kind::Message(text) if text == "invalid socket address syntax" => {
+            (None, "is not an IP address and a port".to_owned())
+        }
         other => (None, other.to_string()),
     }
 }
@@ -234,6 +237,7 @@ fn in_words(expected: &str) -> &str {
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "a boolean" => "true or false",
         "a sequence" => "a list",
+        "socket address" => "an IP address and a port",
         structure if structure.starts_with("struct ") => "a table",
         other => other,
     }

@@ -291,7 +291,7 @@ fn where_a_complaint_does_not_say_what_is_right_the_default_does() {
         overrides: &[("ingest.peer", "here")],
         ..Layers::default()
     }
-    .refused(&["ingest.peer invalid socket address syntax; the default is \"127.0.0.1:7303\""]);
+    .refused(&["ingest.peer is not an IP address and a port; the default is \"127.0.0.1:7303\""]);
 }
 
 #[test]

@@ -45,6 +45,23 @@ async fn json_of(env: &TestEnv, args: &[&str]) -> Result<Value> {
 }
 
 #[test]
+fn a_refused_message_is_not_sent() {
+    run(Servers::Shared, async |env| {
+        let [from, to] = new_users().map(|uid: i64| uid.to_string());
+        let send = async |text| {
+            let id = ["--client-msg-id", "same", "--wait"];
+            env.tidemark(&[&["send", &from, &to, text], &id[..]].concat())
+                .await
+        };
+        send("one").await?.expect(0)?;
+        send("one").await?.expect(0)?;
+        let refused = send("other").await?.expect(1)?;
+        ensure!(refused.stderr.contains("conflict"), "{}", refused.stderr);
+        Ok(())
+    });
+}
+
+#[test]
 fn where_says_what_became_of_a_post() {
     run(Servers::Shared, async |env| {
         let [from, to] = new_users();
@@ -229,7 +246,9 @@ fn exit_codes_say_what_went_wrong() {
         let redis = format!("redis.url=redis://{nobody}");
         let ingest = format!("ingest.listen={nobody}");
         let ingest_url = format!("client.ingest_url=http://{nobody}");
-        let cases: [(&[&str], i32); 18] = [
+        let empty_redis = format!("redis.url={}/15", env.redis.url());
+        let nowhere = "kafka.prefix=nowhere.";
+        let cases: [(&[&str], i32); 25] = [
             (&["version"], 0),
             (&["completions", "bash"], 0),
             (&["status"], 0),
@@ -242,6 +261,13 @@ fn exit_codes_say_what_went_wrong() {
             (&["config", "check", "--set", NO_CERTIFICATE], 3),
             (&["config", "check", "--set", "client.tls_ca=/dev/null"], 3),
             (&["config", "check", "--set", NO_PROPERTY], 3),
+            (&["config", "check", "--set", "stack.run_dir="], 3),
+            (&["config", "check", "--set", "telemetry.filter=inof"], 3),
+            (&["config", "check", "--set", "ingest.listen=a"], 3),
+            (&["audit", "--no-wait", "--set", &empty_redis], 5),
+            (&["audit", "--set", nowhere], 3),
+            (&["rules", "show", "--set", nowhere], 3),
+            (&["dlq", "list", "--set", nowhere], 3),
             (&["partitions", "drop", "--before", "9999-01"], 1),
             (&["config", "check", "--set", "client.query_url=here"], 3),
             (&["send", "1", "2", "text", "--set", &ingest], 4),
