@@ -17,5 +17,6 @@ return with_valid_keys(function()
   drop()
   redis.call('HSET', STATE, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. lease_end(ARGV[5]))
   align_expiry(ARGV[2], false)
+  create_built()
   return { 0, 0 }
 end)

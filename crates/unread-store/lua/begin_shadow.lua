@@ -8,5 +8,6 @@ return with_valid_keys(function()
   redis.call('UNLINK', SHADOW)
   redis.call('HSET', SHADOW, 'gen', ARGV[1], 'rebuilding', ARGV[4] .. ':' .. lease_end(ARGV[5]))
   redis.call('PEXPIRE', SHADOW, ARGV[5])
+  create_built()
   return 1
 end)

@@ -1,23 +1,27 @@
--- Building a whole state, which may have 100,000 peers, in pages beside the keys that readers see.
--- KEYS behind those of user.lua: the hash that takes the events since the beginning (the state or its shadow), then the state and the two
--- views that are built. ARGV: generation, expiry_ms, uid, nonce, whether it is the first page, then per peer: uid, n, pc_n, mobile_n.
-local LEASED, BUILT, BUILT_VIEWS = KEYS[6], KEYS[7], { KEYS[8], KEYS[9] }
+-- Building a whole state, which may have 100,000 peers, in pages beside the keys that readers see. Rows and events merge by maximum, so a
+-- page may come again. ARGV: generation, expiry_ms, uid, nonce, then per row of a page: uid, n, pc_n, mobile_n.
 
 local function has_lease()
   local head = redis.call('HMGET', LEASED, 'gen', 'rebuilding')
   return head[1] == ARGV[1] and head[2] and lease(head[2]) == ARGV[4]
 end
 
--- Sets peers in the built state and its views: from `first` on per peer: uid, n, pc_n, mobile_n. Some hundred at a time, since Lua's
--- stack takes no more than some thousand values.
-local function set_peers(peers, first)
+-- Merges peers into the built state and its views: from `first` on per peer: uid, n, pc_n, mobile_n. Some hundred at a time, since Lua's
+-- stack takes no more than some thousand values. Returns false where they cannot be compared, or what was built is gone.
+local function merge_peers(peers, first)
+  if redis.call('HGET', BUILT, 'rebuilding') ~= ARGV[4] then return false end
   for from = first, #peers, 2000 do
+    local to, uids = math.min(from + 1999, #peers), {}
+    for i = from, to, 4 do uids[#uids + 1] = peers[i] end
+    local built = redis.call('HMGET', BUILT, unpack(uids))
     local state, shows, hides = {}, { {}, {} }, { {}, {} }
-    for i = from, math.min(from + 1999, #peers), 4 do
-      local uid, n = peers[i], peers[i + 1]
-      state[#state + 1], state[#state + 2] = uid, pack(n, peers[i + 2], peers[i + 3])
-      for class = 1, 2 do
-        local unread = shown(n, peers[i + 1 + class])
+    for k, uid in ipairs(uids) do
+      local i = from + 4 * (k - 1)
+      local n, pc_n, mobile_n = merge(built[k], peers[i + 1], peers[i + 2], peers[i + 3])
+      if not n then return false end
+      state[#state + 1], state[#state + 2] = uid, pack(n, pc_n, mobile_n)
+      for class, read_n in ipairs({ pc_n, mobile_n }) do
+        local unread = shown(n, read_n)
         if unread then
           table.insert(shows[class], uid)
           table.insert(shows[class], unread)
@@ -32,42 +36,30 @@ local function set_peers(peers, first)
       if #hides[class] > 0 then redis.call('HDEL', BUILT_VIEWS[class], unpack(hides[class])) end
     end
   end
-end
-
--- Adds a page of rows. Returns false where the pages before it are gone.
-local function add_rows()
-  if ARGV[5] == '1' then
-    redis.call('UNLINK', BUILT, BUILT_VIEWS[1], BUILT_VIEWS[2])
-    redis.call('HSET', BUILT, 'gen', ARGV[1], 'rebuilding', ARGV[4])
-  elseif redis.call('HGET', BUILT, 'rebuilding') ~= ARGV[4] then
-    return false
-  end
-  set_peers(ARGV, 6)
   return true
 end
 
--- Merges the events since the beginning with the rows. Returns false where they cannot be compared.
-local function add_events()
-  local events, uids, merged = redis.call('HGETALL', LEASED), {}, {}
-  local of_uid = {}
+-- Merges events since the beginning: fields and values of the hash that takes them. Returns their peers; nil as merge_peers.
+local function merge_events(events)
+  local uids, peers = {}, {}
+  -- Where no event read anything, the row may not know what was read.
+  local function read(n) return n ~= '0' and n or '' end
   for i = 1, #events, 2 do
     if events[i] ~= 'gen' and events[i] ~= 'rebuilding' then
-      uids[#uids + 1], of_uid[events[i]] = events[i], events[i + 1]
+      local n, pc_n, mobile_n = split(events[i + 1])
+      if not n then return nil end
+      uids[#uids + 1] = events[i]
+      for _, value in ipairs({ events[i], n, read(pc_n), read(mobile_n) }) do peers[#peers + 1] = value end
     end
   end
-  for from = 1, #uids, 500 do
-    local to = math.min(from + 499, #uids)
-    local rows = redis.call('HMGET', BUILT, unpack(uids, from, to))
-    for i = from, to do
-      local n, pc_n, mobile_n = '', '', ''
-      if rows[i - from + 1] then n, pc_n, mobile_n = split(rows[i - from + 1]) end
-      n, pc_n, mobile_n = merge(of_uid[uids[i]], n, pc_n, mobile_n)
-      if not n then return false end
-      for _, value in ipairs({ uids[i], n, pc_n, mobile_n }) do merged[#merged + 1] = value end
-    end
-  end
-  set_peers(merged, 1)
-  return true
+  return merge_peers(peers, 1) and uids or nil
+end
+
+-- Whatever becomes of this process, what is built does not stay for longer than the state.
+local function align_built_expiry()
+  local at = redis.call('PEXPIRETIME', STATE)
+  if at < 0 then at = now_ms() + tonumber(ARGV[2]) end
+  for _, key in ipairs({ BUILT, BUILT_VIEWS[1], BUILT_VIEWS[2] }) do redis.call('PEXPIREAT', key, at) end
 end
 
 -- Begins again: a read position with its ordinal came after one without, or a part is lost. The rows that the next rebuild reads

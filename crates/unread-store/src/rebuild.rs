@@ -53,6 +53,10 @@ const PROGRESS_EXPIRY_MS: u64 = 3_600_000;
 /// How many users go to Redis in one pipeline.
 const USERS_PER_PIPELINE: usize = 512;
 
+/// Results of the scripts that build a state.
+const DONE: i64 = 1;
+const TOO_MANY: i64 = 2;
+
 impl Connection {
     /// Creates the state of an absent user, or takes over a rebuild whose lease has expired.
     ///
@@ -203,40 +207,69 @@ impl Connection {
     }
 
     /// Builds a state and views from the user's contact rows and the events since the beginning, puts them in place of the user's keys,
-    /// and removes the request for the rebuild. No call is long, however many peers there are: all but the last ones are added in
-    /// pages beside the keys.
+    /// and removes the request for the rebuild. No call is long, however many peers and events there are: all but the last ones are
+    /// added in pages beside the keys.
     ///
     /// Returns `false` where nothing was completed, because the rebuild was taken over, the state was dropped, or (rarely) the updates
     /// since its beginning cannot be compared with the rows: begin again, or find it completed by another process.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`]; the outcome is then unknown. It may be repeated from the first page on.
+    /// [`UnreadError::Transient`]; the outcome is then unknown. It may be repeated, with later rows too.
     pub async fn complete_rebuild(
         &self,
         rebuild: &Rebuild,
         peers: &[(UserId, PeerOrdinals)],
     ) -> Result<bool, UnreadError> {
         let before_last = peers.len().saturating_sub(1) / PEERS_PER_CALL * PEERS_PER_CALL;
-        let (pages, last) = peers.split_at(before_last);
-        let mut is_first = true;
+        let (pages, mut last) = peers.split_at(before_last);
         for page in pages.chunks(PEERS_PER_CALL) {
-            let added = self.add_peers(&scripts::ADD_PAGE, rebuild, is_first, page);
-            if !added.await? {
+            if self.add_peers(&scripts::ADD_PAGE, rebuild, page).await? != DONE {
                 return Ok(false);
             }
-            is_first = false;
         }
-        let complete = self.add_peers(&scripts::COMPLETE_REBUILD, rebuild, is_first, last);
-        complete.await
+        loop {
+            let completed = self.add_peers(&scripts::COMPLETE_REBUILD, rebuild, last);
+            match completed.await? {
+                TOO_MANY => {}
+                outcome => return Ok(outcome == DONE),
+            }
+            let added = self.add_peers(&scripts::ADD_PAGE, rebuild, last);
+            if added.await? != DONE || !self.move_events(rebuild).await? {
+                return Ok(false);
+            }
+            last = &[];
+        }
     }
 
     async fn add_peers(
         &self,
         script: &redis::Script,
         rebuild: &Rebuild,
-        is_first: bool,
         peers: &[(UserId, PeerOrdinals)],
-    ) -> Result<bool, UnreadError> {
+    ) -> Result<i64, UnreadError> {
+        let mut cmd = self.rebuild_command(script, rebuild);
+        for (peer, ordinals) in peers {
+            cmd.arg(peer.get()).arg(&ordinals.as_args());
+        }
+        self.run_one(cmd).await
+    }
+
+    /// Moves the events since the beginning to what is built, page by page; returns whether the rebuild is still this one's.
+    async fn move_events(&self, rebuild: &Rebuild) -> Result<bool, UnreadError> {
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut cmd = self.rebuild_command(&scripts::MOVE_EVENTS, rebuild);
+            cmd.arg(&cursor);
+            match self.run_one::<Option<String>>(cmd).await? {
+                None => return Ok(false),
+                Some(next) if next == "0" => return Ok(true),
+                Some(next) => cursor = next,
+            }
+        }
+    }
+
+    /// The command that runs a script on a rebuild; the caller adds the arguments that are the script's own.
+    fn rebuild_command(&self, script: &redis::Script, rebuild: &Rebuild) -> redis::Cmd {
         let mut keys = self.keys().of_scripts(rebuild.uid).to_vec();
         let [state, .., shadow] = self.keys().of_scripts(rebuild.uid);
         keys.push(match rebuild.target {
@@ -245,25 +278,10 @@ impl Connection {
         });
         keys.extend(["state", "pc", "mobile"].map(|kind| format!("{shadow}:{kind}")));
         let mut cmd = scripts::call(script, &keys);
-        push_rebuild(&mut cmd, self.expiry_ms(), rebuild);
-        cmd.arg(i64::from(is_first));
-        for (peer, ordinals) in peers {
-            cmd.arg(peer.get()).arg(&ordinals.as_args());
-        }
-        Ok(self.run_one::<i64>(cmd).await? == 1)
-    }
-
-    fn rebuild_command(&self, script: &redis::Script, rebuild: &Rebuild) -> redis::Cmd {
-        let mut cmd = scripts::call(script, &self.keys().of_scripts(rebuild.uid));
-        push_rebuild(&mut cmd, self.expiry_ms(), rebuild);
+        cmd.arg(rebuild.generation.to_string())
+            .arg(self.expiry_ms())
+            .arg(rebuild.uid.get())
+            .arg(rebuild.nonce.to_string());
         cmd
     }
-}
-
-/// The first arguments of all scripts on a rebuild.
-fn push_rebuild(cmd: &mut redis::Cmd, expiry_ms: u64, rebuild: &Rebuild) {
-    cmd.arg(rebuild.generation.to_string())
-        .arg(expiry_ms)
-        .arg(rebuild.uid.get())
-        .arg(rebuild.nonce.to_string());
 }

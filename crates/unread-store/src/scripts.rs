@@ -29,11 +29,12 @@ macro_rules! user_script {
 
 scripts! {
     APPLY = user_script!("peer", "lease", "apply");
-    BEGIN_REBUILD = user_script!("lease", "begin_rebuild");
+    BEGIN_REBUILD = user_script!("lease", "built", "begin_rebuild");
     RENEW_REBUILD = user_script!("lease", "renew_rebuild");
-    ADD_PAGE = user_script!("peer", "lease", "full_state", "add_page");
-    COMPLETE_REBUILD = user_script!("peer", "lease", "full_state", "complete_rebuild");
-    BEGIN_SHADOW = user_script!("lease", "begin_shadow");
+    ADD_PAGE = user_script!("peer", "lease", "built", "full_state", "add_page");
+    MOVE_EVENTS = user_script!("peer", "lease", "built", "full_state", "move_events");
+    COMPLETE_REBUILD = user_script!("peer", "lease", "built", "full_state", "complete_rebuild");
+    BEGIN_SHADOW = user_script!("lease", "built", "begin_shadow");
     READ = user_script!("read");
     INITIALISE_POSITIONS = include_str!("../lua/initialise_positions.lua");
     REPAIR_POSITIONS = include_str!("../lua/repair_positions.lua");

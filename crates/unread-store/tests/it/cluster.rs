@@ -36,6 +36,7 @@ async fn what_belongs_together_has_one_hash_tag() {
     let expected = [
         "mobile-1000",
         "new-1000",
+        "new-1000:state",
         "pc-1000",
         "state-1000",
         "tidemark:wanted",

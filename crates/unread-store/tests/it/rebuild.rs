@@ -5,9 +5,9 @@ use schemas::{
     UserId,
 };
 use tokio::task::JoinHandle;
-use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, UnreadView};
+use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, UnreadView, UserUpdate};
 
-use crate::test_env::{BOSS, LEASE_MS, ME, TestEnv, complete, messages, ordinals, read, user};
+use crate::test_env::{BOSS, LEASE_MS, ME, TestEnv, complete, messages, n, ordinals, read, user};
 
 #[tokio::test]
 async fn events_during_a_rebuild_are_kept_and_shown_only_after_it() {
@@ -175,8 +175,25 @@ impl TestEnv {
     /// Waits until the first page is there; so many rows take a few hundred.
     async fn first_page(&self) {
         let deadline = Instant::now() + Duration::from_secs(30);
-        while self.redis::<i64>("EXISTS new-1000:state").await == 0 {
+        while self.redis::<i64>("HLEN new-1000:state").await <= 2 {
             assert!(Instant::now() < deadline, "no page is added");
+        }
+    }
+
+    /// Applies a message of each of a hundred thousand peers.
+    async fn apply_many(&mut self) {
+        let mut update = UserUpdate::new(user(ME));
+        for (peer, _) in many_rows() {
+            update.message(peer, n(3));
+        }
+        assert!(!self.apply(update).await);
+    }
+
+    /// Waits until the first events are moved; so many take two hundred pages.
+    async fn first_events(&self) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.redis::<i64>("HLEN state-1000").await == 100_002 {
+            assert!(Instant::now() < deadline, "no events are moved");
         }
     }
 
@@ -221,6 +238,93 @@ async fn events_between_pages_are_kept_and_nothing_is_shown_before_the_last() {
     let mobile = raw.views.mobile.unwrap().value;
     assert_eq!(mobile, state.counts(Mobile));
     assert_eq!(mobile.get(&user(1003)), None);
+}
+
+#[tokio::test]
+async fn no_script_takes_more_events_than_a_page() {
+    let mut env = TestEnv::new().await;
+    let rebuild = env.begin(ME).await;
+    env.apply_many().await;
+    env.redis::<String>("CONFIG RESETSTAT").await;
+    assert!(
+        env.complete(&rebuild, &[(BOSS, "1,0,0"), (1002, "2,2,1")])
+            .await
+    );
+    let stats: String = env.redis("INFO commandstats").await;
+    let calls = stats.split("cmdstat_evalsha:calls=").nth(1).unwrap();
+    let calls: u32 = calls.split(',').next().unwrap().parse().unwrap();
+    // A page is of some 500; the first and the last call are for the rows.
+    assert!((150..=203).contains(&calls), "{calls}");
+    let raw = env.raw(ME).await;
+    let state = raw.state.unwrap();
+    assert_eq!(state.value.peers.len(), 100_001);
+    assert_eq!(state.value.peers[&user(1002)], ordinals("3,2,1"));
+    for view in [(Pc, raw.views.pc), (Mobile, raw.views.mobile)] {
+        let (device, view) = (view.0, view.1.unwrap());
+        assert_eq!(view.value, state.value.counts(device));
+        assert_eq!(view.expires_at_ms, state.expires_at_ms);
+    }
+    assert_eq!(env.keys().await, ["mobile-1000", "pc-1000", "state-1000"]);
+}
+
+#[tokio::test]
+async fn events_between_pages_of_events_are_kept() {
+    let mut env = TestEnv::new().await;
+    let rebuild = env.begin(ME).await;
+    env.apply_many().await;
+    let completing = env.complete_many(&rebuild);
+    env.first_events().await;
+    // Some of these have been moved, and some have not.
+    let peers: Vec<i64> = (1..=1_000).map(|k| 1_001 + 100 * k).collect();
+    let mut update = UserUpdate::new(user(ME));
+    for peer in &peers {
+        update.message(user(*peer), n(7));
+    }
+    assert!(!env.apply(update).await);
+    assert_eq!(env.redis::<i64>("EXISTS pc-1000 mobile-1000").await, 0);
+    assert!(!completing.is_finished());
+
+    assert!(completing.await.unwrap());
+    let state = env.raw(ME).await.state.unwrap().value;
+    assert_eq!(state.peers.len(), 100_000);
+    for peer in peers {
+        assert_eq!(state.peers[&user(peer)], ordinals("7,1,0"), "{peer}");
+    }
+    assert_eq!(state.peers[&user(1_002)], ordinals("3,1,0"));
+}
+
+#[tokio::test]
+async fn what_was_moved_is_kept_where_completing_is_repeated() {
+    let mut env = TestEnv::new().await;
+    let rebuild = env.begin(ME).await;
+    env.apply_many().await;
+    let completing = env.complete_many(&rebuild);
+    env.first_events().await;
+    completing.abort();
+    assert!(completing.await.unwrap_err().is_cancelled());
+
+    assert!(env.complete_many(&rebuild).await.unwrap());
+    let raw = env.raw(ME).await;
+    let state = raw.state.unwrap().value;
+    assert_eq!(state.peers.len(), 100_000);
+    assert!(state.peers.values().all(|peer| *peer == ordinals("3,1,0")));
+    assert_eq!(raw.views.pc.unwrap().value, state.counts(Pc));
+}
+
+#[tokio::test]
+async fn what_was_moved_and_is_lost_makes_the_rebuild_begin_again() {
+    let mut env = TestEnv::new().await;
+    let rebuild = env.begin(ME).await;
+    env.apply_many().await;
+    let completing = env.complete_many(&rebuild);
+    env.first_events().await;
+    completing.abort();
+    assert!(completing.await.unwrap_err().is_cancelled());
+
+    env.redis::<i64>("DEL new-1000:state").await;
+    assert!(!env.complete(&rebuild, &[(BOSS, "1,0,0")]).await);
+    assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
+    assert_eq!(env.conn.rebuild_requests(100).await.unwrap(), [user(ME)]);
 }
 
 #[tokio::test]
