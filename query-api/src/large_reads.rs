@@ -14,7 +14,7 @@ use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
 };
-use unread_store::{SharedConnections, UnreadError, UnreadView};
+use unread_store::{Connection, SharedConnections, UnreadError, UnreadView};
 
 use crate::{
     counts::{Counts, RedisRead},
@@ -110,8 +110,9 @@ impl LargeReads {
     }
 
     async fn read_now(&self, (uid, device): Key) -> Result<RedisRead, UnreadError> {
-        let redis = self.redis.of(uid).await?;
-        let (view, positions) = redis.read_unread_in_pages(uid, device).await?;
+        let read = |redis: Connection| async move { redis.read_unread_in_pages(uid, device).await };
+        let slot = self.redis.store().index_of(uid);
+        let (view, positions) = self.redis.call(slot, read).await?;
         let UnreadView::Complete { counts, unknown } = view else {
             return Ok(RedisRead::Absent);
         };

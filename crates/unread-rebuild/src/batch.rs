@@ -8,7 +8,9 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep},
 };
-use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnections, UnreadError};
+use unread_store::{
+    BeginOutcome, Connection, PeerOrdinals, Rebuild, SharedConnections, UnreadError,
+};
 
 use crate::{
     ContactCounts, RebuildConfig, UnreadRebuildError,
@@ -145,10 +147,9 @@ impl Batch {
         rebuilds: &[PendingRebuild],
     ) -> Result<Vec<(UserId, BeginOutcome)>, UnreadError> {
         let uids: Vec<UserId> = rebuilds.iter().map(PendingRebuild::uid).collect();
-        let connection = self.context.redis.get(slot).await?;
-        connection
-            .begin_rebuilds(&uids, self.context.config.lease_ms)
-            .await
+        let (uids, lease_ms) = (&uids, self.context.config.lease_ms);
+        let begin = |redis: Connection| async move { redis.begin_rebuilds(uids, lease_ms).await };
+        self.context.redis.call(slot, begin).await
     }
 
     /// Reads the users' counts once the rows contain everything before `ends`. Users whose ordinals are being looked up are left out.

@@ -65,6 +65,27 @@ impl SharedConnections {
     pub async fn get(&self, index: usize) -> Result<Connection, UnreadError> {
         self.connections[index].get().await
     }
+
+    /// The result of `call` on the current connection to the slot with this index; where that connection has failed, as idle ones have
+    /// after a failover, once more on a new one. For calls that may run twice.
+    ///
+    /// # Errors
+    /// As [`Self::get`], and those of `call`.
+    pub async fn call<T, F>(
+        &self,
+        index: usize,
+        call: impl Fn(Connection) -> F,
+    ) -> Result<T, UnreadError>
+    where
+        F: Future<Output = Result<T, UnreadError>>,
+    {
+        match call(self.get(index).await?).await {
+            Err(UnreadError::Broken) => {}
+            Err(UnreadError::Transient(error)) if !error.is_timeout() => {}
+            outcome => return outcome,
+        }
+        call(self.get(index).await?).await
+    }
 }
 
 impl SharedConnection {

@@ -8,7 +8,7 @@ use schemas::{DeviceClass, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
-use unread_store::{Expiry, UnreadView};
+use unread_store::{Connection, Expiry, UnreadView};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -141,12 +141,12 @@ async fn from_redis(
     device: DeviceClass,
     required: &RequiredWatermarks,
 ) -> Result<RedisRead, QueryError> {
-    let positions = required.to_vec();
-    let attempt = async {
-        let redis = api.redis.of(uid).await?;
-        let read = redis.read_unread_after(uid, device, Expiry::Renew, &positions);
+    let positions = &required.to_vec();
+    let read = |redis: Connection| async move {
+        let read = redis.read_unread_after(uid, device, Expiry::Renew, positions);
         read.await
     };
+    let attempt = api.redis.call(api.redis.store().index_of(uid), read);
     let read = match timeout(REDIS_TIMEOUT, attempt).await {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => return Ok(RedisRead::Failed(error.to_string())),

@@ -305,6 +305,22 @@ async fn without_mysql_there_is_no_partial_map() {
     assert_eq!(env.view(alice).await, UserView::Rebuilding);
 }
 
+/// After a failover the connections to the former master are closed, which the next call notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_begins_although_the_idle_connection_was_closed() {
+    let env = TestEnv::new().await;
+    let [alice, bob] = users();
+    env.append(alice, bob).await;
+    env.contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
+        .await;
+    let rebuilder = env.rebuilder();
+    rebuilder.rebuild(&[bob], soon()).await.unwrap();
+    let kill = ["CLIENT", "KILL", "TYPE", "normal"];
+    assert!(env.redis.command::<i64>(&kill).await > 0);
+    rebuilder.rebuild(&[alice], soon()).await.unwrap();
+    assert_eq!(env.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_waits_for_the_positions() {
     let env = TestEnv::without_positions().await;
