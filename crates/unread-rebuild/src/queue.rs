@@ -4,28 +4,26 @@ use std::{
     time::Duration,
 };
 
-use futures::future::join_all;
-use schemas::UserId;
+use futures::{StreamExt as _, future::join_all, stream::FuturesUnordered};
+use schemas::{TableNumber, UserId};
 use tokio::{
     sync::Notify,
-    task::JoinSet,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
-use unread_store::{SharedConnections, UnreadError, UnreadStore};
+use unread_store::{Connection, SharedConnections, UnreadError, UnreadStore, slot_index};
 
 use crate::{Rebuilder, UnreadRebuildError};
 
-/// The maximum of uids in the queue; the others stay in Redis until there is space.
-const CAPACITY: usize = 100_000;
-/// The maximum of users in a batch, and of batches under way.
-const USERS_PER_BATCH: usize = 5_000;
-const MAX_BATCHES: usize = 4;
-/// The timeout of a batch.
-const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum of uids of one table in the queue; the others stay in Redis until there is space.
+const QUEUED_OF_TABLE: usize = 2_000;
+/// The maximum of users of one table that are rebuilt at a time.
+const UNDER_WAY_OF_TABLE: usize = 500;
+/// The timeout of a user's rebuild.
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many requests are read from Redis at a time.
 const REQUESTS_PER_READ: usize = 20_000;
-/// How often the requests are read from Redis while the queue is empty; after failures less often.
+/// How often the requests are read from a slot; after failures less often.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -34,8 +32,21 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// It may lose users: each of them has a request in Redis, which is removed only when the user is complete.
 #[derive(Clone, Debug, Default)]
 pub struct RebuildQueue {
-    queued: Arc<Mutex<BTreeSet<UserId>>>,
+    tables: Arc<Mutex<Tables>>,
     added: Arc<Notify>,
+}
+
+/// The users by table. Those of one table are in one database and in one slot, and wait for no other's.
+#[derive(Debug)]
+struct Tables([Table; 64]);
+
+#[derive(Debug, Default)]
+struct Table {
+    queued: BTreeSet<UserId>,
+    under_way: BTreeSet<UserId>,
+    /// After a failure, how long and until when requests of the table that are read from Redis are left there.
+    pause: Duration,
+    paused_until: Option<Instant>,
 }
 
 impl RebuildQueue {
@@ -47,136 +58,153 @@ impl RebuildQueue {
 
     /// Adds users whose rebuild is requested in Redis.
     pub fn push(&self, uids: &[UserId]) {
-        let mut queued = self.lock();
-        let space = CAPACITY.saturating_sub(queued.len());
-        queued.extend(uids.iter().take(space));
-        drop(queued);
+        let mut tables = self.lock();
+        for uid in uids {
+            tables.of(*uid).push(*uid);
+        }
+        drop(tables);
         self.added.notify_one();
     }
 
     /// Rebuilds the queued users, and those requested by a former process, until `soft` is cancelled.
     pub async fn run(&self, rebuilder: Rebuilder, store: UnreadStore, soft: CancellationToken) {
-        let worker = Worker {
-            queue: self.clone(),
-            rebuilder,
-            redis: SharedConnections::new(store),
-            under_way: BTreeSet::new(),
-            batches: JoinSet::new(),
-            poll_interval: POLL_INTERVAL,
-        };
+        let redis = SharedConnections::new(store);
+        let slots = 0..redis.store().slots().len();
         tokio::select! {
-            () = worker.run() => {}
+            () = self.rebuild_queued(&rebuilder) => {}
+            _ = join_all(slots.map(|slot| self.poll_requests(&redis, slot))) => {}
             () = soft.cancelled() => {}
         }
     }
 
-    /// Takes up to `limit` users; those that are under way stay queued for a later batch.
-    fn take(&self, limit: usize, under_way: &BTreeSet<UserId>) -> Vec<UserId> {
-        let mut queued = self.lock();
-        let free = queued.difference(under_way).take(limit);
+    /// Never returns.
+    async fn rebuild_queued(&self, rebuilder: &Rebuilder) {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            under_way.extend(self.take().into_iter().map(async |uid| {
+                let deadline = Instant::now() + TIMEOUT;
+                (uid, rebuilder.rebuild(&[uid], deadline).await)
+            }));
+            tokio::select! {
+                Some((uid, outcome)) = under_way.next() => self.lock().of(uid).finish(uid, outcome),
+                () = self.added.notified() => {}
+            }
+        }
+    }
+
+    /// Takes the users that can be rebuilt now.
+    fn take(&self) -> Vec<UserId> {
+        let mut tables = self.lock();
+        tables.0.iter_mut().flat_map(Table::take).collect()
+    }
+
+    /// Queues the users requested in a slot, again and again; never returns.
+    async fn poll_requests(&self, redis: &SharedConnections, slot: usize) {
+        let slots = redis.store().slots().len();
+        let mut interval = POLL_INTERVAL;
+        loop {
+            if self.lock().lack_users_of(slot, slots) {
+                match requests_in(redis, slot, REQUESTS_PER_READ / slots).await {
+                    Ok(requests) => {
+                        self.push_requested(&requests);
+                        interval = POLL_INTERVAL;
+                    }
+                    Err(error) => {
+                        interval = (interval * 2).min(MAX_POLL_INTERVAL);
+                        let slot = &redis.store().slots()[slot];
+                        tracing::warn!(%error, "the requested rebuilds were not read from {slot}");
+                    }
+                }
+            }
+            sleep(interval).await;
+        }
+    }
+
+    /// Adds what was read from Redis.
+    fn push_requested(&self, requests: &[UserId]) {
+        let mut tables = self.lock();
+        for uid in requests {
+            let table = tables.of(*uid);
+            if !table.is_paused() && !table.under_way.contains(uid) {
+                table.push(*uid);
+            }
+        }
+        drop(tables);
+        self.added.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Table::default()))
+    }
+}
+
+impl Tables {
+    fn of(&mut self, uid: UserId) -> &mut Table {
+        &mut self.0[TableNumber::of_user(uid).index()]
+    }
+
+    /// Whether a table of this slot takes requests and has none queued.
+    fn lack_users_of(&self, slot: usize, slots: usize) -> bool {
+        let of_slot = TableNumber::all().filter(|n| slot_index(*n, slots) == slot);
+        of_slot
+            .map(|n| &self.0[n.index()])
+            .any(|table| table.queued.is_empty() && !table.is_paused())
+    }
+}
+
+impl Table {
+    fn push(&mut self, uid: UserId) {
+        if self.queued.len() < QUEUED_OF_TABLE {
+            self.queued.insert(uid);
+        }
+    }
+
+    /// Takes as many as may be under way; those that already are stay queued.
+    fn take(&mut self) -> Vec<UserId> {
+        let limit = UNDER_WAY_OF_TABLE - self.under_way.len();
+        let free = self.queued.difference(&self.under_way).take(limit);
         let taken: Vec<UserId> = free.copied().collect();
         for uid in &taken {
-            queued.remove(uid);
+            self.queued.remove(uid);
         }
+        self.under_way.extend(&taken);
         taken
     }
 
-    fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<UserId>> {
-        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct Worker {
-    queue: RebuildQueue,
-    rebuilder: Rebuilder,
-    redis: SharedConnections,
-    under_way: BTreeSet<UserId>,
-    batches: JoinSet<(Vec<UserId>, Result<(), UnreadRebuildError>)>,
-    poll_interval: Duration,
-}
-
-impl Worker {
-    async fn run(mut self) {
-        let mut poll_at = Instant::now();
-        loop {
-            tokio::select! {
-                Some(ended) = self.batches.join_next() => {
-                    let (uids, outcome) = ended.expect("a batch does not panic");
-                    self.finish_batch(&uids, outcome);
-                }
-                () = self.queue.added.notified() => {}
-                () = sleep_until(poll_at) => {
-                    self.read_requests().await;
-                    poll_at = Instant::now() + self.poll_interval;
-                }
-            }
-            self.begin_batches();
-        }
-    }
-
-    fn begin_batches(&mut self) {
-        while self.batches.len() < MAX_BATCHES {
-            let uids = self.queue.take(USERS_PER_BATCH, &self.under_way);
-            if uids.is_empty() {
-                return;
-            }
-            self.under_way.extend(&uids);
-            let rebuilder = self.rebuilder.clone();
-            self.batches.spawn(async move {
-                let outcome = rebuilder.rebuild(&uids, Instant::now() + BATCH_TIMEOUT);
-                let outcome = outcome.await;
-                (uids, outcome)
-            });
-        }
-    }
-
-    fn finish_batch(&mut self, uids: &[UserId], outcome: Result<(), UnreadRebuildError>) {
-        for uid in uids {
-            self.under_way.remove(uid);
-        }
+    fn finish(&mut self, uid: UserId, outcome: Result<(), UnreadRebuildError>) {
+        self.under_way.remove(&uid);
         match outcome {
-            Ok(()) => self.poll_interval = POLL_INTERVAL,
-            Err(error) => {
-                tracing::warn!(%error, users = uids.len(), "not all users were rebuilt; they stay requested");
-                self.back_off();
+            Ok(()) => self.pause = Duration::ZERO,
+            // One failure is reported; others come at the same time, and for the same reason.
+            Err(error) if !self.is_paused() => {
+                self.pause = (self.pause * 2).clamp(POLL_INTERVAL, MAX_POLL_INTERVAL);
+                self.paused_until = Some(Instant::now() + self.pause);
+                let table = TableNumber::of_user(uid);
+                tracing::warn!(%error, %table, "users were not rebuilt; they stay requested");
             }
+            Err(_) => {}
         }
     }
 
-    fn back_off(&mut self) {
-        self.poll_interval = (self.poll_interval * 2).min(MAX_POLL_INTERVAL);
+    fn is_paused(&self) -> bool {
+        self.paused_until
+            .is_some_and(|until| Instant::now() < until)
     }
+}
 
-    /// Queues the users requested in Redis, unless users are queued already.
-    async fn read_requests(&mut self) {
-        if !self.queue.is_empty() {
-            return;
-        }
-        let slots = self.redis.store().slots().len();
-        let reads = (0..slots).map(|slot| self.requests_in(slot, REQUESTS_PER_READ / slots));
-        let mut failure = None;
-        for read in join_all(reads).await {
-            match read {
-                Ok(mut requests) => {
-                    requests.retain(|uid| !self.under_way.contains(uid));
-                    self.queue.push(&requests);
-                }
-                Err(error) => failure = Some(error),
-            }
-        }
-        if let Some(error) = failure {
-            tracing::warn!(%error, "the requested rebuilds were not read from redis");
-            self.back_off();
-        }
-    }
-
-    async fn requests_in(&self, slot: usize, limit: usize) -> Result<Vec<UserId>, UnreadError> {
-        self.redis.get(slot).await?.rebuild_requests(limit).await
-    }
+async fn requests_in(
+    redis: &SharedConnections,
+    slot: usize,
+    limit: usize,
+) -> Result<Vec<UserId>, UnreadError> {
+    let read = |redis: Connection| async move { redis.rebuild_requests(limit).await };
+    redis.call(slot, read).await
 }
 
 #[cfg(test)]
@@ -190,19 +218,45 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_bounded() {
+    fn the_queue_is_bounded_and_leaves_space_to_other_tables() {
         let queue = RebuildQueue::new();
-        queue.push(&users(1..=200_000));
-        assert_eq!(queue.lock().len(), CAPACITY);
+        queue.push(&users((1..=10_000).map(|n| n * 64)));
+        queue.push(&users([1]));
+        let taken = queue.take();
+        assert_eq!(taken.len(), UNDER_WAY_OF_TABLE + 1);
+        assert_eq!(taken.last(), users([1]).last());
+        let left = queue.lock().0.iter().map(|t| t.queued.len()).sum::<usize>();
+        assert_eq!(left, QUEUED_OF_TABLE - UNDER_WAY_OF_TABLE);
+        assert_eq!(queue.take(), []);
     }
 
     #[test]
-    fn a_user_under_way_stays_queued_for_a_later_batch() {
+    fn a_user_under_way_stays_queued_for_later() {
         let queue = RebuildQueue::new();
+        queue.push(&users([2]));
+        assert_eq!(queue.take(), users([2]));
         queue.push(&users([1, 2, 3]));
-        let under_way = users([2]).into_iter().collect();
-        assert_eq!(queue.take(9, &under_way), users([1, 3]));
-        assert_eq!(queue.take(9, &under_way), []);
-        assert_eq!(queue.take(9, &BTreeSet::new()), users([2]));
+        assert_eq!(queue.take(), users([1, 3]));
+        assert_eq!(queue.take(), []);
+        let [two] = users([2])[..] else { panic!() };
+        queue.lock().of(two).finish(two, Ok(()));
+        assert_eq!(queue.take(), users([2]));
+    }
+
+    #[test]
+    fn requests_of_a_table_wait_after_a_failure_and_not_those_of_others() {
+        let queue = RebuildQueue::new();
+        let [one, other] = users([1, 2])[..] else {
+            panic!()
+        };
+        queue.push(&[one]);
+        queue.take();
+        let failed = Err(UnreadRebuildError::TimedOut);
+        queue.lock().of(one).finish(one, failed);
+        queue.push_requested(&[one, other]);
+        assert_eq!(queue.take(), [other]);
+        // An event has found it absent.
+        queue.push(&[one]);
+        assert_eq!(queue.take(), [one]);
     }
 }

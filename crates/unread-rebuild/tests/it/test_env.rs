@@ -48,6 +48,16 @@ impl TestEnv {
     }
 
     pub async fn without_positions() -> Self {
+        let redis = tokio::task::spawn_blocking(RedisServer::start);
+        Self::with(redis.await.unwrap(), false).await
+    }
+
+    /// With a Redis Cluster of one node, without positions.
+    pub async fn in_cluster() -> Self {
+        Self::with(RedisServer::start_cluster().await, true).await
+    }
+
+    async fn with(redis: RedisServer, cluster: bool) -> Self {
         let servers = tokio::task::spawn_blocking(TestServers::shared)
             .await
             .unwrap();
@@ -60,11 +70,9 @@ impl TestEnv {
             max_message_bytes: 1_000_000,
             gapless: false,
         };
-        let redis = tokio::task::spawn_blocking(RedisServer::start)
-            .await
-            .unwrap();
         let config = RedisConfig {
             url: redis.url(),
+            cluster,
             ..RedisConfig::default()
         };
         Self {
@@ -140,17 +148,22 @@ impl TestEnv {
 
     /// The same; ordinals that rows lack are yet to be looked up.
     pub async fn write_contacts(&self, rows: &[ContactDelta]) {
-        let ends = self.log.ends(Topic::Events).await.unwrap();
         for shard in self.store.layout().shards() {
             let own: Vec<ContactDelta> = rows
                 .iter()
                 .filter(|row| self.shard_of(row.uid) == shard)
                 .cloned()
                 .collect();
-            let moves = self.moves_to(shard, &ends).await;
-            let write = self.store.write_contacts(shard, &self.topic, &own, &moves);
-            write.await.unwrap();
+            self.database_catches_up(shard, &own).await;
         }
+    }
+
+    /// Writes rows of one database, and has it reach the end of the log.
+    pub async fn database_catches_up(&self, shard: Shard, rows: &[ContactDelta]) {
+        let ends = self.log.ends(Topic::Events).await.unwrap();
+        let moves = self.moves_to(shard, &ends).await;
+        let write = self.store.write_contacts(shard, &self.topic, rows, &moves);
+        write.await.unwrap();
     }
 
     async fn moves_to(&self, shard: Shard, ends: &PartitionMap<i64>) -> Vec<OffsetUpdate> {
@@ -174,7 +187,7 @@ impl TestEnv {
         found.iter().map(step).filter(|m| m.from != m.to).collect()
     }
 
-    fn shard_of(&self, uid: UserId) -> Shard {
+    pub fn shard_of(&self, uid: UserId) -> Shard {
         self.store.layout().shard_of(TableNumber::of_user(uid))
     }
 
