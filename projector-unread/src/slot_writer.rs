@@ -29,7 +29,7 @@ pub(crate) struct SlotWriter {
 /// A slot that cannot be used at present.
 struct LeftOut {
     why: String,
-    /// Ends when its positions can be read.
+    /// Ends when its positions can be read, and writes are taken.
     probe: AbortOnDropHandle<()>,
 }
 
@@ -81,7 +81,7 @@ impl SlotWriter {
         self.remembered = StoredPositions::default();
         let pause = (FIRST_PROBE * 2_u32.saturating_pow(self.failures)).min(LONGEST_PAUSE);
         self.failures = (self.failures + 1).min(10);
-        let probe = tokio::spawn(until_readable(self.slot.clone(), pause));
+        let probe = tokio::spawn(until_writable(self.slot.clone(), pause));
         self.left_out = Some(LeftOut {
             why: format!("{}: {why}", self.slot),
             probe: AbortOnDropHandle::new(probe),
@@ -290,11 +290,15 @@ impl SlotWriter {
     }
 }
 
-async fn until_readable(slot: Slot, pause: Duration) {
+async fn until_writable(slot: Slot, pause: Duration) {
     loop {
         tokio::time::sleep(pause).await;
-        let positions = async { slot.connect().await?.read_positions().await };
-        if positions.await.is_ok() {
+        let probe = async {
+            let connection = slot.connect().await?;
+            connection.read_positions().await?;
+            connection.probe_write().await
+        };
+        if probe.await.is_ok() {
             return;
         }
     }

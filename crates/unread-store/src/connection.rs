@@ -53,6 +53,20 @@ impl Connection {
         self.run(&pipe).await
     }
 
+    /// Returns once Redis has taken a write that leaves nothing behind. It may serve reads and refuse writes: out of memory, without enough
+    /// replicas, or where it cannot store them.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`] where it does not.
+    pub async fn probe_write(&self) -> Result<(), UnreadError> {
+        let key = self.keys().write_probe();
+        let mut pipe = redis::pipe();
+        pipe.atomic();
+        pipe.cmd("HSET").arg(&key).arg("probe").arg(1).ignore();
+        pipe.cmd("DEL").arg(&key).ignore();
+        self.run(&pipe).await
+    }
+
     pub(crate) fn keys(&self) -> &KeyNames {
         self.slot.keys()
     }

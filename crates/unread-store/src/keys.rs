@@ -51,6 +51,11 @@ impl KeyNames {
         format!("{}tidemark:rebuilt", self.prefix)
     }
 
+    /// What exists for the moment of a test whether writes are taken.
+    pub(crate) fn write_probe(&self) -> String {
+        format!("{}tidemark:probe", self.prefix)
+    }
+
     /// The user to whom a state or view key belongs; `None` for any other key.
     #[must_use]
     pub fn user_of(&self, key: &str) -> Option<UserId> {

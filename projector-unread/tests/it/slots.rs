@@ -1,10 +1,13 @@
 //! One of the 64 slots of a cluster is away, older or empty; the others are as they were.
 
+use std::time::Duration;
+
 use schemas::{DeviceClass, UserId};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     outages::{becomes, traffic},
-    test_env::{TestEnv, users},
+    test_env::{PATIENCE, TestEnv, users},
 };
 
 /// Copies keys within their slot, all at once: pairs of names.
@@ -121,6 +124,54 @@ async fn a_slot_that_returns_gets_what_it_lacks_in_all_partitions() {
     all_show(&env, &[reader]).await;
     env.assert_exact(&[reader]).await;
     stays.stop().await;
+}
+
+/// Such a slot is not taken back, to be read again from its position every few seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_refuses_writes_stays_left_out() {
+    let mut env = TestEnv::in_cluster().await;
+    let projector = env.project().await;
+    let users = users(4);
+    traffic(&mut env, &users).await;
+    env.assert_exact(&users).await;
+
+    let refusing = tag(users[0]);
+    let tags = (0..64).map(|n| format!("{{{n}}}"));
+    let patterns = tags.map(|tag| match tag == refusing {
+        true => format!("%R~{tag}*"),
+        false => format!("~{tag}*"),
+    });
+    let mut words = vec!["ACL".to_owned(), "SETUSER".to_owned()];
+    words.extend(["default", "resetkeys"].map(str::to_owned));
+    words.extend(patterns);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    env.command::<()>(&words).await;
+    traffic(&mut env, &users).await;
+    becomes(&projector, "projector-unread.redis", false).await;
+    all_show(&env, &users[1..]).await;
+    // It is tried, and remains left out.
+    let deadline = Instant::now() + PATIENCE;
+    while refused_writes(&env).await < 3 {
+        assert!(!projector.is_open("projector-unread.redis"));
+        assert!(Instant::now() < deadline, "no write is tried");
+        sleep(Duration::from_millis(10)).await;
+    }
+
+    let all = ["ACL", "SETUSER", "default", "allkeys"];
+    env.command::<()>(&all).await;
+    becomes(&projector, "projector-unread.redis", true).await;
+    all_show(&env, &users).await;
+    env.assert_exact(&users).await;
+    projector.stop().await;
+}
+
+/// How many `HSET`s outside scripts were refused.
+async fn refused_writes(env: &TestEnv) -> u64 {
+    let stats: String = env.command(&["INFO", "commandstats"]).await;
+    let hset = stats.lines().find(|line| line.starts_with("cmdstat_hset:"));
+    let rejected = hset.and_then(|line| line.split("rejected_calls=").nth(1));
+    let number = rejected.and_then(|rest| rest.split(',').next());
+    number.map_or(0, |number| number.parse().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
