@@ -82,6 +82,7 @@ fn report(rebuilt: &Rebuilt, read: u64, took: Duration, as_json: bool) {
     let rate = per_second(usize::try_from(read).unwrap_or(usize::MAX), took);
     let Rebuilt {
         replaced,
+        in_progress,
         compared,
         held,
         longest_hold,
@@ -89,6 +90,7 @@ fn report(rebuilt: &Rebuilt, read: u64, took: Duration, as_json: bool) {
     if as_json {
         let report = json!({
             "replaced": replaced,
+            "in_progress": in_progress,
             "read": read,
             "compared": compared,
             "seconds": took.as_secs_f64(),
@@ -110,4 +112,8 @@ fn report(rebuilt: &Rebuilt, read: u64, took: Duration, as_json: bool) {
         held.as_secs_f64(),
         longest_hold.as_secs_f64()
     );
+    if *in_progress > 0 {
+        let users = grouped(*in_progress as u64);
+        println!("{users} are being rebuilt by another process");
+    }
 }

@@ -8,7 +8,7 @@ use std::{
 use message_store::ContactRow;
 use schemas::{PartitionMap, UserId};
 use tokio::time::Instant;
-use unread_store::{BeginOutcome, PeerOrdinals, Rebuild, SharedConnections};
+use unread_store::{BeginOutcome, Connection, PeerOrdinals, Rebuild, SharedConnections};
 
 use crate::{
     ContactCounts, UnreadRebuildError,
@@ -23,6 +23,7 @@ const ENOUGH_ROWS: usize = 10_000;
 /// A rebuild of some users of one database. Events apply to the shadow states, and readers read the complete ones until they are replaced.
 pub struct ShadowRebuild {
     begun: Vec<Rebuild>,
+    in_progress: usize,
     ends: Ends,
     redis: Arc<SharedConnections>,
     barrier: Arc<Barrier>,
@@ -47,32 +48,39 @@ impl ShadowRebuild {
         deadline: Instant,
     ) -> Result<Self, UnreadRebuildError> {
         let mut begun = Vec::with_capacity(uids.len());
-        let mut complete = Vec::new();
+        let (mut complete, mut in_progress) = (Vec::new(), 0);
         // Users of one table are in one slot.
         let slot = uids.first().map_or(0, |uid| redis.store().index_of(*uid));
-        let connection = redis.get(slot).await?;
-        for (uid, begin) in connection.begin_rebuilds(uids, lease_ms).await? {
+        let begin = |redis: Connection| async move { redis.begin_rebuilds(uids, lease_ms).await };
+        for (uid, begin) in redis.call(slot, begin).await? {
             match begin {
                 BeginOutcome::Begun(rebuild) => begun.push(rebuild),
                 BeginOutcome::Complete => complete.push(uid),
                 // The process that has the lease rebuilds the user.
-                BeginOutcome::InProgress { .. } => {}
+                BeginOutcome::InProgress { .. } => in_progress += 1,
             }
         }
-        begun.extend(
-            connection
-                .begin_shadow_rebuilds(&complete, lease_ms)
-                .await?,
-        );
+        let complete = &complete;
+        let begin = |redis: Connection| async move {
+            redis.begin_shadow_rebuilds(complete, lease_ms).await
+        };
+        begun.extend(redis.call(slot, begin).await?);
         // Only now: events applied to Redis before this moment may have missed the shadow states, so the rows must contain them.
         let ends = barrier.ends(&mut Backoff::until(deadline)).await?;
         Ok(Self {
             begun,
+            in_progress,
             ends,
             redis,
             barrier,
             deadline,
         })
+    }
+
+    /// How many users another process is rebuilding, which are left to it.
+    #[must_use]
+    pub fn in_progress(&self) -> usize {
+        self.in_progress
     }
 
     /// The ends of the log when the rebuild began: the rows contain all events before them.

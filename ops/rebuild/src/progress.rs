@@ -23,6 +23,8 @@ pub enum Progress {
 pub struct Rebuilt {
     /// How many tables were replaced; of Redis, how many users.
     pub replaced: usize,
+    /// How many users of Redis are being rebuilt by another process, which were left to it.
+    pub in_progress: usize,
     /// How many rows were compared with the log.
     pub compared: u64,
     /// How long writers of the live tables were blocked, over all swaps.
@@ -35,6 +37,7 @@ impl Rebuilt {
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self {
             replaced: self.replaced + other.replaced,
+            in_progress: self.in_progress + other.in_progress,
             compared: self.compared + other.compared,
             held: self.held + other.held,
             longest_hold: self.longest_hold.max(other.longest_hold),

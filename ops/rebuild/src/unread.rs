@@ -186,6 +186,7 @@ impl Users<'_> {
             self.rebuilt.compared += check.compared;
             left_over.extend(left);
         }
+        self.rebuilt.in_progress += shadow.in_progress();
         Ok(left_over)
     }
 }
