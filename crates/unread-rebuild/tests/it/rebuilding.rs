@@ -305,6 +305,18 @@ async fn without_mysql_there_is_no_partial_map() {
     assert_eq!(env.view(alice).await, UserView::Rebuilding);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shadow_rebuild_counts_users_whom_another_process_rebuilds() {
+    let env = TestEnv::new().await;
+    let [alice] = users();
+    let other = env.connection().await.begin_rebuild(alice, 600_000).await;
+    assert!(matches!(other, Ok(BeginOutcome::Begun(_))), "{other:?}");
+    let (rebuilder, table) = (env.rebuilder(), TableNumber::of_user(alice));
+    let (users, lease_ms) = ([alice], 1_000);
+    let shadow = rebuilder.begin_shadow_rebuild(table, &users, lease_ms);
+    assert_eq!(shadow.await.unwrap().in_progress(), 1);
+}
+
 /// After a failover the connections to the former master are closed, which the next call notices.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_begins_although_the_idle_connection_was_closed() {
