@@ -12,7 +12,9 @@ use crate::run_dir::{RunDir, write_with_parents};
 const LIBFAKETIME: &str = "faketime/libfaketimeMT.so.1";
 /// Debian has a directory of libraries for every architecture.
 const LIBRARY_ROOTS: [&str; 2] = ["/usr/lib", "/usr/local/lib"];
-const PLAIN: &str = include_str!("wall_clock.c");
+/// Libraries of ours that are preloaded, and their sources.
+const PLAIN: (&str, &str) = ("wall_clock.so", include_str!("wall_clock.c"));
+const C11_WAITS: (&str, &str) = ("c11_waits.so", include_str!("c11_waits.c"));
 
 /// How a process comes by its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,6 @@ pub(crate) enum ClockKind {
 #[derive(Debug, Clone)]
 pub(crate) struct Clocks {
     libfaketime: Option<PathBuf>,
-    plain: PathBuf,
     run_dir: RunDir,
 }
 
@@ -43,11 +44,11 @@ impl Clocks {
     }
 
     pub(crate) fn new(run_dir: &RunDir) -> Result<Self, StackError> {
-        let plain = run_dir.clock_file("plain.so");
-        compile(&plain)?;
+        for (library, source) in [PLAIN, C11_WAITS] {
+            compile(&run_dir.clock_file(library), source)?;
+        }
         Ok(Self {
             libfaketime: Self::libfaketime(),
-            plain,
             run_dir: run_dir.clone(),
         })
     }
@@ -63,14 +64,20 @@ impl Clocks {
         if !text.exists() {
             self.set(name, 0)?;
         }
+        // By their names alone: a space in a path of LD_PRELOAD would end it.
+        command.env("LD_LIBRARY_PATH", self.run_dir.clock_file(""));
         match kind {
             ClockKind::Plain => command
-                .env("LD_PRELOAD", &self.plain)
+                .env("LD_PRELOAD", PLAIN.0)
                 .env("WALL_CLOCK_OFFSET", number),
             ClockKind::Waits => {
-                let library = self.libfaketime.as_ref();
+                let libfaketime = self.libfaketime.as_ref();
+                let libfaketime = libfaketime.ok_or(StackError::NoSettableClocks)?;
                 command
-                    .env("LD_PRELOAD", library.ok_or(StackError::NoSettableClocks)?)
+                    .env(
+                        "LD_PRELOAD",
+                        format!("{}:{}", C11_WAITS.0, libfaketime.display()),
+                    )
                     .env("FAKETIME_TIMESTAMP_FILE", text)
                     .env("FAKETIME_CACHE_DURATION", "1")
                     .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
@@ -98,9 +105,9 @@ impl Clocks {
     }
 }
 
-fn compile(library: &Path) -> Result<(), StackError> {
+fn compile(library: &Path, text: &str) -> Result<(), StackError> {
     let source = library.with_extension("c");
-    write_with_parents(&source, PLAIN)?;
+    write_with_parents(&source, text)?;
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-shared", "-fPIC", "-o"]);
     run("compile a wall clock", compiler.arg(library).arg(source))?;
@@ -113,7 +120,10 @@ mod tests {
 
     #[test]
     fn a_process_has_the_time_that_was_set() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("a space ")
+            .tempdir()
+            .unwrap();
         let clocks = Clocks::new(&RunDir::new(dir.path()).unwrap()).unwrap();
         let waits = Clocks::libfaketime().map(|_| ClockKind::Waits);
         for kind in waits.into_iter().chain([ClockKind::Plain]) {
