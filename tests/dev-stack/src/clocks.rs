@@ -1,7 +1,8 @@
 //! Wall clocks that can be set, of every process of a throw-away stack. Monotonic clocks are left alone, as a clock that
 //! somebody sets leaves them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -92,9 +93,11 @@ impl Clocks {
         // Renamed into place: a reader never finds half a number.
         let written = text.with_extension("new");
         write_with_parents(&written, &format!("{offset_s:+}\n"))?;
+        // In place: the process has it mapped, and would be killed if its file were emptied.
+        let mut in_place = File::options();
+        in_place.create(true).truncate(false).write(true);
         fs::rename(&written, &text)
-            // In place: the process has it mapped.
-            .and_then(|()| fs::write(&number, offset_s.to_ne_bytes()))
+            .and_then(|()| in_place.open(&number)?.write_all(&offset_s.to_ne_bytes()))
             .map_err(StackError::io(format!("set the clock of {name}")))
     }
 
