@@ -14,24 +14,27 @@ const AHEAD_S: i64 = 48 * 24 * HOUR_S;
 /// 49 days, the longest: a post that is retried after a clock has jumped ahead is a repeat.
 pub(super) const DEDUP_WINDOW_MS: &str = "4233600000";
 
-/// A broker's clock is ahead, and so is the log's from then on in the partitions that it leads.
+/// A broker's clock is ahead, and so is the log's from then on in the partitions that it leads. Kafka waits by the wall clock: once it is
+/// set back, the broker does nothing until that time comes again, or it is restarted.
 pub(super) async fn ahead(victim: &mut Victim<'_>) -> Result<u64> {
     let broker = victim.one_of(&BROKERS);
     victim.env.set_clock(broker, AHEAD_S)?;
     let going_on = victim.given_up().await;
     victim.env.set_clock(broker, 0)?;
     going_on?;
+    victim.kill(broker).await?;
+    victim.env.start_servers().await?;
     Ok(1)
 }
 
-/// Every clock jumps somewhere else, twice, and then back to the right time. Those of a Redis Cluster do not: an election that is
-/// due at a time which has become far off is never held.
+/// Every clock jumps somewhere else, twice, and then back to the right time. Those of brokers and of a Redis Cluster do not: what they do
+/// at a time that has become far off, they would not do.
 pub(super) async fn jump(victim: &mut Victim<'_>) -> Result<u64> {
-    let servers = BROKERS.into_iter().chain(mariadb::SERVERS);
     let one_redis = !victim.condition.redis_cluster;
     let redis = redis::SERVERS.into_iter().filter(|_| one_redis);
-    let servers = servers.chain(redis).map(str::to_owned);
-    let processes: Vec<String> = servers.chain(both(&SERVICES)).collect();
+    let servers = mariadb::SERVERS.into_iter().chain(redis);
+    let processes = servers.map(str::to_owned).chain(both(&SERVICES));
+    let processes: Vec<String> = processes.collect();
     for _ in 0..2 {
         for name in &processes {
             let hours = victim.rng.random_range(-MOST_HOURS..=MOST_HOURS);

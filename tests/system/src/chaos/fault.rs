@@ -118,9 +118,9 @@ faults! {
         mariadb::lock;
     "full-disk-mariadb", "a server's file system is full", Disks,
         disks::fill_mariadb;
-    "jump-clocks", "the wall clocks of all processes, servers too, jump apart by hours, forward and back", Clocks,
+    "jump-clocks", "the wall clocks of services, MariaDB and Redis jump apart by hours, forward and back", Clocks,
         clocks::jump;
-    "clocks-ahead", "a broker's clock is 48 days ahead: messages of a month without partitions", Clocks,
+    "clocks-ahead", "a broker's clock is 48 days ahead: messages of a month without partitions; it is set right and restarted", Clocks,
         clocks::ahead;
     "halt-partition", "a resume offset beyond the end of the log halts a partition of messages, until it is set right", Nothing,
         offsets::halt;
