@@ -105,6 +105,11 @@ impl KafkaSpec {
         command
             .arg(format!("-Djava.io.tmpdir={}", scratch.display()))
             .arg("-XX:-UsePerfData")
+            // By default a crash is reported in whatever directory this is called from.
+            .arg(format!(
+                "-XX:ErrorFile={}",
+                self.run_dir.log("java-%p").display()
+            ))
             .arg("-cp")
             .arg(self.jars.class_path());
         Ok(command)
