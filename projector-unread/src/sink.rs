@@ -56,9 +56,8 @@ impl UnreadSink {
         &mut self,
         partitions: &[Partition],
     ) -> impl Iterator<Item = (usize, &mut SlotWriter)> {
-        let in_use = self.slots.iter().flat_map(SlotWriter::partitions);
-        let all = in_use.collect::<BTreeSet<Partition>>();
-        let are_all = all.iter().all(|partition| partitions.contains(partition));
+        let is_whole = |slot: &SlotWriter| slot.partitions().all(|one| partitions.contains(&one));
+        let are_all = self.slots.iter().all(is_whole);
         let slots = self.slots.iter_mut().enumerate();
         slots
             .filter(move |(_, slot)| slot.left_out().is_none() || (are_all && slot.has_recovered()))

@@ -44,11 +44,9 @@ impl Readiness {
                 _ = ticks.tick() => stalled = self.check_stalls(&mut stalls).await,
             }
             let of_others = self.starting().or(stalled.clone());
-            let why: Vec<String> = self.halted.reason().into_iter().chain(of_others).collect();
-            if why.is_empty() {
-                self.check.ready();
-            } else {
-                self.check.not_ready(why.join("; "));
+            match self.halted.reason_with(of_others) {
+                Some(why) => self.check.not_ready(why),
+                None => self.check.ready(),
             }
         }
     }

@@ -71,6 +71,13 @@ impl HaltedPartitions {
         self.count(&halts);
     }
 
+    /// The same, and behind it why others stand still, if they do.
+    #[must_use]
+    pub fn reason_with(&self, of_others: Option<String>) -> Option<String> {
+        let reasons: Vec<String> = self.reason().into_iter().chain(of_others).collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
     /// Which partitions are halted and why, if any is.
     #[must_use]
     pub fn reason(&self) -> Option<String> {

@@ -123,8 +123,7 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
             .find_map(|worker| worker.fault.borrow().clone())
             .or_else(|| self.brokers.fault())
             .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()));
-        let reasons: Vec<String> = self.halted.reason().into_iter().chain(of_others).collect();
-        (!reasons.is_empty()).then(|| reasons.join("; "))
+        self.halted.reason_with(of_others)
     }
 }
 

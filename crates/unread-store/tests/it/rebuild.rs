@@ -293,8 +293,8 @@ async fn events_between_pages_of_events_are_kept() {
     assert_eq!(state.peers[&user(1_002)], ordinals("3,1,0"));
 }
 
-#[tokio::test]
-async fn what_was_moved_is_kept_where_completing_is_repeated() {
+/// A rebuild whose completing was broken off when some of the events had been moved.
+async fn moved_in_part() -> (TestEnv, Rebuild) {
     let mut env = TestEnv::new().await;
     let rebuild = env.begin(ME).await;
     env.apply_many().await;
@@ -302,7 +302,12 @@ async fn what_was_moved_is_kept_where_completing_is_repeated() {
     env.first_events().await;
     completing.abort();
     assert!(completing.await.unwrap_err().is_cancelled());
+    (env, rebuild)
+}
 
+#[tokio::test]
+async fn what_was_moved_is_kept_where_completing_is_repeated() {
+    let (env, rebuild) = moved_in_part().await;
     assert!(env.complete_many(&rebuild).await.unwrap());
     let raw = env.raw(ME).await;
     let state = raw.state.unwrap().value;
@@ -313,14 +318,7 @@ async fn what_was_moved_is_kept_where_completing_is_repeated() {
 
 #[tokio::test]
 async fn what_was_moved_and_is_lost_makes_the_rebuild_begin_again() {
-    let mut env = TestEnv::new().await;
-    let rebuild = env.begin(ME).await;
-    env.apply_many().await;
-    let completing = env.complete_many(&rebuild);
-    env.first_events().await;
-    completing.abort();
-    assert!(completing.await.unwrap_err().is_cancelled());
-
+    let (env, rebuild) = moved_in_part().await;
     env.redis::<i64>("DEL new-1000:state").await;
     assert!(!env.complete(&rebuild, &[(BOSS, "1,0,0")]).await);
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);

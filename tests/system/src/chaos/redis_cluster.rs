@@ -52,14 +52,19 @@ async fn are_a_pair(one: Node, other: Node) -> Result<()> {
     .await
 }
 
+/// Starts what was killed of the two, after a while.
+async fn start_again(victim: &mut Victim<'_>, master: Node, replica: Node) -> Result<()> {
+    victim.meanwhile().await?;
+    victim.env.start_servers().await?;
+    are_a_pair(master, replica).await
+}
+
 /// Nobody has their slots until they are back.
 pub(super) async fn kill_pair(victim: &mut Victim<'_>) -> Result<u64> {
     let (master, replica) = draw(victim).await?;
     victim.kill(replica.name).await?;
     victim.kill(master.name).await?;
-    victim.meanwhile().await?;
-    victim.env.start_servers().await?;
-    are_a_pair(master, replica).await?;
+    start_again(victim, master, replica).await?;
     Ok(1)
 }
 
@@ -77,9 +82,7 @@ pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
     victim.kill(master.name).await?;
     replica.server.until_replication("role:master").await?;
     replica.server.allow_replication().await?;
-    victim.meanwhile().await?;
-    victim.env.start_servers().await?;
-    are_a_pair(master, replica).await?;
+    start_again(victim, master, replica).await?;
     Ok(1)
 }
 
