@@ -103,16 +103,16 @@ impl OfPartition {
         self.begins.is_some_and(|begins| record.timestamp < begins)
     }
 
-    /// The reason for which a record was refused, if it was. A dead letter with another value is that of a record which had this offset
-    /// before the log lost its end or was created again.
-    pub(crate) fn reason_of(&self, record: &Record) -> Option<&str> {
+    /// The reasons for which a record was refused, the last one first; none if it was not. A dead letter with another value is that of a
+    /// record which had this offset before the log lost its end or was created again.
+    pub(crate) fn reasons_of(&self, record: &Record) -> impl Iterator<Item = &str> {
         let value = record.bytes();
-        let is_its = |letter: &&DeadLetter| {
+        let is_its = move |letter: &&DeadLetter| {
             (letter.length == value.len() || letter.length >= TRUNCATED_BYTES)
                 && value.get(..letter.length).map(digest) == Some(letter.digest)
         };
-        let letter = self.letters.get(&record.offset)?.iter().rfind(is_its)?;
-        Some(&letter.reason)
+        let letters = self.letters.get(&record.offset).into_iter().flatten();
+        letters.rev().filter(is_its).map(|letter| &*letter.reason)
     }
 }
 

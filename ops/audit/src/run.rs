@@ -263,6 +263,7 @@ impl<'a> Audit<'a> {
             let why = format!("messages before {floor} of {whose}, which were dropped");
             self.unchecked.push(why);
         }
+        let unchecked = [self.unchecked, self.values.unchecked()].concat();
         let checks = self.values.checks.into_vec();
         Report {
             scope: self.options.scope,
@@ -271,7 +272,7 @@ impl<'a> Audit<'a> {
             inbound: self.account,
             repeated_events: self.repeated,
             not_passed: self.not_passed,
-            unchecked: [self.unchecked, self.values.unchecked].concat(),
+            unchecked,
         }
     }
 }

@@ -207,7 +207,7 @@ fn key_mismatches(
     let peers = match &keys.state {
         StateHash::Complete(peers) => peers,
         _ if keys.views.iter().all(|(_, view)| view.is_empty()) => return Vec::new(),
-        StateHash::Absent | StateHash::Unusable => {
+        StateHash::Absent | StateHash::Rebuilding => {
             let what = format!("a view of {uid} without a valid state beside it");
             return vec![mismatch(Area::UnreadViews, Kind::Extra, what, None)];
         }
@@ -411,14 +411,14 @@ mod tests {
     }
 
     #[test]
-    fn a_view_beside_a_state_of_another_generation_is_a_difference() {
-        let mut stale = keys(5, Some(2), 3);
-        let StoredValue::Keys(keys) = &mut stale else {
+    fn a_view_beside_a_state_that_is_being_rebuilt_is_a_difference() {
+        let mut early = keys(5, Some(2), 3);
+        let StoredValue::Keys(keys) = &mut early else {
             unreachable!("they are keys");
         };
-        keys.state = StateHash::Unusable;
+        keys.state = StateHash::Rebuilding;
         assert_eq!(
-            kinds(&stale, &contacts(5, 2), &contacts(5, 2)),
+            kinds(&early, &contacts(5, 2), &contacts(5, 2)),
             [(Area::UnreadViews, Kind::Extra)]
         );
     }

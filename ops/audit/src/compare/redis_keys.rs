@@ -15,11 +15,11 @@ pub(crate) struct RedisKeys {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StateHash {
-    /// Expired, flushed, or never written.
+    /// Expired, flushed, never written, or of another generation than its slot.
     #[default]
     Absent,
-    /// It is being rebuilt, or has another generation than its slot.
-    Unusable,
+    /// It is being rebuilt.
+    Rebuilding,
     /// By peer.
     Complete(BTreeMap<UserId, Ordinals>),
 }
@@ -58,11 +58,10 @@ impl RedisKeys {
         let is_permanent = |view: &Option<_>| view.as_ref().is_some_and(has_no_expiry);
         let lacks_expiry = state.as_ref().is_some_and(has_no_expiry)
             || views.iter().any(|(_, view)| is_permanent(view));
-        let state = match state.map(|key| key.value) {
+        let state = state.map(|key| key.value);
+        let state = match state.filter(|state| state.generation == generation) {
             None => StateHash::Absent,
-            Some(state) if state.generation != generation || state.rebuilding.is_some() => {
-                StateHash::Unusable
-            }
+            Some(state) if state.rebuilding.is_some() => StateHash::Rebuilding,
             Some(state) => StateHash::Complete(
                 state
                     .peers

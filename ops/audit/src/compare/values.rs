@@ -36,7 +36,13 @@ pub(crate) struct Values {
     pub(crate) checks: Checks,
     pub(crate) possible_mismatches: Vec<PossibleMismatch>,
     /// What was not compared, and why.
-    pub(crate) unchecked: Vec<String>,
+    unchecked: Vec<String>,
+    /// Users whose states are being rebuilt.
+    rebuilding: BTreeSet<UserId>,
+    /// Users of the log without a state: those who have another key, and the number of the others.
+    without_state: BTreeSet<UserId>,
+    without_keys: usize,
+    examples: usize,
     events_topic: String,
 }
 
@@ -46,28 +52,66 @@ impl Values {
             checks: Checks::new(examples),
             possible_mismatches: Vec::new(),
             unchecked: Vec::new(),
+            rebuilding: BTreeSet::new(),
+            without_state: BTreeSet::new(),
+            without_keys: 0,
+            examples,
             events_topic,
         }
     }
 
+    /// What was not compared, and why.
+    pub(crate) fn unchecked(&self) -> Vec<String> {
+        let mut unchecked = self.unchecked.clone();
+        let without = self.without_keys + self.without_state.len();
+        if without > 0 {
+            unchecked.push(format!(
+                "unread counts of {without} users of the log, who have no state in Redis"
+            ));
+        }
+        let users: Vec<String> = self.rebuilding.iter().map(UserId::to_string).collect();
+        if !users.is_empty() {
+            let (named, others) = users.split_at(users.len().min(self.examples));
+            let others = if others.is_empty() { "" } else { ", …" };
+            unchecked.push(format!(
+                "unread counts of {} users, whose states are being rebuilt: {}{others}",
+                users.len(),
+                named.join(", ")
+            ));
+        }
+        unchecked
+    }
+
     pub(crate) fn check_value(&mut self, log: &LogState, key: ValueKey, stored: StoredValue) {
         let low = expected(log, key);
-        self.count(key, &stored);
+        self.count(log, key, &stored);
         if !mismatches(key, &stored, &low, &low).is_empty() {
             self.possible_mismatches
                 .push(PossibleMismatch { key, stored, low });
         }
     }
 
-    /// A user whose state hash is absent or unusable is not compared.
-    fn count(&mut self, key: ValueKey, stored: &StoredValue) {
+    fn count(&mut self, log: &LogState, key: ValueKey, stored: &StoredValue) {
         match stored {
             StoredValue::Keys(keys) if matches!(keys.state, StateHash::Complete(_)) => {
                 self.checks.of(Area::UnreadStates).compared += 1;
                 self.checks.of(Area::UnreadViews).compared += 2;
             }
-            StoredValue::Keys(_) => {}
+            StoredValue::Keys(_) => self.note_without_counts(log, key.uid(), stored),
             _ => self.checks.of(key.area()).compared += 1,
+        }
+    }
+
+    /// A user whose state is absent or being rebuilt is not compared.
+    fn note_without_counts(&mut self, log: &LogState, uid: UserId, stored: &StoredValue) {
+        let StoredValue::Keys(keys) = stored else {
+            return;
+        };
+        match keys.state {
+            StateHash::Complete(_) => {}
+            StateHash::Rebuilding => drop(self.rebuilding.insert(uid)),
+            StateHash::Absent if log.contacts(uid).is_empty() => {}
+            StateHash::Absent => drop(self.without_state.insert(uid)),
         }
     }
 
@@ -82,6 +126,7 @@ impl Values {
     /// Reports the mismatches that the second read confirms.
     pub(crate) fn confirm(&mut self, log: &LogState, again: Vec<PossibleMismatch>) {
         for PossibleMismatch { key, stored, low } in again {
+            self.note_without_counts(log, key.uid(), &stored);
             for mismatch in mismatches(key, &stored, &low, &expected(log, key)) {
                 self.add(log, key.uid(), mismatch);
             }
@@ -315,7 +360,7 @@ async fn unread(
     log: &LogState,
     values: &mut Values,
 ) -> Result<(), AuditError> {
-    let (mut without, mut has_paused) = (0, false);
+    let mut has_paused = false;
     for (index, slot) in sources.unread.slots().iter().enumerate() {
         let is_in_slot = |uid: &UserId| sources.unread.index_of(*uid) == index;
         let connection = slot.connect().await?;
@@ -336,13 +381,9 @@ async fn unread(
         };
         if options.scope.users().is_none() {
             let all = log.users().filter(is_in_slot);
-            without += all.filter(|uid| !users.contains(uid)).count();
+            values.without_keys += all.filter(|uid| !users.contains(uid)).count();
         }
         compare_users(&connection, generation, users, log, values).await?;
-    }
-    if without > 0 {
-        let why = format!("unread counts of {without} users of the log, who have no key in Redis");
-        values.unchecked.push(why);
     }
     Ok(())
 }

@@ -35,6 +35,11 @@ pub(super) enum Expected {
 }
 
 impl Expected {
+    /// Whether it is a refusal for this reason.
+    pub(super) fn is_refused_for(self, reason: &str) -> bool {
+        matches!(self, Self::Refused(right) if right.as_str() == reason)
+    }
+
     /// Whether it follows from the record alone, whatever the log has before it.
     pub(super) fn needs_no_log(self) -> bool {
         match self {

@@ -60,6 +60,8 @@ pub(crate) struct PartitionFold<'a> {
     records: Peekable<Records>,
     /// One above the last inbound record that was accounted for.
     next_inbound: i64,
+    /// Records below this offset may have dead letters of an earlier epoch, too, which decided them by another state.
+    decided_earlier: i64,
     clock: i64,
     rules: Rules,
     dedup: DedupWindow,
@@ -75,6 +77,7 @@ impl<'a> PartitionFold<'a> {
             open_inbound,
             records: open_inbound().peekable(),
             next_inbound: 0,
+            decided_earlier: 0,
             clock: 0,
             rules: Rules::VERSION_1,
             dedup: DedupWindow::default(),
@@ -121,7 +124,7 @@ impl<'a> PartitionFold<'a> {
 
     fn event(&mut self, record: &Record) -> Result<(), AuditError> {
         self.folded.events.compared += 1;
-        let refused = self.input.dead_lettered_events.reason_of(record);
+        let refused = self.input.dead_lettered_events.reasons_of(record).next();
         let event = match (read::event(record)?, refused) {
             (Ok(event), None) => event,
             (Ok(event), Some(reason)) => {
@@ -161,6 +164,7 @@ impl<'a> PartitionFold<'a> {
             return Ok(());
         }
         self.outcomes.discard_above(offset);
+        self.decided_earlier = self.decided_earlier.max(self.next_inbound);
         self.records = (self.open_inbound)().peekable();
         while self
             .take_inbound(|record| record.offset <= offset)?
@@ -229,7 +233,7 @@ impl<'a> PartitionFold<'a> {
 
     /// An outcome that the record has besides this event.
     fn second_outcome(&self, record: &Record, event: &Event) -> Option<(Kind, String)> {
-        if let Some(reason) = self.input.dead_lettered_inbound.reason_of(record) {
+        if let Some(reason) = self.input.dead_lettered_inbound.reasons_of(record).next() {
             let what = format!("sequenced, and in the dead letters ({reason})");
             return Some((Kind::Different, what));
         }
@@ -261,7 +265,7 @@ impl<'a> PartitionFold<'a> {
     /// Accounts for a record without an event: a dead letter, a repeat, an ack without effect, or a difference.
     fn account_without_event(&mut self, record: &Record) {
         let expected = self.expected(record);
-        let refused = self.input.dead_lettered_inbound.reason_of(record);
+        let refused = self.refused(record, expected);
         let is_gone = matches!(expected, Expected::Refused(_))
             && refused.is_none()
             && self.input.dead_lettered_inbound.may_be_deleted(record);
@@ -271,6 +275,17 @@ impl<'a> PartitionFold<'a> {
         };
         let wrong = wrong.map(|(kind, what)| self.inbound_finding(record.offset, kind, what));
         self.outcomes.add(record.offset, outcome, wrong);
+    }
+
+    /// The reason for which a record was refused, if it was: of several dead letters a wrong one, if there is one.
+    fn refused(&self, record: &Record, expected: Expected) -> Option<&str> {
+        let mut reasons = self.input.dead_lettered_inbound.reasons_of(record);
+        let last = reasons.next()?;
+        let is_wrong = |reason: &&str| !expected.is_refused_for(reason);
+        if record.offset < self.decided_earlier || is_wrong(&last) {
+            return Some(last);
+        }
+        Some(reasons.find(is_wrong).unwrap_or(last))
     }
 
     /// What follows for a record from the log before it.

@@ -111,6 +111,23 @@ async fn a_refusal_without_a_reason_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_reason_before_the_right_one_is_found() {
+    let mut env = TestEnv::with_story().await;
+    let junk = env.story.post_junk(17.try_into().unwrap()).await;
+    for reason in [Reason::TooLarge, Reason::Malformed] {
+        env.story.refuse(junk, b"junk", reason).await;
+    }
+    env.story.progress(junk).await;
+    env.catch_up().await;
+    env.assert_finds(
+        Area::Inbound,
+        Kind::Different,
+        "refused (too-large), malformed is right",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_is_sequenced_twice_is_found() {
     let mut env = TestEnv::with_story().await;
     let send = env.story.send(40, 7, "once").await;

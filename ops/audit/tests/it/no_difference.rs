@@ -7,7 +7,10 @@ use event_log::Admin;
 use message_store::Month;
 use schemas::{Partition, TimestampMs, command::Command, event::Body, topics::Topic};
 
-use crate::{story::now, test_env::TestEnv};
+use crate::{
+    story::{now, user},
+    test_env::TestEnv,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consistent_world_has_no_difference_and_everything_was_compared() {
@@ -66,6 +69,29 @@ async fn keys_that_are_gone_are_named_and_no_difference() {
         report.to_string().contains("1 users of the log"),
         "{report}"
     );
+    let of_one = env.audit_of(Scope::User(user(1000))).await;
+    let said = "unread counts of 1 users of the log, who have no state in Redis";
+    assert_eq!(of_one.unchecked, [said]);
+}
+
+/// Nobody is shown their counts yet, so there is nothing to compare.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_who_are_being_rebuilt_are_named_and_no_difference() {
+    let env = TestEnv::with_story().await;
+    for uid in [7, 1000] {
+        for key in ["state", "pc", "mobile"] {
+            env.redis(&["DEL", &format!("{key}-{uid}")]).await;
+        }
+        env.begin_rebuild(uid).await;
+    }
+    let report = env.assert_sound().await;
+    assert_eq!(report.check(Area::UnreadStates).unwrap().compared, 2);
+    let said = "unread counts of 2 users, whose states are being rebuilt: 7, 1000";
+    assert_eq!(report.unchecked, [said]);
+    // So it is where one of them is asked for.
+    let of_one = env.audit_of(Scope::User(user(7))).await;
+    let said = "unread counts of 1 users, whose states are being rebuilt: 7";
+    assert_eq!(of_one.unchecked, [said]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -312,6 +312,11 @@ impl TestEnv {
         }
     }
 
+    pub async fn begin_rebuild(&self, uid: i64) {
+        let begun = self.redis.begin_rebuild(user(uid), 60_000).await.unwrap();
+        assert!(matches!(begun, BeginOutcome::Begun(_)));
+    }
+
     pub async fn audit(&self) -> Report {
         self.audit_of(Scope::All).await
     }

@@ -459,6 +459,62 @@ fn what_is_not_to_be_refused_must_have_no_dead_letter() {
     assert_eq!(found.differences(), 4);
 }
 
+/// An owner that starts again may append one once more, but the log gives no other reason.
+#[test]
+fn every_dead_letter_of_a_record_needs_the_right_reason() {
+    let junk = record(0, b"junk".to_vec());
+    let events = || vec![event(0, (0, 0), Body::Progress)];
+    let (right, wrong) = (Reason::Malformed, Reason::TooLarge);
+    for (reasons, different) in [
+        ([right, right], 0),
+        ([wrong, right], 1),
+        ([right, wrong], 1),
+    ] {
+        let letters = reasons.map(|reason| (&junk, reason));
+        let found = fold_refusing(events(), vec![junk.clone()], &letters);
+        let inbound = found.inbound;
+        assert_eq!(
+            (inbound.different, inbound.differences()),
+            (different, different),
+            "{reasons:?}: {inbound:?}"
+        );
+        assert_eq!(found.account.dead_letters, 1);
+    }
+}
+
+/// Under the rules of the earlier epoch it was too large; now it is a conflict.
+#[test]
+fn a_dead_letter_of_an_earlier_epoch_is_not_judged_by_the_later_one() {
+    let four_bytes = Rules {
+        max_msg_bytes: 4,
+        ..Rules::VERSION_1
+    };
+    let events = vec![
+        event(0, (0, 0), Body::Control(four_bytes)),
+        event(1, (0, 2), Body::Progress),
+        event(2, (1, -1), Body::Progress),
+        event(3, (1, 0), Body::Control(Rules::VERSION_1)),
+        event(4, (1, 1), message("a", mid(1))),
+        event(5, (1, 2), Body::Progress),
+    ];
+    let control = Control {
+        max_msg_bytes: Some(Rules::VERSION_1.max_msg_bytes),
+        ..Control::default()
+    };
+    let other_text = SendMessage {
+        msg: "other".to_owned(),
+        ..send("a")
+    };
+    let inbound = vec![
+        record(0, Command::Control(control).encode()),
+        record(1, Command::Send(send("a")).encode()),
+        record(2, Command::Send(other_text).encode()),
+    ];
+    let letters = [Reason::TooLarge, Reason::Conflict].map(|reason| (&inbound[2], reason));
+    let found = fold_refusing(events, inbound.clone(), &letters).inbound;
+    assert_eq!(found.differences(), 0, "{found:?}");
+}
+
 #[test]
 fn what_is_to_be_refused_must_not_be_sequenced() {
     let control = Control {
