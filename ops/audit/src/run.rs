@@ -45,6 +45,8 @@ struct Audit<'a> {
     unchecked: Vec<String>,
     /// Partitions whose months before this one were dropped.
     dropped: BTreeMap<Month, Vec<Partition>>,
+    /// Partitions whose oldest dead letters were deleted.
+    letters_deleted: Vec<Partition>,
 }
 
 impl<'a> Audit<'a> {
@@ -68,6 +70,7 @@ impl<'a> Audit<'a> {
             not_passed: 0,
             unchecked: Vec::new(),
             dropped: BTreeMap::new(),
+            letters_deleted: Vec::new(),
         })
     }
 
@@ -121,10 +124,7 @@ impl<'a> Audit<'a> {
                 self.unchecked.push(why);
             }
             if input.dead_lettered_events.begins.is_some() {
-                let why = format!(
-                    "records of partition {partition} that are older than its oldest dead letter, and were refused or skipped"
-                );
-                self.unchecked.push(why);
+                self.letters_deleted.push(partition);
             }
             let folded = self.fold(input, bounds.start..bounds.end).await?;
             self.add_partition(partition, bounds, folded).await?;
@@ -258,9 +258,17 @@ impl<'a> Audit<'a> {
         for (floor, partitions) in &self.dropped {
             let whose = match &partitions[..] {
                 all if all.len() == self.partitions.len() => "all partitions".to_owned(),
-                some => format!("partitions {}", listed(some)),
+                some => format!("partitions {}", ranges(some)),
             };
             let why = format!("messages before {floor} of {whose}, which were dropped");
+            self.unchecked.push(why);
+        }
+        if !self.letters_deleted.is_empty() {
+            let why = format!(
+                "records of {} partitions ({}) that are older than the oldest dead letter of theirs, and were refused or skipped",
+                self.letters_deleted.len(),
+                ranges(&self.letters_deleted)
+            );
             self.unchecked.push(why);
         }
         let unchecked = [self.unchecked, self.values.unchecked()].concat();
@@ -277,7 +285,26 @@ impl<'a> Audit<'a> {
     }
 }
 
-fn listed(partitions: &[Partition]) -> String {
-    let names: Vec<String> = partitions.iter().map(Partition::to_string).collect();
+/// `0 to 2, 17`.
+fn ranges(partitions: &[Partition]) -> String {
+    let ranges = partitions.chunk_by(|one, next| one.get() + 1 == next.get());
+    let names: Vec<String> = ranges
+        .map(|range| match range {
+            [first, .., last] => format!("{first} to {last}"),
+            one => one.iter().map(Partition::to_string).collect(),
+        })
+        .collect();
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_in_a_row_are_named_as_a_range() {
+        let all: Vec<Partition> = Partition::all().collect();
+        assert_eq!(ranges(&all), "0 to 63");
+        assert_eq!(ranges(&[all[0], all[1], all[17]]), "0 to 1, 17");
+    }
 }

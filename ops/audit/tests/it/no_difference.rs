@@ -5,7 +5,9 @@ use std::time::Duration;
 use audit::{Area, AuditError, Kind, Report, Scope};
 use event_log::Admin;
 use message_store::Month;
-use schemas::{Partition, TimestampMs, command::Command, event::Body, topics::Topic};
+use schemas::{
+    Partition, TimestampMs, command::Command, dead_letter::Reason, event::Body, topics::Topic,
+};
 
 use crate::{
     story::{now, user},
@@ -136,6 +138,28 @@ async fn what_retention_took_is_named() {
     );
     // What caused the three events that are gone.
     assert_eq!(report.inbound.unverifiable, 3, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_that_were_deleted_are_named_in_one_line() {
+    let mut env = TestEnv::with_story().await;
+    let admin = Admin::new(&env.kafka).unwrap();
+    for number in [3, 4, 17] {
+        let partition = Partition::try_from(number).unwrap();
+        let junk = env.story.post_junk(partition).await;
+        env.story.refuse(junk, b"junk", Reason::Malformed).await;
+        env.story.progress(junk).await;
+        // Partition 17 has another.
+        let all = 1 + i64::from(number == 17);
+        let deleted = admin.delete_before(Topic::DeadLetters, partition, all);
+        deleted.await.unwrap();
+    }
+    env.catch_up().await;
+    let report = env.assert_sound().await;
+    let said = "records of 3 partitions (3 to 4, 17) that are older than the oldest dead letter of theirs, and were refused or skipped";
+    assert_eq!(report.unchecked, [said]);
+    // Those of four records.
+    assert_eq!(report.inbound.unverifiable, 4, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
