@@ -1,12 +1,12 @@
 //! Reads what one part of a store lacks, beside the projection that goes on with the other parts.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use event_log::{KafkaConfig, LogReader};
-use schemas::{Partition, PartitionMap};
+use schemas::{LogPosition, Partition, PartitionMap};
 use tokio::sync::watch;
 
-use crate::{Replay, ReplayError, Settings, Sink, SinkError, truncation_check};
+use crate::{Replay, ReplayError, Settings, Sink, truncation_check};
 
 /// A part that lacks no more records than this is read for once more, and has caught up then.
 const CLOSE: i64 = 1_000;
@@ -18,33 +18,35 @@ const MAX_PENDING: usize = 10_000;
 /// projection does, it first makes the truncation check (PROTOCOL S13). Records that are no events are skipped: `ends` are where the projection
 /// has dead-lettered them.
 ///
+/// Returns the partitions that stay behind, and what has to be done: the log does not agree with their position or their end, or has lost
+/// records that the store lacks.
+///
 /// # Errors
-/// The sink's, the log's, and where the log does not agree with a position or has lost records that the store lacks: what to do then.
+/// The sink's and the log's.
 pub async fn catch_up<S: Sink>(
     sink: S,
     kafka: &KafkaConfig,
-    ends: watch::Receiver<PartitionMap<i64>>,
+    partitions: &[Partition],
+    ends: watch::Receiver<PartitionMap<LogPosition>>,
     settings: &Settings,
-) -> Result<(), ReplayError> {
+) -> Result<PartitionMap<String>, ReplayError> {
     let log = Arc::new(LogReader::new(kafka)?);
-    let partitions: Vec<Partition> = ends.borrow().partitions().collect();
     let max_pending = settings.max_pending.min(MAX_PENDING);
-    let mut replay = Replay::begin(sink, Arc::clone(&log), &partitions, max_pending).await?;
-    let refused = truncation_check::check_once(&log, replay.positions(), settings).await?;
-    if let Some((partition, why)) = refused.iter().next() {
-        return Err(refusal(partition, why));
-    }
+    let mut replay = Replay::begin(sink, Arc::clone(&log), partitions, max_pending).await?;
+    let read = replay.positions().clone();
+    let with_end = |partition, at| {
+        let end = ends.borrow().get(partition).copied();
+        BTreeSet::from([at, end.unwrap_or(at)])
+    };
+    let refused = truncation_check::check_once(&log, read.clone().map(with_end), settings).await?;
     loop {
-        let ends = ends.borrow().clone();
+        let mut ends = ends.borrow().clone().map(|_, end| end.next.get());
+        ends.retain(|partition, _| read.contains(partition) && !refused.contains(partition));
         let left = replay.left(&ends);
         // Also what is little: a part that cannot write it must not come back.
         replay.up_to(&ends, |_| {}).await?;
         if left <= CLOSE {
-            return Ok(());
+            return Ok(refused);
         }
     }
-}
-
-fn refusal(partition: Partition, why: &str) -> ReplayError {
-    SinkError::Fatal(format!("partition {partition}: {why}")).into()
 }

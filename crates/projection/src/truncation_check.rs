@@ -117,10 +117,9 @@ impl TruncationCheck {
 /// As [`TruncationCheck::check`], but however long it takes.
 pub(crate) async fn check_once(
     log: &Arc<LogReader>,
-    positions: &PartitionMap<LogPosition>,
+    stored: StoredPositions,
     settings: &Settings,
 ) -> Result<PartitionMap<String>, EventLogError> {
-    let stored = positions.clone().map(|_, at| BTreeSet::from([at]));
     let comparison = log
         .blocking(move |log| Comparison::of(log, &stored))
         .await?;

@@ -1,7 +1,7 @@
 use event_log::KafkaConfig;
 use futures::FutureExt as _;
 use projection::{ReplayError, Settings};
-use schemas::PartitionMap;
+use schemas::{LogPosition, Partition, PartitionMap};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -12,11 +12,14 @@ use crate::destination::Destination;
 pub(crate) struct CatchUp {
     kafka: KafkaConfig,
     settings: Settings,
-    /// The offsets that the databases in use have.
-    ends: watch::Sender<PartitionMap<i64>>,
+    /// The positions that the databases in use have.
+    ends: watch::Sender<PartitionMap<LogPosition>>,
     /// A database, by its index.
-    running: Option<(usize, AbortOnDropHandle<Result<(), ReplayError>>)>,
+    running: Option<(usize, AbortOnDropHandle<Outcome>)>,
 }
+
+/// The partitions that stay behind, and why.
+type Outcome = Result<PartitionMap<String>, ReplayError>;
 
 impl CatchUp {
     pub(crate) fn new(kafka: KafkaConfig, settings: Settings) -> Self {
@@ -28,7 +31,7 @@ impl CatchUp {
         }
     }
 
-    pub(crate) fn set_ends(&self, ends: PartitionMap<i64>) {
+    pub(crate) fn set_ends(&self, ends: PartitionMap<LogPosition>) {
         self.ends.send_replace(ends);
     }
 
@@ -36,16 +39,22 @@ impl CatchUp {
         self.running.is_some()
     }
 
-    pub(crate) fn start<R: MergedRow>(&mut self, index: usize, destination: Destination) {
+    pub(crate) fn start<R: MergedRow>(
+        &mut self,
+        index: usize,
+        destination: Destination,
+        partitions: Vec<Partition>,
+    ) {
         let (kafka, settings) = (self.kafka.clone(), self.settings.clone());
         let ends = self.ends.subscribe();
         let sink = CoalescingSink::<R>::new([destination]);
-        let task = async move { projection::catch_up(sink, &kafka, ends, &settings).await };
+        let task =
+            async move { projection::catch_up(sink, &kafka, &partitions, ends, &settings).await };
         self.running = Some((index, AbortOnDropHandle::new(tokio::spawn(task))));
     }
 
     /// What became of a database that is no longer being caught up.
-    pub(crate) fn ended(&mut self) -> Option<(usize, Result<(), ReplayError>)> {
+    pub(crate) fn ended(&mut self) -> Option<(usize, Outcome)> {
         let (index, task) = self.running.as_mut()?;
         let outcome = task.now_or_never()?;
         let index = *index;

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use event_log::HaltedPartitions;
 use message_store::{MessageStore, Shard};
-use schemas::Partition;
+use projection::ReplayError;
+use schemas::{LogPosition, Partition, PartitionMap};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{MergedRow, buffer::Buffer};
@@ -29,6 +31,10 @@ pub(crate) struct Database<R: MergedRow> {
     pub(crate) destination: Destination,
     circuit: Circuit<R>,
     backoff: Backoff,
+    /// The partitions that could not be caught up, and why. They stay behind while the database is used.
+    behind: PartitionMap<String>,
+    /// When they are tried again.
+    retry_at: Instant,
 }
 
 /// Closed: the database is used. Open: it is left out until it takes writes and stands where the others do.
@@ -69,6 +75,8 @@ impl<R: MergedRow> Database<R> {
             destination,
             circuit: Circuit::closed(),
             backoff: Backoff::default(),
+            behind: PartitionMap::new(),
+            retry_at: Instant::now(),
         }
     }
 
@@ -87,12 +95,20 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// Which database is left out, and why.
-    pub(crate) fn open_reason(&self) -> Option<String> {
-        match &self.circuit {
-            Circuit::Closed { .. } => None,
-            Circuit::Open { why, .. } => Some(format!("database {} ({why})", self.number())),
+    /// Which database is left out, or which of its partitions, and why.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let number = self.number();
+        if let Circuit::Open { why, .. } = &self.circuit {
+            return Some(format!("database {number} ({why})"));
         }
+        let (partition, why) = self.behind.iter().next()?;
+        let others = match self.behind.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} others"),
+        };
+        Some(format!(
+            "partition {partition}{others} of database {number} ({why})"
+        ))
     }
 
     /// Whether the circuit is open and the database takes writes.
@@ -106,15 +122,62 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    pub(crate) fn has_caught_up(&self) -> bool {
-        let circuit = &self.circuit;
-        matches!(circuit, Circuit::Open { state, .. } if matches!(state, LeftOut::CaughtUp))
+    /// What is to be read for the database by itself now, of the partitions that those in use have.
+    pub(crate) fn to_catch_up(&self, in_use: &PartitionMap<LogPosition>) -> Vec<Partition> {
+        match &self.circuit {
+            Circuit::Open { .. } if self.has_recovered() => in_use.partitions().collect(),
+            Circuit::Closed { .. } if self.retry_at <= Instant::now() => {
+                self.behind.partitions().collect()
+            }
+            Circuit::Open { .. } | Circuit::Closed { .. } => Vec::new(),
+        }
     }
 
-    /// It may be used again as soon as everything is resumed.
-    pub(crate) fn set_caught_up(&mut self) {
+    /// Whether more of the database can be used once everything is resumed.
+    pub(crate) fn has_caught_up(&self, in_use: &PartitionMap<LogPosition>) -> bool {
+        match &self.circuit {
+            Circuit::Open { state, .. } => matches!(state, LeftOut::CaughtUp),
+            Circuit::Closed { buffer, .. } => in_use.partitions().any(|partition| {
+                buffer.offsets.stored(partition).is_none() && !self.behind.contains(partition)
+            }),
+        }
+    }
+
+    /// The partitions that were read for it are near those of the databases in use, but for these.
+    pub(crate) fn caught_up_but_for(&mut self, behind: PartitionMap<String>) {
         if let Circuit::Open { state, .. } = &mut self.circuit {
             *state = LeftOut::CaughtUp;
+        }
+        for (partition, why) in behind.iter() {
+            if self.behind.get(partition) != Some(why) {
+                let database = self.number();
+                tracing::error!(database, %partition, why, "a partition of a database stays behind");
+            }
+        }
+        self.behind = behind;
+        self.retry_at = Instant::now() + HaltedPartitions::RETRY;
+    }
+
+    pub(crate) fn catch_up_failed(&mut self, error: &ReplayError) {
+        match self.circuit {
+            Circuit::Open { .. } => self.open_circuit(error),
+            Circuit::Closed { .. } => self.retry_at = Instant::now() + HaltedPartitions::RETRY,
+        }
+    }
+
+    pub(crate) fn is_behind(&self, partition: Partition) -> bool {
+        self.behind.contains(partition)
+    }
+
+    /// Leaves a partition that is behind to the other databases; where none of them has it, it is read from where this one stands.
+    pub(crate) fn leave(&mut self, partition: Partition, others_have_it: bool) {
+        let Some(buffer) = self.buffer_mut() else {
+            return;
+        };
+        if others_have_it {
+            buffer.forget(&[partition]);
+        } else {
+            self.behind.remove(partition);
         }
     }
 
@@ -197,6 +260,8 @@ impl<R: MergedRow> Database<R> {
         if let Some(buffer) = self.buffer_mut() {
             buffer.forget(partitions);
         }
+        self.behind
+            .retain(|partition, _| !partitions.contains(&partition));
     }
 
     pub(crate) fn number(&self) -> u8 {

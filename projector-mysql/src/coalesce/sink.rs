@@ -88,33 +88,37 @@ impl<R: MergedRow> CoalescingSink<R> {
     /// Has databases that have recovered caught up. Adds an error while one has: everything is to be read again from that one's offsets.
     /// The error is repeated until [`Sink::resume`] closes the circuit.
     fn catch_up(&mut self, errors: &mut MostSevere) {
-        let ends = self.lowest_in_use();
-        let Some(catch_up) = self.catch_up.as_mut().filter(|_| !ends.is_empty()) else {
+        let in_use = self.lowest_in_use();
+        let Some(catch_up) = self.catch_up.as_mut().filter(|_| !in_use.is_empty()) else {
             return;
         };
-        catch_up.set_ends(ends);
+        catch_up.set_ends(in_use.clone());
         match catch_up.ended() {
             None => {}
-            Some((index, Ok(()))) => self.databases[index].set_caught_up(),
-            Some((index, Err(error))) => self.databases[index].open_circuit(&error),
+            Some((index, Ok(behind))) => self.databases[index].caught_up_but_for(behind),
+            Some((index, Err(error))) => self.databases[index].catch_up_failed(&error),
         }
-        if let Some(database) = self.databases.iter().find(|one| one.has_caught_up()) {
+        let mut databases = self.databases.iter();
+        if let Some(database) = databases.find(|one| one.has_caught_up(&in_use)) {
             let number = database.number();
             errors.note(SinkError::Moved(format!("database {number} has caught up")));
-        } else if !catch_up.is_running()
-            && let Some(index) = self.databases.iter().position(Database::has_recovered)
-        {
-            catch_up.start::<R>(index, self.databases[index].destination.clone());
+        } else if !catch_up.is_running() {
+            let each = self.databases.iter().enumerate();
+            let mut lacking = each.map(|(index, one)| (index, one.to_catch_up(&in_use)));
+            if let Some((index, partitions)) = lacking.find(|(_, lacks)| !lacks.is_empty()) {
+                let destination = self.databases[index].destination.clone();
+                catch_up.start::<R>(index, destination, partitions);
+            }
         }
     }
 
     /// Where reading would resume now.
-    fn lowest_in_use(&self) -> PartitionMap<i64> {
+    fn lowest_in_use(&self) -> PartitionMap<LogPosition> {
         let partitions = self
             .buffers()
             .flat_map(|buffer| buffer.offsets.partitions());
         partitions
-            .map(|partition| (partition, self.lowest(partition).next.get()))
+            .map(|partition| (partition, self.lowest(partition)))
             .collect()
     }
 
@@ -123,8 +127,11 @@ impl<R: MergedRow> CoalescingSink<R> {
         if self.catch_up.is_none() {
             return;
         }
+        let in_use = self.lowest_in_use();
+        // A partition that stays behind does not count.
         let offsets = |buffer: &Buffer<R>| -> i64 {
-            let stored = resumed.iter().filter_map(|p| buffer.offsets.stored(*p));
+            let stored = |p: &Partition| buffer.offsets.stored(*p).or(in_use.get(*p).copied());
+            let stored = resumed.iter().filter_map(stored);
             stored.map(|at| at.next.get()).sum()
         };
         let furthest = self.buffers().map(offsets).max().unwrap_or_default();
@@ -132,6 +139,19 @@ impl<R: MergedRow> CoalescingSink<R> {
             let behind = database.buffer().map_or(0, |own| furthest - offsets(own));
             if behind > FAR_BEHIND {
                 database.leave_behind(behind);
+            }
+        }
+    }
+
+    /// What could not be caught up stays behind in that database alone, where another one has it.
+    fn leave_what_is_behind(&mut self, resumed: &[Partition]) {
+        for index in 0..self.databases.len() {
+            for &partition in resumed {
+                if self.databases[index].is_behind(partition) {
+                    let stored = |b: &&Buffer<R>| b.offsets.stored(partition).is_some();
+                    let others_have_it = self.buffers().filter(stored).count() > 1;
+                    self.databases[index].leave(partition, others_have_it);
+                }
             }
         }
     }
@@ -160,7 +180,7 @@ impl<R: MergedRow> CoalescingSink<R> {
 
     fn coverage(&self) -> Coverage {
         let databases = self.databases.iter();
-        let left_out: Vec<String> = databases.filter_map(Database::open_reason).collect();
+        let left_out: Vec<String> = databases.filter_map(Database::left_out).collect();
         if left_out.is_empty() {
             Coverage::Whole
         } else {
@@ -248,6 +268,7 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
         let mut errors = MostSevere::default();
         self.read_all_offsets(partitions, &mut errors).await;
         errors.into_result()?;
+        self.leave_what_is_behind(partitions);
         self.leave_out_far_behind(partitions);
         Ok(partitions
             .iter()
@@ -384,6 +405,27 @@ mod tests {
             sink.lowest(partition),
             at(4 + FAR_BEHIND + 1, 40 + FAR_BEHIND + 1)
         );
+    }
+
+    #[tokio::test]
+    async fn a_partition_stays_behind_where_another_database_has_it() {
+        let mut sink = sink();
+        sink.databases[1].close_circuit();
+        let [behind, other] = partitions();
+        sink.databases[1].caught_up_but_for([(behind, "why".to_owned())].into());
+        sink.reset(0, partitions().map(|p| (p, at(9 + FAR_BEHIND, 90))).into());
+        sink.reset(1, partitions().map(|p| (p, at(9, 40))).into());
+        sink.leave_what_is_behind(&partitions());
+        sink.leave_out_far_behind(&partitions());
+        assert_eq!(sink.lowest(behind), at(9 + FAR_BEHIND, 90));
+        assert_eq!(sink.lowest(other), at(9, 40));
+        let left_out = "partition 1 of database 1 (why)".to_owned();
+        assert_eq!(sink.coverage(), Coverage::Without(left_out));
+
+        sink.databases[0].open_circuit(&"it is away");
+        sink.reset(1, partitions().map(|p| (p, at(9, 40))).into());
+        sink.leave_what_is_behind(&partitions());
+        assert_eq!(sink.lowest(behind), at(9, 40));
     }
 
     #[tokio::test]

@@ -40,6 +40,16 @@ impl Second {
         }
     }
 
+    /// Moves the position of the contacts in partition 33, which is that of the messages from user 1 to user 32, in one of the databases.
+    async fn move_partition_33(&mut self, database: u8, records: i64) {
+        let prefix = self.name.trim_end_matches('1').to_owned();
+        self.run(format!(
+            "UPDATE {prefix}{database}.resume_offset SET next_offset = next_offset + {records} \
+             WHERE sink = 'contacts' AND partition_no = 33"
+        ))
+        .await;
+    }
+
     /// The connections of writers that wait for a lock on a table.
     async fn waiting(&mut self, table: &str) -> Vec<i64> {
         let waiting = "SELECT ID FROM information_schema.PROCESSLIST \
@@ -161,7 +171,7 @@ async fn a_database_that_is_being_caught_up_holds_up_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_whose_position_the_log_does_not_have_is_not_caught_up() {
+async fn a_partition_whose_position_the_log_does_not_have_is_not_caught_up() {
     let mut env = TestEnv::new().await;
     let service = env.start().await;
     env.log.chatter(62, 50).await;
@@ -173,19 +183,40 @@ async fn a_database_whose_position_the_log_does_not_have_is_not_caught_up() {
     until_contacts_gate_names_the_second(&service).await;
 
     // As where an event was put before the position: the log lost its end, and it was decided again.
-    let name = second.name.clone();
-    let move_by = |records: i64| {
-        format!(
-            "UPDATE {name}.resume_offset SET next_offset = next_offset + {records} WHERE sink = 'contacts' AND partition_no = 33"
-        )
-    };
-    second.run(move_by(1)).await;
+    second.move_partition_33(1, 1).await;
     second.accept("contact_32").await;
     until_contacts_gate_says(&service, "the end of the log was lost").await;
+    // It is used again, and that partition goes on in the first.
+    let in_second = env.log.send(2, 32, "another partition").await;
+    env.until_contact_has(32, 2, in_second).await;
+    until_contacts_gate_says(&service, "partition 33 of database 1").await;
     let (peer, mid) = send_many(&mut env, 200).await;
     env.until_contact_has(1, peer, mid).await;
 
-    second.run(move_by(-1)).await;
+    second.move_partition_33(1, -1).await;
+    env.assert_exact().await;
+    service.ready().await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_halted_partition_alone_stays_behind_in_a_database_that_returns() {
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
+    let mut second = Second::of(&env).await;
+    second.refuse("resume_offset", READ_ONLY).await;
+    let (peer, mid) = send_many(&mut env, 0).await;
+    env.until_contact_has(1, peer, mid).await;
+    until_contacts_gate_names_the_second(&service).await;
+
+    // As where the log lost its end.
+    second.move_partition_33(0, 1).await;
+    until_contacts_gate_says(&service, "partition 33 is halted").await;
+    let in_second = env.log.send(2, 32, "another partition").await;
+    second.accept("resume_offset").await;
+    env.until_contact_has(32, 2, in_second).await;
+
+    second.move_partition_33(0, -1).await;
     env.assert_exact().await;
     service.ready().await;
     service.stop().await;

@@ -9,7 +9,7 @@ use dev_stack::{Endpoints, TestServers};
 use event_log::{LogReader, TestTopics};
 use message_store::{MessageStore, MySqlConfig, Shard, Sink};
 use projector_mysql::{Config, ProjectorMySqlConfig};
-use schemas::{Mid, Partition, PartitionMap, TimestampMs, topics::Topic};
+use schemas::{Mid, Partition, PartitionMap, TableNumber, TimestampMs, topics::Topic};
 use service_runtime::{Health, Supervisor};
 use sqlx::{Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
 
@@ -147,11 +147,13 @@ impl TestEnv {
         self.store.layout().shards().next().unwrap()
     }
 
-    /// Waits until a contact of the first database has this newest message.
+    /// Waits until a contact has this newest message.
     pub async fn until_contact_has(&self, uid: i64, peer: i64, mid: Mid) {
+        let table = TableNumber::of_user(user(uid));
+        let shard = self.store.layout().shard_of(table);
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let mut snapshot = self.store.snapshot(self.first_shard()).await.unwrap();
+            let mut snapshot = self.store.snapshot(shard).await.unwrap();
             let row = snapshot.contact(user(uid), user(peer)).await.unwrap();
             if row.and_then(|row| row.contact.last).map(|last| last.mid) == Some(mid) {
                 return;
