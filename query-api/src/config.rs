@@ -54,7 +54,8 @@ pub struct QueryApiConfig {
     /// How many of them may be one user's, by their token. Half of these may be calls that may wait.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests_of_user: usize,
-    /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own; more wait.
+    /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own, and half of them for one
+    /// user, by their token; more wait.
     #[garde(range(min = 1, max = 64))]
     pub inbound_lookups: usize,
     /// How many records one call of `/v1/inbound` reads at most before it gives up.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use schemas::UserId;
+use tokio::sync::Notify;
 
 use crate::caller::Caller;
 
@@ -16,6 +17,7 @@ pub struct CallerQuota {
     total: usize,
     per_user: usize,
     taken: Mutex<Taken>,
+    given_back: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +42,7 @@ impl CallerQuota {
             total,
             per_user,
             taken: Mutex::default(),
+            given_back: Notify::new(),
         })
     }
 
@@ -69,6 +72,18 @@ impl CallerQuota {
         })
     }
 
+    /// Takes `amount` as soon as it is there for this caller. Those who wait are served in no order.
+    pub async fn acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> QuotaPermit {
+        loop {
+            // Before the attempt, so that nothing that is given back after it is missed.
+            let given_back = self.given_back.notified();
+            if let Some(permit) = self.try_acquire(caller, amount) {
+                return permit;
+            }
+            given_back.await;
+        }
+    }
+
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,11 +99,14 @@ impl QuotaPermit {
         let mut taken = self.quota.taken();
         self.amount -= amount;
         taken.all -= amount;
-        let Some(uid) = self.user else { return };
-        match taken.by_users.get_mut(&uid) {
-            Some(by_user) if *by_user > amount => *by_user -= amount,
-            _ => drop(taken.by_users.remove(&uid)),
+        if let Some(uid) = self.user {
+            match taken.by_users.get_mut(&uid) {
+                Some(by_user) if *by_user > amount => *by_user -= amount,
+                _ => drop(taken.by_users.remove(&uid)),
+            }
         }
+        drop(taken);
+        self.quota.given_back.notify_waiters();
     }
 }
 
@@ -138,6 +156,22 @@ mod tests {
             let _taken = quota.try_acquire(&caller, 3).unwrap();
             assert!(quota.try_acquire(&caller, 1).is_none());
         }
+    }
+
+    #[tokio::test]
+    async fn who_waits_gets_what_is_given_back() {
+        let quota = CallerQuota::new(2, 1);
+        let first = quota.acquire(&user(1), 1).await;
+        let second = tokio::spawn({
+            let quota = Arc::clone(&quota);
+            async move { quota.acquire(&user(1), 1).await }
+        });
+        // Others are not held up by the user who waits.
+        let other = quota.acquire(&user(2), 1).await;
+        assert!(!second.is_finished());
+        drop(other);
+        drop(first);
+        let _second = second.await.unwrap();
     }
 
     #[test]

@@ -43,11 +43,12 @@ pub(crate) async fn lookup(
     deadline: Deadline,
 ) -> Result<Outcome, QueryError> {
     let (topic, epoch) = (api.inbound_topic.clone(), api.epoch.get());
-    let caller = caller.clone();
+    let of_caller = caller.clone();
     let look_up = move |reader: &LogReader, budget: &mut ScanBudget| {
-        look_up_in_log(reader, &caller, &topic, position, epoch, budget)
+        look_up_in_log(reader, &of_caller, &topic, position, epoch, budget)
     };
-    match api.reader_pool.with_reader(deadline, look_up).await? {
+    let looked_up = api.reader_pool.with_reader(caller, deadline, look_up);
+    match looked_up.await? {
         LogLookup::Outcome(outcome) => Ok(outcome),
         LogLookup::NotFound => {
             let what = format!("a record at {position} of chat.inbound");
@@ -61,7 +62,7 @@ pub(crate) async fn lookup(
             let original = deadline.bound(original(&api.store, &send, below)).await??;
             let refused = match original {
                 Some(_) => None,
-                None => refused(api, position, appended, deadline).await?,
+                None => refused(api, caller, position, appended, deadline).await?,
             };
             Ok(refused.unwrap_or_else(|| Outcome::repeat(send, original)))
         }
@@ -71,6 +72,7 @@ pub(crate) async fn lookup(
 /// Whether it was refused after all, for which all dead letters since then are read.
 async fn refused(
     api: &QueryApi,
+    caller: &Caller,
     position: InboundPosition,
     appended: TimestampMs,
     deadline: Deadline,
@@ -86,7 +88,7 @@ async fn refused(
         }
         .scan()
     };
-    api.reader_pool.with_reader(deadline, scan).await
+    api.reader_pool.with_reader(caller, deadline, scan).await
 }
 
 fn look_up_in_log(

@@ -6,16 +6,16 @@ use std::{
     time::Instant,
 };
 
+use access::{Caller, CallerQuota};
 use event_log::{EventLogError, KafkaConfig, LogReader};
 use schemas::event::UnknownRules;
-use tokio::sync::Semaphore;
 
 use crate::{deadline::Deadline, error::QueryError};
 
 /// A reader is opened when all others are in use, and returned to the pool after the call.
 pub(crate) struct ReaderPool {
     kafka: KafkaConfig,
-    permits: Arc<Semaphore>,
+    places: Arc<CallerQuota>,
     idle: Mutex<Vec<LogReader>>,
     max_records: usize,
 }
@@ -41,11 +41,11 @@ pub(super) enum LookupError {
 }
 
 impl ReaderPool {
-    /// At most `max_readers` readers; each call reads up to `max_records` records.
+    /// At most `max_readers` readers, half of them for one user; each call reads up to `max_records` records.
     pub(crate) fn new(kafka: KafkaConfig, max_readers: usize, max_records: usize) -> Arc<Self> {
         Arc::new(Self {
             kafka,
-            permits: Arc::new(Semaphore::new(max_readers)),
+            places: CallerQuota::new(max_readers, max_readers.div_ceil(2)),
             idle: Mutex::default(),
             max_records,
         })
@@ -55,13 +55,11 @@ impl ReaderPool {
     /// pool once `look_up` has noticed the deadline.
     pub(super) async fn with_reader<T: Send + 'static>(
         self: &Arc<Self>,
+        caller: &Caller,
         deadline: Deadline,
         look_up: impl FnOnce(&LogReader, &mut ScanBudget) -> Result<T, LookupError> + Send + 'static,
     ) -> Result<T, QueryError> {
-        let permit = deadline
-            .bound(Arc::clone(&self.permits).acquire_owned())
-            .await?
-            .expect("the semaphore is never closed");
+        let permit = deadline.bound(self.places.acquire(caller, 1)).await?;
         let this = Arc::clone(self);
         let mut budget = ScanBudget {
             max_records: self.max_records,
@@ -121,5 +119,41 @@ impl ScanBudget {
             return Err(LookupError::TooLate);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::{mpsc::unbounded_channel, watch};
+
+    use super::*;
+    use crate::parameters::TimeoutMs;
+
+    #[tokio::test]
+    async fn a_user_who_looks_up_a_lot_leaves_a_reader_to_others() {
+        let pool = ReaderPool::new(KafkaConfig::default(), 2, 1);
+        let deadline = Deadline::in_time(Some(TimeoutMs::MAX));
+        let caller = |uid: i64| Caller::User(uid.try_into().unwrap());
+        let (started, mut seen) = unbounded_channel();
+        let (release, held) = watch::channel(());
+        let of_first = [(); 2].map(|()| {
+            let (pool, caller) = (Arc::clone(&pool), caller(1));
+            let (started, mut held) = (started.clone(), held.clone());
+            let look_up = move |_: &LogReader, _: &mut ScanBudget| {
+                started.send(()).unwrap();
+                // Until `release` is dropped.
+                let _ = tokio::runtime::Handle::current().block_on(held.changed());
+                Ok(())
+            };
+            tokio::spawn(async move { pool.with_reader(&caller, deadline, look_up).await })
+        });
+        seen.recv().await.unwrap();
+        pool.with_reader(&caller(2), deadline, |_, _| Ok(()))
+            .await
+            .unwrap();
+        drop(release);
+        for look_up in of_first {
+            look_up.await.unwrap().unwrap();
+        }
     }
 }
