@@ -213,6 +213,15 @@ impl Admin {
         Ok(differences)
     }
 
+    /// A setting of a topic by Kafka's name; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// [`EventLogError`] where the cluster does not answer, or this user may not know.
+    pub async fn setting(&self, topic: Topic, name: &str) -> Result<Option<String>, EventLogError> {
+        let settings = self.fetch_settings(&self.config.topic(topic)).await?;
+        Ok(settings.get(name).cloned())
+    }
+
     /// Creates missing topics and changes settings; returns the differences that it found, once every partition has a leader. Those
     /// that [cannot be changed](TopicDifference::can_be_changed) are left as they are.
     ///

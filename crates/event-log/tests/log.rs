@@ -99,6 +99,8 @@ async fn topics_are_applied_once_and_differences_are_named() {
     let admin = Admin::new(&config).unwrap();
     assert_eq!(admin.diff().await.unwrap(), []);
     assert_eq!(admin.apply().await.unwrap(), []);
+    let retention = admin.setting(Topic::DeadLetters, "retention.ms");
+    assert_eq!(retention.await.unwrap().as_deref(), Some("7776000000"));
     let other = KafkaConfig {
         prefix: format!("{}x.", config.prefix),
         ..config

@@ -2,16 +2,18 @@ use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     ops::ControlFlow,
+    sync::Arc,
+    time::SystemTime,
 };
 
-use event_log::{EventLogError, LogReader, Record};
+use event_log::{Admin, EventLogError, KafkaConfig, LogReader, Record};
 use schemas::{Partition, PartitionMap, TimestampMs, dead_letter, topics::Topic};
 
 /// The records of `chat.dead-letters`, by the topic and partition of their originals.
 #[derive(Default)]
 pub(crate) struct DeadLetters {
     found: BTreeMap<(String, Partition), OfPartition>,
-    /// The time of the oldest dead letter, where retention has deleted older ones.
+    /// Where dead letters were deleted: those of records before this time may be among them.
     begin: PartitionMap<TimestampMs>,
 }
 
@@ -35,13 +37,29 @@ struct DeadLetter {
 /// What at least is kept of a value that is too large for the topic.
 const TRUNCATED_BYTES: usize = 64 * 1024;
 
+const RETENTION: &str = "retention.ms";
+
+/// How far the clocks of brokers and of this machine may be apart.
+const CLOCK_SKEW_MS: i64 = 3_600_000;
+
 impl DeadLetters {
     /// Call this after [`Ends::read`](crate::ends::Ends::read): a dead letter is appended before any event with a higher source
     /// (PROTOCOL S7).
-    pub(crate) fn read(
-        reader: &LogReader,
+    pub(crate) async fn read(
+        kafka: &KafkaConfig,
+        reader: &Arc<LogReader>,
         partitions: &[Partition],
     ) -> Result<Self, EventLogError> {
+        let partitions = partitions.to_vec();
+        let scan = reader.blocking(move |reader| Self::scan(reader, &partitions));
+        let mut letters = scan.await?;
+        if !letters.begin.is_empty() {
+            letters.limit(SystemTime::now().into(), retention_ms(kafka).await?);
+        }
+        Ok(letters)
+    }
+
+    fn scan(reader: &LogReader, partitions: &[Partition]) -> Result<Self, EventLogError> {
         let bounds = reader.bounds(Topic::DeadLetters, partitions)?;
         let mut found = Self::default();
         let mut ranges = Vec::with_capacity(bounds.len());
@@ -59,6 +77,20 @@ impl DeadLetters {
             ControlFlow::Continue(())
         })?;
         Ok(found)
+    }
+
+    /// A dead letter is not older than its record: retention cannot have deleted those of records that are younger than it allows.
+    fn limit(&mut self, now: TimestampMs, retention_ms: i64) {
+        let kept_since = match retention_ms {
+            ..0 => i64::MIN,
+            _ => now
+                .0
+                .saturating_sub(retention_ms)
+                .saturating_add(CLOCK_SKEW_MS),
+        };
+        for begins in self.begin.values_mut() {
+            *begins = TimestampMs(kept_since).min(*begins);
+        }
     }
 
     fn add(&mut self, record: &Record) {
@@ -98,9 +130,9 @@ impl OfPartition {
         });
     }
 
-    /// Whether a dead letter of this record may have been deleted by retention.
-    pub(crate) fn may_be_deleted(&self, record: &Record) -> bool {
-        self.begins.is_some_and(|begins| record.timestamp < begins)
+    /// Whether retention may have deleted the dead letter of a record that was appended at `time` or later.
+    pub(crate) fn may_be_deleted(&self, time: TimestampMs) -> bool {
+        self.begins.is_some_and(|begins| time < begins)
     }
 
     /// The reasons for which a record was refused, the last one first; none if it was not. A dead letter with another value is that of a
@@ -116,8 +148,48 @@ impl OfPartition {
     }
 }
 
+/// As the topic is configured; where this user may not know, as it is declared.
+async fn retention_ms(kafka: &KafkaConfig) -> Result<i64, EventLogError> {
+    let topic = Topic::DeadLetters;
+    let found = Admin::new(kafka)?.setting(topic, RETENTION).await;
+    let declared = topic.settings().iter().find(|(name, _)| *name == RETENTION);
+    let parsed = |value: &str| value.parse().ok();
+    Ok(found
+        .ok()
+        .flatten()
+        .and_then(|found| parsed(&found))
+        .or_else(|| parsed(declared?.1))
+        .expect("its retention is declared"))
+}
+
 fn digest(value: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    #[test]
+    fn no_record_that_is_younger_than_the_retention_lacks_its_dead_letter() {
+        let partition = Partition::try_from(3).unwrap();
+        let may_be_deleted = |oldest: i64, retention_ms, record: i64| {
+            let mut letters = DeadLetters::default();
+            letters.begin.insert(partition, TimestampMs(oldest));
+            letters.limit(TimestampMs(200 * DAY_MS), retention_ms);
+            let of = letters.of("chat.inbound", partition);
+            of.may_be_deleted(TimestampMs(record))
+        };
+        let (none_left, days_90) = (i64::MAX, 90 * DAY_MS);
+        assert!(may_be_deleted(none_left, days_90, 109 * DAY_MS));
+        assert!(!may_be_deleted(none_left, days_90, 111 * DAY_MS));
+        // A younger one is left, or an older one.
+        assert!(!may_be_deleted(199 * DAY_MS, days_90, 198 * DAY_MS));
+        assert!(!may_be_deleted(100 * DAY_MS, days_90, 105 * DAY_MS));
+        assert!(!may_be_deleted(none_left, -1, 0), "without retention");
+    }
 }

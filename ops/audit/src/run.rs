@@ -107,10 +107,8 @@ impl<'a> Audit<'a> {
         &mut self,
         progress: &(impl Fn(Progress) + Sync),
     ) -> Result<(), AuditError> {
-        let partitions = self.partitions.clone();
-        let reader = &self.inbound_reader;
-        let read = reader.blocking(move |reader| DeadLetters::read(reader, &partitions));
-        let dead_letters = read.await?;
+        let (kafka, reader) = (&self.sources.kafka, &self.inbound_reader);
+        let dead_letters = DeadLetters::read(kafka, reader, &self.partitions).await?;
         let of = self.partitions.len();
         for (done, partition) in self.partitions.clone().into_iter().enumerate() {
             progress(Progress::Partition { done, of });
@@ -265,7 +263,7 @@ impl<'a> Audit<'a> {
         }
         if !self.letters_deleted.is_empty() {
             let why = format!(
-                "records of {} partitions ({}) that are older than the oldest dead letter of theirs, and were refused or skipped",
+                "records of {} partitions ({}) that were refused or skipped so long ago that retention may have deleted their dead letters",
                 self.letters_deleted.len(),
                 ranges(&self.letters_deleted)
             );

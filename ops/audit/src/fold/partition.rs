@@ -133,9 +133,7 @@ impl<'a> PartitionFold<'a> {
                 event
             }
             (Err(_), Some(_)) => return Ok(()),
-            (Err(_), None) if self.input.dead_lettered_events.may_be_deleted(record) => {
-                return Ok(());
-            }
+            (Err(_), None) if self.may_be_deleted_of_event() => return Ok(()),
             (Err(wrong), None) => {
                 let what = format!("{wrong}, and not in the dead letters");
                 self.note_event(record.offset, Kind::Different, what);
@@ -155,6 +153,12 @@ impl<'a> PartitionFold<'a> {
         self.account_at(source.offset, record.offset, &event)?;
         self.apply(record.offset, event);
         Ok(())
+    }
+
+    /// The time of a record of `chat.events` is its producer's, which may be any. It is not older than the event before it.
+    fn may_be_deleted_of_event(&self) -> bool {
+        let letters = &self.input.dead_lettered_events;
+        letters.may_be_deleted(TimestampMs(self.clock))
     }
 
     /// An operator raised the epoch: sequencing continues after `offset`. If records above it were accounted for already, `chat.inbound`
@@ -268,7 +272,10 @@ impl<'a> PartitionFold<'a> {
         let refused = self.refused(record, expected);
         let is_gone = matches!(expected, Expected::Refused(_))
             && refused.is_none()
-            && self.input.dead_lettered_inbound.may_be_deleted(record);
+            && self
+                .input
+                .dead_lettered_inbound
+                .may_be_deleted(record.timestamp);
         let (outcome, wrong) = match inbound::judge(expected, refused) {
             (_, Some(_)) if is_gone || !self.is_certain(expected) => (Outcome::Unverifiable, None),
             judged => judged,

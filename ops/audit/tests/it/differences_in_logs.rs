@@ -1,11 +1,13 @@
 //! The log itself is wrong, or does not answer.
 
 use audit::{Area, Kind};
+use event_log::Admin;
 use schemas::{
     TimestampMs,
     command::Command,
     dead_letter::Reason,
     event::{Body, Message},
+    topics::Topic,
 };
 
 use crate::test_env::TestEnv;
@@ -89,6 +91,18 @@ async fn a_refusal_without_a_dead_letter_is_found() {
     env.story.progress(junk).await;
     env.catch_up().await;
     env.assert_finds(Area::Inbound, Kind::Missing, "unanswered")
+        .await;
+}
+
+/// That retention deleted older ones is no excuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recent_refusal_is_missed_where_no_dead_letter_is_left() {
+    let env = TestEnv::with_story().await;
+    let partition = 17.try_into().unwrap();
+    let admin = Admin::new(&env.kafka).unwrap();
+    let deleted = admin.delete_before(Topic::DeadLetters, partition, 1);
+    deleted.await.unwrap();
+    env.assert_finds(Area::Inbound, Kind::Missing, "without a dead letter")
         .await;
 }
 

@@ -144,22 +144,18 @@ async fn what_retention_took_is_named() {
 async fn dead_letters_that_were_deleted_are_named_in_one_line() {
     let mut env = TestEnv::with_story().await;
     let admin = Admin::new(&env.kafka).unwrap();
-    for number in [3, 4, 17] {
+    for number in [3, 4, 60] {
+        // No event is before it: it may be as old as the log.
         let partition = Partition::try_from(number).unwrap();
-        let junk = env.story.post_junk(partition).await;
+        let junk = env.story.append_junk(partition).await;
         env.story.refuse(junk, b"junk", Reason::Malformed).await;
-        env.story.progress(junk).await;
-        // Partition 17 has another.
-        let all = 1 + i64::from(number == 17);
-        let deleted = admin.delete_before(Topic::DeadLetters, partition, all);
+        let deleted = admin.delete_before(Topic::DeadLetters, partition, 1);
         deleted.await.unwrap();
     }
     env.catch_up().await;
     let report = env.assert_sound().await;
-    let said = "records of 3 partitions (3 to 4, 17) that are older than the oldest dead letter of theirs, and were refused or skipped";
+    let said = "records of 3 partitions (3 to 4, 60) that were refused or skipped so long ago that retention may have deleted their dead letters";
     assert_eq!(report.unchecked, [said]);
-    // Those of four records.
-    assert_eq!(report.inbound.unverifiable, 4, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

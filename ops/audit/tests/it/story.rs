@@ -207,6 +207,12 @@ impl Story {
             .await
     }
 
+    /// Puts bytes on `chat.events` that are no event.
+    pub async fn append_junk(&self, partition: Partition) -> (Partition, i64) {
+        let offset = self.put(Topic::Events, partition, b"junk", None, &[]).await;
+        (partition, offset)
+    }
+
     async fn put(
         &self,
         topic: Topic,
