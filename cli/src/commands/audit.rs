@@ -57,14 +57,17 @@ pub(super) async fn whole(context: &CommandContext, wait: Duration) -> anyhow::R
 }
 
 /// # Errors
-/// Nothing was compared, although there are events.
+/// Nothing of a partition was compared, although it has events.
 fn code(report: &Report) -> anyhow::Result<ExitCode> {
     if report.differences() > 0 {
         return Ok(ExitCode::from(failure::NEGATIVE));
     }
-    if report.compared_nothing() {
-        let why = "nothing was compared: not every projection has passed any event; without --no-wait the audit waits for them";
-        return Err(Failure::Timeout(why.to_owned()).into());
+    let partitions = report.not_compared.len();
+    if partitions > 0 {
+        let why = format!(
+            "nothing was compared of {partitions} partitions: not every projection has passed any event of theirs; without --no-wait the audit waits for them"
+        );
+        return Err(Failure::Timeout(why).into());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -37,10 +37,38 @@ impl Ends {
             .collect()
     }
 
-    pub(crate) fn limit_to(&mut self, positions: &PartitionMap<i64>) {
+    /// Returns the partitions that have events, and now none to compare.
+    pub(crate) fn limit_to(&mut self, positions: &PartitionMap<i64>) -> Vec<Partition> {
+        let mut emptied = Vec::new();
         for (partition, bounds) in self.events.iter_mut() {
             let position = positions.get(partition).copied().unwrap_or(0);
-            bounds.end = bounds.end.min(position.max(bounds.start));
+            let end = bounds.end.min(position.max(bounds.start));
+            if end == bounds.start && end < bounds.end {
+                emptied.push(partition);
+            }
+            bounds.end = end;
         }
+        emptied
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_of_which_no_event_was_passed_is_told_apart() {
+        let all: Vec<Partition> = Partition::all().collect();
+        let of = |start, end| OffsetRange { start, end };
+        let bounds = [of(0, 7), of(0, 7), of(0, 0), of(3, 7), of(3, 7)];
+        let mut ends = Ends {
+            inbound: PartitionMap::new(),
+            events: all.iter().copied().zip(bounds).collect(),
+        };
+        let positions = [(all[1], 5), (all[3], 3), (all[4], 9)];
+        let emptied = ends.limit_to(&positions.into_iter().collect());
+        assert_eq!(emptied, [all[0], all[3]]);
+        let left: Vec<i64> = ends.event_ends().values().copied().collect();
+        assert_eq!(left, [0, 5, 0, 3, 7]);
     }
 }

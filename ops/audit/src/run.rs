@@ -41,7 +41,7 @@ struct Audit<'a> {
     account: InboundAccount,
     repeated: u64,
     values: Values,
-    not_passed: u64,
+    not_compared: Vec<Partition>,
     unchecked: Vec<String>,
     /// Partitions whose months before this one were dropped.
     dropped: BTreeMap<Month, Vec<Partition>>,
@@ -67,7 +67,7 @@ impl<'a> Audit<'a> {
             account: InboundAccount::default(),
             repeated: 0,
             values: Values::new(sources.kafka.topic(Topic::Events), options.examples),
-            not_passed: 0,
+            not_compared: Vec::new(),
             unchecked: Vec::new(),
             dropped: BTreeMap::new(),
             letters_deleted: Vec::new(),
@@ -93,13 +93,19 @@ impl<'a> Audit<'a> {
         progress(self.ends.progress());
         let positions = wait::lowest(self.sources, &self.partitions).await?;
         let before: i64 = self.ends.event_ends().values().sum();
-        self.ends.limit_to(&positions);
+        self.not_compared = self.ends.limit_to(&positions);
         let left: i64 = before - self.ends.event_ends().values().sum::<i64>();
         if left > 0 {
             let why = format!("the last {left} events: not every projection has passed them");
             self.unchecked.push(why);
         }
-        self.not_passed = left.unsigned_abs();
+        if !self.not_compared.is_empty() {
+            let why = format!(
+                "partitions {}: not every projection has passed an event of theirs",
+                ranges(&self.not_compared)
+            );
+            self.unchecked.push(why);
+        }
         Ok(())
     }
 
@@ -277,7 +283,7 @@ impl<'a> Audit<'a> {
             checks,
             inbound: self.account,
             repeated_events: self.repeated,
-            not_passed: self.not_passed,
+            not_compared: self.not_compared,
             unchecked,
         }
     }
