@@ -51,16 +51,21 @@ impl UnreadSink {
         Ok(())
     }
 
-    /// Slots that are left out come back if every partition in use is resumed now: of others, what they lack would not be read again.
+    /// Slots that are left out come back if every partition in use is resumed now: of others, what they lack would not be read again. So
+    /// where one has recovered, everything is to be resumed.
     fn resumable(
         &mut self,
         partitions: &[Partition],
-    ) -> impl Iterator<Item = (usize, &mut SlotWriter)> {
+    ) -> Result<impl Iterator<Item = (usize, &mut SlotWriter)>, SinkError> {
         let is_whole = |slot: &SlotWriter| slot.partitions().all(|one| partitions.contains(&one));
         let are_all = self.slots.iter().all(is_whole);
+        if !are_all {
+            self.check_recovered()?;
+        }
         let slots = self.slots.iter_mut().enumerate();
-        slots
-            .filter(move |(_, slot)| slot.left_out().is_none() || (are_all && slot.has_recovered()))
+        Ok(slots.filter(move |(_, slot)| {
+            slot.left_out().is_none() || (are_all && slot.has_recovered())
+        }))
     }
 
     /// Leaves out the slots that failed, unless all did; then the call is repeated.
@@ -107,7 +112,7 @@ impl Sink for UnreadSink {
     ) -> Result<PartitionMap<LogPosition>, SinkError> {
         self.batch.release(partitions);
         let end = LogEnd::new(Arc::clone(&self.log));
-        let slots = self.resumable(partitions);
+        let slots = self.resumable(partitions)?;
         let resumes = slots.map(async |(index, slot)| (index, slot.resume(partitions, &end).await));
         let outcomes = join_all(resumes).await;
         self.settle(outcomes)?;

@@ -19,6 +19,11 @@ fn tag(uid: UserId) -> String {
     format!("{{{}}}", uid.get() % 64)
 }
 
+async fn keyslot(env: &TestEnv, tag: &str) -> String {
+    let slot: i64 = env.command(&["CLUSTER", "KEYSLOT", tag]).await;
+    slot.to_string()
+}
+
 async fn keys(env: &TestEnv, tag: &str) -> Vec<String> {
     env.command(&["KEYS", &format!("{tag}*")]).await
 }
@@ -75,8 +80,7 @@ async fn the_other_slots_go_on_while_one_is_away() {
     traffic(&mut env, &users).await;
     env.assert_exact(&users).await;
 
-    let slot: i64 = env.command(&["CLUSTER", "KEYSLOT", &tag(users[0])]).await;
-    let slot = slot.to_string();
+    let slot = keyslot(&env, &tag(users[0])).await;
     env.command::<()>(&["CLUSTER", "DELSLOTS", &slot]).await;
     traffic(&mut env, &users).await;
     all_show(&env, &users[1..]).await;
@@ -112,8 +116,7 @@ async fn a_slot_that_returns_gets_what_it_lacks_in_all_partitions() {
     message_of_each(&mut env, &senders, reader).await;
     env.assert_exact(&[reader]).await;
 
-    let slot: i64 = env.command(&["CLUSTER", "KEYSLOT", &tag(reader)]).await;
-    let slot = slot.to_string();
+    let slot = keyslot(&env, &tag(reader)).await;
     env.command::<()>(&["CLUSTER", "DELSLOTS", &slot]).await;
     message_of_each(&mut env, &senders, reader).await;
     becomes(&stays, "projector-unread.redis", false).await;
@@ -123,6 +126,42 @@ async fn a_slot_that_returns_gets_what_it_lacks_in_all_partitions() {
     becomes(&stays, "projector-unread.redis", true).await;
     all_show(&env, &[reader]).await;
     env.assert_exact(&[reader]).await;
+    stays.stop().await;
+}
+
+/// A projector that gets further partitions while all other slots are away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_returns_is_taken_back_while_all_others_are_away() {
+    let mut env = TestEnv::in_cluster().await;
+    // Nothing but the partitions of the other one has it looked at again.
+    let stays = env.project_and_verify_every(600_000).await;
+    let ends = env.project_and_verify_every(600_000).await;
+    let reader = users(1)[0];
+    let senders: Vec<UserId> = (1..64)
+        .map(|n| UserId::try_from(reader.get() + 64_000 + n).unwrap())
+        .collect();
+    message_of_each(&mut env, &senders, reader).await;
+    env.assert_exact(&[reader]).await;
+
+    let slot = keyslot(&env, &tag(reader)).await;
+    let mut others = vec!["CLUSTER".to_owned(), "DELSLOTS".to_owned()];
+    for sender in &senders {
+        others.push(keyslot(&env, &tag(*sender)).await);
+    }
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    env.command::<()>(&["CLUSTER", "DELSLOTS", &slot]).await;
+    message_of_each(&mut env, &senders, reader).await;
+    becomes(&stays, "projector-unread.redis", false).await;
+    becomes(&ends, "projector-unread.redis", false).await;
+    for sender in &senders {
+        env.story.message(reader, *sender).await;
+    }
+    // No flush is repeated while all fail.
+    all_show(&env, &senders).await;
+    env.command::<()>(&others).await;
+    ends.stop().await;
+    env.command::<()>(&["CLUSTER", "ADDSLOTS", &slot]).await;
+    all_show(&env, &[reader]).await;
     stays.stop().await;
 }
 
