@@ -11,6 +11,7 @@ use tokio::{
 use unread_store::{
     BeginOutcome, Connection, PeerOrdinals, Rebuild, SharedConnections, UnreadError,
 };
+use uuid::Uuid;
 
 use crate::{
     ContactCounts, RebuildConfig, UnreadRebuildError,
@@ -147,8 +148,9 @@ impl Batch {
         rebuilds: &[PendingRebuild],
     ) -> Result<Vec<(UserId, BeginOutcome)>, UnreadError> {
         let uids: Vec<UserId> = rebuilds.iter().map(PendingRebuild::uid).collect();
-        let (uids, lease_ms) = (&uids, self.context.config.lease_ms);
-        let begin = |redis: Connection| async move { redis.begin_rebuilds(uids, lease_ms).await };
+        let (uids, nonce, lease_ms) = (&uids, Uuid::new_v4(), self.context.config.lease_ms);
+        let begin =
+            |redis: Connection| async move { redis.begin_rebuilds(uids, nonce, lease_ms).await };
         self.context.redis.call(slot, begin).await
     }
 

@@ -9,6 +9,7 @@ use message_store::ContactRow;
 use schemas::{PartitionMap, UserId};
 use tokio::time::Instant;
 use unread_store::{BeginOutcome, Connection, PeerOrdinals, Rebuild, SharedConnections};
+use uuid::Uuid;
 
 use crate::{
     ContactCounts, UnreadRebuildError,
@@ -51,7 +52,9 @@ impl ShadowRebuild {
         let (mut complete, mut in_progress) = (Vec::new(), 0);
         // Users of one table are in one slot.
         let slot = uids.first().map_or(0, |uid| redis.store().index_of(*uid));
-        let begin = |redis: Connection| async move { redis.begin_rebuilds(uids, lease_ms).await };
+        let nonce = Uuid::new_v4();
+        let begin =
+            |redis: Connection| async move { redis.begin_rebuilds(uids, nonce, lease_ms).await };
         for (uid, begin) in redis.call(slot, begin).await? {
             match begin {
                 BeginOutcome::Begun(rebuild) => begun.push(rebuild),

@@ -67,22 +67,26 @@ impl Connection {
         uid: UserId,
         lease_ms: u64,
     ) -> Result<BeginOutcome, UnreadError> {
-        let begun = self.begin_rebuilds(&[uid], lease_ms).await?;
+        let (uids, nonce) = ([uid], Uuid::new_v4());
+        let begun = self.begin_rebuilds(&uids, nonce, lease_ms).await?;
         let (_, outcome) = begun.into_iter().next().ok_or(UnreadError::NotReady)?;
         Ok(outcome)
     }
 
-    /// [`Self::begin_rebuild`] for many users, in few round trips.
+    /// [`Self::begin_rebuild`] for many users, in few round trips. Whoever repeats the call after an error repeats the nonce: what had
+    /// begun before the error is in progress for everybody else.
     ///
     /// # Errors
     /// As [`Self::begin_rebuild`]. Rebuilds begun before an error keep their lease until it expires.
     pub async fn begin_rebuilds(
         &self,
         uids: &[UserId],
+        nonce: Uuid,
         lease_ms: u64,
     ) -> Result<Vec<(UserId, BeginOutcome)>, UnreadError> {
+        let script = &scripts::BEGIN_REBUILD;
         let begun: Vec<(Rebuild, (u8, u64))> = self
-            .begin(&scripts::BEGIN_REBUILD, uids, Target::State, lease_ms)
+            .begin(script, uids, nonce, Target::State, lease_ms)
             .await?;
         let outcome = |(rebuild, result): (Rebuild, (u8, u64))| match result {
             (0, _) => (rebuild.uid, BeginOutcome::Begun(rebuild)),
@@ -102,8 +106,9 @@ impl Connection {
         uids: &[UserId],
         lease_ms: u64,
     ) -> Result<Vec<Rebuild>, UnreadError> {
+        let (script, nonce) = (&scripts::BEGIN_SHADOW, Uuid::new_v4());
         let begun: Vec<(Rebuild, i64)> = self
-            .begin(&scripts::BEGIN_SHADOW, uids, Target::Shadow, lease_ms)
+            .begin(script, uids, nonce, Target::Shadow, lease_ms)
             .await?;
         let begun = begun.into_iter().filter(|(_, result)| *result == 1);
         Ok(begun.map(|(rebuild, _)| rebuild).collect())
@@ -114,6 +119,7 @@ impl Connection {
         &self,
         script: &redis::Script,
         uids: &[UserId],
+        nonce: Uuid,
         target: Target,
         lease_ms: u64,
     ) -> Result<Vec<(Rebuild, R)>, UnreadError> {
@@ -126,7 +132,7 @@ impl Connection {
                 .map(|uid| Rebuild {
                     uid: *uid,
                     generation,
-                    nonce: Uuid::new_v4(),
+                    nonce,
                     target,
                 })
                 .collect();

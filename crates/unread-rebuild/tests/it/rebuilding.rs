@@ -2,9 +2,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use message_store::{MessageStore, MySqlConfig, ServerConfig};
 use schemas::{DeviceClass, TableNumber, UserId};
-use tokio::time::Instant;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+    time::Instant,
+};
 use unread_rebuild::{RebuildConfig, UnreadRebuildError};
-use unread_store::{BeginOutcome, UnreadView, UserUpdate, UserView};
+use unread_store::{BeginOutcome, RedisConfig, UnreadStore, UnreadView, UserUpdate, UserView};
 
 use crate::test_env::{TestEnv, row, soon, users};
 
@@ -331,6 +335,77 @@ async fn a_rebuild_begins_although_the_idle_connection_was_closed() {
     assert!(env.redis.command::<i64>(&kill).await > 0);
     rebuilder.rebuild(&[alice], soon()).await.unwrap();
     assert_eq!(env.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
+}
+
+/// It is this process' own, and nobody waits for its lease to expire.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beginning_whose_response_was_lost_is_repeated() {
+    let mut env = TestEnv::new().await;
+    let [alice, bob] = users();
+    env.append(alice, bob).await;
+    env.contacts_catch_up(&[row(alice, bob, 1, Some(0), Some(0))])
+        .await;
+    env.unread = losing_a_response(&env).await;
+    let config = RebuildConfig {
+        lease_ms: 600_000,
+        ..RebuildConfig::default()
+    };
+    let rebuilder = env.rebuilder_with(&env.store, config);
+    rebuilder.rebuild(&[alice], soon()).await.unwrap();
+    assert_eq!(env.unread(alice).await.0, BTreeMap::from([(bob, 1)]));
+
+    env.unread = losing_a_response(&env).await;
+    let rebuilder = env.rebuilder();
+    let (table, bob) = (TableNumber::of_user(bob), [bob]);
+    let shadow = rebuilder.begin_shadow_rebuild(table, &bob, 600_000);
+    assert_eq!(shadow.await.unwrap().in_progress(), 0);
+}
+
+/// The same Redis, but its first connection ends when the first script has run, before its response arrives.
+async fn losing_a_response(env: &TestEnv) -> UnreadStore {
+    let url = env.redis.url();
+    let address = url.trim_start_matches("redis://").trim_end_matches('/');
+    let (address, listener) = (
+        address.to_owned(),
+        TcpListener::bind("127.0.0.1:0").await.unwrap(),
+    );
+    let config = RedisConfig {
+        url: format!("redis://{}", listener.local_addr().unwrap()),
+        ..RedisConfig::default()
+    };
+    tokio::spawn(async move {
+        let (client, redis) = accept(&listener, &address).await;
+        relay_until_a_script_has_run(client, redis).await;
+        loop {
+            let (mut client, mut redis) = accept(&listener, &address).await;
+            tokio::spawn(async move { copy_bidirectional(&mut client, &mut redis).await });
+        }
+    });
+    UnreadStore::new(&config).unwrap()
+}
+
+async fn accept(listener: &TcpListener, redis: &str) -> (TcpStream, TcpStream) {
+    let (client, _) = listener.accept().await.unwrap();
+    (client, TcpStream::connect(redis).await.unwrap())
+}
+
+async fn relay_until_a_script_has_run(mut client: TcpStream, mut redis: TcpStream) {
+    let (mut request, mut response) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        tokio::select! {
+            length = client.read(&mut request) => {
+                let request = &request[..length.unwrap()];
+                redis.write_all(request).await.unwrap();
+                if request.windows(7).any(|word| word == b"EVALSHA") {
+                    redis.read(&mut response).await.unwrap();
+                    return;
+                }
+            }
+            length = redis.read(&mut response) => {
+                client.write_all(&response[..length.unwrap()]).await.unwrap();
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

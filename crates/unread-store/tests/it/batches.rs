@@ -150,7 +150,10 @@ async fn a_batch_of_thousands_of_users_goes_through() {
     assert_eq!(outcome.unwrap().absent.len(), 3_000);
 
     let uids: Vec<_> = (1..=3_000).map(user).collect();
-    let begun = env.conn.begin_rebuilds(&uids, LEASE_MS).await.unwrap();
+    let begun = env
+        .conn
+        .begin_rebuilds(&uids, uuid::Uuid::new_v4(), LEASE_MS);
+    let begun = begun.await.unwrap();
     assert_eq!(begun.len(), 3_000);
     let outcome = env.batch(&updates, &[]).await;
     assert_eq!(outcome.unwrap().absent, []);
