@@ -11,6 +11,9 @@ use schemas::{
 
 use super::reader_pool::{LookupError, ScanBudget};
 
+/// How many records before the place found by bisection are searched.
+const LOOK_BACK: i64 = 1_000;
+
 /// The epoch of the record at `position`, whose event is in `range` of `chat.events` if it has one. An epoch begins with an event that
 /// names the last record that was decided before it (PROTOCOL S13).
 pub(super) fn epoch_of(
@@ -21,7 +24,7 @@ pub(super) fn epoch_of(
     budget: &mut ScanBudget,
 ) -> Result<u32, LookupError> {
     let InboundPosition { partition, offset } = position;
-    let Some((_, first)) = first_event(reader, partition, range.clone(), budget)? else {
+    let Some((_, first)) = first_event(reader, partition, range.clone(), |_| true, budget)? else {
         return Ok(current);
     };
     for epoch in (first.epoch + 1..=current).rev() {
@@ -35,8 +38,31 @@ pub(super) fn epoch_of(
     Ok(first.epoch)
 }
 
-/// The first event of `epoch` or a later one and its offset, by bisection: epochs rise along the log.
+/// The first event of `epoch` or a later one and its offset. What a former owner appends behind a raise is of the epoch before it, and can
+/// mislead the bisection to an event behind it; then an earlier one is right before that.
 fn first_of_epoch(
+    reader: &LogReader,
+    partition: Partition,
+    Range { start, mut end }: Range<i64>,
+    epoch: u32,
+    budget: &mut ScanBudget,
+) -> Result<Option<(i64, SourceOffset)>, LookupError> {
+    let mut first = None;
+    loop {
+        first = bisect(reader, partition, start..end, epoch, budget)?.or(first);
+        end = first.map_or(end, |(at, _)| at);
+        let before = start.max(end - LOOK_BACK)..end;
+        let is_of_epoch = |source: SourceOffset| source.epoch >= epoch;
+        let Some(earlier) = first_event(reader, partition, before, is_of_epoch, budget)? else {
+            return Ok(first);
+        };
+        end = earlier.0;
+        first = Some(earlier);
+    }
+}
+
+/// The first event of `epoch` or a later one and its offset, where epochs rise along the log.
+fn bisect(
     reader: &LogReader,
     partition: Partition,
     Range { mut start, mut end }: Range<i64>,
@@ -46,7 +72,7 @@ fn first_of_epoch(
     let mut first = None;
     while start < end {
         let middle = start + (end - start) / 2;
-        match first_event(reader, partition, middle..end, budget)? {
+        match first_event(reader, partition, middle..end, |_| true, budget)? {
             Some((at, source)) if source.epoch < epoch => start = at + 1,
             found => {
                 end = middle;
@@ -57,19 +83,20 @@ fn first_of_epoch(
     Ok(first)
 }
 
-/// The source offset and offset of the first record of a range that is an event.
+/// The source offset and offset of the first record of a range that is such an event.
 fn first_event(
     reader: &LogReader,
     partition: Partition,
     range: Range<i64>,
+    is_sought: impl Fn(SourceOffset) -> bool,
     budget: &mut ScanBudget,
 ) -> Result<Option<(i64, SourceOffset)>, LookupError> {
     let mut found = Ok(None);
     reader.scan(Topic::Events, &[(partition, range)], |record| {
         found = match record.event() {
-            Ok(event) => Ok(Some((record.offset, event.src.offset))),
+            Ok(event) if is_sought(event.src.offset) => Ok(Some((record.offset, event.src.offset))),
             // The projectors report records that are not events.
-            Err(ReadError::Skipped(_)) => return budget.spend(),
+            Ok(_) | Err(ReadError::Skipped(_)) => return budget.spend(),
             Err(ReadError::UnknownRules(newer)) => Err(newer),
         };
         ControlFlow::Break(())

@@ -473,3 +473,48 @@ async fn what_was_decided_before_a_raise_keeps_its_outcome() {
         assert_eq!(body["state"], state, "{at}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_former_owner_appends_behind_a_raise_hides_no_outcome() {
+    let deployment = Deployment::new();
+    deployment.apply_topics().await;
+    let p = partition(5);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(4);
+    let mut sends = Vec::new();
+    for index in 0..4 {
+        sends.push(deployment.post(p, send_of(&chat, index)).await);
+    }
+    let ts = TimestampMs(now().0 + 60_000);
+    let decided =
+        |epoch, index: usize| event(epoch, sends[index].offset, ts, sequenced(&chat, index));
+    let raise = |epoch| event(epoch, sends[0].offset, ts, Body::Progress);
+    // The service takes the current epoch from the newest event of any partition.
+    deployment.emit(partition(4), raise(2)).await;
+    // The former owner had decided more of a log that lost its end.
+    let of_former_owner = || [decided(0, 0), decided(0, 1)];
+    for event in of_former_owner() {
+        deployment.emit(p, event).await;
+    }
+    for event in [raise(1), raise(2), decided(2, 1), decided(2, 2)] {
+        deployment.emit(p, event).await;
+    }
+    for _ in 0..3 {
+        for event in of_former_owner() {
+            deployment.emit(p, event).await;
+        }
+    }
+    deployment.emit(p, decided(2, 3)).await;
+    for event in of_former_owner() {
+        deployment.emit(p, event).await;
+    }
+
+    let service = Service::start(&deployment.config).await;
+    for (index, events_offset) in [(3, 12), (2, 5), (1, 4), (0, 0)] {
+        service
+            .until(&path(sends[index]), |answer| {
+                answer.body["events_offset"] == events_offset
+            })
+            .await;
+    }
+}

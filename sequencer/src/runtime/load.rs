@@ -77,6 +77,8 @@ pub(super) fn load(
     // The ends of the events are queried first: the inbound record of every event is on the log by then.
     let events = reader.bounds(Topic::Events, partitions)?;
     let inbound = reader.bounds(Topic::Inbound, partitions)?;
+    // Before the check, so that what it finds holds for all records up to these leaders'.
+    let leader_epochs = leader_epochs(reader, &inbound)?;
     let reads = reads_snapshots
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +86,30 @@ pub(super) fn load(
         Loader::new(partition, events[partition], inbound[partition], snapshots)
     })?;
     drop(reads);
-    run_loaders(reader, loaders, &events)
+    let mut loaded = run_loaders(reader, loaders, &events)?;
+    for (partition, loaded) in loaded.iter_mut() {
+        if let Ok(loaded) = loaded {
+            loaded.inbound_leader_epoch = leader_epochs.get(partition).copied();
+        }
+    }
+    Ok(loaded)
+}
+
+/// The leader epoch of the newest record of each partition of `chat.inbound` that has any.
+fn leader_epochs(
+    reader: &LogReader,
+    bounds: &PartitionMap<OffsetRange>,
+) -> Result<PartitionMap<i32>, EventLogError> {
+    let newest: Vec<_> = bounds
+        .iter()
+        .map(|(partition, range)| (partition, range.last(1)))
+        .collect();
+    let mut epochs = PartitionMap::new();
+    reader.scan(Topic::Inbound, &newest, |record| {
+        epochs.insert(record.partition, record.leader_epoch);
+        ControlFlow::Continue(())
+    })?;
+    Ok(epochs)
 }
 
 type Loaders = PartitionMap<Result<Loader, LoadError>>;

@@ -16,10 +16,10 @@ pub(super) enum Phase {
         generation: AssignmentGeneration,
         retry_at: Instant,
     },
-    /// It waits for an operator. It is loaded again from time to time.
+    /// It waits for an operator. It is loaded again from time to time, unless only a restart of the process lets it go on.
     Halted {
         generation: AssignmentGeneration,
-        retry_at: Instant,
+        retry_at: Option<Instant>,
     },
     Working(Owned),
     /// No more records are read, and it is released once nothing is in flight, so that the next owner sees all of it. Exactness does not
@@ -78,7 +78,8 @@ impl Phase {
 
     pub(super) fn is_load_due(&self, now: Instant) -> bool {
         match self {
-            Self::LoadFailed { retry_at, .. } | Self::Halted { retry_at, .. } => *retry_at <= now,
+            Self::LoadFailed { retry_at, .. } => *retry_at <= now,
+            Self::Halted { retry_at, .. } => retry_at.is_some_and(|at| at <= now),
             Self::Loading(_) | Self::Working(_) | Self::Leaving { .. } => false,
         }
     }

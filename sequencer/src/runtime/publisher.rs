@@ -110,7 +110,7 @@ mod tests {
         let generation = AssignmentGeneration::default();
         let halted = Phase::Halted {
             generation,
-            retry_at: Instant::now(),
+            retry_at: Some(Instant::now()),
         };
         for phase in [halted, Phase::Loading(generation)] {
             publisher.phase_changed();

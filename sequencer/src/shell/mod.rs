@@ -122,10 +122,10 @@ pub struct WriteFailed(pub String);
 pub enum NextAction {
     /// Continue.
     Continue,
-    /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11). All outputs of the shell are reported; a
-    /// snapshot may not be.
+    /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11), or `chat.inbound` has a new leader (S13). All
+    /// outputs of the shell are reported; a snapshot may not be.
     Reload,
-    /// Drop the shell, and look again later; or end the process, where [`HaltReason::ends_process`].
+    /// Drop the shell, and look again later, unless [`HaltReason::needs_restart`]; or end the process, where [`HaltReason::ends_process`].
     Halt(HaltReason),
 }
 
@@ -144,8 +144,9 @@ pub enum HaltReason {
     },
     /// An append got an offset below the known end of the log.
     #[error(
-        "an event was appended at offset {offset} of chat.events, which is known up to {known}: the topic lost records. \
-         The partition goes on by itself once the log is as long again; run `tidemark audit` then"
+        "an event was appended at offset {offset} of chat.events, which is known up to {known}: the topic lost records, and since \
+         the event names a later record of chat.inbound, they are not decided again. Restore the topic. After a restart the \
+         sequencer goes on without them: `tidemark audit` then names what has no event, and messages with the same number"
     )]
     EventsTruncated {
         offset: i64,
@@ -186,6 +187,12 @@ impl HaltReason {
             | Self::InboundOutOfRange(_)
             | Self::UnknownRules { .. } => false,
         }
+    }
+
+    /// Whether the partition stays halted in this process: a start from the log as it is would go on without what is missing.
+    #[must_use]
+    pub fn needs_restart(&self) -> bool {
+        matches!(self, Self::EventsTruncated { .. })
     }
 
     /// The offset of `chat.inbound` that has to be passed.

@@ -43,6 +43,10 @@ pub struct PartitionShell {
     ends_with_repeat: bool,
     /// The last event that this shell queued.
     last_event: Option<OutputId>,
+    /// The highest leader epoch for which `chat.inbound` was compared with what was sequenced; `None` until a record was read.
+    leader_epoch: Option<i32>,
+    /// The next record has a higher one: the log may have lost its end and have grown again (PROTOCOL S13).
+    has_new_leader: bool,
     outbox: Outbox,
     appends: AppendTracker,
     progress: ProgressTimer,
@@ -67,6 +71,8 @@ impl PartitionShell {
                 .before_end
                 .is_some_and(|before| before.offset < loaded.last.offset),
             last_event: None,
+            leader_epoch: loaded.inbound_leader_epoch,
+            has_new_leader: false,
             outbox: Outbox::new(config),
             appends: AppendTracker::new(loaded.events_end, loaded.before_end),
             progress: ProgressTimer::new(&config, now_ms),
@@ -121,13 +127,21 @@ impl PartitionShell {
     }
 
     fn takes_records(&self) -> bool {
-        self.halted.is_none() && self.blocked.is_none() && !self.is_superseded()
+        self.halted.is_none()
+            && self.blocked.is_none()
+            && !self.has_new_leader
+            && !self.is_superseded()
     }
 
-    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::send_outputs`]. Once another owner has been noticed, or
-    /// a record cannot be stepped, records are ignored.
+    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::send_outputs`]. Once another owner or a
+    /// new leader has been noticed, or a record cannot be stepped, records are ignored.
     pub fn take(&mut self, record: &impl InboundView, now_ms: u64) {
-        if self.takes_records() {
+        if !self.takes_records() {
+            return;
+        }
+        let epoch = record.leader_epoch();
+        self.has_new_leader = epoch > *self.leader_epoch.get_or_insert(epoch);
+        if !self.has_new_leader {
             self.blocked = self.step(record, now_ms).err();
         }
     }
@@ -229,10 +243,13 @@ impl PartitionShell {
                 NextAction::Continue
             };
         }
-        if self.outbox.len() == 0
-            && let Some(reason) = &self.blocked
-        {
-            return NextAction::Halt(reason.clone());
+        if self.outbox.len() == 0 {
+            if self.has_new_leader {
+                return NextAction::Reload;
+            }
+            if let Some(reason) = &self.blocked {
+                return NextAction::Halt(reason.clone());
+            }
         }
         self.queue_progress(now_ms);
         self.take_snapshot(now_ms, effects);

@@ -133,6 +133,7 @@ fn loaded(last: Source, before_end: Option<Source>) -> Loaded {
         last,
         events_end: before_end.map_or(0, |_| 10),
         before_end,
+        inbound_leader_epoch: Some(0),
         folded: 0,
     }
 }
@@ -356,7 +357,7 @@ fn failed_or_reordered_reports_halt() {
 }
 
 #[test]
-fn a_truncated_log_halts() {
+fn a_truncated_log_halts_until_a_restart() {
     let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
     let records = (0..3).map(send).collect();
     assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
@@ -364,12 +365,15 @@ fn a_truncated_log_halts() {
         shell.on_appended([(OutputId(0), Ok(Some(0)))], 0, &mut io),
         NextAction::Continue
     );
+    let truncated = HaltReason::EventsTruncated {
+        offset: 0,
+        known: 1,
+    };
+    // Loaded from the log as it is, the partition would go on behind that event, without those that were lost.
+    assert!(truncated.needs_restart());
     assert_eq!(
         shell.on_appended([(OutputId(1), Ok(Some(0)))], 0, &mut io),
-        NextAction::Halt(HaltReason::EventsTruncated {
-            offset: 0,
-            known: 1
-        })
+        NextAction::Halt(truncated)
     );
 }
 
@@ -386,6 +390,23 @@ fn inbound_records_must_be_contiguous() {
             expected: 1,
             offset: 2
         })
+    );
+}
+
+#[test]
+fn a_new_leader_of_inbound_is_a_start_from_the_log() {
+    let (mut shell, mut io) = (start(ShellConfig::default()), RecordedEffects::default());
+    let of_new_leader = |offset| InboundRecord {
+        leader_epoch: 1,
+        ..send(offset)
+    };
+    let records = vec![send(0), of_new_leader(1), of_new_leader(2)];
+    assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
+    assert!(!shell.wants_more());
+    assert_eq!(io.appended(), [0], "what came before is still sequenced");
+    assert_eq!(
+        shell.on_appended([(OutputId(0), Ok(Some(0)))], 0, &mut io),
+        NextAction::Reload
     );
 }
 

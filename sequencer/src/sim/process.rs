@@ -263,6 +263,8 @@ impl Process {
         if shared.environment.starts_at_the_groups_offset {
             loaded.last.offset.offset = shared.committed - 1;
         }
+        let newest = shared.inbound[..shared.posted].last();
+        loaded.inbound_leader_epoch = newest.map(|record| record.leader_epoch);
         trace(format_args!(
             "process {} starts behind {:?}, log up to {}",
             self.id, loaded.last, loaded.events_end

@@ -1,8 +1,11 @@
 //! How a partition comes to this process, works here, halts and leaves.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use event_log::{AssignmentGeneration, HaltedPartitions, RevokeGuard};
+use event_log::{AssignmentGeneration, RevokeGuard};
 use schemas::{NextOffset, Partition};
 
 use super::{
@@ -52,19 +55,20 @@ impl Worker {
         Ok(())
     }
 
-    /// Drops a partition that cannot go on, until it is loaded again.
+    /// Drops a partition that cannot go on, until it is loaded again after `retry_in`, if that is given.
     pub(super) fn halt(
         &mut self,
         partition: Partition,
         before: Option<NextOffset>,
         why: String,
+        retry_in: Option<Duration>,
     ) -> anyhow::Result<()> {
         self.fetcher.stop(partition)?;
         let Some(generation) = self.partitions.get(partition).map(Phase::generation) else {
             return Ok(());
         };
         self.halted.halt(partition, before, why);
-        let retry_at = Instant::now() + HaltedPartitions::RETRY;
+        let retry_at = retry_in.map(|retry_in| Instant::now() + retry_in);
         self.set(
             partition,
             Some(Phase::Halted {

@@ -196,7 +196,10 @@ impl Worker {
                         let loaded = loaded.remove(partition);
                         match loaded.expect("a load has every partition of its request") {
                             Ok(loaded) => self.begin(partition, generation, loaded)?,
-                            Err(refused) => self.halt(partition, None, refused.to_string())?,
+                            Err(refused) => {
+                                let retry_in = Some(HaltedPartitions::RETRY);
+                                self.halt(partition, None, refused.to_string(), retry_in)?;
+                            }
                         }
                     }
                 }
@@ -371,7 +374,7 @@ impl Worker {
             }
             NextAction::Continue => Ok(()),
             NextAction::Reload => {
-                tracing::info!(%partition, "another owner has written; restarting");
+                tracing::info!(%partition, "another owner has written, or chat.inbound has a new leader; starting again from the log");
                 self.fetcher.stop(partition)?;
                 self.finish_leaving(partition);
                 Ok(())
@@ -381,7 +384,8 @@ impl Worker {
             }
             NextAction::Halt(reason) if is_working => {
                 let before = reason.before().map(NextOffset::new);
-                self.halt(partition, before, reason.to_string())
+                let retry_in = (!reason.needs_restart()).then_some(HaltedPartitions::RETRY);
+                self.halt(partition, before, reason.to_string(), retry_in)
             }
             // It is leaving in any case.
             NextAction::Halt(_) => {

@@ -52,6 +52,8 @@ pub struct Loaded {
     pub events_end: i64,
     /// The source of the last record before `events_end`; `None` where there is none.
     pub before_end: Option<Source>,
+    /// The highest leader epoch of `chat.inbound` for which it was checked; `None` for that of the first record read.
+    pub inbound_leader_epoch: Option<i32>,
     /// How many events were folded after the snapshot.
     pub folded: u64,
 }
@@ -220,6 +222,7 @@ impl Loader {
             last: fold.last,
             events_end: self.events.end,
             before_end: fold.before_next,
+            inbound_leader_epoch: None,
             folded: fold.folded,
         })
     }

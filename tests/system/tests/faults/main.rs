@@ -6,6 +6,7 @@ mod epoch_raised;
 mod events_deleted;
 mod events_went_back;
 mod history;
+mod inbound_went_back;
 mod kafka_away;
 mod killed_services;
 mod mariadb_away;
