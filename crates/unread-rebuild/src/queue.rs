@@ -21,9 +21,11 @@ const QUEUED_OF_TABLE: usize = 2_000;
 const UNDER_WAY_OF_TABLE: usize = 500;
 /// The timeout of a user's rebuild.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many requests are read from Redis at a time.
-const REQUESTS_PER_READ: usize = 20_000;
-/// How often the requests are read from a slot; after failures less often.
+/// How many requests are read from Redis at a time, which serves nobody else meanwhile.
+const REQUESTS_PER_READ: usize = 2_000;
+/// How soon the next requests are read from a slot where some were queued.
+const READ_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the requests are read where there are none. After failures, and where nobody can be queued, they are read less often.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -104,33 +106,35 @@ impl RebuildQueue {
         let mut interval = POLL_INTERVAL;
         loop {
             if self.lock().lack_users_of(slot, slots) {
-                match requests_in(redis, slot, REQUESTS_PER_READ / slots).await {
-                    Ok(requests) => {
-                        self.push_requested(&requests);
-                        interval = POLL_INTERVAL;
-                    }
+                let read = requests_in(redis, slot, REQUESTS_PER_READ / slots);
+                interval = match read.await {
+                    Ok(requests) if requests.is_empty() => POLL_INTERVAL,
+                    Ok(requests) if self.push_requested(&requests) => READ_INTERVAL,
+                    Ok(_) => longer(interval),
                     Err(error) => {
-                        interval = (interval * 2).min(MAX_POLL_INTERVAL);
                         let slot = &redis.store().slots()[slot];
                         tracing::warn!(%error, "the requested rebuilds were not read from {slot}");
+                        longer(interval)
                     }
-                }
+                };
             }
             sleep(interval).await;
         }
     }
 
-    /// Adds what was read from Redis.
-    fn push_requested(&self, requests: &[UserId]) {
+    /// Adds what was read from Redis; returns whether any of it was not queued yet, and could be.
+    fn push_requested(&self, requests: &[UserId]) -> bool {
         let mut tables = self.lock();
+        let mut added = false;
         for uid in requests {
             let table = tables.of(*uid);
             if !table.is_paused() && !table.under_way.contains(uid) {
-                table.push(*uid);
+                added |= table.push(*uid);
             }
         }
         drop(tables);
         self.added.notify_one();
+        added
     }
 
     fn lock(&self) -> MutexGuard<'_, Tables> {
@@ -159,10 +163,9 @@ impl Tables {
 }
 
 impl Table {
-    fn push(&mut self, uid: UserId) {
-        if self.queued.len() < QUEUED_OF_TABLE {
-            self.queued.insert(uid);
-        }
+    /// Returns whether the user was added.
+    fn push(&mut self, uid: UserId) -> bool {
+        self.queued.len() < QUEUED_OF_TABLE && self.queued.insert(uid)
     }
 
     /// Takes as many as may be under way; those that already are stay queued.
@@ -196,6 +199,10 @@ impl Table {
         self.paused_until
             .is_some_and(|until| Instant::now() < until)
     }
+}
+
+fn longer(interval: Duration) -> Duration {
+    (interval * 2).min(MAX_POLL_INTERVAL)
 }
 
 async fn requests_in(
@@ -253,8 +260,10 @@ mod tests {
         queue.take();
         let failed = Err(UnreadRebuildError::TimedOut);
         queue.lock().of(one).finish(one, failed);
-        queue.push_requested(&[one, other]);
+        assert!(queue.push_requested(&[one, other]));
         assert_eq!(queue.take(), [other]);
+        // Nobody else can be queued now: they are read again later.
+        assert!(!queue.push_requested(&[one, other]));
         // An event has found it absent.
         queue.push(&[one]);
         assert_eq!(queue.take(), [one]);
