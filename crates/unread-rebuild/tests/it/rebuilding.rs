@@ -397,7 +397,7 @@ async fn relay_until_a_script_has_run(mut client: TcpStream, mut redis: TcpStrea
                 let request = &request[..length.unwrap()];
                 redis.write_all(request).await.unwrap();
                 if request.windows(7).any(|word| word == b"EVALSHA") {
-                    redis.read(&mut response).await.unwrap();
+                    redis.read_u8().await.unwrap();
                     return;
                 }
             }
