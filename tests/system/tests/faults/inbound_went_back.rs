@@ -15,6 +15,9 @@ const SETTINGS: Settings = Settings {
     ..Settings::USUAL
 };
 
+/// Who is not there while the broker is away.
+const OTHERS: [&str; 3] = ["ingest", "projector-mysql", "projector-unread"];
+
 #[test]
 fn a_halted_sequencer_stays_so_when_the_log_is_as_long_again() {
     run(Servers::Own(SETTINGS), async |env| {
@@ -93,14 +96,16 @@ impl<'a> Chat<'a> {
 
     /// All but the first record was in the broker's memory only.
     async fn lose_the_tail(&self) -> Result<()> {
-        self.env.end("ingest", Signal::TERM).await?;
+        for name in OTHERS {
+            self.env.end(name, Signal::TERM).await?;
+        }
         self.env.end("kafka", Signal::KILL).await?;
         self.files.put_back(&self.early)?;
         self.env.start_servers().await
     }
 
     async fn grow_as_long_again(mut self) -> Result<Self> {
-        self.env.start_services(&["ingest"]).await?;
+        self.env.start_services(&OTHERS).await?;
         let end = self.last.offset + 1;
         self.send().await?;
         ensure!(self.last.offset < end, "nothing was lost");
