@@ -118,6 +118,10 @@ impl Drop for QuotaPermit {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures::poll;
+
     use super::*;
     use crate::caller::Service;
 
@@ -161,17 +165,16 @@ mod tests {
     #[tokio::test]
     async fn who_waits_gets_what_is_given_back() {
         let quota = CallerQuota::new(2, 1);
-        let first = quota.acquire(&user(1), 1).await;
-        let second = tokio::spawn({
-            let quota = Arc::clone(&quota);
-            async move { quota.acquire(&user(1), 1).await }
-        });
+        let by_first = user(1);
+        let first = quota.acquire(&by_first, 1).await;
+        let mut second = pin!(quota.acquire(&by_first, 1));
+        assert!(poll!(&mut second).is_pending());
         // Others are not held up by the user who waits.
         let other = quota.acquire(&user(2), 1).await;
-        assert!(!second.is_finished());
         drop(other);
+        assert!(poll!(&mut second).is_pending(), "what is free is not his");
         drop(first);
-        let _second = second.await.unwrap();
+        let _second = second.await;
     }
 
     #[test]

@@ -4,13 +4,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
-use schemas::{InboundPosition, Partition, topics::Topic};
-use system_tests::{
-    DeviceClass, PartitionFiles, SERVICES, Servers, Settings, TestEnv, new_users, run,
-};
-use tempfile::TempDir;
+use schemas::topics::Topic;
+use system_tests::{DeviceClass, SERVICES, Servers, Settings, TestEnv, run};
 
-use crate::history::expect_texts;
+use crate::lost_tail::Chat;
 
 const PROJECTORS: [&str; 2] = ["projector-mysql", "projector-unread"];
 const WRITERS: [&str; 2] = ["ingest", "sequencer"];
@@ -29,7 +26,7 @@ const SETTINGS: Settings = Settings {
 #[test]
 fn projections_that_start_on_a_tail_decided_again_refuse_it() {
     run(Servers::Own(SETTINGS), async |env| {
-        let chat = Chat::begin(env).await?;
+        let chat = StoredChat::begin(env).await?;
         for projector in PROJECTORS {
             env.end(projector, Signal::TERM).await?;
         }
@@ -46,7 +43,7 @@ fn projections_that_start_on_a_tail_decided_again_refuse_it() {
 #[test]
 fn projections_that_slept_while_a_tail_was_decided_again_refuse_it() {
     run(Servers::Own(SETTINGS), async |env| {
-        let chat = Chat::begin(env).await?;
+        let chat = StoredChat::begin(env).await?;
         chat.lose_the_tail().await?;
         for projector in PROJECTORS {
             env.signal(projector, Signal::STOP)?;
@@ -61,33 +58,16 @@ fn projections_that_slept_while_a_tail_was_decided_again_refuse_it() {
     });
 }
 
-/// What two users say, and the partition of chat.events that has it, as it was after the first message.
-struct Chat<'a> {
-    env: &'a TestEnv,
-    users: [i64; 2],
-    sent: Vec<String>,
-    last: InboundPosition,
-    /// Where the log ended when everything that was sent was in every store.
+/// What two users say, and where the log ended when everything that they had sent was in every store.
+struct StoredChat<'a> {
+    chat: Chat<'a>,
     end: i64,
-    files: PartitionFiles,
-    early: TempDir,
 }
 
-impl<'a> Chat<'a> {
+impl<'a> StoredChat<'a> {
     async fn begin(env: &'a TestEnv) -> Result<Self> {
-        let users @ [from, to] = new_users();
-        let last = env.client.send(from, to, "1", "1").await?;
-        env.client.history(from, to, &[last]).await?;
-        let files = env.partition_files(Topic::Events, last.partition);
-        let mut chat = Self {
-            env,
-            users,
-            sent: vec!["1".to_owned()],
-            last,
-            end: 0,
-            early: files.copy()?,
-            files,
-        };
+        let mut chat = Chat::begin(env, Topic::Events).await?;
+        let [from, to] = chat.users;
         for _ in 2..=5 {
             chat.send().await?;
             env.client.history(from, to, &[chat.last]).await?;
@@ -96,59 +76,47 @@ impl<'a> Chat<'a> {
             let again = env.client.send(from, to, id, id).await?;
             env.client.history(from, to, &[again]).await?;
         }
-        env.audit(users).await?;
-        chat.end = chat.log_end().await?;
-        Ok(chat)
-    }
-
-    async fn send(&mut self) -> Result<()> {
-        let [from, to] = self.users;
-        let id = (self.sent.len() + 1).to_string();
-        self.last = self.env.client.send(from, to, &id, &id).await?;
-        self.sent.push(id);
-        Ok(())
-    }
-
-    fn partition(&self) -> Partition {
-        self.last.partition
+        env.audit(chat.users).await?;
+        let mut stored = Self { chat, end: 0 };
+        stored.end = stored.log_end().await?;
+        Ok(stored)
     }
 
     async fn log_end(&self) -> Result<i64> {
-        Ok(self.env.events.ends().await?[self.partition()])
+        Ok(self.chat.env.events.ends().await?[self.chat.last.partition])
     }
 
     /// The broker dies, and those who write with it; all but the first record was in its memory only.
     async fn lose_the_tail(&self) -> Result<()> {
         for name in WRITERS.into_iter().chain(["kafka"]) {
-            self.env.end(name, Signal::KILL).await?;
+            self.chat.env.end(name, Signal::KILL).await?;
         }
-        self.files.put_back(&self.early)
+        self.chat.lose_the_tail()
     }
 
     /// What was lost is decided again, and new messages come until the log is longer than it was.
     async fn grow_as_long_again(mut self) -> Result<Self> {
         ensure!(self.log_end().await? < self.end, "nothing was lost");
-        self.env.start_services(&WRITERS).await?;
+        self.chat.env.start_services(&WRITERS).await?;
         while self.log_end().await? <= self.end {
-            self.send().await?;
-            self.env.client.outcome(self.last).await?;
+            self.chat.send().await?;
+            self.chat.env.client.outcome(self.chat.last).await?;
         }
         Ok(self)
     }
 
     /// After everything is up again, all that was ever accepted is there, once.
-    async fn assert_whole(mut self) -> Result<()> {
-        self.env.start_services(&SERVICES).await?;
-        self.send().await?;
-        let ([from, to], after) = (self.users, [self.last]);
-        expect_texts(self.env, self.users, self.last, &self.sent).await?;
-        let unread = self.env.client.unread(to, DeviceClass::Pc, &after).await?;
+    async fn assert_whole(self) -> Result<()> {
+        let mut chat = self.chat;
+        chat.env.start_services(&SERVICES).await?;
+        chat.send().await?;
+        let ([from, to], after) = (chat.users, [chat.last]);
+        let unread = chat.env.client.unread(to, DeviceClass::Pc, &after).await?;
         ensure!(
-            unread.get(&from) == Some(&(self.sent.len() as i64)),
+            unread.get(&from) == Some(&(chat.sent.len() as i64)),
             "{unread:?}"
         );
-        self.env.audit(self.users).await?;
-        Ok(())
+        chat.assert_whole().await
     }
 }
 

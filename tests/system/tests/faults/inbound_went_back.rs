@@ -3,11 +3,10 @@
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
-use schemas::{InboundPosition, topics::Topic};
-use system_tests::{PartitionFiles, Servers, Settings, TestEnv, new_users, run};
-use tempfile::TempDir;
+use schemas::topics::Topic;
+use system_tests::{Servers, Settings, TestEnv, run};
 
-use crate::history::expect_texts;
+use crate::lost_tail::Chat;
 
 const SETTINGS: Settings = Settings {
     // A sequencer keeps its partitions while the broker is away.
@@ -21,12 +20,12 @@ const OTHERS: [&str; 3] = ["ingest", "projector-mysql", "projector-unread"];
 #[test]
 fn a_halted_sequencer_stays_so_when_the_log_is_as_long_again() {
     run(Servers::Own(SETTINGS), async |env| {
-        let chat = Chat::begin(env).await?;
+        let mut chat = begin(env).await?;
         env.end("sequencer", Signal::TERM).await?;
-        chat.lose_the_tail().await?;
+        lose_the_tail(&chat).await?;
         let why = env.start_halted("sequencer", 1).await?.concat();
         ensure!(why.contains("the log end offset is"), "{why}");
-        let chat = chat.grow_as_long_again().await?;
+        grow_as_long_again(&mut chat).await?;
         // It has looked again.
         let other = |readiness: &serde_json::Value| {
             let text = readiness.to_string();
@@ -36,7 +35,7 @@ fn a_halted_sequencer_stays_so_when_the_log_is_as_long_again() {
             .until_readiness("sequencer", "looks again", other)
             .await?;
         ensure!(readiness.to_string().contains("is halted"), "{readiness}");
-        chat.assert_whole_after_a_raise().await
+        assert_whole_after_a_raise(chat).await
     });
 }
 
@@ -44,88 +43,56 @@ fn a_halted_sequencer_stays_so_when_the_log_is_as_long_again() {
 #[test]
 fn a_sequencer_that_was_started_behind_what_was_lost_halts() {
     run(Servers::Own(SETTINGS), async |env| {
-        let chat = Chat::begin(env).await?;
+        let mut chat = begin(env).await?;
         env.end("sequencer", Signal::TERM).await?;
         env.start_services(&["sequencer"]).await?;
         env.signal("sequencer", Signal::STOP)?;
-        chat.lose_the_tail().await?;
-        let chat = chat.grow_as_long_again().await?;
+        lose_the_tail(&chat).await?;
+        grow_as_long_again(&mut chat).await?;
         env.signal("sequencer", Signal::CONT)?;
-        chat.assert_whole_after_a_raise().await
+        assert_whole_after_a_raise(chat).await
     });
 }
 
-/// What two users say, and the partition of chat.inbound that has it, as it was after the first message.
-struct Chat<'a> {
-    env: &'a TestEnv,
-    users: [i64; 2],
-    sent: Vec<String>,
-    last: InboundPosition,
-    files: PartitionFiles,
-    early: TempDir,
+/// All but the first of four sequenced messages were in the broker's memory only.
+async fn lose_the_tail(chat: &Chat<'_>) -> Result<()> {
+    for name in OTHERS {
+        chat.env.end(name, Signal::TERM).await?;
+    }
+    chat.env.end("kafka", Signal::KILL).await?;
+    chat.lose_the_tail()?;
+    chat.env.start_servers().await
 }
 
-impl<'a> Chat<'a> {
-    async fn begin(env: &'a TestEnv) -> Result<Self> {
-        let users @ [from, to] = new_users();
-        let last = env.client.send(from, to, "1", "1").await?;
-        env.client.history(from, to, &[last]).await?;
-        let files = env.partition_files(Topic::Inbound, last.partition);
-        let mut chat = Self {
-            env,
-            users,
-            sent: vec!["1".to_owned()],
-            last,
-            early: files.copy()?,
-            files,
-        };
-        for _ in 2..=4 {
-            chat.send().await?;
-        }
-        env.client.history(from, to, &[chat.last]).await?;
-        Ok(chat)
+async fn begin(env: &TestEnv) -> Result<Chat<'_>> {
+    let mut chat = Chat::begin(env, Topic::Inbound).await?;
+    for _ in 2..=4 {
+        chat.send().await?;
     }
+    let [from, to] = chat.users;
+    env.client.history(from, to, &[chat.last]).await?;
+    Ok(chat)
+}
 
-    async fn send(&mut self) -> Result<()> {
-        let [from, to] = self.users;
-        let id = (self.sent.len() + 1).to_string();
-        self.last = self.env.client.send(from, to, &id, &id).await?;
-        self.sent.push(id);
-        Ok(())
+async fn grow_as_long_again(chat: &mut Chat<'_>) -> Result<()> {
+    chat.env.start_services(&OTHERS).await?;
+    let end = chat.last.offset + 1;
+    chat.send().await?;
+    ensure!(chat.last.offset < end, "nothing was lost");
+    while chat.last.offset <= end {
+        chat.send().await?;
     }
+    Ok(())
+}
 
-    /// All but the first record was in the broker's memory only.
-    async fn lose_the_tail(&self) -> Result<()> {
-        for name in OTHERS {
-            self.env.end(name, Signal::TERM).await?;
-        }
-        self.env.end("kafka", Signal::KILL).await?;
-        self.files.put_back(&self.early)?;
-        self.env.start_servers().await
-    }
-
-    async fn grow_as_long_again(mut self) -> Result<Self> {
-        self.env.start_services(&OTHERS).await?;
-        let end = self.last.offset + 1;
-        self.send().await?;
-        ensure!(self.last.offset < end, "nothing was lost");
-        while self.last.offset <= end {
-            self.send().await?;
-        }
-        Ok(self)
-    }
-
-    /// The sequencer halts; after what it says is done, all that was ever accepted is there, once.
-    async fn assert_whole_after_a_raise(mut self) -> Result<()> {
-        let env = self.env;
-        let why = env.halted("sequencer", 1).await?.concat();
-        ensure!(why.contains("`tidemark epoch raise`"), "{why}");
-        env.end("sequencer", Signal::TERM).await?;
-        env.tidemark(&["epoch", "raise"]).await?.expect(0)?;
-        env.start_services(&["sequencer"]).await?;
-        self.send().await?;
-        expect_texts(env, self.users, self.last, &self.sent).await?;
-        env.audit(self.users).await?;
-        Ok(())
-    }
+/// The sequencer halts; after what it says is done, all that was ever accepted is there, once.
+async fn assert_whole_after_a_raise(mut chat: Chat<'_>) -> Result<()> {
+    let env = chat.env;
+    let why = env.halted("sequencer", 1).await?.concat();
+    ensure!(why.contains("`tidemark epoch raise`"), "{why}");
+    env.end("sequencer", Signal::TERM).await?;
+    env.tidemark(&["epoch", "raise"]).await?.expect(0)?;
+    env.start_services(&["sequencer"]).await?;
+    chat.send().await?;
+    chat.assert_whole().await
 }

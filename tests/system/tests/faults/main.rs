@@ -9,6 +9,7 @@ mod history;
 mod inbound_went_back;
 mod kafka_away;
 mod killed_services;
+mod lost_tail;
 mod mariadb_away;
 mod mariadb_of_two;
 mod months;
