@@ -76,6 +76,7 @@ release: toolchain
 	@cargo build --locked --release --package tidemark
 
 toolchain:
+	@case '$(abspath .)' in *' '*) [ -n "$$CARGO_TARGET_DIR" ] || { echo 'librdkafka is not built below a directory with a space in its name: move the clone, or set CARGO_TARGET_DIR' >&2; exit 1; };; esac
 	@command -v cargo >/dev/null || { echo 'cargo is missing: install Rust from https://rustup.rs' >&2; exit 1; }
 	@command -v cc >/dev/null && command -v c++ >/dev/null || { echo 'a C and C++ compiler is missing: apt-get install build-essential' >&2; exit 1; }
 	@pkg-config --exists libssl 2>/dev/null || $(MAKE) --no-print-directory openssl
