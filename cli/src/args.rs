@@ -79,10 +79,24 @@ pub(crate) enum Command {
     Send(SendArgs),
     /// Post a read-ack: a user has read
     Ack(AckArgs),
+    /// Take a message's text back, for both sides
+    Recall(ChangeArgs),
+    /// Delete a message for both sides, where the rules allow it
+    Delete(ChangeArgs),
+    /// Give a message another text
+    Edit(EditArgs),
+    /// Hide a message from one user
+    Hide(ChangeArgs),
+    /// Clear a user's history, up to a message
+    Clear(ChangeArgs),
+    /// Set what a user says about a contact. What is not given stays
+    Contact(ContactArgs),
     /// Show a user's unread counts; with --json a line for each device class
     Unread(UnreadArgs),
     /// Show a conversation
     History(HistoryArgs),
+    /// Show what was changed in a conversation: recalls, edits, and what the user has hidden and cleared
+    Changes(ChangesArgs),
     /// Show the outcome of a record of chat.inbound
     Where {
         /// Its position, as in a 202 response: 17:42
@@ -224,6 +238,12 @@ pub(crate) struct RuleArgs {
     /// How many conversations a user begins in a partition in a day of log time at most, 0 for any number; needs rule version 2
     #[arg(long)]
     pub(crate) new_conversations_per_day: Option<i64>,
+    /// For how long its author may recall a message, ms of log time; 0 for never, -1 for always; needs rule version 3
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) recall_window_ms: Option<i64>,
+    /// Whether a message may be deleted for both sides: true or false; needs rule version 3
+    #[arg(long)]
+    pub(crate) delete_for_all: Option<bool>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -248,7 +268,8 @@ pub(crate) struct DlqFilter {
     /// The original's partition
     #[arg(long, short)]
     pub(crate) partition: Option<i64>,
-    /// The reason: malformed, wrong-partition, too-large, conflict, invalid-control, too-many-conversations; may be repeated
+    /// The reason: malformed, wrong-partition, too-large, conflict, invalid-control, too-many-conversations, blocked, unknown-message,
+    /// not-the-author, too-late, too-old, recalled, not-allowed; may be repeated
     #[arg(long)]
     pub(crate) reason: Vec<Reason>,
     /// Written at or after this time (RFC 3339)
@@ -306,6 +327,74 @@ pub(crate) struct AckArgs {
     pub(crate) mid: ReadMid,
 }
 
+/// Which message is changed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChangeArgs {
+    /// Who makes the change
+    #[arg(long)]
+    pub(crate) by: UserId,
+    /// The other user of the conversation
+    #[arg(long)]
+    pub(crate) peer: UserId,
+    /// The message's number
+    #[arg(long)]
+    pub(crate) mid: i64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EditArgs {
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+    /// The new text
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) msg: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ContactArgs {
+    /// Whose contact it is
+    #[arg(long)]
+    pub(crate) uid: UserId,
+    /// The other user
+    #[arg(long)]
+    pub(crate) peer: UserId,
+    #[command(flatten)]
+    pub(crate) change: ContactChangeArgs,
+}
+
+/// At least one.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct ContactChangeArgs {
+    /// Mark it as a favourite
+    #[arg(long, conflicts_with = "unfavourite")]
+    pub(crate) favourite: bool,
+    /// Not a favourite any more
+    #[arg(long)]
+    pub(crate) unfavourite: bool,
+    /// Show it at the top of the list
+    #[arg(long, conflicts_with = "unpin")]
+    pub(crate) pin: bool,
+    /// Not at the top any more
+    #[arg(long)]
+    pub(crate) unpin: bool,
+    /// No notifications
+    #[arg(long, conflicts_with = "unmute")]
+    pub(crate) mute: bool,
+    /// Notifications again
+    #[arg(long)]
+    pub(crate) unmute: bool,
+    /// Refuse what the other user sends
+    #[arg(long, conflicts_with = "unblock")]
+    pub(crate) block: bool,
+    /// Take what the other user sends again
+    #[arg(long)]
+    pub(crate) unblock: bool,
+    /// Take it out of the list until its next message, and read everything in it
+    #[arg(long)]
+    pub(crate) delete: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMid {
     Latest,
@@ -353,6 +442,23 @@ pub(crate) struct HistoryArgs {
     /// Newer than this message, oldest first
     #[arg(long)]
     pub(crate) after_mid: Option<i64>,
+    /// How many
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub(crate) limit: Option<u16>,
+    /// Wait until this record of chat.inbound is reflected
+    #[arg(long)]
+    pub(crate) after: Vec<InboundPosition>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChangesArgs {
+    /// The user
+    pub(crate) uid: UserId,
+    /// The other user of the conversation
+    pub(crate) peer: UserId,
+    /// Newer than this change
+    #[arg(long)]
+    pub(crate) after_chg: Option<i64>,
     /// How many
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub(crate) limit: Option<u16>,
@@ -504,6 +610,16 @@ mod tests {
     }
 
     #[test]
+    fn a_recall_window_may_be_below_zero() {
+        let line = ["tidemark", "rules", "set", "--recall-window-ms", "-1"];
+        let Command::Rules(RulesCommand::Set(set)) = Args::try_parse_from(line).unwrap().command
+        else {
+            panic!("it sets rules");
+        };
+        assert_eq!(set.rules.recall_window_ms, Some(-1));
+    }
+
+    #[test]
     fn the_help_of_every_command_has_the_exit_codes() {
         fn check(mut command: clap::Command) {
             // Before clap adds its own.
@@ -527,9 +643,19 @@ mod tests {
             vec!["tidemark", "send", "1", "2", ""],
             vec!["tidemark", "history", "1", "2", "--limit", "0"],
             vec!["tidemark", "history", "1", "2", "--limit", "201"],
+            vec!["tidemark", "changes", "1", "2", "--limit", "0"],
             vec!["tidemark", "ack", "1", "2", "pc", "all"],
             vec!["tidemark", "rules", "set"],
             vec!["tidemark", "rules", "set", "--wait-s", "5"],
+            vec!["tidemark", "rules", "set", "--delete-for-all", "yes"],
+            vec!["tidemark", "recall", "--by", "1", "--peer", "2"],
+            vec![
+                "tidemark", "edit", "--by", "1", "--peer", "2", "--mid", "3", "",
+            ],
+            vec!["tidemark", "contact", "--uid", "1", "--peer", "2"],
+            vec![
+                "tidemark", "contact", "--uid", "1", "--peer", "2", "--pin", "--unpin",
+            ],
         ] {
             let error = Args::try_parse_from(&refused).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{refused:?}");

@@ -88,6 +88,18 @@ mod tests {
         let value = prost::Message::encode_to_vec(&proto::InboundCommand { command });
         let json = decoder.message("InboundCommand", &value);
         assert_eq!(json["sendMessage"]["srcid"], "9223372036854775807");
+        let recall = proto::MessageChanged {
+            by: 1001,
+            peer: 1000,
+            mid: 3,
+            kind: proto::ChangeKind::Recall.into(),
+            chg: 1,
+            ..proto::MessageChanged::default()
+        };
+        let event = Some(proto::sequenced_event::Event::MessageChange(recall));
+        let value = prost::Message::encode_to_vec(&proto::SequencedEvent { src: None, event });
+        let json = decoder.message("SequencedEvent", &value);
+        assert_eq!(json["messageChange"]["kind"], "CHANGE_KIND_RECALL");
         assert_eq!(
             decoder.message("InboundCommand", b"junk!")["undecodable"],
             "junk!"

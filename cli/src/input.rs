@@ -91,12 +91,15 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
 enum Users {
     Message { srcid: UserId, destid: UserId },
     ReadAck { uid: UserId, peer: UserId },
+    MessageChange { by: UserId, peer: UserId },
+    ContactChange { uid: UserId, peer: UserId },
 }
 
 fn partition_of(line: &str) -> Option<Partition> {
     let (one, other) = match serde_json::from_str(line).ok()? {
         Users::Message { srcid, destid } => (srcid, destid),
-        Users::ReadAck { uid, peer } => (uid, peer),
+        Users::ReadAck { uid, peer } | Users::ContactChange { uid, peer } => (uid, peer),
+        Users::MessageChange { by, peer } => (by, peer),
     };
     Some(DirectConversation::new(one, other).partition())
 }
@@ -281,6 +284,10 @@ mod tests {
         let partition = (2001 % 64).try_into().unwrap();
         assert_eq!(partition_of(message), Some(partition));
         assert_eq!(partition_of(ack), Some(partition));
+        let recall = r#"{"message_change":{"by":1001,"peer":"1000","mid":1,"kind":"recall"}}"#;
+        assert_eq!(partition_of(recall), Some(partition));
+        let pin = r#"{"contact_change":{"uid":"1000","peer":"1001","pinned":true}}"#;
+        assert_eq!(partition_of(pin), Some(partition));
         assert_eq!(partition_of("no JSON"), None);
     }
 

@@ -1,13 +1,14 @@
 //! The JSON bodies, as producers write them.
 
-use std::fmt;
+mod fields;
 
 use problem::{Problem, json::Object};
-use schemas::{DeviceClass, Mid, UserId, command::ReadAck, proto};
-use serde::{Deserialize, Deserializer, de};
+use schemas::{Change, ChangeMessage, DeviceClass, Mid, UserId, command::ReadAck, proto};
+use serde::{Deserialize, de};
 use utoipa::ToSchema;
 
-use crate::post::{EventKind, Post};
+use self::fields::{device, mid, read_up_to};
+use crate::post::{EventKind, Post, invalid_field};
 
 /// A text from one user to another.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -50,7 +51,60 @@ pub(crate) struct ReadAckBody {
     mid: Option<Mid>,
 }
 
-/// One line of a batch: exactly one of the two.
+/// "by changes message mid of the conversation with peer."
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MessageChangeBody {
+    /// Who makes the change.
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
+    by: UserId,
+    /// The other user of the conversation.
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    peer: UserId,
+    /// Which message, 1 or more, as a number or a string.
+    #[serde(deserialize_with = "mid")]
+    #[schema(value_type = i64, minimum = 1, example = 3)]
+    mid: Mid,
+    /// `recall` takes its text away for both sides, `delete` the message as a whole (only where the rules allow it), `edit` gives it another
+    /// text: these three are the author's. `hide` hides it from `by`, `clear` it and all before it.
+    #[schema(pattern = "^(recall|delete|edit|hide|clear)$", example = "recall")]
+    kind: String,
+    /// Of an edit only: the new text, as of a message.
+    #[serde(default)]
+    #[schema(min_length = 1)]
+    msg: Option<String>,
+}
+
+/// "uid says this about the contact with peer." What is absent stays as it is; one member at least is not.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContactChangeBody {
+    /// Whose contact it is.
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    uid: UserId,
+    /// The other user.
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
+    peer: UserId,
+    /// Whether it is marked as a favourite.
+    #[serde(default)]
+    favourite: Option<bool>,
+    /// Whether it is at the top of the list.
+    #[serde(default)]
+    #[schema(example = true)]
+    pinned: Option<bool>,
+    /// Whether `uid` wants no notifications. Messages are unread all the same.
+    #[serde(default)]
+    muted: Option<bool>,
+    /// Whether what `peer` sends to `uid` is refused.
+    #[serde(default)]
+    blocked: Option<bool>,
+    /// `true`: the contact leaves the list until its next message, and what is in the conversation is read. Posted again, it would take in
+    /// what came meanwhile.
+    #[serde(default)]
+    deleted: Option<bool>,
+}
+
+/// One line of a batch: exactly one of the four.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventBody {
@@ -60,6 +114,12 @@ pub(crate) struct EventBody {
     /// A read position.
     #[schema(value_type = Option<ReadAckBody>)]
     read_ack: Option<Object<ReadAckBody>>,
+    /// A change to a message.
+    #[schema(value_type = Option<MessageChangeBody>)]
+    message_change: Option<Object<MessageChangeBody>>,
+    /// A change to a contact.
+    #[schema(value_type = Option<ContactChangeBody>)]
+    contact_change: Option<Object<ContactChangeBody>>,
 }
 
 /// Reads the body of `POST /v1/messages`.
@@ -74,24 +134,47 @@ pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
     Ok(body.into())
 }
 
+/// Reads the body of `POST /v1/message-changes`.
+pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+    let Object(body): Object<MessageChangeBody> = parse(body)?;
+    body.into_post(max_msg_bytes)
+}
+
+/// Reads the body of `POST /v1/contact-changes`.
+pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
+    let Object(body): Object<ContactChangeBody> = parse(body)?;
+    body.into_post()
+}
+
 /// Reads one line of `POST /v1/events`.
 pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<EventBody> = parse(line)?;
-    match (body.message, body.read_ack) {
-        (Some(Object(message)), None) => message
-            .into_post(max_msg_bytes)
-            .map_err(|problem| problem.within(EventKind::Message.member())),
-        (None, Some(Object(ack))) => Ok(ack.into()),
-        (None, None) => Err(one_of_two("has neither")),
-        (Some(_), Some(_)) => Err(one_of_two("has both")),
-    }
+    let EventBody {
+        message,
+        read_ack,
+        message_change,
+        contact_change,
+    } = body;
+    let (kind, post) = match (message, read_ack, message_change, contact_change) {
+        (Some(Object(message)), None, None, None) => {
+            (EventKind::Message, message.into_post(max_msg_bytes))
+        }
+        (None, Some(Object(ack)), None, None) => return Ok(ack.into()),
+        (None, None, Some(Object(change)), None) => {
+            (EventKind::MessageChange, change.into_post(max_msg_bytes))
+        }
+        (None, None, None, Some(Object(change))) => (EventKind::ContactChange, change.into_post()),
+        (None, None, None, None) => return Err(one_event("has none")),
+        _ => return Err(one_event("has several")),
+    };
+    post.map_err(|problem| problem.within(kind.member()))
 }
 
-fn one_of_two(wrong: &str) -> Problem {
+fn one_event(wrong: &str) -> Problem {
     Problem::invalid_field(
         "body",
         wrong,
-        "an object with either \"message\" or \"read_ack\"",
+        "an object with one of \"message\", \"read_ack\", \"message_change\" and \"contact_change\"",
     )
 }
 
@@ -121,6 +204,40 @@ impl MessageBody {
     }
 }
 
+impl MessageChangeBody {
+    fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
+        let change = ChangeMessage {
+            by: self.by,
+            peer: self.peer,
+            mid: self.mid,
+            change: Change::new(&self.kind, self.msg).map_err(invalid_field)?,
+        };
+        Post::message_change(change, max_msg_bytes)
+    }
+}
+
+impl ContactChangeBody {
+    fn into_post(self) -> Result<Post, Problem> {
+        if self.deleted == Some(false) {
+            return Err(Problem::unprocessable_field(
+                "deleted",
+                "is false, and a deleted contact comes back with its next message",
+                "true or absent",
+            ));
+        }
+        Post::contact_change(proto::ChangeContact {
+            uid: self.uid.get(),
+            peer: self.peer.get(),
+            favourite: self.favourite,
+            pinned: self.pinned,
+            muted: self.muted,
+            blocked: self.blocked,
+            deleted: self.deleted.is_some(),
+            by_user: false,
+        })
+    }
+}
+
 impl From<ReadAckBody> for Post {
     fn from(body: ReadAckBody) -> Self {
         Self::from(ReadAck {
@@ -132,73 +249,10 @@ impl From<ReadAckBody> for Post {
     }
 }
 
-/// A visitor, since serde's derive for an enum reports a number in its place as a syntax error without the field.
-fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DeviceClass, D::Error> {
-    struct Visitor;
-
-    impl de::Visitor<'_> for Visitor {
-        type Value = DeviceClass;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("\"pc\" or \"mobile\"")
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<DeviceClass, E> {
-            text.parse()
-                .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
-        }
-    }
-
-    deserializer.deserialize_any(Visitor)
-}
-
-fn read_up_to<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mid>, D::Error> {
-    struct Visitor;
-
-    impl<'de> de::Visitor<'de> for Visitor {
-        type Value = Option<Mid>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a message's number, 1 or more, or \"latest\"")
-        }
-
-        fn visit_unit<E: de::Error>(self) -> Result<Option<Mid>, E> {
-            Ok(None)
-        }
-
-        fn visit_u64<E: de::Error>(self, number: u64) -> Result<Option<Mid>, E> {
-            i64::try_from(number)
-                .ok()
-                .filter(|mid| *mid >= 1)
-                .and_then(|mid| Mid::try_from(mid).ok())
-                .map(Some)
-                .ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(number), &self))
-        }
-
-        fn visit_i64<E: de::Error>(self, number: i64) -> Result<Option<Mid>, E> {
-            // serde_json hands positive numbers to visit_u64.
-            Err(E::invalid_value(de::Unexpected::Signed(number), &self))
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<Mid>, E> {
-            if text == "latest" {
-                return Ok(None);
-            }
-            let canonical = text.bytes().all(|c| c.is_ascii_digit()) && !text.starts_with('0');
-            match text.parse::<u64>() {
-                Ok(number) if canonical => self.visit_u64(number),
-                _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
-            }
-        }
-    }
-
-    deserializer.deserialize_any(Visitor)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use schemas::command::Command;
+    use schemas::{ChangeContact, command::Command};
     use serde_json::json;
 
     use super::*;
@@ -218,6 +272,10 @@ mod tests {
             format!(r#"{{"message":{{"srcid":"1","destid":"2","msg":"a",{fields}}}}}"#)
         };
         let ack = |fields: &str| format!(r#"{{"read_ack":{{"uid":"1","peer":"2",{fields}}}}}"#);
+        let change =
+            |fields: &str| format!(r#"{{"message_change":{{"by":"1","peer":"2",{fields}}}}}"#);
+        let contact =
+            |fields: &str| format!(r#"{{"contact_change":{{"uid":"1","peer":"1",{fields}}}}}"#);
         let cases = [
             (message(r#""extra":1"#), "message.extra"),
             (message(r#""client_msg_id":5"#), "message.client_msg_id"),
@@ -266,6 +324,51 @@ mod tests {
                 ack(r#""device":"pc","mid":9223372036854775808"#),
                 "read_ack.mid",
             ),
+            (change(r#""mid":3"#), "message_change.kind"),
+            (change(r#""kind":"recall""#), "message_change.mid"),
+            (change(r#""mid":3,"kind":"undo""#), "message_change.kind"),
+            (change(r#""mid":3,"kind":1"#), "message_change.kind"),
+            (change(r#""mid":0,"kind":"recall""#), "message_change.mid"),
+            (change(r#""mid":-1,"kind":"recall""#), "message_change.mid"),
+            (
+                change(r#""mid":"latest","kind":"clear""#),
+                "message_change.mid",
+            ),
+            (change(r#""mid":null,"kind":"clear""#), "message_change.mid"),
+            (change(r#""mid":3,"kind":"edit""#), "message_change.msg"),
+            (
+                change(r#""mid":3,"kind":"edit","msg":"""#),
+                "message_change.msg",
+            ),
+            (
+                change(r#""mid":3,"kind":"edit","msg":"a\u0000b""#),
+                "message_change.msg",
+            ),
+            (
+                change(r#""mid":3,"kind":"edit","msg":"12345678901234567""#),
+                "message_change.msg",
+            ),
+            (
+                change(r#""mid":3,"kind":"hide","msg":"a""#),
+                "message_change.msg",
+            ),
+            (
+                change(r#""mid":3,"kind":"hide","chg":1"#),
+                "message_change.chg",
+            ),
+            (
+                r#"{"message_change":{"by":"0","peer":"2","mid":3,"kind":"hide"}}"#.into(),
+                "message_change.by",
+            ),
+            (contact(r#""favourite":null"#), "contact_change.favourite"),
+            (contact(r#""pinned":1"#), "contact_change.pinned"),
+            (contact(r#""muted":"true""#), "contact_change.muted"),
+            (contact(r#""blocked":true"#), "contact_change.blocked"),
+            (contact(r#""deleted":false"#), "contact_change.deleted"),
+            (
+                contact(r#""pinned":true,"by_user":true"#),
+                "contact_change.by_user",
+            ),
             (r#"{"typing":{}}"#.into(), "typing"),
             ("{}".into(), "body"),
             ("[]".into(), "body"),
@@ -285,7 +388,14 @@ mod tests {
         let both = r#"{"message":{"srcid":"1","destid":"2","msg":"a"},"read_ack":{"uid":"1","peer":"2","device":"pc"}}"#;
         assert_eq!(
             field_at_fault(both).1,
-            "has both; must be an object with either \"message\" or \"read_ack\""
+            "has several; must be an object with one of \"message\", \"read_ack\", \"message_change\" and \"contact_change\""
+        );
+        let back = r#"{"uid":"1","peer":"2","deleted":false}"#;
+        let refused = contact_change(back.as_bytes()).unwrap_err();
+        assert_eq!(refused.status, 422);
+        assert_eq!(
+            refused.detail,
+            "deleted is false, and a deleted contact comes back with its next message; must be true or absent"
         );
     }
 
@@ -313,6 +423,46 @@ mod tests {
             };
             assert_eq!(ack.mid.map(Mid::get), expected, "{mid}");
         }
+    }
+
+    #[test]
+    fn a_change_is_what_was_posted() {
+        let command = |line: &str| event(line.as_bytes(), MAX).unwrap().command;
+        let line = |kind: &str| {
+            format!(r#"{{"message_change":{{"by":"1","peer":2,"mid":"3","kind":{kind}}}}}"#)
+        };
+        for (kind, change) in [
+            (r#""recall""#, Change::Recall),
+            (r#""delete","msg":null"#, Change::Delete),
+            (
+                r#""edit","msg":"1234567890123456""#,
+                Change::Edit("1234567890123456".to_owned()),
+            ),
+            (r#""hide""#, Change::Hide),
+            (r#""clear""#, Change::Clear),
+        ] {
+            let expected = ChangeMessage {
+                by: 1.try_into().unwrap(),
+                peer: 2.try_into().unwrap(),
+                mid: 3.try_into().unwrap(),
+                change,
+            };
+            assert_eq!(command(&line(kind)), Command::ChangeMessage(expected));
+        }
+        let contact = command(
+            r#"{"contact_change":{"uid":"1","peer":"2","pinned":false,"muted":null,"blocked":true,"deleted":true}}"#,
+        );
+        let expected = ChangeContact {
+            uid: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
+            favourite: None,
+            pinned: Some(false),
+            muted: None,
+            blocked: Some(true),
+            deleted: true,
+            by_user: false,
+        };
+        assert_eq!(contact, Command::ChangeContact(expected));
     }
 
     proptest! {

@@ -16,6 +16,8 @@ const IN_FLIGHT: &str = "tidemark_ingest_in_flight_bytes";
 pub(crate) struct IngestMetrics {
     messages: Counter,
     read_acks: Counter,
+    message_changes: Counter,
+    contact_changes: Counter,
     delivery_of_singles: Histogram,
     delivery_of_lines: Histogram,
     in_flight_of_singles: Gauge,
@@ -42,6 +44,8 @@ impl IngestMetrics {
         Self {
             messages: metrics::counter!(ACCEPTED, "kind" => "message"),
             read_acks: metrics::counter!(ACCEPTED, "kind" => "read_ack"),
+            message_changes: metrics::counter!(ACCEPTED, "kind" => "message_change"),
+            contact_changes: metrics::counter!(ACCEPTED, "kind" => "contact_change"),
             delivery_of_singles: metrics::histogram!(DELIVERY, "from" => "single"),
             delivery_of_lines: metrics::histogram!(DELIVERY, "from" => "batch"),
             in_flight_of_singles: metrics::gauge!(IN_FLIGHT, "of" => "single"),
@@ -53,6 +57,10 @@ impl IngestMetrics {
         match kind {
             EventKind::Message => self.messages.increment(1),
             EventKind::ReadAck | EventKind::ReadAckOfLatest => self.read_acks.increment(1),
+            EventKind::MessageChange => self.message_changes.increment(1),
+            EventKind::ContactChange | EventKind::ContactDeletion => {
+                self.contact_changes.increment(1);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    ClientMsgId, DirectConversation, UserId,
+    ChangeContact, ChangeMessage, ClientMsgId, DirectConversation, UserId,
     command::{Command, Malformed, ReadAck, SendMessage},
     proto,
 };
@@ -17,9 +17,13 @@ pub(crate) enum EventKind {
     ReadAck,
     /// Of `latest`, which means another message when it is posted again.
     ReadAckOfLatest,
+    MessageChange,
+    ContactChange,
+    /// Takes in all messages of its time, so it is another one when it is posted again.
+    ContactDeletion,
 }
 
-/// A message or a read-ack to append.
+/// An event to append.
 #[derive(Clone, Debug)]
 pub(crate) struct Post {
     pub(crate) command: Command,
@@ -33,6 +37,19 @@ impl EventKind {
         match self {
             Self::Message => "message",
             Self::ReadAck | Self::ReadAckOfLatest => "read_ack",
+            Self::MessageChange => "message_change",
+            Self::ContactChange | Self::ContactDeletion => "contact_change",
+        }
+    }
+
+    /// The field that names its author.
+    fn author_field(self) -> &'static str {
+        match self {
+            Self::Message => "srcid",
+            Self::ReadAck | Self::ReadAckOfLatest | Self::ContactChange | Self::ContactDeletion => {
+                "uid"
+            }
+            Self::MessageChange => "by",
         }
     }
 }
@@ -44,13 +61,7 @@ impl Post {
         client_msg_id: Option<String>,
         max_msg_bytes: usize,
     ) -> Result<Self, Problem> {
-        if send.msg.len() > max_msg_bytes {
-            return Err(Problem::invalid_field(
-                "msg",
-                format_args!("has {} bytes", send.msg.len()),
-                format_args!("1 to {max_msg_bytes} bytes of UTF-8"),
-            ));
-        }
+        check_length(&send.msg, max_msg_bytes)?;
         let generated_id = client_msg_id.is_none().then(Uuid::now_v7);
         send.client_msg_id =
             client_msg_id.unwrap_or_else(|| generated_id.unwrap_or_default().to_string());
@@ -67,6 +78,27 @@ impl Post {
         Ok(ack.into())
     }
 
+    /// Checks a change to a message: an edit's text may be as long as a message's.
+    pub(crate) fn message_change(
+        change: ChangeMessage,
+        max_msg_bytes: usize,
+    ) -> Result<Self, Problem> {
+        check_length(change.change.msg().unwrap_or_default(), max_msg_bytes)?;
+        Ok(Self {
+            command: Command::ChangeMessage(change),
+            generated_id: None,
+        })
+    }
+
+    /// Checks a change to a contact.
+    pub(crate) fn contact_change(change: proto::ChangeContact) -> Result<Self, Problem> {
+        let change = ChangeContact::try_from(change).map_err(invalid_field)?;
+        Ok(Self {
+            command: Command::ChangeContact(change),
+            generated_id: None,
+        })
+    }
+
     pub(crate) fn kind(&self) -> EventKind {
         self.parties().0
     }
@@ -76,25 +108,27 @@ impl Post {
         DirectConversation::new(author, peer)
     }
 
-    /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets in a message which of the two it
-    /// was.
+    /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets which of the two it was, where
+    /// the sequencer limits users.
     pub(crate) fn authorize(&mut self, caller: &Caller) -> Result<(), Problem> {
-        if let Command::Send(send) = &mut self.command {
-            send.by_user = matches!(caller, Caller::User(_));
+        let is_user = matches!(caller, Caller::User(_));
+        match &mut self.command {
+            Command::Send(send) => send.by_user = is_user,
+            Command::ChangeContact(change) => change.by_user = is_user,
+            Command::ReadAck(_) | Command::ChangeMessage(_) | Command::Control(_) => {}
         }
         let (kind, author, _) = self.parties();
-        let field = match kind {
-            EventKind::Message => "srcid",
-            EventKind::ReadAck | EventKind::ReadAckOfLatest => "uid",
-        };
-        caller.may_send_as(author, field)
+        caller.may_send_as(author, kind.author_field())
     }
 
-    /// The id with which a message can be retried; a read-ack needs none.
+    /// The id with which a message can be retried; other events need none.
     pub(crate) fn client_msg_id(&self) -> Option<&ClientMsgId> {
         match &self.command {
             Command::Send(send) => Some(&send.client_msg_id),
-            Command::ReadAck(_) | Command::Control(_) => None,
+            Command::ReadAck(_)
+            | Command::Control(_)
+            | Command::ChangeMessage(_)
+            | Command::ChangeContact(_) => None,
         }
     }
 
@@ -108,6 +142,15 @@ impl Post {
                     None => EventKind::ReadAckOfLatest,
                 };
                 (kind, ack.uid, ack.peer)
+            }
+            Command::ChangeMessage(change) => (EventKind::MessageChange, change.by, change.peer),
+            Command::ChangeContact(change) => {
+                let kind = if change.deleted {
+                    EventKind::ContactDeletion
+                } else {
+                    EventKind::ContactChange
+                };
+                (kind, change.uid, change.peer)
             }
             Command::Control(_) => unreachable!("no encoding of a post has controls"),
         }
@@ -123,7 +166,18 @@ impl From<ReadAck> for Post {
     }
 }
 
-fn invalid_field(malformed: Malformed) -> Problem {
+fn check_length(msg: &str, max_msg_bytes: usize) -> Result<(), Problem> {
+    if msg.len() > max_msg_bytes {
+        return Err(Problem::invalid_field(
+            "msg",
+            format_args!("has {} bytes", msg.len()),
+            format_args!("1 to {max_msg_bytes} bytes of UTF-8"),
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn invalid_field(malformed: Malformed) -> Problem {
     Problem::invalid_fields(vec![FieldError {
         field: malformed.field.to_owned(),
         message: malformed.problem,
@@ -132,6 +186,8 @@ fn invalid_field(malformed: Malformed) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use schemas::{Change, Mid};
+
     use super::*;
 
     #[test]
@@ -158,6 +214,71 @@ mod tests {
                 assert_eq!(send.by_user, by_user);
             }
         }
+    }
+
+    #[test]
+    fn a_contact_change_says_whether_its_user_posted_it() {
+        let user = Caller::User(1000.try_into().unwrap());
+        for claimed in [false, true] {
+            for (caller, by_user) in [(&user, true), (&Caller::Anyone, false)] {
+                let change = proto::ChangeContact {
+                    uid: 1000,
+                    peer: 1001,
+                    blocked: Some(true),
+                    by_user: claimed,
+                    ..proto::ChangeContact::default()
+                };
+                let mut post = Post::contact_change(change).unwrap();
+                post.authorize(caller).unwrap();
+                let Command::ChangeContact(change) = post.command else {
+                    panic!("a contact change was posted");
+                };
+                assert_eq!(change.by_user, by_user);
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_one_who_makes_a_change_may_post_it() {
+        let change = ChangeMessage {
+            by: 1001.try_into().unwrap(),
+            peer: 1000.try_into().unwrap(),
+            mid: Mid::ZERO.next(),
+            change: Change::Recall,
+        };
+        let contact = proto::ChangeContact {
+            uid: 1001,
+            peer: 1000,
+            deleted: true,
+            ..proto::ChangeContact::default()
+        };
+        for (mut post, field) in [
+            (Post::message_change(change, 4).unwrap(), "by"),
+            (Post::contact_change(contact).unwrap(), "uid"),
+        ] {
+            let mut authorized = |uid: i64| post.authorize(&Caller::User(uid.try_into().unwrap()));
+            assert!(authorized(1001).is_ok());
+            assert_eq!(authorized(1000).unwrap_err().errors[0].field, field);
+        }
+    }
+
+    #[test]
+    fn an_edit_may_be_as_long_as_a_message() {
+        let edit = |msg: &str| {
+            let change = ChangeMessage {
+                by: 1001.try_into().unwrap(),
+                peer: 1000.try_into().unwrap(),
+                mid: Mid::ZERO.next(),
+                change: Change::Edit(msg.to_owned()),
+            };
+            Post::message_change(change, 4)
+        };
+        assert!(edit("üü").is_ok());
+        let refused = edit("üüa").unwrap_err();
+        assert_eq!(
+            refused.detail,
+            "msg has 5 bytes; must be 1 to 4 bytes of UTF-8"
+        );
     }
 
     fn message(msg: &str, client_msg_id: Option<&str>) -> Result<Post, Problem> {

@@ -3,11 +3,12 @@
 use problem::Problem;
 use prost::Message;
 use schemas::{
+    ChangeMessage,
     command::ingest_event,
     proto::{self, ingest_event::Event},
 };
 
-use crate::post::{EventKind, Post};
+use crate::post::{EventKind, Post, invalid_field};
 
 /// Reads the body of `POST /v1/messages`: a `SendMessage`.
 pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
@@ -19,22 +20,47 @@ pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
     Post::read_ack(decode(body, "ReadAck")?)
 }
 
+/// Reads the body of `POST /v1/message-changes`: a `ChangeMessage`.
+pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+    into_message_change(decode(body, "ChangeMessage")?, max_msg_bytes)
+}
+
+/// Reads the body of `POST /v1/contact-changes`: a `ChangeContact`.
+pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
+    Post::contact_change(decode(body, "ChangeContact")?)
+}
+
 /// Reads one item of `POST /v1/events`: an `IngestEvent` without its length.
 pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let event =
         ingest_event(item).map_err(|error| Problem::invalid_protobuf("IngestEvent", error))?;
-    match event.event {
-        Some(Event::Message(send)) => into_post(send, max_msg_bytes)
-            .map_err(|problem| problem.within(EventKind::Message.member())),
-        Some(Event::ReadAck(ack)) => {
-            Post::read_ack(ack).map_err(|problem| problem.within(EventKind::ReadAck.member()))
+    let (kind, post) = match event.event {
+        Some(Event::Message(send)) => (EventKind::Message, into_post(send, max_msg_bytes)),
+        Some(Event::ReadAck(ack)) => (EventKind::ReadAck, Post::read_ack(ack)),
+        Some(Event::MessageChange(change)) => (
+            EventKind::MessageChange,
+            into_message_change(change, max_msg_bytes),
+        ),
+        Some(Event::ContactChange(change)) => {
+            (EventKind::ContactChange, Post::contact_change(change))
         }
-        None => Err(Problem::invalid_field(
-            "event",
-            "is missing",
-            "message or read_ack",
-        )),
-    }
+        None => {
+            return Err(Problem::invalid_field(
+                "event",
+                "is missing",
+                "message, read_ack, message_change or contact_change",
+            ));
+        }
+    };
+    post.map_err(|problem| problem.within(kind.member()))
+}
+
+fn into_message_change(
+    change: proto::ChangeMessage,
+    max_msg_bytes: usize,
+) -> Result<Post, Problem> {
+    let change = ChangeMessage::try_from(change).map_err(invalid_field)?;
+    Post::message_change(change, max_msg_bytes)
 }
 
 fn into_post(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
@@ -75,6 +101,29 @@ mod tests {
         assert_eq!(field(Some(Event::Message(send))), "message.destid");
         assert_eq!(field(Some(Event::ReadAck(ack))), "read_ack.device");
         assert_eq!(field(None), "event");
+        let change = proto::ChangeMessage {
+            by: 1,
+            peer: 2,
+            mid: 3,
+            kind: proto::ChangeKind::Edit.into(),
+            msg: "a text of 17 byte".to_owned(),
+        };
+        let recall = proto::ChangeMessage {
+            kind: proto::ChangeKind::Recall.into(),
+            ..change.clone()
+        };
+        for change in [change, recall] {
+            let event = Some(Event::MessageChange(change));
+            assert_eq!(field(event), "message_change.msg");
+        }
+        let contact = proto::ChangeContact {
+            uid: 1,
+            peer: 1,
+            blocked: Some(true),
+            ..proto::ChangeContact::default()
+        };
+        let event = Some(Event::ContactChange(contact));
+        assert_eq!(field(event), "contact_change.blocked");
     }
 
     proptest! {

@@ -27,7 +27,7 @@ pub(crate) struct AcceptedBody {
     /// From 0.
     #[schema(minimum = 0, example = 42)]
     offset: i64,
-    /// The id of the send, given or made up; absent for a read-ack.
+    /// The id of the send, given or made up; absent for all other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_msg_id: Option<String>,
 }
@@ -61,13 +61,20 @@ pub(crate) fn accepted(
     }
 }
 
-/// 503: it may be on the log or not. Nothing says when to repeat a read-ack of `latest`, since it should not be repeated.
+/// 503: it may be on the log or not. Nothing says when to repeat what covers all messages of its time, since it should not be
+/// repeated.
 pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) -> Problem {
     let advice = match kind {
         EventKind::Message => "retry with the same client_msg_id",
-        EventKind::ReadAck => "retry with the same body",
+        EventKind::ReadAck | EventKind::MessageChange | EventKind::ContactChange => {
+            "retry with the same body"
+        }
         EventKind::ReadAckOfLatest => {
             let advice = "posted again, `latest` would also cover messages that came meanwhile; read the newest message and post its mid";
+            return Problem::unknown_outcome(advice, client_msg_id);
+        }
+        EventKind::ContactDeletion => {
+            let advice = "posted again, it would also cover messages that came meanwhile; look first whether the contact is in the list";
             return Problem::unknown_outcome(advice, client_msg_id);
         }
     };

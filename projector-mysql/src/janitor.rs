@@ -10,7 +10,8 @@ use crate::metrics;
 /// The interval of retries after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones where configured.
+/// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones where configured. Changes
+/// go with the months of messages, whoever dropped those.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
@@ -58,7 +59,10 @@ impl Janitor {
         metrics::missing_months(missing.len());
         added.map_err(|error| format!("months cannot be added: {error}"))?;
         match missing.first() {
-            None => self.drop_old(now).await,
+            None => {
+                self.drop_old(now).await?;
+                self.delete_old_changes().await
+            }
             Some(first) => Err(format!(
                 "{} months are missing, {first} among them",
                 missing.len()
@@ -75,6 +79,15 @@ impl Janitor {
         let dropped = dropped.map_err(|error| format!("months cannot be dropped: {error}"))?;
         if dropped > 0 {
             tracing::info!(kept, dropped, "months dropped, as configured");
+        }
+        Ok(())
+    }
+
+    async fn delete_old_changes(&self) -> Result<(), String> {
+        let deleted = self.store.delete_old_changes().await;
+        let deleted = deleted.map_err(|error| format!("changes cannot be deleted: {error}"))?;
+        if deleted > 0 {
+            tracing::info!(deleted, "changes deleted, as the months of their time");
         }
         Ok(())
     }
@@ -121,11 +134,7 @@ mod tests {
             mid: Mid::try_from(id).unwrap(),
             n: Ordinal::try_from(id).unwrap(),
         };
-        MessageRow {
-            id,
-            ts: TimestampMs(ts),
-            message,
-        }
+        MessageRow::new(id, TimestampMs(ts), message)
     }
 
     struct TestEnv {
@@ -170,7 +179,7 @@ mod tests {
 
         async fn write(&self, rows: &[MessageRow]) -> Result<(), StoreError> {
             let store = &self.janitor.store;
-            store.write_messages(self.shard, "t", rows, &[]).await
+            store.write_messages(self.shard, "t", rows, &[], &[]).await
         }
 
         async fn ids(&self) -> Vec<i64> {

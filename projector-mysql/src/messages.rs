@@ -1,17 +1,19 @@
-use message_store::MessageRow;
+use message_store::{ChangeRow, MessageRow};
 use projection::{Coverage, EventBatch, LogEvent, Sink, SinkError};
-use schemas::{LogPosition, Partition, PartitionMap, event::Body};
+use schemas::{LogPosition, MessageChange, Partition, PartitionMap, event::Body};
 
 use crate::{destination::Destination, metrics, offsets::Offsets, severity::sink_error};
 
 /// What a row takes beside its text, about.
 const ROW_BYTES: usize = 160;
 
-/// Inserts the messages of one database, each exactly once: rows and resume offsets are one transaction.
+/// Inserts the messages of one database and what changes in them, each exactly once: rows and resume offsets are one transaction.
 pub(crate) struct MessagesSink {
     destination: Destination,
     offsets: Offsets,
     rows: Vec<MessageRow>,
+    /// In the order of each partition's log.
+    changes: Vec<ChangeRow>,
     bytes: usize,
 }
 
@@ -21,6 +23,7 @@ impl MessagesSink {
             destination,
             offsets: Offsets::default(),
             rows: Vec::new(),
+            changes: Vec::new(),
             bytes: 0,
         }
     }
@@ -28,7 +31,11 @@ impl MessagesSink {
     fn drop_rows_of(&mut self, partitions: &[Partition]) {
         self.rows
             .retain(|row| !partitions.contains(&row.message.conversation().partition()));
-        self.bytes = self.rows.iter().map(size).sum();
+        self.changes
+            .retain(|row| !partitions.contains(&row.change.conversation().partition()));
+        let texts = self.rows.iter().map(|row| row.message.msg.len());
+        let edits = self.changes.iter().map(|row| text_of(&row.change).len());
+        self.bytes = texts.chain(edits).map(|text| text + ROW_BYTES).sum();
     }
 }
 
@@ -44,10 +51,21 @@ impl Sink for MessagesSink {
     }
 
     fn absorb(&mut self, batch: EventBatch) {
-        for event in batch.events {
-            if let Some(row) = row_of(event) {
-                self.bytes += size(&row);
-                self.rows.push(row);
+        for LogEvent { offset: id, event } in batch.events {
+            let ts = event.ts;
+            match event.body {
+                Body::Message(message) => {
+                    self.bytes += message.msg.len() + ROW_BYTES;
+                    self.rows.push(MessageRow::new(id, ts, message));
+                }
+                Body::MessageChange(change) => {
+                    self.bytes += text_of(&change).len() + ROW_BYTES;
+                    self.changes.push(ChangeRow { id, ts, change });
+                }
+                Body::ReadPosition(_)
+                | Body::ContactChange(_)
+                | Body::Control(_)
+                | Body::Progress => {}
             }
         }
         self.offsets.advance(batch.partition, batch.end);
@@ -59,12 +77,15 @@ impl Sink for MessagesSink {
 
     async fn flush(&mut self) -> Result<Coverage, SinkError> {
         let updates = self.offsets.updates();
-        let (to, rows) = (&self.destination, &self.rows);
-        let write = to.store.write_messages(to.shard, &to.topic, rows, &updates);
-        let outcome = metrics::measure(to, rows.len(), write).await;
+        let (to, rows, changes) = (&self.destination, &self.rows, &self.changes);
+        let write = to
+            .store
+            .write_messages(to.shard, &to.topic, rows, changes, &updates);
+        let outcome = metrics::measure(to, rows.len() + changes.len(), write).await;
         outcome.map_err(sink_error)?;
         self.offsets.committed();
         self.rows.clear();
+        self.changes.clear();
         self.bytes = 0;
         Ok(Coverage::Whole)
     }
@@ -80,17 +101,6 @@ impl Sink for MessagesSink {
     }
 }
 
-fn row_of(LogEvent { offset, event }: LogEvent) -> Option<MessageRow> {
-    match event.body {
-        Body::Message(message) => Some(MessageRow {
-            id: offset,
-            ts: event.ts,
-            message,
-        }),
-        Body::ReadPosition(_) | Body::Control(_) | Body::Progress => None,
-    }
-}
-
-fn size(row: &MessageRow) -> usize {
-    row.message.msg.len() + ROW_BYTES
+fn text_of(change: &MessageChange) -> &str {
+    change.change.msg().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use projection::Sink;
 
 use crate::{coalesce::CoalescingSink, destination::Destination, messages::MessagesSink};
 
-/// Writes `chat_msg_<n>` of one database; its pending is in bytes.
+/// Writes `chat_msg_<n>` and `msg_change_<n>` of one database; its pending is in bytes.
 #[must_use]
 pub fn messages_into(destination: Destination) -> impl Sink {
     MessagesSink::new(destination)
@@ -17,7 +17,7 @@ pub fn reads_into(destination: Destination) -> impl Sink {
     CoalescingSink::<ReadRow>::new([destination])
 }
 
-/// Writes `contact_<n>` of one database; its pending is in rows.
+/// Writes `contact_<n>` and `hidden_<n>` of one database; its pending is in rows.
 #[must_use]
 pub fn contacts_into(destination: Destination) -> impl Sink {
     CoalescingSink::<ContactDelta>::new([destination])

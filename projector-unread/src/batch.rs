@@ -53,10 +53,11 @@ impl Batch {
                     receiver.message(message.srcid, message.n);
                 });
             }
-            Body::ReadPosition(position) => {
-                self.update(position.uid, |reader| reader.read(position));
+            body => {
+                for position in body.read_positions() {
+                    self.update(position.uid, |reader| reader.read(&position));
+                }
             }
-            Body::Control(_) | Body::Progress => {}
         }
     }
 
@@ -115,7 +116,8 @@ mod tests {
     use projection::LogEvent;
     use proptest::prelude::*;
     use schemas::{
-        DeviceClass, Mid, NextOffset, PerDevice,
+        Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, MessageChange, Mid,
+        NextOffset, PerDevice,
         event::{Message, ReadPosition, Source, SourceOffset},
     };
     use unread_store::PeerUpdate;
@@ -156,6 +158,30 @@ mod tests {
             device,
             mid: Mid::ZERO.next(),
             n: n.map(|n| n.try_into().unwrap()),
+        }))
+    }
+
+    fn change(by: i64, peer: i64, change: Change, n: Option<i64>) -> Event {
+        event(Body::MessageChange(MessageChange {
+            by: user(by),
+            peer: user(peer),
+            mid: Mid::ZERO.next(),
+            change,
+            chg: Chg::ZERO.next(),
+            n: n.map(|n| n.try_into().unwrap()),
+        }))
+    }
+
+    fn contact(uid: i64, peer: i64, deleted_n: Option<i64>) -> Event {
+        let deleted = deleted_n.map(|n| DeletedContact {
+            mid: Mid::ZERO.next(),
+            n: n.try_into().unwrap(),
+        });
+        event(Body::ContactChange(ContactChange {
+            uid: user(uid),
+            peer: user(peer),
+            flags: ContactFlags::default(),
+            deleted,
         }))
     }
 
@@ -221,6 +247,43 @@ mod tests {
     }
 
     #[test]
+    fn who_clears_a_history_or_deletes_a_contact_has_read_it_on_both_classes() {
+        let batch = folded([
+            change(1, 2, Change::Clear, Some(4)),
+            contact(1, 3, Some(5)),
+            change(4, 2, Change::Clear, None),
+            contact(5, 5, Some(1)),
+        ]);
+        let updates = by_user(&batch);
+        let read = |n: i64| PeerUpdate {
+            n: None,
+            read: PerDevice {
+                pc: Some(n.try_into().unwrap()),
+                mobile: Some(n.try_into().unwrap()),
+            },
+        };
+        let expected = BTreeMap::from([(user(2), read(4)), (user(3), read(5))]);
+        assert_eq!(updates[&user(1)].peers, expected);
+        assert!(updates[&user(4)].invalidate && updates[&user(4)].peers.is_empty());
+        assert_eq!(
+            updates.keys().copied().collect::<Vec<_>>(),
+            [user(1), user(4)]
+        );
+    }
+
+    #[test]
+    fn other_changes_move_no_count() {
+        let batch = folded([
+            change(1, 2, Change::Recall, None),
+            change(1, 2, Change::Delete, None),
+            change(1, 2, Change::Edit("new".to_owned()), None),
+            change(1, 2, Change::Hide, None),
+            contact(1, 2, None),
+        ]);
+        assert_eq!((batch.counts(), batch.events()), (0, 5));
+    }
+
+    #[test]
     fn a_released_partition_moves_no_position() {
         let p = |n: i64| Partition::try_from(n).unwrap();
         let mut batch = folded([message(1, 2, 1)]);
@@ -238,6 +301,14 @@ mod tests {
             (1..5_i64, 1..5_i64, 1..9_i64).prop_map(|(src, dest, n)| message(src, dest, n)),
             (1..5_i64, 1..5_i64, class, proptest::option::of(1..9_i64))
                 .prop_map(|(uid, peer, class, n)| read(uid, peer, class, n)),
+            (1..5_i64, 1..5_i64, proptest::option::of(1..9_i64)).prop_map(|(by, peer, n)| change(
+                by,
+                peer,
+                Change::Clear,
+                n
+            )),
+            (1..5_i64, 1..5_i64, proptest::option::of(1..9_i64))
+                .prop_map(|(uid, peer, n)| contact(uid, peer, n)),
         ]
     }
 

@@ -5,10 +5,10 @@ use message_store::ContactCursor;
 use problem::Problem;
 use schemas::{TimestampMs, UserId};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
-/// Version, time, peer, checksum.
-const BYTES: usize = 1 + 8 + 8 + CHECK_BYTES;
+/// Version, pinned, time, peer, checksum.
+const BYTES: usize = 1 + 1 + 8 + 8 + CHECK_BYTES;
 
 /// The checksum detects a damaged cursor, and that of another user. It is not a secret: a cursor gives no access that its user lacks.
 const CHECK_BYTES: usize = 8;
@@ -17,6 +17,7 @@ const CHECK_BYTES: usize = 8;
 pub(crate) fn encode(uid: UserId, position: ContactCursor) -> String {
     let mut bytes = Vec::with_capacity(BYTES);
     bytes.push(VERSION);
+    bytes.push(position.pinned.into());
     bytes.extend(position.last_ts.0.to_be_bytes());
     bytes.extend(position.peer.get().to_be_bytes());
     bytes.extend(check(uid, &bytes));
@@ -38,11 +39,13 @@ fn parse(uid: UserId, text: &str) -> Option<ContactCursor> {
     let bytes: [u8; BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
     let (content, found) = bytes.split_at(BYTES - CHECK_BYTES);
     let (version, position) = content.split_first()?;
+    let (pinned, position) = position.split_first()?;
     let (last_ts, peer) = position.split_first_chunk::<8>()?;
-    if *version != VERSION || found != check(uid, content) {
+    if *version != VERSION || *pinned > 1 || found != check(uid, content) {
         return None;
     }
     Some(ContactCursor {
+        pinned: *pinned == 1,
         last_ts: TimestampMs(i64::from_be_bytes(*last_ts)),
         peer: i64::from_be_bytes(peer.try_into().ok()?).try_into().ok()?,
     })
@@ -68,8 +71,9 @@ mod tests {
         uid.try_into().unwrap()
     }
 
-    fn cursor(last_ts: i64, peer: i64) -> ContactCursor {
+    fn cursor(pinned: bool, last_ts: i64, peer: i64) -> ContactCursor {
         ContactCursor {
+            pinned,
             last_ts: TimestampMs(last_ts),
             peer: user(peer),
         }
@@ -77,14 +81,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cursors_round_trip(uid in 1..=i64::MAX, ts in any::<i64>(), peer in 1..=i64::MAX) {
-            let position = cursor(ts, peer);
+        fn cursors_round_trip(uid in 1..=i64::MAX, pinned in any::<bool>(), ts in any::<i64>(), peer in 1..=i64::MAX) {
+            let position = cursor(pinned, ts, peer);
             prop_assert_eq!(decode(user(uid), &encode(user(uid), position)).unwrap(), position);
         }
 
         #[test]
-        fn one_changed_character_is_noticed(at in 0_usize..34, to in "[A-Za-z0-9_=+/ -]") {
-            let good = encode(user(7), cursor(1_763_712_000_000, 9));
+        fn one_changed_character_is_noticed(at in 0_usize..35, to in "[A-Za-z0-9_=+/ -]") {
+            let good = encode(user(7), cursor(true, 1_763_712_000_000, 9));
             let mut bad = good.clone();
             bad.replace_range(at..=at, &to);
             prop_assume!(bad != good);
@@ -99,8 +103,8 @@ mod tests {
 
     #[test]
     fn the_list_of_another_user_is_another_list() {
-        let cursor = encode(user(7), cursor(5, 9));
-        assert_eq!(cursor.len(), 34);
+        let cursor = encode(user(7), cursor(false, 5, 9));
+        assert_eq!(cursor.len(), 35);
         assert!(decode(user(8), &cursor).is_err());
         assert_eq!(decode(user(7), "").unwrap_err().errors[0].field, "cursor");
     }

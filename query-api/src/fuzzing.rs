@@ -32,6 +32,7 @@ pub fn cursor(data: &[u8]) {
     }
     // Changing one byte of a valid cursor must invalidate it.
     let after = message_store::ContactCursor {
+        pinned: uid.get() % 2 == 0,
         last_ts: schemas::TimestampMs(uid.get()),
         peer: uid,
     };

@@ -7,6 +7,7 @@ mod cursor;
 mod deadline;
 mod epoch;
 mod error;
+mod flags;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inbound;
@@ -22,6 +23,7 @@ mod service;
 mod shared_polling;
 mod sink_watermarks;
 mod state;
+mod view;
 
 pub use config::{Config, QueryApiConfig};
 pub use service::{serve, start};

@@ -1,6 +1,6 @@
 //! A message as every answer shows it.
 
-use message_store::{LastMessage, MessageRow};
+use message_store::{LastMessage, MessageRow, MessageState};
 use schemas::{DirectConversation, TimestampMs, UserId};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ pub(crate) struct MessageItem {
     /// The receiver.
     #[schema(value_type = String, example = "1000")]
     destid: UserId,
-    /// The text. In a conversation list only its first 200 characters, where the message itself is no longer (or not yet) stored.
+    /// The newest text; empty where the message was recalled. In a conversation list only its first 200 characters, where the message itself is no longer (or not yet) stored.
     #[schema(example = "hello")]
     msg: String,
     /// When it was sequenced, UTC.
@@ -26,6 +26,22 @@ pub(crate) struct MessageItem {
     /// The sender's own id of the send; null where only the beginning of the text is left.
     #[schema(example = "0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10")]
     client_msg_id: Option<String>,
+    /// Whether it was recalled; absent where not.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schema(value_type = Option<bool>)]
+    recalled: bool,
+    /// When it was last edited, UTC; absent where it never was, and where only the beginning of the text is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "2025-11-21T08:01:00.123Z")]
+    edited_ts: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl MessageItem {
@@ -38,6 +54,18 @@ impl MessageItem {
             msg: last.preview,
             ts: utc(last.ts),
             client_msg_id: None,
+            recalled: last.state == MessageState::Recalled,
+            edited_ts: None,
+        }
+    }
+
+    /// The same message once it is recalled.
+    pub(crate) fn recalled(self) -> Self {
+        Self {
+            msg: String::new(),
+            recalled: true,
+            edited_ts: None,
+            ..self
         }
     }
 }
@@ -52,6 +80,8 @@ impl From<MessageRow> for MessageItem {
             msg: message.msg,
             ts: utc(row.ts),
             client_msg_id: Some(message.client_msg_id.into_string()),
+            recalled: row.state == MessageState::Recalled,
+            edited_ts: row.edited_ts.map(utc),
         }
     }
 }

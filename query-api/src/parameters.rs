@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, ops::RangeInclusive, time::Duration};
 
-use schemas::{DeviceClass, Excerpt, Mid, Partition, UserId};
+use schemas::{Chg, DeviceClass, DirectConversation, Excerpt, Mid, Partition, UserId};
 use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
@@ -13,6 +13,24 @@ pub(crate) struct UserPath {
     /// The user.
     #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
     pub(crate) uid: UserId,
+}
+
+/// Whose conversation with whom.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ConversationPath {
+    /// The user who asks.
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    pub(crate) uid: UserId,
+    /// The other side; the same in a note to oneself.
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
+    pub(crate) peer: UserId,
+}
+
+impl ConversationPath {
+    pub(crate) fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.uid, self.peer)
+    }
 }
 
 /// `limit`
@@ -34,6 +52,11 @@ pub(crate) struct Device(pub(crate) DeviceClass);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct MidBound(pub(crate) Mid);
+
+/// `after_chg`: a change's number, or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ChgBound(pub(crate) Chg);
 
 /// A partition in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +136,15 @@ impl TryFrom<String> for MidBound {
     fn try_from(text: String) -> Result<Self, String> {
         let mid: i64 = whole_number(&text, 0..=i64::MAX)?;
         Mid::try_from(mid).map(Self).map_err(|e| e.to_string())
+    }
+}
+
+impl TryFrom<String> for ChgBound {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let chg: i64 = whole_number(&text, 0..=i64::MAX)?;
+        Chg::try_from(chg).map(Self).map_err(|e| e.to_string())
     }
 }
 

@@ -3,7 +3,8 @@
 use prost::{DecodeError, Message as _};
 
 use crate::{
-    ClientMsgId, ConversationId, DeviceClass, DirectConversation, Mid, UserId, fast_decoder,
+    ChangeContact, ChangeMessage, ClientMsgId, ConversationId, DeviceClass, DirectConversation,
+    Mid, UserId, fast_decoder,
     proto::{self, inbound_command},
 };
 
@@ -88,6 +89,10 @@ pub struct Control {
     pub dedup_max_per_sender: Option<i64>,
     /// How many conversations a user may begin in the partition in a day of log time, 0 for any number. Rule version 1 ignores it.
     pub new_conversations_per_day: Option<i64>,
+    /// For how long, in log time, its author may recall a message, milliseconds; 0 for never, −1 for always. Ignored below rule version 3.
+    pub recall_window_ms: Option<i64>,
+    /// Whether a message may be deleted for both sides. Ignored below rule version 3.
+    pub delete_for_all: Option<bool>,
 }
 
 /// The value of a `chat.inbound` record.
@@ -99,6 +104,10 @@ pub enum Command {
     ReadAck(ReadAck),
     /// Changes the rules.
     Control(Control),
+    /// Changes a message.
+    ChangeMessage(ChangeMessage),
+    /// Changes a contact.
+    ChangeContact(ChangeContact),
 }
 
 impl Command {
@@ -108,6 +117,8 @@ impl Command {
         match self {
             Self::Send(send) => Some(send.conversation().into()),
             Self::ReadAck(ack) => Some(ack.conversation().into()),
+            Self::ChangeMessage(change) => Some(change.conversation().into()),
+            Self::ChangeContact(change) => Some(change.conversation().into()),
             Self::Control(_) => None,
         }
     }
@@ -126,12 +137,18 @@ impl Command {
         match command.command {
             None => Err(Malformed::new(
                 "command",
-                "is absent; must be send_message, read_ack or control",
+                "is absent; must be send_message, read_ack, change_message, change_contact or control",
             )),
             Some(inbound_command::Command::SendMessage(send)) => send.try_into().map(Self::Send),
             Some(inbound_command::Command::ReadAck(ack)) => ack.try_into().map(Self::ReadAck),
             Some(inbound_command::Command::Control(control)) => {
                 control.try_into().map(Self::Control)
+            }
+            Some(inbound_command::Command::ChangeMessage(change)) => {
+                change.try_into().map(Self::ChangeMessage)
+            }
+            Some(inbound_command::Command::ChangeContact(change)) => {
+                change.try_into().map(Self::ChangeContact)
             }
         }
     }
@@ -143,6 +160,8 @@ impl Command {
             Self::Send(send) => inbound_command::Command::SendMessage(send.into()),
             Self::ReadAck(ack) => inbound_command::Command::ReadAck(ack.into()),
             Self::Control(control) => inbound_command::Command::Control(control.into()),
+            Self::ChangeMessage(change) => inbound_command::Command::ChangeMessage(change.into()),
+            Self::ChangeContact(change) => inbound_command::Command::ChangeContact(change.into()),
         };
         proto::InboundCommand {
             command: Some(command),
@@ -284,6 +303,8 @@ impl TryFrom<proto::Control> for Control {
             hash_key: control.hash_key,
             dedup_max_per_sender: control.dedup_max_per_sender,
             new_conversations_per_day: control.new_conversations_per_day,
+            recall_window_ms: control.recall_window_ms,
+            delete_for_all: control.delete_for_all,
         })
     }
 }
@@ -298,6 +319,8 @@ impl From<Control> for proto::Control {
             hash_key: control.hash_key,
             dedup_max_per_sender: control.dedup_max_per_sender,
             new_conversations_per_day: control.new_conversations_per_day,
+            recall_window_ms: control.recall_window_ms,
+            delete_for_all: control.delete_for_all,
         }
     }
 }

@@ -42,16 +42,37 @@ pub enum Reason {
     InvalidControl,
     /// Its sender has begun as many conversations as a user may in a day.
     TooManyConversations,
+    /// Its receiver has blocked its sender.
+    Blocked,
+    /// It changes a message that is not there.
+    UnknownMessage,
+    /// It changes a message of somebody else.
+    NotTheAuthor,
+    /// It recalls a message whose time for that is over.
+    TooLate,
+    /// It recalls or edits a message that is not among the newest 4,096 of its conversation.
+    TooOld,
+    /// It edits a message that was recalled.
+    Recalled,
+    /// The rules do not allow it.
+    NotAllowed,
 }
 
 impl Reason {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 13] = [
         Self::Malformed,
         Self::WrongPartition,
         Self::TooLarge,
         Self::Conflict,
         Self::InvalidControl,
         Self::TooManyConversations,
+        Self::Blocked,
+        Self::UnknownMessage,
+        Self::NotTheAuthor,
+        Self::TooLate,
+        Self::TooOld,
+        Self::Recalled,
+        Self::NotAllowed,
     ];
 
     /// The name in the header.
@@ -64,6 +85,13 @@ impl Reason {
             Self::Conflict => "conflict",
             Self::InvalidControl => "invalid-control",
             Self::TooManyConversations => "too-many-conversations",
+            Self::Blocked => "blocked",
+            Self::UnknownMessage => "unknown-message",
+            Self::NotTheAuthor => "not-the-author",
+            Self::TooLate => "too-late",
+            Self::TooOld => "too-old",
+            Self::Recalled => "recalled",
+            Self::NotAllowed => "not-allowed",
         }
     }
 }

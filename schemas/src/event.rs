@@ -4,8 +4,8 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    ClientMsgId, ConversationId, DeviceClass, DirectConversation, HashKey, Mid, Ordinal, Partition,
-    TimestampMs, UserId,
+    Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, DirectConversation, HashKey,
+    MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     fast_decoder,
@@ -100,8 +100,8 @@ impl ReadPosition {
     }
 }
 
-/// The newest rule version that this program knows. Version 2 brings hashes with a key.
-pub const KNOWN_RULE_VERSION: u32 = 2;
+/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 changes to messages and contacts.
+pub const KNOWN_RULE_VERSION: u32 = 3;
 
 /// What a newer program wrote. Whoever folds `chat.events` stops before it (PROTOCOL S5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -134,6 +134,10 @@ pub struct Rules {
     pub dedup_max_per_sender: i64,
     /// How many conversations a user may begin in the partition in a day of log time; 0 for any number.
     pub new_conversations_per_day: i64,
+    /// For how long, in log time, its author may recall a message, milliseconds; 0 for never, −1 for always. 0 below rule version 3.
+    pub recall_window_ms: i64,
+    /// Whether a message may be deleted for both sides; false below rule version 3.
+    pub delete_for_all: bool,
 }
 
 impl Rules {
@@ -146,6 +150,8 @@ impl Rules {
         hash_key: None,
         dedup_max_per_sender: 0,
         new_conversations_per_day: 0,
+        recall_window_ms: 0,
+        delete_for_all: false,
     };
 }
 
@@ -171,6 +177,39 @@ pub enum Body {
     Control(Rules),
     /// All inbound records up to the source are processed.
     Progress,
+    /// A message was changed, or what a user sees of a conversation.
+    MessageChange(MessageChange),
+    /// What a user says about a contact.
+    ContactChange(ContactChange),
+}
+
+impl Body {
+    /// The read positions that it moves up, unless they are higher: one of a read position, both of a user who clears a history or deletes a
+    /// contact. Of a note to oneself there is none.
+    pub fn read_positions(&self) -> impl Iterator<Item = ReadPosition> {
+        let (uid, peer, mid, n) = match self {
+            Self::ReadPosition(position) => return [Some(*position), None].into_iter().flatten(),
+            Self::MessageChange(change) if change.change == Change::Clear => {
+                (change.by, change.peer, change.mid, change.n)
+            }
+            Self::ContactChange(ContactChange {
+                uid,
+                peer,
+                deleted: Some(deleted),
+                ..
+            }) => (*uid, *peer, deleted.mid, Some(deleted.n)),
+            _ => return [None, None].into_iter().flatten(),
+        };
+        let position = |device| ReadPosition {
+            uid,
+            peer,
+            device,
+            mid,
+            n,
+        };
+        let both = DeviceClass::ALL.map(|device| (uid != peer).then(|| position(device)));
+        both.into_iter().flatten()
+    }
 }
 
 /// A record of `chat.events`: its value and its time.
@@ -261,6 +300,12 @@ impl Event {
                 Body::Control(rules.try_into()?)
             }
             Some(sequenced_event::Event::Progress(proto::Progress {})) => Body::Progress,
+            Some(sequenced_event::Event::MessageChange(change)) => {
+                Body::MessageChange(change.try_into()?)
+            }
+            Some(sequenced_event::Event::ContactChange(change)) => {
+                Body::ContactChange(change.try_into()?)
+            }
         };
         let src = src.try_into()?;
         Ok(Self { src, ts, body })
@@ -281,6 +326,8 @@ impl Event {
             Body::ReadPosition(position) => sequenced_event::Event::ReadPosition(position.into()),
             Body::Control(rules) => sequenced_event::Event::Control(rules.into()),
             Body::Progress => sequenced_event::Event::Progress(proto::Progress {}),
+            Body::MessageChange(change) => sequenced_event::Event::MessageChange(change.into()),
+            Body::ContactChange(change) => sequenced_event::Event::ContactChange(change.into()),
         };
         let event = proto::SequencedEvent {
             src: Some(self.src.into()),
@@ -295,6 +342,8 @@ impl Event {
         match &self.body {
             Body::Message(message) => Some(message.conversation().into()),
             Body::ReadPosition(position) => Some(position.conversation().into()),
+            Body::MessageChange(change) => Some(change.conversation().into()),
+            Body::ContactChange(change) => Some(change.conversation().into()),
             Body::Control(_) | Body::Progress => None,
         }
     }
@@ -337,7 +386,7 @@ fn mid(value: i64) -> Result<Mid, Malformed> {
     }
 }
 
-fn ordinal(value: i64) -> Result<Ordinal, Malformed> {
+pub(crate) fn ordinal(value: i64) -> Result<Ordinal, Malformed> {
     Ordinal::try_from(value).map_err(|e| Malformed::new("n", e))
 }
 
@@ -418,6 +467,8 @@ impl TryFrom<proto::ControlApplied> for Rules {
             hash_key,
             dedup_max_per_sender: rules.dedup_max_per_sender,
             new_conversations_per_day: rules.new_conversations_per_day,
+            recall_window_ms: rules.recall_window_ms,
+            delete_for_all: rules.delete_for_all,
         })
     }
 }
@@ -434,6 +485,8 @@ impl From<Rules> for proto::ControlApplied {
                 .map_or_else(Vec::new, |key| key.bytes().to_vec()),
             dedup_max_per_sender: rules.dedup_max_per_sender,
             new_conversations_per_day: rules.new_conversations_per_day,
+            recall_window_ms: rules.recall_window_ms,
+            delete_for_all: rules.delete_for_all,
         }
     }
 }
@@ -441,6 +494,7 @@ impl From<Rules> for proto::ControlApplied {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Chg, ContactFlags, DeletedContact};
 
     fn event(body: Body) -> Event {
         let offset = SourceOffset {
@@ -476,6 +530,26 @@ mod tests {
                 mid: Mid::ZERO.next(),
                 n: None,
             }),
+            Body::MessageChange(MessageChange {
+                by: user(1),
+                peer: user(i64::MAX),
+                mid: Mid::ZERO.next(),
+                change: Change::Edit("\u{1f30a}".to_owned()),
+                chg: Chg::ZERO.next(),
+                n: None,
+            }),
+            Body::ContactChange(ContactChange {
+                uid: user(i64::MAX),
+                peer: user(1),
+                flags: ContactFlags {
+                    pinned: true,
+                    ..ContactFlags::default()
+                },
+                deleted: Some(DeletedContact {
+                    mid: Mid::ZERO,
+                    n: Ordinal::ZERO,
+                }),
+            }),
             Body::Control(Rules::VERSION_1),
             Body::Control(Rules {
                 rule_version: 2,
@@ -493,6 +567,40 @@ mod tests {
                 event
             );
         }
+    }
+
+    #[test]
+    fn who_clears_or_deletes_has_read() {
+        let change = |by: i64, peer: i64, change| {
+            Body::MessageChange(MessageChange {
+                by: by.try_into().unwrap(),
+                peer: peer.try_into().unwrap(),
+                mid: Mid::ZERO.next(),
+                change,
+                chg: Chg::ZERO.next(),
+                n: None,
+            })
+        };
+        let devices = |body: Body| -> Vec<DeviceClass> {
+            body.read_positions().map(|read| read.device).collect()
+        };
+        assert_eq!(devices(change(1, 2, Change::Clear)), DeviceClass::ALL);
+        assert_eq!(devices(change(1, 1, Change::Clear)), []);
+        assert_eq!(devices(change(1, 2, Change::Hide)), []);
+        let contact = |deleted| {
+            Body::ContactChange(ContactChange {
+                uid: 1.try_into().unwrap(),
+                peer: 2.try_into().unwrap(),
+                flags: ContactFlags::default(),
+                deleted,
+            })
+        };
+        let deleted = DeletedContact {
+            mid: Mid::ZERO.next(),
+            n: Ordinal::ZERO,
+        };
+        assert_eq!(devices(contact(Some(deleted))), DeviceClass::ALL);
+        assert_eq!(devices(contact(None)), []);
     }
 
     #[test]

@@ -186,6 +186,12 @@ counter! {
     Ordinal
 }
 
+counter! {
+    /// A change's number among the recalls, edits, hides and clears of its conversation: 1, 2, 3 …; 0 is before the first. A device that has
+    /// a conversation up to (mid, chg) has all of it.
+    Chg
+}
+
 /// Log time: milliseconds since 1970, UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod command;
+mod contact_change;
 mod conversation;
 pub mod dead_letter;
 mod device;
@@ -10,17 +11,20 @@ mod fast_decoder;
 mod hash_key;
 mod ids;
 mod log_position;
+mod message_change;
 mod mismatch;
 mod partition;
 mod partition_map;
 mod table;
 pub mod topics;
 
+pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
 pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
 pub use device::{DeviceClass, PerDevice};
 pub use hash_key::HashKey;
-pub use ids::{ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
+pub use ids::{Chg, ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
+pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
 pub use table::TableNumber;

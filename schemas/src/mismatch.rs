@@ -1,6 +1,7 @@
 //! Compares a command with the event that should answer it.
 
 use crate::{
+    ChangeContact, ChangeMessage, ContactChange, MessageChange,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Message, ReadPosition, Rules},
 };
@@ -14,6 +15,12 @@ impl Command {
             (Self::Send(send), Body::Message(message)) => of_send(send, message),
             (Self::ReadAck(ack), Body::ReadPosition(position)) => of_ack(ack, position),
             (Self::Control(control), Body::Control(rules)) => of_control(control, rules),
+            (Self::ChangeMessage(asked), Body::MessageChange(change)) => {
+                of_message_change(asked, change)
+            }
+            (Self::ChangeContact(asked), Body::ContactChange(change)) => {
+                of_contact_change(asked, change)
+            }
             _ => Some("the kind"),
         }
     }
@@ -34,6 +41,29 @@ fn of_ack(ack: &ReadAck, position: &ReadPosition) -> Option<&'static str> {
         ("peer", ack.peer == position.peer),
         ("device", ack.device == position.device),
         ("mid", ack.mid.is_none_or(|mid| position.mid <= mid)),
+    ])
+}
+
+fn of_message_change(asked: &ChangeMessage, change: &MessageChange) -> Option<&'static str> {
+    first_unequal([
+        ("by", asked.by == change.by),
+        ("peer", asked.peer == change.peer),
+        ("mid", asked.mid == change.mid),
+        ("kind", asked.change.kind() == change.change.kind()),
+        ("msg", asked.change == change.change),
+    ])
+}
+
+fn of_contact_change(asked: &ChangeContact, change: &ContactChange) -> Option<&'static str> {
+    let flags = asked.applied_to(change.flags);
+    first_unequal([
+        ("uid", asked.uid == change.uid),
+        ("peer", asked.peer == change.peer),
+        ("favourite", flags.favourite == change.flags.favourite),
+        ("pinned", flags.pinned == change.flags.pinned),
+        ("muted", flags.muted == change.flags.muted),
+        ("blocked", flags.blocked == change.flags.blocked),
+        ("deleted", asked.deleted == change.deleted.is_some()),
     ])
 }
 
@@ -75,6 +105,14 @@ fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
                     control.new_conversations_per_day,
                     rules.new_conversations_per_day,
                 ),
+        ),
+        (
+            "recall_window_ms",
+            rules.rule_version < 3 || matches(control.recall_window_ms, rules.recall_window_ms),
+        ),
+        (
+            "delete_for_all",
+            rules.rule_version < 3 || matches(control.delete_for_all, rules.delete_for_all),
         ),
     ])
 }

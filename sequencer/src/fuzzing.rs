@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use prost::Message as _;
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Partition, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, Mid, Partition,
+    TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, Source, SourceOffset},
 };
@@ -155,10 +156,12 @@ fn next_record(data: &mut &[u8]) -> Option<Record> {
     let kind = byte(data)?;
     // Append times go forth and back.
     let passed_ms = i64::from(byte(data)?.cast_signed()) * i64::from(byte(data)?);
-    let value = match kind % 8 {
-        0..=3 => send(data)?.encode(),
-        4..=5 => read_ack(data)?.encode(),
-        6 => control(data)?.encode(),
+    let value = match kind % 16 {
+        0..=5 => send(data)?.encode(),
+        6..=8 => read_ack(data)?.encode(),
+        9..=11 => message_change(data)?.encode(),
+        12 => contact_change(data)?.encode(),
+        13..=14 => control(data)?.encode(),
         _ => {
             let count = byte(data)?;
             bytes(data, count).to_vec()
@@ -200,6 +203,39 @@ fn read_ack(data: &mut &[u8]) -> Option<Command> {
     }))
 }
 
+fn message_change(data: &mut &[u8]) -> Option<Command> {
+    let (by, peer) = pair(data)?;
+    let (kind, mid) = (byte(data)?, byte(data)?);
+    Some(Command::ChangeMessage(ChangeMessage {
+        by,
+        peer,
+        mid: Mid::try_from(1 + i64::from(mid)).ok()?,
+        change: match kind % 5 {
+            0 => Change::Recall,
+            1 => Change::Delete,
+            2 => Change::Edit("y".repeat(1 + usize::from(kind) / 64)),
+            3 => Change::Hide,
+            _ => Change::Clear,
+        },
+    }))
+}
+
+fn contact_change(data: &mut &[u8]) -> Option<Command> {
+    let (uid, peer) = pair(data)?;
+    let (given, flags) = (byte(data)?, byte(data)?);
+    let flag = |bit: u8| (given & bit != 0).then_some(flags & bit != 0);
+    Some(Command::ChangeContact(ChangeContact {
+        uid,
+        peer,
+        favourite: flag(1),
+        pinned: flag(2),
+        muted: flag(4),
+        blocked: flag(8).filter(|_| uid != peer),
+        deleted: given & 16 != 0,
+        by_user: given & 32 != 0,
+    }))
+}
+
 fn control(data: &mut &[u8]) -> Option<Command> {
     let which = byte(data)?;
     let mut given = |bit: u8| (which & bit != 0).then(|| number(data));
@@ -211,5 +247,7 @@ fn control(data: &mut &[u8]) -> Option<Command> {
         hash_key: (which & 16 != 0).then(|| vec![7; 16]),
         dedup_max_per_sender: (which & 32 != 0).then_some(1),
         new_conversations_per_day: (which & 64 != 0).then_some(1),
+        recall_window_ms: (which & 128 != 0).then_some(100),
+        delete_for_all: (which & 128 != 0).then_some(true),
     }))
 }

@@ -152,11 +152,9 @@ impl Simulation {
     }
 
     async fn post(&self, command: Command) -> i64 {
-        let conversation = match &command {
-            Command::Send(send) => send.conversation(),
-            Command::ReadAck(ack) => ack.conversation(),
-            Command::Control(_) => panic!("goes to every partition"),
-        };
+        let conversation = command
+            .conversation()
+            .expect("a control goes to every partition");
         self.append(conversation.partition(), &command.encode())
             .await
             .unwrap()

@@ -12,7 +12,7 @@ use axum::{
 };
 use clap::Args;
 use message_store::MessageStore;
-use schemas::{DeviceClass, DirectConversation, UserId};
+use schemas::{DeviceClass, DirectConversation, TableNumber, UserId};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use unread_store::{Expiry, SharedConnections, UnreadView};
@@ -88,8 +88,14 @@ async fn messages(
     Path((uid, peer)): Path<(i64, i64)>,
 ) -> Answer<Vec<Item>> {
     let user = |uid| UserId::try_from(uid).map_err(failed);
-    let conversation = DirectConversation::new(user(uid)?, user(peer)?);
-    let shard = stores.messages.layout().shard_of(conversation.partition());
+    let (uid, peer) = (user(uid)?, user(peer)?);
+    let layout = stores.messages.layout();
+    let own = layout.shard_of(TableNumber::of_user(uid));
+    let mut tx = stores.messages.snapshot(own).await.map_err(failed)?;
+    tx.contact(uid, peer).await.map_err(failed)?;
+    drop(tx);
+    let conversation = DirectConversation::new(uid, peer);
+    let shard = layout.shard_of(conversation.partition());
     let mut tx = stores.messages.snapshot(shard).await.map_err(failed)?;
     let rows = tx
         .page_before(conversation, None, PAGE)

@@ -1,4 +1,4 @@
-//! Runs the pipeline on real input: a first story, 59,835 real messages, the audit, and commands to try next.
+//! Runs the pipeline on real input: two stories, 59,835 real messages, the audit, and commands to try next.
 
 use std::{
     cmp::Reverse,
@@ -40,6 +40,7 @@ pub(super) async fn run(context: CommandContext, args: &DemoArgs) -> anyhow::Res
     };
     let client = context.client_with(Retry::default())?;
     run_first_story(&client).await?;
+    run_second_story(&client).await?;
     load(&context, &client, args).await?;
     show_busiest(&context).await?;
     show_newest(&client).await?;
@@ -81,6 +82,70 @@ async fn run_first_story(client: &Client) -> anyhow::Result<()> {
     }
     anyhow::ensure!(after == [3, 0], "the story ends with pc 3, mobile 0");
     Ok(())
+}
+
+const AUTHOR: &str = "1003";
+const READER: &str = "1002";
+
+/// One user writes three messages, edits the first and recalls the second; the other hides the third and pins the contact. A second run finds everything as it is.
+async fn run_second_story(client: &Client) -> anyhow::Result<()> {
+    println!(
+        "\nA second story: 1003 sends three messages to 1002, edits the first and recalls the second; 1002 hides the third and pins the contact."
+    );
+    for (n, text) in (1..).zip(["Lunch at noom?", "Oops.", "At the quay."]) {
+        let body = json!({ "srcid": AUTHOR, "destid": READER, "client_msg_id": format!("second-{n}"), "msg": text });
+        let _: Value = client.post("/v1/messages", &body).await?;
+    }
+    let edit =
+        json!({ "by": AUTHOR, "peer": READER, "mid": 1, "kind": "edit", "msg": "Lunch at noon?" });
+    let recall = json!({ "by": AUTHOR, "peer": READER, "mid": 2, "kind": "recall" });
+    let hide = json!({ "by": READER, "peer": AUTHOR, "mid": 3, "kind": "hide" });
+    for change in [edit, recall, hide] {
+        let _: Value = client.post("/v1/message-changes", &change).await?;
+    }
+    let pin = json!({ "uid": READER, "peer": AUTHOR, "pinned": true });
+    let last: Value = client.post("/v1/contact-changes", &pin).await?;
+    let query = [
+        ("after", super::position_of(&last)),
+        ("timeout_ms", "30000".to_owned()),
+    ];
+    let path = |path: &str| super::with_query(&format!("/v1/users/{READER}/{path}"), &query);
+    let history: Value = client
+        .get(&path(&format!("conversations/{AUTHOR}/messages")))
+        .await?;
+    let seen = history["items"].as_array().into_iter().flatten();
+    let seen: Vec<String> = seen.rev().map(as_seen).collect();
+    println!("  what 1002 sees:           {}", seen.join("; "));
+    let list: Value = client.get(&path("conversations")).await?;
+    let first = &list["items"][0];
+    println!(
+        "  at the top of the list:   {} (pinned: {})",
+        first["peer"].as_str().unwrap_or("nobody"),
+        first["pinned"]
+    );
+    if history["items"][0]["mid"].as_i64() > Some(3) {
+        println!("  (somebody has used this conversation since; that counts, too)");
+        return Ok(());
+    }
+    anyhow::ensure!(
+        seen == ["1: Lunch at noon? (edited)", "2: (recalled)"],
+        "the story ends with an edited and a recalled message"
+    );
+    anyhow::ensure!(
+        first["peer"] == AUTHOR && first["pinned"] == true,
+        "the story ends with a pinned contact"
+    );
+    Ok(())
+}
+
+/// A message as its reader sees it.
+fn as_seen(item: &Value) -> String {
+    let (mid, msg) = (&item["mid"], item["msg"].as_str().unwrap_or_default());
+    match item {
+        _ if item["recalled"] == true => format!("{mid}: (recalled)"),
+        _ if item["edited_ts"].is_string() => format!("{mid}: {msg} (edited)"),
+        _ => format!("{mid}: {msg}"),
+    }
 }
 
 /// Whether the conversation differs from the story's end, because somebody has used it since.

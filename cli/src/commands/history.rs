@@ -32,16 +32,27 @@ pub(super) async fn run(
 }
 
 fn table(answer: &Value) -> Table {
-    let mut table = Table::new(["mid", "time", "from", "text"]).right(&[0, 2]);
+    let mut table = Table::new(["mid", "time", "from", "state", "text"]).right(&[0, 2]);
     for item in answer["items"].as_array().into_iter().flatten() {
         let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
         table.row([
             item["mid"].to_string(),
             text("ts"),
             text("srcid"),
+            state(item).to_owned(),
             // Control characters in a text must not reach the terminal.
             text("msg").escape_debug().to_string(),
         ]);
     }
     table
+}
+
+fn state(item: &Value) -> &'static str {
+    if item["recalled"] == true {
+        "recalled"
+    } else if item["edited_ts"].is_string() {
+        "edited"
+    } else {
+        ""
+    }
 }

@@ -2,7 +2,10 @@
 
 mod ack;
 mod audit;
+mod change;
+mod changes;
 mod config;
+mod contact;
 mod db;
 mod demo;
 mod dlq;
@@ -30,7 +33,7 @@ use clap::CommandFactory as _;
 use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 
 use crate::{
-    args::{Args, Command, DbCommand, EpochCommand},
+    args::{Args, Command, DbCommand, EditArgs, EpochCommand},
     context::CommandContext,
 };
 
@@ -132,8 +135,17 @@ async fn dispatch(
         Command::Rules(command) => rules::run(&context, command, json).await?,
         Command::Send(args) => send::run(&context, args, json).await?,
         Command::Ack(args) => ack::run(&context, &args, json).await?,
+        Command::Recall(args) => change::run(&context, "recall", &args, None, json).await?,
+        Command::Delete(args) => change::run(&context, "delete", &args, None, json).await?,
+        Command::Edit(EditArgs { change, msg }) => {
+            change::run(&context, "edit", &change, Some(&msg), json).await?;
+        }
+        Command::Hide(args) => change::run(&context, "hide", &args, None, json).await?,
+        Command::Clear(args) => change::run(&context, "clear", &args, None, json).await?,
+        Command::Contact(args) => contact::run(&context, &args, json).await?,
         Command::Unread(args) => unread::run(&context, &args, json).await?,
         Command::History(args) => history::run(&context, &args, json).await?,
+        Command::Changes(args) => changes::run(&context, &args, json).await?,
         Command::Where { position } => return r#where::run(&context, position, json).await,
         Command::Status => return status::run(&context, json).await,
         Command::Tail(args) => tail::run(&context, args, json).await?,
@@ -206,6 +218,16 @@ fn quiet_logs(filter: &str) {
 /// `<partition>:<offset>` of a 202 response.
 fn position_of(accepted: &serde_json::Value) -> String {
     format!("{}:{}", accepted["partition"], accepted["offset"])
+}
+
+/// Prints a 202 response to an event that may be refused later.
+fn print_accepted(accepted: &serde_json::Value, json: bool) {
+    if json {
+        println!("{accepted}");
+    } else {
+        let position = position_of(accepted);
+        println!("on the log at {position}; `tidemark where {position}` says what became of it");
+    }
 }
 
 /// A path of query-api with its query string.

@@ -93,7 +93,9 @@ fn rules_in_force(reader: &LogReader) -> anyhow::Result<PartitionMap<Rules>> {
     Partition::all()
         .map(|partition| {
             // One at a time, since a state may be large.
-            let states = sequencer::states(reader, &[partition])?;
+            let states = || sequencer::states(reader, &[partition]);
+            // A snapshot may be replaced by a newer one while it is read.
+            let states = states().or_else(|_| states())?;
             Ok((partition, *states[partition].rules()))
         })
         .collect()
@@ -112,22 +114,36 @@ fn controls(
         max_msg_bytes: args.max_msg_bytes,
         dedup_max_per_sender: args.dedup_max_per_sender,
         new_conversations_per_day: args.new_conversations_per_day,
+        recall_window_ms: args.recall_window_ms,
+        delete_for_all: args.delete_for_all,
         hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),
     };
     in_force
         .iter()
         .map(|(partition, rules)| {
             let control = control(rules);
-            let of_version_2 = args.dedup_max_per_sender.or(args.new_conversations_per_day);
-            if of_version_2.is_some() && control.rule_version.unwrap_or(rules.rule_version) < 2 {
-                let why = "dedup_max_per_sender and new_conversations_per_day need --rule-version 2, which cannot be taken back";
-                return Err(Failure::Usage(why.to_owned()));
-            }
+            check_version(args, control.rule_version.unwrap_or(rules.rule_version))?;
             change(*rules, &control)
                 .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
             Ok((partition, control))
         })
         .collect()
+}
+
+/// Older versions ignore these settings.
+fn check_version(args: &RuleArgs, version: u32) -> Result<(), Failure> {
+    let of_version_2 = args.dedup_max_per_sender.or(args.new_conversations_per_day);
+    let of_version_3 = args.recall_window_ms.is_some() || args.delete_for_all.is_some();
+    let (names, needed) = if of_version_3 && version < 3 {
+        ("recall_window_ms and delete_for_all", 3)
+    } else if of_version_2.is_some() && version < 2 {
+        ("dedup_max_per_sender and new_conversations_per_day", 2)
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "{names} need --rule-version {needed}, which cannot be taken back"
+    )))
 }
 
 /// Appends the control records, and returns the rules of the events that they led to.
@@ -263,8 +279,10 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
         "of a sender",
         "msg bytes",
         "new conversations",
+        "recall window, ms",
+        "delete for all",
     ])
-    .right(&[0, 1, 2, 3, 4, 5, 6]);
+    .right(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
     for (partition, rules) in rules.iter() {
         table.row([
             partition.to_string(),
@@ -274,7 +292,48 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
             rules.dedup_max_per_sender.to_string(),
             rules.max_msg_bytes.to_string(),
             rules.new_conversations_per_day.to_string(),
+            rules.recall_window_ms.to_string(),
+            rules.delete_for_all.to_string(),
         ]);
     }
     print!("{table}");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Args, Command as CommandLine};
+
+    #[test]
+    fn a_setting_needs_the_rule_version_that_has_it() {
+        let names_of = |setting: [&str; 2], version: u32| {
+            let line = [&["tidemark", "rules", "set"][..], &setting].concat();
+            let CommandLine::Rules(RulesCommand::Set(set)) =
+                Args::try_parse_from(line).unwrap().command
+            else {
+                panic!("it sets rules");
+            };
+            check_version(&set.rules, version).map_err(|failure| failure.to_string())
+        };
+        for (setting, needed) in [
+            (["--max-msg-bytes", "1"], 1),
+            (["--dedup-max-per-sender", "1"], 2),
+            (["--new-conversations-per-day", "1"], 2),
+            (["--recall-window-ms", "0"], 3),
+            (["--delete-for-all", "false"], 3),
+        ] {
+            for version in 1..=3 {
+                let checked = names_of(setting, version);
+                assert_eq!(checked.is_ok(), version >= needed, "{setting:?} {version}");
+                if let Err(words) = checked {
+                    assert!(
+                        words.contains(&format!("--rule-version {needed}")),
+                        "{words}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -36,11 +36,7 @@ pub(super) async fn run(
             .get::<Value>(&super::with_query(&path, &query))
             .await?;
     }
-    if json {
-        println!("{accepted}");
-    } else {
-        println!("on the log at {position}; `tidemark where {position}` says what became of it");
-    }
+    super::print_accepted(&accepted, json);
     if args.wait {
         fail_if_refused(&client, position.parse()?).await?;
     }

@@ -99,7 +99,8 @@ impl Client {
 
     /// Posts lines in order, `per_request` to a request, one request after the other. Blank lines have no result. What ingest could not take,
     /// and what has an unknown outcome, is posted again, also where ingest is away: a message always with the same id, so it is stored
-    /// once. A read-ack of `latest` that is posted again also covers what came meanwhile. `progress` is called with the number of lines that
+    /// once. A read-ack of `latest` or a deleted contact that is posted again also covers what came meanwhile, and an edit or a contact change
+    /// takes the place of one in a later line. `progress` is called with the number of lines that
     /// are done with.
     ///
     /// # Errors

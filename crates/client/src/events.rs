@@ -1,5 +1,5 @@
 use schemas::{
-    ClientMsgId, InboundPosition, Partition, UserId,
+    ChangeContact, ChangeMessage, ClientMsgId, InboundPosition, Partition, UserId,
     command::{ReadAck, SendMessage},
 };
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::{Client, ClientError};
 pub struct Accepted {
     /// Where it is in `chat.inbound`; [`ReadOptions::after`](crate::ReadOptions::after) takes it.
     pub position: InboundPosition,
-    /// The id of the message; `None` for a read-ack.
+    /// The id of the message; `None` for all other events.
     pub client_msg_id: Option<String>,
 }
 
@@ -24,6 +24,10 @@ pub enum Event {
     Message(SendMessage),
     /// A user has read up to a message.
     ReadAck(ReadAck),
+    /// A user changes a message, or hides it.
+    MessageChange(ChangeMessage),
+    /// A user changes a contact.
+    ContactChange(ChangeContact),
 }
 
 impl Event {
@@ -33,6 +37,8 @@ impl Event {
         let event = match self {
             Self::Message(send) => json!({ "message": message_json(send) }),
             Self::ReadAck(ack) => json!({ "read_ack": read_ack_json(ack) }),
+            Self::MessageChange(change) => json!({ "message_change": message_change_json(change) }),
+            Self::ContactChange(change) => json!({ "contact_change": contact_change_json(change) }),
         };
         event.to_string()
     }
@@ -79,6 +85,36 @@ impl Client {
         };
         self.post_event("/v1/read-acks", &read_ack_json(ack), may_repeat)
             .await
+    }
+
+    /// Recalls, deletes, edits or hides a message, or clears a history. Whether that is done, [`Client::outcome`] says. It is repeated while the
+    /// outcome is unknown: an edit that is repeated takes the place of one that was posted meanwhile.
+    ///
+    /// # Errors
+    /// It was refused, or not accepted in time.
+    pub async fn change_message(&self, change: &ChangeMessage) -> Result<Accepted, ClientError> {
+        let body = message_change_json(change);
+        self.post_event("/v1/message-changes", &body, ClientError::is_retryable)
+            .await
+    }
+
+    /// Sets what a user says about a contact, or deletes it. Deleting it takes in all messages so far: it is not repeated after an unknown
+    /// outcome, as a read-ack of all so far.
+    ///
+    /// # Errors
+    /// It was refused, or not accepted in time.
+    pub async fn change_contact(&self, change: &ChangeContact) -> Result<Accepted, ClientError> {
+        let may_repeat = if change.deleted {
+            ClientError::did_nothing
+        } else {
+            ClientError::is_retryable
+        };
+        self.post_event(
+            "/v1/contact-changes",
+            &contact_change_json(change),
+            may_repeat,
+        )
+        .await
     }
 
     async fn post_event(
@@ -130,9 +166,38 @@ fn read_ack_json(ack: &ReadAck) -> Value {
     json!({ "uid": ack.uid, "peer": ack.peer, "device": ack.device, "mid": mid })
 }
 
+fn message_change_json(change: &ChangeMessage) -> Value {
+    let mut body = json!({
+        "by": change.by,
+        "peer": change.peer,
+        "mid": change.mid,
+        "kind": change.change.kind(),
+    });
+    if let Some(msg) = change.change.msg() {
+        body["msg"] = msg.into();
+    }
+    body
+}
+
+fn contact_change_json(change: &ChangeContact) -> Value {
+    let mut body = json!({ "uid": change.uid, "peer": change.peer });
+    for (name, value) in [
+        ("favourite", change.favourite),
+        ("pinned", change.pinned),
+        ("muted", change.muted),
+        ("blocked", change.blocked),
+        ("deleted", change.deleted.then_some(true)),
+    ] {
+        if let Some(value) = value {
+            body[name] = value.into();
+        }
+    }
+    body
+}
+
 #[cfg(test)]
 mod tests {
-    use schemas::{DeviceClass, Mid};
+    use schemas::{Change, DeviceClass, Mid};
 
     use super::*;
 
@@ -162,6 +227,43 @@ mod tests {
         );
         let latest = Event::ReadAck(ack(None)).to_line();
         assert!(latest.contains(r#""mid":"latest""#), "{latest}");
+        let change = |change| {
+            Event::MessageChange(ChangeMessage {
+                by: user(1),
+                peer: user(2),
+                mid: Mid::ZERO.next(),
+                change,
+            })
+            .to_line()
+        };
+        assert_eq!(
+            change(Change::Recall),
+            r#"{"message_change":{"by":"1","kind":"recall","mid":1,"peer":"2"}}"#
+        );
+        assert_eq!(
+            change(Change::Edit("new".to_owned())),
+            r#"{"message_change":{"by":"1","kind":"edit","mid":1,"msg":"new","peer":"2"}}"#
+        );
+        let contact = ChangeContact {
+            uid: user(1),
+            peer: user(2),
+            favourite: None,
+            pinned: Some(false),
+            muted: None,
+            blocked: Some(true),
+            deleted: false,
+            by_user: true,
+        };
+        assert_eq!(
+            Event::ContactChange(contact).to_line(),
+            r#"{"contact_change":{"blocked":true,"peer":"2","pinned":false,"uid":"1"}}"#
+        );
+        let deletion = ChangeContact {
+            deleted: true,
+            ..contact
+        };
+        let deletion = Event::ContactChange(deletion).to_line();
+        assert!(deletion.contains(r#""deleted":true"#), "{deletion}");
     }
 
     #[test]

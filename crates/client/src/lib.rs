@@ -16,7 +16,7 @@ pub use events::{Accepted, Event, message, new_client_msg_id};
 pub use http::{Builder, Client};
 pub use outcome::{InboundOutcome, Outcome};
 pub use queries::{
-    Conversation, Conversations, ConversationsQuery, Message, Messages, MessagesQuery, Order,
-    ReadOptions, Unread,
+    Change, Changes, ChangesQuery, Conversation, Conversations, ConversationsQuery, Flags, Message,
+    Messages, MessagesQuery, Order, ReadOptions, Unread,
 };
 pub use retry::Retry;

@@ -1,10 +1,13 @@
 use std::time::Instant;
 
 use backon::BackoffBuilder as _;
-use schemas::{DeviceClass, InboundPosition, Mid, UserId};
+use schemas::{Chg, DeviceClass, InboundPosition, Mid, UserId};
 use serde::Deserialize;
 
-use crate::{Client, ClientError, queries::mid};
+use crate::{
+    Client, ClientError,
+    queries::{Flags, chg, mid},
+};
 
 /// What became of a record of `chat.inbound`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -67,6 +70,44 @@ pub enum Outcome {
         /// On what.
         device: DeviceClass,
     },
+    /// It changed a message, or what a user sees of a conversation.
+    MessageChanged {
+        /// `lo,hi`.
+        conversation: String,
+        /// The message.
+        #[serde(deserialize_with = "mid")]
+        mid: Mid,
+        /// `recall`, `edit`, `delete`, `hide` or `clear`.
+        kind: String,
+        /// Its number among the changes of the conversation.
+        #[serde(deserialize_with = "chg")]
+        chg: Chg,
+        /// The offset of the change in the same partition of `chat.events`.
+        events_offset: i64,
+        /// When: RFC 3339, UTC.
+        ts: String,
+    },
+    /// It changed what a user says about a contact.
+    ContactChanged {
+        /// Whose contact it is.
+        uid: UserId,
+        /// The other user.
+        peer: UserId,
+        /// As they are from there on.
+        #[serde(flatten)]
+        flags: Flags,
+        /// Whether the contact left the list, until its next message.
+        deleted: bool,
+        /// The offset of the change in the same partition of `chat.events`.
+        events_offset: i64,
+        /// When: RFC 3339, UTC.
+        ts: String,
+    },
+    /// It is a change to a message or to a contact, and what it asks for was so before.
+    WithoutEffect {
+        /// `lo,hi`.
+        conversation: String,
+    },
     /// It changed the rules of its partition.
     RulesChanged {
         /// The offset of the change in the same partition of `chat.events`.
@@ -76,7 +117,7 @@ pub enum Outcome {
     },
     /// It changed nothing; it is among the dead letters.
     Refused {
-        /// `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control` or `too-many-conversations`.
+        /// The name of one of [`schemas::dead_letter::Reason`].
         reason: String,
         /// The reason in words.
         detail: String,
@@ -89,7 +130,7 @@ pub enum Outcome {
 }
 
 impl Client {
-    /// Says what became of an accepted send or read-ack.
+    /// Says what became of an accepted send, read-ack or change.
     ///
     /// # Errors
     /// There is no such record, the caller may not see it, or there was no answer in time.
@@ -140,6 +181,13 @@ mod tests {
             client_msg_id: "a".to_owned(),
         };
         assert_eq!(repeat, expected);
+        let contact = of(
+            r#"{"partition":17,"offset":44,"state":"contact_changed","uid":"1000","peer":"1001","favourite":false,"pinned":true,"muted":false,"blocked":false,"deleted":false,"events_offset":57,"ts":"2025-11-21T08:00:00.123Z"}"#,
+        );
+        let Outcome::ContactChanged { flags, deleted, .. } = contact else {
+            panic!("{contact:?}");
+        };
+        assert!(flags.pinned && !flags.muted && !deleted);
         assert_eq!(of(r#"{"state":"something-new"}"#), Outcome::Other);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use schemas::{DeviceClass, InboundPosition, Mid, PerDevice, UserId};
+use schemas::{Chg, DeviceClass, InboundPosition, Mid, PerDevice, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{Client, ClientError};
@@ -115,12 +115,18 @@ pub struct Message {
     pub ts: String,
     /// The sender's id; `None` where only the beginning of the text is left.
     pub client_msg_id: Option<String>,
+    /// Whether it was recalled; then it has no text.
+    #[serde(default)]
+    pub recalled: bool,
+    /// When it was last edited; `None` where it never was, or only the beginning of the text is left.
+    #[serde(default)]
+    pub edited_ts: Option<String>,
 }
 
 /// A part of a user's conversation list.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Conversations {
-    /// The conversation with the newest message first. Only `next` says whether this is the last page.
+    /// Pinned conversations first, then that with the newest message. Only `next` says whether this is the last page.
     pub items: Vec<Conversation>,
     /// `cursor` of the next page; `None` where nothing is left.
     pub next: Option<String>,
@@ -134,16 +140,76 @@ pub struct Conversations {
 pub struct Conversation {
     /// The other user; the user in a note to oneself.
     pub peer: UserId,
-    /// The newest message.
+    /// The newest message; `None` where the user has hidden or cleared it, or it was deleted.
     pub last: Option<Message>,
-    /// Its number; 0 where there is none.
+    /// The number of the newest message; 0 where there is none.
     #[serde(deserialize_with = "mid")]
     pub last_mid: Mid,
+    /// The number of the last change; 0 where there is none.
+    #[serde(default, deserialize_with = "chg")]
+    pub chg: Chg,
+    /// What the user has set for it.
+    #[serde(flatten)]
+    pub flags: Flags,
     /// How many of the peer's messages are unread; `None` where they can no longer be counted.
     pub unread: PerDevice<Option<i64>>,
     /// Up to which message the user has read.
     #[serde(deserialize_with = "mids")]
     pub read_mid: PerDevice<Mid>,
+}
+
+/// Which changes of a conversation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChangesQuery {
+    /// Those above this number.
+    pub after: Chg,
+    /// How many at most, up to 200; 50 where absent.
+    pub limit: Option<u8>,
+}
+
+/// Changes of one conversation.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Changes {
+    /// By number. Only `next` says whether this is the last page.
+    pub items: Vec<Change>,
+    /// [`ChangesQuery::after`] of the next page; `None` where nothing is left.
+    #[serde(deserialize_with = "next_changes")]
+    pub next: Option<Chg>,
+    /// With `after`: how far the stores had come.
+    #[serde(default, deserialize_with = "positions")]
+    pub as_of: Vec<InboundPosition>,
+}
+
+/// A change to a message, or to what the user sees of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Change {
+    /// Its number among the changes of the conversation: 1, 2, 3 …
+    #[serde(deserialize_with = "chg")]
+    pub chg: Chg,
+    /// The message; of a clear the newest that is cleared.
+    #[serde(deserialize_with = "mid")]
+    pub mid: Mid,
+    /// `recall`, `edit`, `delete`, `hide` or `clear`.
+    pub kind: String,
+    /// When: RFC 3339, UTC.
+    pub ts: String,
+    /// Of an edit the newest text, where the user still sees the message.
+    #[serde(default)]
+    pub msg: Option<String>,
+}
+
+/// What a user has set for a contact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Flags {
+    /// Marked as a favourite.
+    pub favourite: bool,
+    /// Shown at the top of the user's list.
+    pub pinned: bool,
+    /// No notifications; unread messages count all the same.
+    pub muted: bool,
+    /// The peer cannot send to the user.
+    pub blocked: bool,
 }
 
 impl Client {
@@ -211,6 +277,27 @@ impl Client {
         Ok(messages)
     }
 
+    /// Lists what was changed in a conversation, as far as it concerns `user`.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn changes(
+        &self,
+        user: UserId,
+        peer: UserId,
+        which: &ChangesQuery,
+        options: &ReadOptions,
+    ) -> Result<Changes, ClientError> {
+        let path = format!("/v1/users/{user}/conversations/{peer}/changes");
+        let mut query = Query::of(path);
+        query.add("after_chg", which.after);
+        if let Some(limit) = which.limit {
+            query.add("limit", limit);
+        }
+        options.add_to(&mut query);
+        self.get_waiting(&query.path, options.wait()).await
+    }
+
     /// Lists a user's conversations.
     ///
     /// # Errors
@@ -258,6 +345,10 @@ pub(crate) fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::
     Mid::try_from(i64::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
+pub(crate) fn chg<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chg, D::Error> {
+    Chg::try_from(i64::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
 fn mids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerDevice<Mid>, D::Error> {
     let PerDevice { pc, mobile } = PerDevice::<i64>::deserialize(deserializer)?;
     let mid = |mid: i64| Mid::try_from(mid).map_err(D::Error::custom);
@@ -287,6 +378,18 @@ fn next_page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Order>
         "after_mid" => Ok(Some(Order::After(number))),
         _ => Err(unknown()),
     }
+}
+
+/// `after_chg=3`.
+fn next_changes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Chg>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let number = text.strip_prefix("after_chg=");
+    let number: Option<i64> = number.and_then(|number| number.parse().ok());
+    let number =
+        number.ok_or_else(|| D::Error::custom(format!("{text:?} names no page of changes")))?;
+    Chg::try_from(number).map(Some).map_err(D::Error::custom)
 }
 
 #[cfg(test)]
@@ -320,6 +423,27 @@ mod tests {
         let one: Conversation = serde_json::from_str(one).unwrap();
         assert_eq!((one.unread.pc, one.unread.mobile), (None, Some(2)));
         assert_eq!(one.read_mid.mobile.get(), 3);
+        // An older server says nothing of changes.
+        assert_eq!((one.chg, one.flags), (Chg::ZERO, Flags::default()));
+        let two = r#"{"peer":"1","last":{"mid":3,"srcid":"1","destid":"2","msg":"","ts":"2025-11-21T08:00:00.123Z","client_msg_id":"a","recalled":true},"last_mid":3,"chg":7,"favourite":true,"pinned":false,"muted":false,"blocked":true,"unread":{"pc":0,"mobile":0},"read_mid":{"pc":0,"mobile":0}}"#;
+        let two: Conversation = serde_json::from_str(two).unwrap();
+        assert_eq!(two.chg.get(), 7);
+        assert!(two.flags.favourite && two.flags.blocked && !two.flags.pinned);
+        assert!(two.last.unwrap().recalled);
+    }
+
+    #[test]
+    fn changes_have_a_text_where_it_is_edited_and_seen() {
+        let page = r#"{"items":[{"chg":1,"mid":3,"kind":"recall","ts":"2025-11-21T08:00:00.123Z"},{"chg":3,"mid":4,"kind":"edit","ts":"2025-11-21T08:00:00.123Z","msg":"new"}],"next":"after_chg=3"}"#;
+        let page: Changes = serde_json::from_str(page).unwrap();
+        assert_eq!(
+            (page.items[0].chg.get(), page.items[0].msg.as_deref()),
+            (1, None)
+        );
+        assert_eq!(page.items[1].msg.as_deref(), Some("new"));
+        assert_eq!(page.next, Some(page.items[1].chg));
+        let wrong = r#"{"items":[],"next":"after_mid=3"}"#;
+        assert!(serde_json::from_str::<Changes>(wrong).is_err());
     }
 
     #[test]

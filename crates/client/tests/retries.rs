@@ -15,7 +15,7 @@ use axum::{
     routing::post,
 };
 use client::{Client, ClientError, Event, Retry, message};
-use schemas::{DeviceClass, Mid, command::ReadAck};
+use schemas::{ChangeContact, DeviceClass, Mid, command::ReadAck};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -33,6 +33,7 @@ async fn server() -> (String, Seen) {
     let router = Router::new()
         .route("/v1/messages", post(messages))
         .route("/v1/read-acks", post(messages))
+        .route("/v1/contact-changes", post(messages))
         .route("/v1/events", post(events))
         .with_state(Arc::clone(&seen));
     (serve(router).await, seen)
@@ -210,5 +211,30 @@ async fn a_read_ack_of_latest_is_not_repeated_after_an_unknown_outcome() {
         .acknowledge(&ack(Some(Mid::ZERO.next())))
         .await
         .unwrap();
+    assert_eq!(seen.lock().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_deleted_contact_is_not_repeated_after_an_unknown_outcome() {
+    let pin = ChangeContact {
+        uid: 1.try_into().unwrap(),
+        peer: 2.try_into().unwrap(),
+        favourite: None,
+        pinned: Some(true),
+        muted: None,
+        blocked: None,
+        deleted: false,
+        by_user: false,
+    };
+    let deletion = ChangeContact {
+        deleted: true,
+        ..pin
+    };
+    let (base, seen) = server().await;
+    let client = Client::builder(&base, &base).retry(QUICK).build().unwrap();
+    let error = client.change_contact(&deletion).await.unwrap_err();
+    assert!(error.problem().unwrap().is_unknown_outcome(), "{error}");
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    client.change_contact(&pin).await.unwrap();
     assert_eq!(seen.lock().unwrap().len(), 3);
 }

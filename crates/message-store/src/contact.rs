@@ -1,9 +1,19 @@
-use schemas::{Mid, Ordinal, PerDevice, TimestampMs, UserId, event::Message};
+use std::collections::BTreeSet;
+
+use schemas::{
+    Change, Chg, ContactFlags, MessageChange, Mid, Ordinal, PerDevice, TimestampMs, UserId,
+    event::Message,
+};
+
+use crate::MessageState;
 
 /// How many characters (code points) of the last message `contact_<n>` keeps.
 pub const PREVIEW_CHARS: usize = 200;
 
 /// The newest message of a conversation, as a contact row keeps it.
+///
+/// Of two the one with the larger (mid, chg) holds, with the time of the smaller one where both are of the same message: a change does not
+/// say when its message was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastMessage {
     /// Its number, at least 1.
@@ -12,8 +22,12 @@ pub struct LastMessage {
     pub ts: TimestampMs,
     /// Who sent it.
     pub srcid: UserId,
-    /// The first [`PREVIEW_CHARS`] characters of its text. A longer one is an error of the write.
+    /// The first [`PREVIEW_CHARS`] characters of its newest text. A longer one is an error of the write.
     pub preview: String,
+    /// The last change to it; 0 if there was none.
+    pub chg: Chg,
+    /// What became of it.
+    pub state: MessageState,
 }
 
 impl LastMessage {
@@ -25,7 +39,45 @@ impl LastMessage {
             ts,
             srcid: message.srcid,
             preview: preview_of(&message.msg).to_owned(),
+            chg: Chg::ZERO,
+            state: MessageState::Shown,
         }
+    }
+
+    /// What is known of a message from a change to it at `ts`; `None` where the change is to one user's view only.
+    #[must_use]
+    pub fn changed(change: &MessageChange, ts: TimestampMs) -> Option<Self> {
+        let text = match &change.change {
+            Change::Edit(msg) => msg,
+            Change::Recall | Change::Delete => "",
+            Change::Hide | Change::Clear => return None,
+        };
+        Some(Self {
+            mid: change.mid,
+            ts,
+            srcid: change.by,
+            preview: preview_of(text).to_owned(),
+            chg: change.chg,
+            state: MessageState::after(&change.change)?,
+        })
+    }
+
+    fn version(&self) -> (Mid, Chg) {
+        (self.mid, self.chg)
+    }
+
+    fn merge(self, other: Self) -> Self {
+        let (older, newer) = if self.version() < other.version() {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let ts = if older.mid == newer.mid {
+            older.ts
+        } else {
+            newer.ts
+        };
+        Self { ts, ..newer }
     }
 }
 
@@ -67,14 +119,15 @@ impl Default for ReadUpTo {
 
 /// Changes to one user's row of a conversation, merged by maximum into `contact_<n>`, n = uid mod 64.
 ///
-/// Merging is commutative and idempotent.
+/// Merging is idempotent, and commutative but for the flags in a database, which has no offset of theirs: there they hold where their event
+/// is behind the last one that changed the row. All events of a row are of one partition, and are written in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactDelta {
     /// The owner of the row.
     pub uid: UserId,
     /// The other side; the same as `uid` in a note to oneself.
     pub peer: UserId,
-    /// The newest message, if there was one.
+    /// The newest message, or the last change to it, if there was one.
     pub last: Option<LastMessage>,
     /// The ordinal of `peer`'s newest message; 0 if there was none.
     pub peer_n: Ordinal,
@@ -82,6 +135,20 @@ pub struct ContactDelta {
     pub own_n: Ordinal,
     /// The read positions of `uid`.
     pub read: PerDevice<ReadUpTo>,
+    /// The last change of the conversation, whoever made it; 0 if there was none.
+    pub chg: Chg,
+    /// The offset in `chat.events` of the last event that changed the row: a message, a change to a message, or what `uid` has read or says
+    /// about the contact. −1 if there was none.
+    pub pos: i64,
+    /// What `uid` has set, and the offset of the event that says so. Of a row that was read the offset is `pos`, and `None` is no flag.
+    pub flags: Option<(i64, ContactFlags)>,
+    /// The newest message when `uid` last deleted the contact; 0 if that never was.
+    pub deleted_mid: Mid,
+    /// The newest message that `uid` has cleared; 0 if there was none.
+    pub clear_mid: Mid,
+    /// Messages that `uid` has hidden. They are stored in `hidden_<n>`. [`ReadTx::contact_page`](crate::ReadTx::contact_page) fills in the
+    /// newest message where that is hidden; other reads leave it empty.
+    pub hidden: BTreeSet<Mid>,
 }
 
 impl ContactDelta {
@@ -95,19 +162,34 @@ impl ContactDelta {
             peer_n: Ordinal::ZERO,
             own_n: Ordinal::ZERO,
             read: PerDevice::default(),
+            chg: Chg::ZERO,
+            pos: -1,
+            flags: None,
+            deleted_mid: Mid::ZERO,
+            clear_mid: Mid::ZERO,
+            hidden: BTreeSet::new(),
         }
     }
 
     /// Merges a later, earlier or repeated delta of the same row, as the database would.
     pub fn merge(&mut self, other: Self) {
         debug_assert_eq!((self.uid, self.peer), (other.uid, other.peer));
-        let mid = |last: &Option<LastMessage>| last.as_ref().map(|last| last.mid);
-        if mid(&other.last) > mid(&self.last) {
-            self.last = other.last;
-        }
+        self.last = match (self.last.take(), other.last) {
+            (Some(one), Some(two)) => Some(one.merge(two)),
+            (one, two) => one.or(two),
+        };
         self.peer_n = self.peer_n.max(other.peer_n);
         self.own_n = self.own_n.max(other.own_n);
         self.read = self.read.max(other.read);
+        self.chg = self.chg.max(other.chg);
+        self.pos = self.pos.max(other.pos);
+        self.flags = [self.flags, other.flags]
+            .into_iter()
+            .flatten()
+            .max_by_key(|(offset, _)| *offset);
+        self.deleted_mid = self.deleted_mid.max(other.deleted_mid);
+        self.clear_mid = self.clear_mid.max(other.clear_mid);
+        self.hidden.extend(other.hidden);
     }
 }
 
@@ -116,10 +198,6 @@ impl ContactDelta {
 pub struct ContactRow {
     /// What follows from the log.
     pub contact: ContactDelta,
-    /// The user has removed it from the list.
-    pub deleted: bool,
-    /// The user has marked it.
-    pub favourite: bool,
 }
 
 impl ContactRow {
@@ -127,6 +205,7 @@ impl ContactRow {
     #[must_use]
     pub fn cursor(&self) -> ContactCursor {
         ContactCursor {
+            pinned: self.flags().pinned,
             last_ts: self
                 .contact
                 .last
@@ -136,6 +215,38 @@ impl ContactRow {
         }
     }
 
+    /// What the user has set.
+    #[must_use]
+    pub fn flags(&self) -> ContactFlags {
+        self.contact
+            .flags
+            .map_or_else(ContactFlags::default, |(_, flags)| flags)
+    }
+
+    /// Whether the list has it: there is a message, and a newer one than when the user deleted the contact.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        let last = self.contact.last.as_ref();
+        last.is_some_and(|last| last.mid > self.contact.deleted_mid)
+    }
+
+    /// The newest message as the user sees it: `None` where there is none, or it is deleted for both or cleared, or among
+    /// [`hidden`](ContactDelta::hidden).
+    #[must_use]
+    pub fn visible_last(&self) -> Option<&LastMessage> {
+        let ContactDelta {
+            last,
+            clear_mid,
+            hidden,
+            ..
+        } = &self.contact;
+        last.as_ref().filter(|last| {
+            last.mid > *clear_mid
+                && last.state != MessageState::Deleted
+                && !hidden.contains(&last.mid)
+        })
+    }
+
     /// The mids of the read positions.
     #[must_use]
     pub fn read_mids(&self) -> PerDevice<Mid> {
@@ -143,9 +254,11 @@ impl ContactRow {
     }
 }
 
-/// A position in a user's conversation list, which is ordered by time of the last message and then by peer, both descending.
+/// A position in a user's conversation list: pinned contacts come first, then the newest message, then the largest peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContactCursor {
+    /// Whether the contact is pinned.
+    pub pinned: bool,
     /// The time of the last message; 0 where there is none.
     pub last_ts: TimestampMs,
     /// The other side.

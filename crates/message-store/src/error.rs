@@ -58,6 +58,14 @@ impl StoreError {
         self.number() == Some(TABLE_EXISTS)
     }
 
+    /// Whether an ALTER TABLE adds a column or key that is there, or drops one that is not.
+    pub(crate) fn is_altered_already(&self) -> bool {
+        matches!(
+            self.number(),
+            Some(DUPLICATE_COLUMN | DUPLICATE_KEY | NO_SUCH_KEY)
+        )
+    }
+
     pub(crate) fn is_month_missing(&self) -> bool {
         self.number() == Some(NO_SUCH_PARTITION)
     }
@@ -99,7 +107,7 @@ fn hint(error: &sqlx::Error) -> Option<&'static str> {
         (_, Some(1044 | 1142..=1143 | 1227 | 1370)) => Some(
             "the user of mysql.user lacks a grant; docs/SECURITY.md has those that each service needs",
         ),
-        (_, Some(NO_SUCH_DATABASE | NO_SUCH_TABLE)) => Some(
+        (_, Some(NO_SUCH_DATABASE | NO_SUCH_TABLE | NO_SUCH_COLUMN)) => Some(
             "`tidemark db apply` makes it, unless mysql.databases is not the number that the others were made with",
         ),
         (sqlx::Error::Tls(tls), _) if tls.to_string().contains("not support") => {
@@ -140,10 +148,14 @@ impl From<sqlx::Error> for StoreError {
 }
 
 const TABLE_EXISTS: u16 = 1050;
+const DUPLICATE_COLUMN: u16 = 1060;
+const DUPLICATE_KEY: u16 = 1061;
 const DUPLICATE_ENTRY: u16 = 1062;
+const NO_SUCH_KEY: u16 = 1091;
 const NO_SUCH_PARTITION: u16 = 1735;
 const NO_SUCH_DATABASE: u16 = 1049;
 const NO_SUCH_TABLE: u16 = 1146;
+const NO_SUCH_COLUMN: u16 = 1054;
 
 /// The number of an error of the server.
 fn number(error: &sqlx::Error) -> Option<u16> {
@@ -168,7 +180,7 @@ fn is_transient_number(number: u16) -> bool {
         // No partition for the row, or none of that name: a month is missing. The table was altered under a snapshot or a statement.
         NO_SUCH_PARTITION | 1526 | 1412 | 1615 => true,
         // No such database or table: the schema is yet to be applied.
-        NO_SUCH_DATABASE | NO_SUCH_TABLE => true,
+        NO_SUCH_DATABASE | NO_SUCH_TABLE | NO_SUCH_COLUMN => true,
         _ => false,
     }
 }

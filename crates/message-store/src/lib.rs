@@ -24,7 +24,7 @@ pub use config::{MySqlConfig, ServerConfig, TlsMode};
 pub use contact::{ContactCursor, ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo};
 pub use error::StoreError;
 pub use layout::{Layout, Shard};
-pub use message::MessageRow;
+pub use message::{ChangeKind, ChangeRow, MessageRow, MessageState, StoredChange};
 pub use read::{ReadTx, UNREAD_LIMIT};
 pub use read_row::{ReadRow, StoredRead};
 pub use resume::{OffsetUpdate, Sink};

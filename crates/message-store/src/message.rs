@@ -1,4 +1,8 @@
-use schemas::{TimestampMs, event::Message};
+use std::fmt;
+
+use schemas::{
+    Change, Chg, DirectConversation, MessageChange, Mid, TimestampMs, UserId, event::Message,
+};
 
 /// A row of `chat_msg_<n>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,6 +11,201 @@ pub struct MessageRow {
     pub id: i64,
     /// The event's time.
     pub ts: TimestampMs,
-    /// The message.
+    /// The message, with its newest text; that is empty once it is recalled or deleted.
     pub message: Message,
+    /// What became of it.
+    pub state: MessageState,
+    /// When it was last edited. `None` where it never was, and once it is recalled or deleted.
+    pub edited_ts: Option<TimestampMs>,
+}
+
+impl MessageRow {
+    /// The row of a message that nobody has changed.
+    #[must_use]
+    pub fn new(id: i64, ts: TimestampMs, message: Message) -> Self {
+        Self {
+            id,
+            ts,
+            message,
+            state: MessageState::Shown,
+            edited_ts: None,
+        }
+    }
+}
+
+/// Whether a message is shown. Once recalled or deleted it stays so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MessageState {
+    /// With its text, edited or not.
+    #[default]
+    Shown,
+    /// Without its text.
+    Recalled,
+    /// Not at all.
+    Deleted,
+}
+
+impl MessageState {
+    /// The state after a change; `None` where the change is not to the message itself.
+    #[must_use]
+    pub fn after(change: &Change) -> Option<Self> {
+        match change {
+            Change::Edit(_) => Some(Self::Shown),
+            Change::Recall => Some(Self::Recalled),
+            Change::Delete => Some(Self::Deleted),
+            Change::Hide | Change::Clear => None,
+        }
+    }
+
+    pub(crate) fn to_column(self) -> i8 {
+        match self {
+            Self::Shown => 0,
+            Self::Recalled => 1,
+            Self::Deleted => 2,
+        }
+    }
+
+    pub(crate) fn from_column(value: i8) -> Option<Self> {
+        let all = [Self::Shown, Self::Recalled, Self::Deleted];
+        all.into_iter().find(|state| state.to_column() == value)
+    }
+}
+
+/// A change to a message, or to what a user sees of a conversation, with its place in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeRow {
+    /// The offset of the change's event in its partition of `chat.events`.
+    pub id: i64,
+    /// The event's time.
+    pub ts: TimestampMs,
+    /// The change.
+    pub change: MessageChange,
+}
+
+/// A row of `msg_change_<n>`. It has no text: that of an edit is in `chat_msg_<n>` only, so that a recalled text is nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredChange {
+    /// The conversation it belongs to.
+    pub conversation: DirectConversation,
+    /// Its number among the changes of the conversation.
+    pub chg: Chg,
+    /// The message.
+    pub mid: Mid,
+    /// Who made the change.
+    pub by: UserId,
+    /// What kind of change it was.
+    pub kind: ChangeKind,
+    /// The time of its event.
+    pub ts: TimestampMs,
+    /// The offset of its event.
+    pub id: i64,
+    /// Of an edit: the message's newest text, which may be that of a later edit. `None` where the message was recalled since or is gone, of
+    /// other kinds, and in scans.
+    pub msg: Option<String>,
+}
+
+impl StoredChange {
+    /// What is kept of a change.
+    #[must_use]
+    pub fn of(row: &ChangeRow) -> Self {
+        let ChangeRow { id, ts, change } = row;
+        Self {
+            conversation: change.conversation(),
+            chg: change.chg,
+            mid: change.mid,
+            by: change.by,
+            kind: ChangeKind::of(&change.change),
+            ts: *ts,
+            id: *id,
+            msg: None,
+        }
+    }
+}
+
+/// What kind of change a row of `msg_change_<n>` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChangeKind {
+    /// See [`Change::Recall`].
+    Recall,
+    /// See [`Change::Delete`].
+    Delete,
+    /// See [`Change::Edit`].
+    Edit,
+    /// See [`Change::Hide`].
+    Hide,
+    /// See [`Change::Clear`].
+    Clear,
+}
+
+impl ChangeKind {
+    const ALL: [Self; 5] = [
+        Self::Recall,
+        Self::Delete,
+        Self::Edit,
+        Self::Hide,
+        Self::Clear,
+    ];
+
+    /// The kind of a change.
+    #[must_use]
+    pub fn of(change: &Change) -> Self {
+        match change {
+            Change::Recall => Self::Recall,
+            Change::Delete => Self::Delete,
+            Change::Edit(_) => Self::Edit,
+            Change::Hide => Self::Hide,
+            Change::Clear => Self::Clear,
+        }
+    }
+
+    /// As [`Change::kind`].
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recall => "recall",
+            Self::Delete => "delete",
+            Self::Edit => "edit",
+            Self::Hide => "hide",
+            Self::Clear => "clear",
+        }
+    }
+
+    /// Whether it concerns the user only who made it.
+    #[must_use]
+    pub fn is_for_one(self) -> bool {
+        matches!(self, Self::Hide | Self::Clear)
+    }
+
+    pub(crate) fn from_column(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_named_as_in_the_log() {
+        let edit = Change::Edit("text".to_owned());
+        for change in [
+            Change::Recall,
+            Change::Delete,
+            edit,
+            Change::Hide,
+            Change::Clear,
+        ] {
+            let kind = ChangeKind::of(&change);
+            assert_eq!(kind.as_str(), change.kind());
+            assert_eq!(ChangeKind::from_column(change.kind()), Some(kind));
+            assert_eq!(kind.is_for_one(), change.is_for_one());
+            assert_eq!(MessageState::after(&change).is_none(), change.is_for_one());
+        }
+    }
 }

@@ -4,14 +4,16 @@ use sqlx::mysql::MySqlArguments;
 
 use crate::{StoreError, arguments::Arguments};
 
-/// An INSERT of several rows.
+/// An INSERT or UPDATE of several rows.
 pub(crate) struct MultiRow {
     pub(crate) table: String,
     pub(crate) sql: String,
     pub(crate) arguments: MySqlArguments,
     /// Whether the connection keeps the statement prepared.
     pub(crate) kept: bool,
-    pub(crate) rows: u64,
+    /// How many rows the server has to count. `None` for upserts, where a row counts 0 to 2 whatever became of it, and for UPDATEs of rows
+    /// that may be gone.
+    pub(crate) rows: Option<u64>,
 }
 
 /// How statements of many rows are prepared.
@@ -44,7 +46,7 @@ impl Preparation {
     }
 }
 
-/// `INSERT INTO <table> (<columns>) VALUES (…),(…) <tail>`.
+/// `INSERT INTO <table> (<columns>) VALUES (…),(…) <tail>`. Without a tail all rows have to be inserted.
 pub(crate) struct Insert<'a> {
     pub(crate) table: &'a str,
     /// Separated by commas.
@@ -73,7 +75,7 @@ impl Insert<'_> {
                 sql: self.sql(these.len()),
                 arguments: arguments.finish()?,
                 kept: self.sizes == Preparation::Kept,
-                rows: these.len() as u64,
+                rows: self.tail.is_empty().then_some(these.len() as u64),
             });
         }
         Ok(statements)
@@ -100,7 +102,7 @@ mod tests {
         let insert = Insert {
             table: "t",
             columns: "a, b",
-            tail: "END",
+            tail: "",
             sizes,
         };
         let rows: Vec<i64> = (0..rows as i64).collect();
@@ -110,7 +112,8 @@ mod tests {
     }
 
     fn sizes(statements: &[MultiRow]) -> Vec<u64> {
-        statements.iter().map(|statement| statement.rows).collect()
+        let rows = statements.iter().map(|statement| statement.rows);
+        rows.map(Option::unwrap).collect()
     }
 
     #[test]
@@ -118,7 +121,7 @@ mod tests {
         let statements = insert(Preparation::Once, 2);
         assert_eq!(
             statements[0].sql,
-            "INSERT INTO t (a, b) VALUES (?,?),(?,?) END"
+            "INSERT INTO t (a, b) VALUES (?,?),(?,?) "
         );
         assert_eq!(sqlx::Arguments::len(&statements[0].arguments), 4);
         assert!(insert(Preparation::Once, 0).is_empty());

@@ -8,25 +8,29 @@ use crate::{Layout, MySqlConfig, Shard, Sink};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     ChatMsg,
+    MsgChange,
     ReadChatMid,
     Contact,
+    Hidden,
 }
 
 impl Table {
     fn stem(self) -> &'static str {
         match self {
             Self::ChatMsg => "chat_msg",
+            Self::MsgChange => "msg_change",
             Self::ReadChatMid => "read_chat_mid",
             Self::Contact => "contact",
+            Self::Hidden => "hidden",
         }
     }
 
-    /// The tables that a sink writes.
-    pub(crate) fn of(sink: Sink) -> Self {
+    /// The kinds of tables that a sink writes; they share its offsets. The first is the one that its rows have their name from.
+    pub(crate) fn of(sink: Sink) -> &'static [Self] {
         match sink {
-            Sink::Messages => Self::ChatMsg,
-            Sink::Reads => Self::ReadChatMid,
-            Sink::Contacts => Self::Contact,
+            Sink::Messages => &[Self::ChatMsg, Self::MsgChange],
+            Sink::Reads => &[Self::ReadChatMid],
+            Sink::Contacts => &[Self::Contact, Self::Hidden],
         }
     }
 
@@ -94,7 +98,7 @@ impl Names {
     /// The database of a table, and its name there.
     pub(crate) fn split(&self, table: Table, number: TableNumber) -> (String, String) {
         let name = match self.shadow {
-            Some(sink) if Table::of(sink) == table => table.shadow(number),
+            Some(sink) if Table::of(sink).contains(&table) => table.shadow(number),
             _ => table.name(number),
         };
         (self.database(self.layout.shard_of(number)), name)

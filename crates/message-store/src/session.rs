@@ -111,7 +111,7 @@ impl Session {
         Ok(self.settle(answer)?.rows_affected())
     }
 
-    /// Runs an INSERT; how many rows the server counted. The statement stays with the caller, who may have to run it again.
+    /// Runs an INSERT or UPDATE; how many rows the server counted. The statement stays with the caller, who may have to run it again.
     pub(crate) async fn insert(&mut self, statement: &MultiRow) -> Result<u64, StoreError> {
         let MultiRow {
             sql,

@@ -125,6 +125,18 @@ impl Problem {
         )
     }
 
+    /// 422: `field` asks for what cannot be done.
+    pub fn unprocessable_field(
+        field: impl Into<String>,
+        wrong: impl fmt::Display,
+        right: impl fmt::Display,
+    ) -> Self {
+        Self::of_fields(
+            ProblemKind::Unprocessable,
+            vec![FieldError::new(field, wrong, right)],
+        )
+    }
+
     /// 404: `what` completes "… was not found".
     pub fn not_found(what: impl fmt::Display) -> Self {
         Self::new(ProblemKind::NotFound, format!("{what} was not found"))

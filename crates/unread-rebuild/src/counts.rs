@@ -107,11 +107,7 @@ mod tests {
             },
             ..ContactDelta::new(user(uid), user(peer))
         };
-        ContactRow {
-            contact,
-            deleted: false,
-            favourite: false,
-        }
+        ContactRow { contact }
     }
 
     fn by_user(rows: &[ContactRow]) -> BTreeMap<UserId, ContactCounts> {

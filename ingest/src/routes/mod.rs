@@ -1,5 +1,7 @@
 //! The calls, one a file.
 
+pub(crate) mod contact_changes;
 pub(crate) mod events;
+pub(crate) mod message_changes;
 pub(crate) mod messages;
 pub(crate) mod read_acks;

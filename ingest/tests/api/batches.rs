@@ -14,7 +14,7 @@ use crate::{
     server::Server,
 };
 
-async fn post_lines(server: &Server, body: impl Into<reqwest::Body>) -> Vec<Value> {
+pub async fn post_lines(server: &Server, body: impl Into<reqwest::Body>) -> Vec<Value> {
     let response = Client::new()
         .post(server.url("/v1/events"))
         .header("content-type", "application/x-ndjson")
@@ -38,7 +38,7 @@ fn message(srcid: i64, destid: i64, id: &str) -> String {
     .to_string()
 }
 
-fn place(result: &Value) -> (i64, i64) {
+pub fn place(result: &Value) -> (i64, i64) {
     (
         result["partition"].as_i64().unwrap(),
         result["offset"].as_i64().unwrap(),
@@ -204,11 +204,11 @@ async fn a_line_is_answered_before_the_next_is_written() {
     .unwrap();
 }
 
-fn item(event: ingest_event::Event) -> Vec<u8> {
+pub fn item(event: ingest_event::Event) -> Vec<u8> {
     proto::IngestEvent { event: Some(event) }.encode_length_delimited_to_vec()
 }
 
-async fn post_items(server: &Server, body: Vec<u8>) -> Vec<proto::EventResult> {
+pub async fn post_items(server: &Server, body: Vec<u8>) -> Vec<proto::EventResult> {
     let response = Client::new()
         .post(server.url("/v1/events"))
         .header("content-type", "application/x-protobuf")
@@ -226,7 +226,7 @@ async fn post_items(server: &Server, body: Vec<u8>) -> Vec<proto::EventResult> {
     results
 }
 
-fn problem(result: &proto::EventResult) -> &proto::ItemProblem {
+pub fn problem(result: &proto::EventResult) -> &proto::ItemProblem {
     match &result.result {
         Some(event_result::Result::Problem(problem)) => problem,
         other => panic!("not refused: {other:?}"),

@@ -75,6 +75,14 @@ fn ack(uid: i64, peer: i64) -> Value {
     json!({ "uid": uid.to_string(), "peer": peer.to_string(), "device": "pc" })
 }
 
+fn recall(by: i64, peer: i64) -> Value {
+    json!({ "by": by.to_string(), "peer": peer.to_string(), "mid": 1, "kind": "recall" })
+}
+
+fn mute(uid: i64, peer: i64) -> Value {
+    json!({ "uid": uid.to_string(), "peer": peer.to_string(), "muted": true })
+}
+
 async fn problem(response: Response) -> Problem {
     assert_eq!(
         response.headers()["content-type"],
@@ -106,6 +114,8 @@ async fn nobody_sends_without_a_token_or_with_a_forged_one() {
         for (path, body) in [
             ("/v1/messages", message(me, peer)),
             ("/v1/read-acks", ack(me, peer)),
+            ("/v1/message-changes", recall(me, peer)),
+            ("/v1/contact-changes", mute(me, peer)),
             ("/v1/events", json!({ "message": message(me, peer) })),
         ] {
             let refused = closed.post(&token, path, &body).await;
@@ -130,16 +140,18 @@ async fn a_user_sends_in_their_own_name_only() {
     let (me, peer) = fresh_pair();
     let token = closed.parties.token(me);
     assert_eq!(closed.send(&token, me, peer).await, 202);
-    assert_eq!(
-        closed
-            .post(&token, "/v1/read-acks", &ack(me, peer))
-            .await
-            .status(),
-        202
-    );
+    for (path, body) in [
+        ("/v1/read-acks", ack(me, peer)),
+        ("/v1/message-changes", recall(me, peer)),
+        ("/v1/contact-changes", mute(me, peer)),
+    ] {
+        assert_eq!(closed.post(&token, path, &body).await.status(), 202);
+    }
     for (path, body, field) in [
         ("/v1/messages", message(peer, me), "srcid"),
         ("/v1/read-acks", ack(peer, me), "uid"),
+        ("/v1/message-changes", recall(peer, me), "by"),
+        ("/v1/contact-changes", mute(peer, me), "uid"),
     ] {
         let refused = problem(closed.post(&token, path, &body).await).await;
         assert_eq!(
@@ -161,17 +173,26 @@ async fn lines_in_anothers_name_are_refused_by_themselves() {
         json!({ "message": message(peer, me) }),
         json!({ "read_ack": ack(peer, me) }),
         json!({ "read_ack": ack(me, peer) }),
+        json!({ "message_change": recall(peer, me) }),
+        json!({ "contact_change": mute(peer, me) }),
+        json!({ "contact_change": mute(me, peer) }),
     ];
     let results = closed.post_lines(&closed.parties.token(me), &lines).await;
     let statuses: Vec<_> = results.iter().map(|one| one["status"].clone()).collect();
     assert_eq!(
         statuses,
-        [json!(202), json!(403), json!(403), json!(202), Value::Null]
+        [202, 403, 403, 202, 403, 403, 202]
+            .map(Value::from)
+            .into_iter()
+            .chain([Value::Null])
+            .collect::<Vec<_>>()
     );
     assert_eq!(results[1]["type"], "/problems/forbidden");
     assert_eq!(results[1]["errors"][0]["field"], "message.srcid");
     assert_eq!(results[2]["errors"][0]["field"], "read_ack.uid");
-    assert_eq!(results[4], json!({ "accepted": 2, "rejected": 2 }));
+    assert_eq!(results[4]["errors"][0]["field"], "message_change.by");
+    assert_eq!(results[5]["errors"][0]["field"], "contact_change.uid");
+    assert_eq!(results[7], json!({ "accepted": 3, "rejected": 4 }));
     let place = |one: &Value| {
         (
             one["partition"].as_i64().unwrap(),
@@ -183,6 +204,11 @@ async fn lines_in_anothers_name_are_refused_by_themselves() {
         panic!("the first line was a message");
     };
     assert_eq!(send.srcid.get(), me);
+    let (partition, offset) = place(&results[6]);
+    let Command::ChangeContact(change) = log::command(partition, offset) else {
+        panic!("the last line was a contact change");
+    };
+    assert!(change.by_user, "limits of users apply to it");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 
 mod batches;
 mod callers;
+mod changes;
 mod kafka_away;
 mod limits;
 mod log;

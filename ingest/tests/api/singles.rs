@@ -13,32 +13,32 @@ use crate::{
     server::Server,
 };
 
-async fn post(server: &Server, path: &str, body: &Value) -> Response {
+pub async fn post(server: &Server, path: &str, body: &Value) -> Response {
     let request = Client::new().post(server.url(path)).json(body);
     request.send().await.unwrap()
 }
 
-async fn post_protobuf(server: &Server, path: &str, body: Vec<u8>) -> Response {
+pub async fn post_protobuf(server: &Server, path: &str, body: Vec<u8>) -> Response {
     let request = Client::new()
         .post(server.url(path))
         .header("content-type", "application/x-protobuf");
     request.body(body).send().await.unwrap()
 }
 
-async fn accepted(response: Response) -> Value {
+pub async fn accepted(response: Response) -> Value {
     let status = response.status();
     let body: Value = response.json().await.unwrap();
     assert_eq!(status, StatusCode::ACCEPTED, "{body}");
     body
 }
 
-async fn accepted_protobuf(response: Response) -> proto::Accepted {
+pub async fn accepted_protobuf(response: Response) -> proto::Accepted {
     assert_eq!(response.status(), StatusCode::ACCEPTED);
     assert_eq!(response.headers()["content-type"], "application/x-protobuf");
     proto::Accepted::decode(response.bytes().await.unwrap()).unwrap()
 }
 
-fn command_at(answer: &Value) -> Command {
+pub fn command_at(answer: &Value) -> Command {
     log::command(
         answer["partition"].as_i64().unwrap(),
         answer["offset"].as_i64().unwrap(),
@@ -242,7 +242,13 @@ async fn what_every_service_answers() {
         .json()
         .await
         .unwrap();
-    for path in ["/v1/messages", "/v1/read-acks", "/v1/events"] {
+    for path in [
+        "/v1/messages",
+        "/v1/read-acks",
+        "/v1/message-changes",
+        "/v1/contact-changes",
+        "/v1/events",
+    ] {
         assert!(description["paths"][path]["post"].is_object(), "{path}");
     }
     let index = client.get(server.url("/")).send().await.unwrap();
@@ -257,10 +263,16 @@ async fn what_every_service_answers() {
     let (uid, peer) = fresh_pair();
     let body = json!({"uid": uid, "peer": peer, "device": "pc"});
     accepted(post(&server, "/v1/read-acks", &body).await).await;
+    let recall = json!({"by": uid, "peer": peer, "mid": 1, "kind": "recall"});
+    accepted(post(&server, "/v1/message-changes", &recall).await).await;
+    let pin = json!({"uid": uid, "peer": peer, "pinned": true});
+    accepted(post(&server, "/v1/contact-changes", &pin).await).await;
     let metrics = client.get(server.url("/metrics")).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
     for name in [
         r#"tidemark_ingest_accepted_total{kind="read_ack"}"#,
+        r#"tidemark_ingest_accepted_total{kind="message_change"}"#,
+        r#"tidemark_ingest_accepted_total{kind="contact_change"}"#,
         r#"tidemark_ingest_in_flight_bytes{of="batch"}"#,
         r#"ingest_delivery_seconds_bucket{from="single""#,
     ] {

@@ -6,7 +6,8 @@ use std::fmt::Display;
 use event_log::Record;
 use prost::Message as _;
 use schemas::{
-    DeviceClass, Mid, Partition, UserId,
+    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
+    DeviceClass, MessageChange, Mid, Partition, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{
         Body, Event, KNOWN_RULE_VERSION, Message, ReadPosition, Rules, Source, SourceOffset,
@@ -67,6 +68,8 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
     let users = match &body {
         Body::Message(message) => Some((message.srcid, message.destid)),
         Body::ReadPosition(position) => Some((position.uid, position.peer)),
+        Body::MessageChange(change) => Some((change.by, change.peer)),
+        Body::ContactChange(change) => Some((change.uid, change.peer)),
         Body::Control(_) | Body::Progress => None,
     };
     if users.is_some_and(|(one, other)| !belongs_to(record.partition, one, other)) {
@@ -104,6 +107,15 @@ pub(crate) fn command(record: &Record) -> Result<Command, String> {
             mid: ack.mid.map(mid).transpose()?,
         }),
         inbound_command::Command::Control(control) => Command::Control(rules_asked_for(control)?),
+        inbound_command::Command::ChangeMessage(asked) => Command::ChangeMessage(ChangeMessage {
+            by: field("by", asked.by)?,
+            peer: field("peer", asked.peer)?,
+            mid: mid(asked.mid)?,
+            change: change(asked.kind, asked.msg)?,
+        }),
+        inbound_command::Command::ChangeContact(asked) => {
+            Command::ChangeContact(contact_change_asked_for(&asked)?)
+        }
     })
 }
 
@@ -140,9 +152,72 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
             },
             dedup_max_per_sender: rules.dedup_max_per_sender,
             new_conversations_per_day: rules.new_conversations_per_day,
+            recall_window_ms: rules.recall_window_ms,
+            delete_for_all: rules.delete_for_all,
         }),
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
+        sequenced_event::Event::MessageChange(changed) => Body::MessageChange(MessageChange {
+            by: field("by", changed.by)?,
+            peer: field("peer", changed.peer)?,
+            mid: mid(changed.mid)?,
+            change: change(changed.kind, changed.msg)?,
+            chg: chg(changed.chg)?,
+            n: changed.n.map(|n| field("n", n)).transpose()?,
+        }),
+        sequenced_event::Event::ContactChange(changed) => Body::ContactChange(ContactChange {
+            uid: field("uid", changed.uid)?,
+            peer: field("peer", changed.peer)?,
+            flags: ContactFlags {
+                favourite: changed.favourite,
+                pinned: changed.pinned,
+                muted: changed.muted,
+                blocked: changed.blocked,
+            },
+            deleted: match changed.deleted {
+                None => None,
+                Some(deleted) => Some(DeletedContact {
+                    mid: field("deleted.mid", deleted.mid)?,
+                    n: field("n", deleted.n)?,
+                }),
+            },
+        }),
     })
+}
+
+fn contact_change_asked_for(asked: &proto::ChangeContact) -> Result<ChangeContact, String> {
+    let flags = [asked.favourite, asked.pinned, asked.muted, asked.blocked];
+    if flags.iter().all(Option::is_none) && !asked.deleted {
+        return Err("nothing is asked for".to_owned());
+    }
+    if asked.uid == asked.peer && asked.blocked == Some(true) {
+        return Err("blocked is true for oneself".to_owned());
+    }
+    let [favourite, pinned, muted, blocked] = flags;
+    Ok(ChangeContact {
+        uid: field("uid", asked.uid)?,
+        peer: field("peer", asked.peer)?,
+        favourite,
+        pinned,
+        muted,
+        blocked,
+        deleted: asked.deleted,
+        by_user: asked.by_user,
+    })
+}
+
+/// Of a kind by its number; the text is an edit's, and no other's.
+fn change(kind: i32, msg: String) -> Result<Change, String> {
+    if kind != 3 && !msg.is_empty() {
+        return Err("msg is given, and it is no edit".to_owned());
+    }
+    match kind {
+        1 => Ok(Change::Recall),
+        2 => Ok(Change::Delete),
+        3 => text(msg).map(Change::Edit),
+        4 => Ok(Change::Hide),
+        5 => Ok(Change::Clear),
+        _ => Err(format!("kind is {kind}")),
+    }
 }
 
 fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
@@ -162,6 +237,8 @@ fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
         hash_key: control.hash_key,
         dedup_max_per_sender: control.dedup_max_per_sender,
         new_conversations_per_day: control.new_conversations_per_day,
+        recall_window_ms: control.recall_window_ms,
+        delete_for_all: control.delete_for_all,
     })
 }
 
@@ -175,6 +252,14 @@ fn mid(value: i64) -> Result<Mid, String> {
         return Err("mid is 0".to_owned());
     }
     Ok(mid)
+}
+
+fn chg(value: i64) -> Result<Chg, String> {
+    let chg: Chg = field("chg", value)?;
+    if chg == Chg::ZERO {
+        return Err("chg is 0".to_owned());
+    }
+    Ok(chg)
 }
 
 fn device(value: i32) -> Result<DeviceClass, String> {

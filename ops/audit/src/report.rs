@@ -48,10 +48,14 @@ pub enum Area {
     Inbound,
     /// `chat_msg_<n>`.
     Messages,
+    /// `msg_change_<n>`.
+    Changes,
     /// `read_chat_mid_<n>`.
     ReadPositions,
     /// `contact_<n>`.
     Contacts,
+    /// `hidden_<n>`, by contact.
+    Hidden,
     /// The state hashes in Redis, by user.
     UnreadStates,
     /// `pc-<uid>` and `mobile-<uid>`, by user.
@@ -59,12 +63,14 @@ pub enum Area {
 }
 
 impl Area {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Events,
         Self::Inbound,
         Self::Messages,
+        Self::Changes,
         Self::ReadPositions,
         Self::Contacts,
+        Self::Hidden,
         Self::UnreadStates,
         Self::UnreadViews,
     ];
@@ -74,8 +80,10 @@ impl Area {
             Self::Events => "chat.events",
             Self::Inbound => "chat.inbound",
             Self::Messages => "chat_msg",
+            Self::Changes => "msg_change",
             Self::ReadPositions => "read_chat_mid",
             Self::Contacts => "contact",
+            Self::Hidden => "hidden",
             Self::UnreadStates => "redis states",
             Self::UnreadViews => "redis views",
         }
@@ -216,6 +224,11 @@ impl Check {
 
     pub(crate) fn merge(&mut self, other: Self) {
         debug_assert_eq!(self.area, other.area);
+        self.take(other);
+    }
+
+    /// Adds the check of another area as if it were of this one.
+    pub(crate) fn take(&mut self, other: Self) {
         self.compared += other.compared;
         self.missing += other.missing;
         self.extra += other.extra;
@@ -254,7 +267,7 @@ pub struct InboundAccount {
     pub sequenced: u64,
     /// Sends that repeat a sequenced one within the window.
     pub repeats: u64,
-    /// Read-acks at or below the position before them.
+    /// Read-acks at or below the position before them, and changes that change nothing.
     pub without_effect: u64,
     /// They are in the dead letters.
     pub dead_letters: u64,
@@ -279,7 +292,7 @@ impl fmt::Display for InboundAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} sequenced, {} repeats, {} acks without effect, {} dead letters, {} pending",
+            "{} sequenced, {} repeats, {} without effect, {} dead letters, {} pending",
             self.sequenced, self.repeats, self.without_effect, self.dead_letters, self.pending
         )?;
         if self.unverifiable > 0 {

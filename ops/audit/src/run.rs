@@ -6,7 +6,9 @@ use schemas::{OffsetRange, Partition, topics::Topic};
 
 use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
-    compare::{MessageTable, Values, compare_messages, compare_values, read_again},
+    compare::{
+        MessageTable, Values, compare_changes, compare_messages, compare_values, read_again,
+    },
     dead_letters::DeadLetters,
     ends::Ends,
     fold::{FoldedPartition, LogState, PartitionFold, PartitionInput},
@@ -200,11 +202,13 @@ impl<'a> Audit<'a> {
             partition,
             messages: &messages,
             bounds,
+            watermark,
             from: 0,
         };
         if let Some(floor) = compare_messages(&table, checks.of(Area::Messages)).await? {
             self.dropped.entry(floor).or_default().push(partition);
         }
+        compare_changes(&table, checks.of(Area::Changes)).await?;
         self.log.add(partition, bounds, watermark, conversations);
         Ok(())
     }

@@ -9,14 +9,14 @@ use event_log::{LogReader, Record};
 use message_store::ContactRow;
 use schemas::{
     ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, TableNumber, UserId,
-    event::Body, topics::Topic,
+    topics::Topic,
 };
 
 use crate::{
     Area, AuditError, Check, Finding, Kind, Scope, Sources,
     compare::{
-        MessageTable, PossibleMismatch, Rows, StoredValue, ValueKey, Values, compare_messages,
-        compare_table, contact_keys_by, expected, read_value,
+        MessageTable, PossibleMismatch, Rows, StoredValue, ValueKey, Values, compare_changes,
+        compare_messages, compare_table, contact_keys_by, expected, read_value,
     },
     fold::{Contact, FoldedEvent, LogState, Messages},
     stream,
@@ -31,7 +31,7 @@ pub struct ShadowAudit {
     reader: Arc<LogReader>,
     fold: Fold,
     /// Tables that were compared as a whole.
-    compared: HashSet<TableNumber>,
+    compared: HashSet<(Rows, TableNumber)>,
     /// The offset up to which messages were compared.
     messages_to: PartitionMap<i64>,
 }
@@ -69,12 +69,10 @@ impl Fold {
         if let Some(ConversationId::Direct(id)) = event.conversation() {
             self.changed.insert(id);
         }
-        if let Body::Message(message) = &event.body {
-            let messages = self
-                .messages
-                .get_or_insert_with(record.partition, Messages::default);
-            messages.add(record.offset, event.ts, message);
-        }
+        let messages = self
+            .messages
+            .get_or_insert_with(record.partition, Messages::default);
+        messages.add(record.offset, &event);
         Ok(())
     }
 }
@@ -112,7 +110,7 @@ impl ShadowAudit {
         Ok(self.fold.events.clone())
     }
 
-    /// Compares `chat_msg_<n>`: the whole table the first time, then the rows of the events folded since.
+    /// Compares `chat_msg_<n>` and `msg_change_<n>`: the whole tables the first time, then the rows of the events folded since.
     ///
     /// # Errors
     /// [`AuditError`]: a server does not answer. Differences are no error.
@@ -130,11 +128,14 @@ impl ShadowAudit {
             partition,
             messages,
             bounds: OffsetRange { start: 0, end },
+            watermark: self.fold.log.watermark(partition),
             from: self.messages_to.get(partition).copied().unwrap_or_default(),
         };
         let mut check = Check::new(Area::Messages, EXAMPLES);
         compare_messages(&table, &mut check).await?;
+        compare_changes(&table, &mut check).await?;
         messages.digests = Vec::new();
+        messages.changes = Vec::new();
         self.messages_to.insert(partition, end);
         Ok(check)
     }
@@ -147,23 +148,25 @@ impl ShadowAudit {
         self.compare_rows(Rows::ReadPositions, table).await
     }
 
-    /// Compares `contact_<n>`: the whole table the first time, then the rows that changed since.
+    /// Compares `contact_<n>` and `hidden_<n>`: the whole tables the first time, then the rows that changed since.
     ///
     /// # Errors
     /// As [`Self::messages`].
     pub async fn contacts(&mut self, table: TableNumber) -> Result<Check, AuditError> {
-        self.compare_rows(Rows::Contacts, table).await
+        let mut check = self.compare_rows(Rows::Contacts, table).await?;
+        check.take(self.compare_rows(Rows::Hidden, table).await?);
+        Ok(check)
     }
 
     async fn compare_rows(&mut self, of: Rows, table: TableNumber) -> Result<Check, AuditError> {
         let log = &self.fold.log;
         let mut values = self.values();
-        if self.compared.contains(&table) {
+        if self.compared.contains(&(of, table)) {
             self.compare_changed(of, table, &mut values).await?;
         } else {
             let expected = contact_keys_by(log, of).remove(&table).unwrap_or_default();
             compare_table(&self.sources, log, of, table, expected, &mut values).await?;
-            self.compared.insert(table);
+            self.compared.insert((of, table));
         }
         // Nothing else writes to the table: a second read would find the same.
         let possible_mismatches = std::mem::take(&mut values.possible_mismatches);

@@ -1,7 +1,6 @@
 use hashbrown::{HashMap, hash_map::Entry};
 use message_store::StoreError;
-use projection::LogEvent;
-use schemas::{LogPosition, Partition, PartitionMap, event::Body};
+use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::MergedRow;
 use crate::{destination::Destination, metrics, offsets::Offsets};
@@ -70,14 +69,5 @@ impl<R: MergedRow> Buffer<R> {
         let advanced = self.offsets.committed();
         let rows = std::mem::take(&mut self.rows);
         advanced || !rows.is_empty()
-    }
-}
-
-/// The rows that an event changes.
-pub(crate) fn rows_of<R: MergedRow>(LogEvent { event, .. }: &LogEvent) -> [Option<R>; 2] {
-    match &event.body {
-        Body::Message(message) => R::of_message(message, event.ts),
-        Body::ReadPosition(position) => [Some(R::of_read(position)), None],
-        Body::Control(_) | Body::Progress => [None, None],
     }
 }

@@ -1,7 +1,9 @@
 use message_store::{ContactDelta, LastMessage, OffsetUpdate, ReadUpTo, StoreError};
+use projection::LogEvent;
 use schemas::{
-    DirectConversation, TableNumber, TimestampMs, UserId,
-    event::{Message, ReadPosition},
+    Change, ContactChange, DirectConversation, MessageChange, Mid, TableNumber, TimestampMs,
+    UserId,
+    event::{Body, Message, ReadPosition},
 };
 
 use super::MergedRow;
@@ -10,30 +12,24 @@ use crate::destination::Destination;
 impl MergedRow for ContactDelta {
     type Key = (UserId, UserId);
 
-    /// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
-    fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2] {
-        let last = LastMessage::of(message, ts);
-        let (srcid, destid) = (message.srcid, message.destid);
-        let receivers = (srcid != destid).then(|| Self {
-            last: Some(last.clone()),
-            peer_n: message.n,
-            ..Self::new(destid, srcid)
-        });
-        let senders = Self {
-            last: Some(last),
-            own_n: message.n,
-            ..Self::new(srcid, destid)
+    fn of_event(LogEvent { offset, event }: &LogEvent) -> [Option<Self>; 2] {
+        let mut rows = match &event.body {
+            Body::Message(message) => of_message(message, event.ts),
+            Body::MessageChange(change) => of_message_change(change, event.ts),
+            Body::ContactChange(change) => [Some(of_contact_change(change, *offset)), None],
+            Body::ReadPosition(position) => [Some(Self::new(position.uid, position.peer)), None],
+            Body::Control(_) | Body::Progress => return [None, None],
         };
-        [Some(senders), receivers]
-    }
-
-    fn of_read(position: &ReadPosition) -> Self {
-        let mut contact = Self::new(position.uid, position.peer);
-        contact.read[position.device] = ReadUpTo {
-            mid: position.mid,
-            n: position.n,
-        };
-        contact
+        // Who reads is who sends the event.
+        for ReadPosition { device, mid, n, .. } in event.body.read_positions() {
+            if let Some(own) = &mut rows[0] {
+                own.read[device] = ReadUpTo { mid, n };
+            }
+        }
+        for row in rows.iter_mut().flatten() {
+            row.pos = *offset;
+        }
+        rows
     }
 
     fn key(&self) -> Self::Key {
@@ -62,11 +58,75 @@ impl MergedRow for ContactDelta {
     }
 }
 
+/// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
+fn of_message(message: &Message, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
+    let last = LastMessage::of(message, ts);
+    let (srcid, destid) = (message.srcid, message.destid);
+    let receivers = (srcid != destid).then(|| ContactDelta {
+        last: Some(last.clone()),
+        peer_n: message.n,
+        ..ContactDelta::new(destid, srcid)
+    });
+    let senders = ContactDelta {
+        last: Some(last),
+        own_n: message.n,
+        ..ContactDelta::new(srcid, destid)
+    };
+    [Some(senders), receivers]
+}
+
+/// The row of who makes the change, and the peer's.
+fn of_message_change(change: &MessageChange, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
+    let last = LastMessage::changed(change, ts);
+    let row = |uid, peer| ContactDelta {
+        last: last.clone(),
+        chg: change.chg,
+        ..ContactDelta::new(uid, peer)
+    };
+    let mut own = row(change.by, change.peer);
+    match change.change {
+        Change::Hide => {
+            own.hidden.insert(change.mid);
+        }
+        Change::Clear => own.clear_mid = change.mid,
+        Change::Recall | Change::Delete | Change::Edit(_) => {}
+    }
+    let peers = (change.by != change.peer).then(|| row(change.peer, change.by));
+    [Some(own), peers]
+}
+
+fn of_contact_change(change: &ContactChange, offset: i64) -> ContactDelta {
+    ContactDelta {
+        flags: Some((offset, change.flags)),
+        deleted_mid: change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid),
+        ..ContactDelta::new(change.uid, change.peer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use schemas::{Mid, Ordinal};
+    use schemas::{
+        Chg, ContactFlags, DeletedContact, Ordinal, PerDevice,
+        event::{Event, Source, SourceOffset},
+    };
 
     use super::*;
+
+    const FIRST: Mid = Mid::ZERO.next();
+
+    fn rows_of(body: Body) -> Vec<ContactDelta> {
+        let src = Source {
+            offset: SourceOffset::START,
+            leader_epoch: -1,
+        };
+        let event = Event {
+            src,
+            ts: TimestampMs(7),
+            body,
+        };
+        let rows = ContactDelta::of_event(&LogEvent { offset: 5, event });
+        rows.into_iter().flatten().collect()
+    }
 
     fn rows_of_message(srcid: i64, destid: i64) -> Vec<ContactDelta> {
         let message = Message {
@@ -74,11 +134,21 @@ mod tests {
             destid: destid.try_into().unwrap(),
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "hello".to_owned(),
-            mid: Mid::ZERO.next(),
+            mid: FIRST,
             n: Ordinal::ZERO.next(),
         };
-        let rows = ContactDelta::of_message(&message, TimestampMs(7));
-        rows.into_iter().flatten().collect()
+        rows_of(Body::Message(message))
+    }
+
+    fn rows_of_change(by: i64, peer: i64, change: Change) -> Vec<ContactDelta> {
+        rows_of(Body::MessageChange(MessageChange {
+            by: by.try_into().unwrap(),
+            peer: peer.try_into().unwrap(),
+            mid: FIRST,
+            change,
+            chg: Chg::ZERO.next(),
+            n: None,
+        }))
     }
 
     #[test]
@@ -94,5 +164,57 @@ mod tests {
     fn a_note_to_oneself_is_one_row_and_no_peers_message() {
         let [own] = rows_of_message(1, 1).try_into().unwrap();
         assert_eq!((own.own_n.get(), own.peer_n.get()), (1, 0));
+    }
+
+    #[test]
+    fn both_sides_see_that_a_message_was_changed() {
+        for row in rows_of_change(2, 1, Change::Edit("new".to_owned())) {
+            let last = row.last.unwrap();
+            assert_eq!((last.preview.as_str(), last.srcid.get()), ("new", 2));
+            assert_eq!(
+                (row.chg, row.pos, row.read),
+                (last.chg, 5, PerDevice::default())
+            );
+        }
+        assert_eq!(rows_of_change(2, 1, Change::Recall).len(), 2);
+        assert_eq!(rows_of_change(1, 1, Change::Recall).len(), 1);
+    }
+
+    #[test]
+    fn what_one_user_hides_or_clears_the_other_still_sees() {
+        let [own, peers] = rows_of_change(2, 1, Change::Hide).try_into().unwrap();
+        assert_eq!((own.hidden.len(), peers.hidden.len()), (1, 0));
+        assert_eq!((own.last, own.chg, peers.chg), (None, peers.chg, own.chg));
+        let [own, peers] = rows_of_change(2, 1, Change::Clear).try_into().unwrap();
+        assert_eq!((own.clear_mid, peers.clear_mid), (FIRST, Mid::ZERO));
+        let cleared = ReadUpTo {
+            mid: FIRST,
+            n: None,
+        };
+        assert_eq!(own.read, PerDevice::from_fn(|_| cleared));
+        assert_eq!(peers.read, PerDevice::default());
+    }
+
+    #[test]
+    fn who_deletes_a_contact_has_read_it() {
+        let flags = ContactFlags {
+            muted: true,
+            ..ContactFlags::default()
+        };
+        let n = Ordinal::ZERO.next();
+        let [own] = rows_of(Body::ContactChange(ContactChange {
+            uid: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
+            flags,
+            deleted: Some(DeletedContact { mid: FIRST, n }),
+        }))
+        .try_into()
+        .unwrap();
+        assert_eq!((own.flags, own.deleted_mid), (Some((5, flags)), FIRST));
+        let read = ReadUpTo {
+            mid: FIRST,
+            n: Some(n),
+        };
+        assert_eq!(own.read, PerDevice::from_fn(|_| read));
     }
 }

@@ -11,10 +11,8 @@ use std::hash::Hash;
 
 pub(crate) use catch_up::CatchUp;
 use message_store::{OffsetUpdate, StoreError};
-use schemas::{
-    DirectConversation, TableNumber, TimestampMs,
-    event::{Message, ReadPosition},
-};
+use projection::LogEvent;
+use schemas::{DirectConversation, TableNumber};
 pub(crate) use sink::CoalescingSink;
 
 use crate::destination::Destination;
@@ -24,11 +22,8 @@ pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
     /// The row's key in its table.
     type Key: Eq + Hash + Send + Sync;
 
-    /// The rows that a message changes: at most two.
-    fn of_message(message: &Message, ts: TimestampMs) -> [Option<Self>; 2];
-
-    /// The row that a read position changes.
-    fn of_read(position: &ReadPosition) -> Self;
+    /// What an event changes: at most two rows, or one of them twice.
+    fn of_event(event: &LogEvent) -> [Option<Self>; 2];
 
     fn key(&self) -> Self::Key;
 

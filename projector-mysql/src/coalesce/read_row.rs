@@ -1,8 +1,6 @@
 use message_store::{OffsetUpdate, ReadRow, StoreError};
-use schemas::{
-    DirectConversation, Mid, PerDevice, TableNumber, TimestampMs, UserId,
-    event::{Message, ReadPosition},
-};
+use projection::LogEvent;
+use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
 
 use super::MergedRow;
 use crate::destination::Destination;
@@ -10,18 +8,17 @@ use crate::destination::Destination;
 impl MergedRow for ReadRow {
     type Key = (UserId, DirectConversation);
 
-    fn of_message(_: &Message, _: TimestampMs) -> [Option<Self>; 2] {
-        [None; 2]
-    }
-
-    fn of_read(position: &ReadPosition) -> Self {
-        let mut mids = PerDevice::<Mid>::default();
-        mids[position.device] = position.mid;
-        Self {
-            uid: position.uid,
-            conversation: position.conversation(),
-            mids,
-        }
+    fn of_event(LogEvent { event, .. }: &LogEvent) -> [Option<Self>; 2] {
+        let mut rows = event.body.read_positions().map(|position| {
+            let mut mids = PerDevice::<Mid>::default();
+            mids[position.device] = position.mid;
+            Self {
+                uid: position.uid,
+                conversation: position.conversation(),
+                mids,
+            }
+        });
+        [rows.next(), rows.next()]
     }
 
     fn key(&self) -> Self::Key {

@@ -6,7 +6,7 @@ use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::{
     MergedRow,
-    buffer::{Buffer, rows_of},
+    buffer::Buffer,
     catch_up::CatchUp,
     database::{Database, Operation},
 };
@@ -190,7 +190,7 @@ impl<R: MergedRow> CoalescingSink<R> {
 
     pub(crate) fn absorb_event(&mut self, partition: Partition, event: &LogEvent) {
         let offset = event.offset;
-        for row in rows_of::<R>(event).into_iter().flatten() {
+        for row in R::of_event(event).into_iter().flatten() {
             if let Some(buffer) = self.buffer_lacking(&row, partition, offset) {
                 buffer.merge(row);
             }

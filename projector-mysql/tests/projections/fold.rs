@@ -1,9 +1,15 @@
 //! What the rows must be: written here once more, from the log's events alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use message_store::{ContactDelta, LastMessage, MessageRow, ReadUpTo};
-use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId, event::Body};
+use message_store::{
+    ChangeKind, ContactDelta, LastMessage, MessageRow, MessageState, ReadUpTo, StoredChange,
+};
+use schemas::{
+    Change, Chg, ContactFlags, DirectConversation, MessageChange, Mid, PerDevice, TableNumber,
+    TimestampMs, UserId,
+    event::{Body, ReadPosition},
+};
 
 use crate::log::Appended;
 
@@ -11,8 +17,10 @@ use crate::log::Appended;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub messages: BTreeMap<(TableNumber, i64), MessageRow>,
+    pub changes: BTreeMap<(DirectConversation, Chg), StoredChange>,
     pub reads: BTreeMap<(UserId, DirectConversation), PerDevice<Mid>>,
     pub contacts: BTreeMap<(UserId, UserId), ContactDelta>,
+    pub hidden: BTreeSet<(UserId, UserId, Mid)>,
 }
 
 impl Rows {
@@ -20,6 +28,12 @@ impl Rows {
         let mut rows = Self::default();
         for event in events {
             rows.add(event);
+        }
+        // As they are read.
+        for contact in rows.contacts.values_mut() {
+            let flags = contact.flags.map(|(_, flags)| flags);
+            let set = flags.filter(|flags| *flags != ContactFlags::default());
+            contact.flags = set.map(|flags| (contact.pos, flags));
         }
         rows
     }
@@ -34,41 +48,111 @@ impl Rows {
     ) {
         match &event.body {
             Body::Message(message) => {
-                let row = MessageRow {
-                    id: *offset,
-                    ts: event.ts,
-                    message: message.clone(),
-                };
+                let row = MessageRow::new(*offset, event.ts, message.clone());
                 let last = LastMessage {
                     mid: message.mid,
                     ts: event.ts,
                     srcid: message.srcid,
                     preview: message.msg.chars().take(200).collect(),
+                    chg: Chg::ZERO,
+                    state: MessageState::Shown,
                 };
                 let own = self.contact(message.srcid, message.destid);
                 own.last = Some(last.clone());
                 own.own_n = message.n;
+                own.pos = *offset;
                 if message.srcid != message.destid {
                     let theirs = self.contact(message.destid, message.srcid);
                     theirs.last = Some(last);
                     theirs.peer_n = message.n;
+                    theirs.pos = *offset;
                 }
                 self.messages.insert(((*partition).into(), *offset), row);
             }
+            Body::MessageChange(change) => self.change(change, *offset, event.ts),
+            Body::ContactChange(change) => {
+                let row = self.contact(change.uid, change.peer);
+                row.flags = Some((*offset, change.flags));
+                row.pos = *offset;
+                if let Some(deleted) = change.deleted {
+                    row.deleted_mid = deleted.mid;
+                }
+            }
             Body::ReadPosition(position) => {
-                let n = position
-                    .n
-                    .or_else(|| self.ordinal(position.peer, position.uid, position.mid.get()));
-                let read = ReadUpTo {
-                    mid: position.mid,
-                    n,
-                };
-                self.contact(position.uid, position.peer).read[position.device] = read;
-                let key = (position.uid, position.conversation());
-                self.reads.entry(key).or_default()[position.device] = position.mid;
+                self.contact(position.uid, position.peer).pos = *offset;
             }
             Body::Control(_) | Body::Progress => {}
         }
+        for position in event.body.read_positions() {
+            self.read(&position);
+        }
+    }
+
+    fn change(&mut self, change: &MessageChange, id: i64, ts: TimestampMs) {
+        let conversation = change.conversation();
+        let stored = StoredChange {
+            conversation,
+            chg: change.chg,
+            mid: change.mid,
+            by: change.by,
+            kind: ChangeKind::of(&change.change),
+            ts,
+            id,
+            msg: None,
+        };
+        self.changes.insert((conversation, change.chg), stored);
+        let (text, state, edited_ts) = match &change.change {
+            Change::Recall => (String::new(), MessageState::Recalled, None),
+            Change::Delete => (String::new(), MessageState::Deleted, None),
+            Change::Edit(msg) => (msg.clone(), MessageState::Shown, Some(ts)),
+            Change::Hide => {
+                self.hidden.insert((change.by, change.peer, change.mid));
+                return self.touch(change, id, |_| {});
+            }
+            Change::Clear => {
+                self.contact(change.by, change.peer).clear_mid = change.mid;
+                return self.touch(change, id, |_| {});
+            }
+        };
+        let is_it = |row: &&mut MessageRow| {
+            (row.message.conversation(), row.message.mid) == (conversation, change.mid)
+        };
+        let row = self.messages.values_mut().find(is_it).unwrap();
+        row.message.msg.clone_from(&text);
+        row.state = state;
+        row.edited_ts = edited_ts;
+        self.touch(change, id, |last| {
+            if last.mid == change.mid {
+                last.preview = text.chars().take(200).collect();
+                last.chg = change.chg;
+                last.state = state;
+            }
+        });
+    }
+
+    /// Both users' rows.
+    fn touch(&mut self, change: &MessageChange, offset: i64, on_last: impl Fn(&mut LastMessage)) {
+        for (uid, peer) in [(change.by, change.peer), (change.peer, change.by)] {
+            let row = self.contact(uid, peer);
+            row.chg = change.chg;
+            row.pos = offset;
+            row.last.iter_mut().for_each(&on_last);
+        }
+    }
+
+    fn read(&mut self, position: &ReadPosition) {
+        let key = (position.uid, position.conversation());
+        let mid = &mut self.reads.entry(key).or_default()[position.device];
+        *mid = position.mid.max(*mid);
+        let n = position
+            .n
+            .or_else(|| self.ordinal(position.peer, position.uid, position.mid.get()));
+        let read = ReadUpTo {
+            mid: position.mid,
+            n,
+        };
+        let contact = self.contact(position.uid, position.peer);
+        contact.read[position.device] = read.max(contact.read[position.device]);
     }
 
     fn contact(&mut self, uid: UserId, peer: UserId) -> &mut ContactDelta {

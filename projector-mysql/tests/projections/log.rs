@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
+    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
+    MessageChange, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -26,6 +27,7 @@ pub struct Log {
     next_src: PartitionMap<i64>,
     mids: BTreeMap<DirectConversation, Mid>,
     ordinals: BTreeMap<(UserId, UserId), Ordinal>,
+    chgs: BTreeMap<DirectConversation, Chg>,
     /// Everything appended that counts, in order.
     pub events: Vec<Appended>,
 }
@@ -50,6 +52,7 @@ impl Log {
             next_src: PartitionMap::new(),
             mids: BTreeMap::new(),
             ordinals: BTreeMap::new(),
+            chgs: BTreeMap::new(),
             events: Vec::new(),
         }
     }
@@ -100,10 +103,47 @@ impl Log {
         self.append(Body::ReadPosition(position)).await;
     }
 
+    /// A change to a message; `n` is what the sequencer says of a clear.
+    pub async fn change(&mut self, by: i64, peer: i64, mid: Mid, change: Change, n: Option<i64>) {
+        let (by, peer) = (user(by), user(peer));
+        let conversation = DirectConversation::new(by, peer);
+        let chg = self.chgs.entry(conversation).or_default();
+        *chg = chg.next();
+        let change = MessageChange {
+            by,
+            peer,
+            mid,
+            change,
+            chg: *chg,
+            n: n.map(|n| n.try_into().unwrap()),
+        };
+        self.append(Body::MessageChange(change)).await;
+    }
+
+    /// What `uid` says about a contact.
+    pub async fn contact(&mut self, uid: i64, peer: i64, flags: ContactFlags, deleted: bool) {
+        let conversation = DirectConversation::new(user(uid), user(peer));
+        let mid = self.mids.get(&conversation).copied().unwrap_or(Mid::ZERO);
+        let n = self.ordinals.get(&(user(peer), user(uid)));
+        let deleted = deleted.then(|| DeletedContact {
+            mid,
+            n: n.copied().unwrap_or(Ordinal::ZERO),
+        });
+        let change = ContactChange {
+            uid: user(uid),
+            peer: user(peer),
+            flags,
+            deleted,
+        };
+        self.append(Body::ContactChange(change)).await;
+    }
+
     async fn append(&mut self, body: Body) {
         let conversation = match &body {
             Body::Message(message) => message.conversation(),
             Body::ReadPosition(position) => position.conversation(),
+            Body::MessageChange(change) => change.conversation(),
+            Body::ContactChange(change) => change.conversation(),
             Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
         };
         let partition = conversation.partition();
@@ -194,7 +234,17 @@ impl Log {
             let dest = users[random.below(users.len())];
             let conversation = DirectConversation::new(user(src), user(dest));
             let last = self.mids.get(&conversation).map_or(0, |mid| mid.get());
-            if random.below(4) > 0 || last == 0 {
+            if random.below(12) == 0 {
+                let flags = ContactFlags {
+                    favourite: random.below(2) == 0,
+                    pinned: random.below(2) == 0,
+                    muted: random.below(2) == 0,
+                    blocked: random.below(2) == 0,
+                };
+                self.contact(src, dest, flags, random.below(2) == 0).await;
+            } else if last > 0 && random.below(5) == 0 {
+                self.change_something(&mut random, src, dest, last).await;
+            } else if random.below(4) > 0 || last == 0 {
                 let texts = [
                     "hello",
                     "it's \"quoted\" \\ \n\t",
@@ -215,32 +265,80 @@ impl Log {
     /// A position above that before it, half of them without ordinal.
     async fn read_somewhere(&mut self, random: &mut Random, uid: i64, peer: i64, last: i64) {
         let device = [DeviceClass::Pc, DeviceClass::Mobile][random.below(2)];
-        let before = self.events.iter().rev().find_map(|e| match &e.event.body {
-            Body::ReadPosition(p)
-                if (p.uid, p.peer, p.device) == (user(uid), user(peer), device) =>
-            {
-                Some(p.mid.get())
-            }
-            _ => None,
-        });
-        let before = before.unwrap_or(0);
+        let before = self
+            .events
+            .iter()
+            .flat_map(|e| e.event.body.read_positions())
+            .filter(|p| (p.uid, p.peer, p.device) == (user(uid), user(peer), device))
+            .map(|p| p.mid.get());
+        let before = before.max().unwrap_or(0);
         if before == last {
             return;
         }
         let mid = before
             + 1
             + i64::try_from(random.below(usize::try_from(last - before).unwrap())).unwrap();
+        let n = self.sent_up_to(peer, uid, mid);
+        let known = random.below(2) == 0;
+        self.read(uid, peer, device, mid, known.then_some(n)).await;
+    }
+
+    /// How many messages up to `mid` are from `src`.
+    fn sent_up_to(&self, src: i64, dest: i64, mid: i64) -> i64 {
         let sent = self.events.iter().filter_map(|e| match &e.event.body {
             Body::Message(m)
-                if (m.srcid, m.destid) == (user(peer), user(uid)) && m.mid.get() <= mid =>
+                if (m.srcid, m.destid) == (user(src), user(dest)) && m.mid.get() <= mid =>
             {
                 Some(m.n.get())
             }
             _ => None,
         });
-        let n = sent.max().unwrap_or(0);
-        let known = random.below(2) == 0;
-        self.read(uid, peer, device, mid, known.then_some(n)).await;
+        sent.max().unwrap_or(0)
+    }
+
+    /// A change that a sequencer could allow, half of the clears without ordinal.
+    async fn change_something(&mut self, random: &mut Random, uid: i64, peer: i64, last: i64) {
+        let number = 1 + i64::try_from(random.below(usize::try_from(last).unwrap())).unwrap();
+        let mid = Mid::try_from(number).unwrap();
+        let conversation = DirectConversation::new(user(uid), user(peer));
+        let of_it =
+            |change: &&MessageChange| change.conversation() == conversation && change.mid == mid;
+        let changes = self.events.iter().filter_map(|e| match &e.event.body {
+            Body::MessageChange(change) => Some(change),
+            _ => None,
+        });
+        let is_gone = changes
+            .clone()
+            .filter(of_it)
+            .any(|change| matches!(change.change, Change::Recall | Change::Delete));
+        let is_cleared = changes
+            .filter(|change| (change.by, change.peer) == (user(uid), user(peer)))
+            .any(|change| change.change == Change::Clear && change.mid >= mid);
+        let author = self.events.iter().find_map(|e| match &e.event.body {
+            Body::Message(m) if (m.conversation(), m.mid) == (conversation, mid) => {
+                Some((m.srcid.get(), m.destid.get()))
+            }
+            _ => None,
+        });
+        let (author, receiver) = author.unwrap();
+        let n = self.sent_up_to(peer, uid, number);
+        match random.below(6) {
+            dice @ (0 | 1) if !is_gone => {
+                let change = [Change::Recall, Change::Delete][dice].clone();
+                self.change(author, receiver, mid, change, None).await;
+            }
+            2 | 3 if !is_gone => {
+                let text = format!("edited {}", "\u{1f30a}".repeat(random.below(250)));
+                let edit = Change::Edit(text);
+                self.change(author, receiver, mid, edit, None).await;
+            }
+            4 if !is_cleared => {
+                let known = random.below(2) == 0;
+                let n = known.then_some(n);
+                self.change(uid, peer, mid, Change::Clear, n).await;
+            }
+            _ => self.change(uid, peer, mid, Change::Hide, None).await,
+        }
     }
 }
 

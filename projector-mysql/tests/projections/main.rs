@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
+mod changes;
 mod fold;
 mod instances;
 mod log;

@@ -185,6 +185,11 @@ impl TestEnv {
                 for row in tx.scan_messages(table, -1, 100_000).await.unwrap() {
                     rows.messages.insert((table, row.id), row);
                 }
+                for row in tx.scan_changes(table, None, 100_000).await.unwrap() {
+                    rows.changes.insert((row.conversation, row.chg), row);
+                }
+                let hidden = tx.scan_hidden(table, None, 100_000).await.unwrap();
+                rows.hidden.extend(hidden);
                 for stored in tx.scan_reads(table, 0, 100_000).await.unwrap() {
                     rows.reads
                         .insert((stored.row.uid, stored.row.conversation), stored.row.mids);

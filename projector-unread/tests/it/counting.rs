@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use schemas::{DeviceClass, UserId};
+use schemas::{Change, DeviceClass, UserId};
 
 use crate::test_env::{TestEnv, users};
 
@@ -27,6 +27,36 @@ async fn the_story_of_1000_and_1001() {
     );
     // Nobody ever wrote to 1001.
     env.assert_exact(&[alice, bob]).await;
+    projector.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cleared_history_and_a_deleted_contact_are_read_on_both_classes() {
+    let mut env = TestEnv::new().await;
+    let projector = env.project().await;
+    let [alice, bob, carol] = users(3)[..] else {
+        unreachable!()
+    };
+    for _ in 0..3 {
+        env.story.message(bob, alice).await;
+        env.story.message(carol, alice).await;
+    }
+    env.story.read_all(alice, bob, DeviceClass::Pc).await;
+    env.story.message(bob, alice).await;
+    // The recalled message stays unread.
+    env.story.change(bob, alice, Change::Recall).await;
+    env.story.change(alice, bob, Change::Hide).await;
+    env.shows(DeviceClass::Pc, alice).await;
+    assert_eq!(env.story.unread(alice, DeviceClass::Pc)[&bob], 1);
+
+    env.story.change(alice, bob, Change::Clear).await;
+    env.story.delete_contact(alice, carol).await;
+    for device in DeviceClass::ALL {
+        env.shows(device, alice).await;
+        assert!(env.raw(device, alice).await.is_empty());
+    }
+    env.story.message(carol, alice).await;
+    env.assert_exact(&[alice, bob, carol]).await;
     projector.stop().await;
 }
 

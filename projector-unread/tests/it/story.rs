@@ -8,7 +8,8 @@ use std::{
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
+    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
+    MessageChange, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -21,6 +22,7 @@ pub struct Story {
     topic: String,
     appender: Appender,
     last_mid: BTreeMap<DirectConversation, i64>,
+    last_chg: BTreeMap<DirectConversation, Chg>,
     /// By receiver and sender.
     sent: BTreeMap<(UserId, UserId), i64>,
     /// By reader, sender and class.
@@ -42,6 +44,7 @@ impl Story {
             topic: kafka.topic(Topic::Events),
             appender: Appender::new(kafka, &settings).unwrap(),
             last_mid: BTreeMap::new(),
+            last_chg: BTreeMap::new(),
             sent: BTreeMap::new(),
             read: BTreeMap::new(),
             sources: PartitionMap::new(),
@@ -83,6 +86,47 @@ impl Story {
         self.read_position(uid, peer, device, None).await;
     }
 
+    /// `by` clears the history with `peer`, or changes its newest message.
+    pub async fn change(&mut self, by: UserId, peer: UserId, change: Change) {
+        let n = (change == Change::Clear).then(|| self.note_read_everywhere(by, peer));
+        let conversation = DirectConversation::new(by, peer);
+        let mid = self.newest(conversation);
+        let chg = self.last_chg.entry(conversation).or_default();
+        *chg = chg.next();
+        let change = MessageChange {
+            by,
+            peer,
+            mid,
+            change,
+            chg: *chg,
+            n,
+        };
+        self.append(conversation, Body::MessageChange(change)).await;
+    }
+
+    /// `uid` deletes the contact with `peer`.
+    pub async fn delete_contact(&mut self, uid: UserId, peer: UserId) {
+        let n = self.note_read_everywhere(uid, peer);
+        let conversation = DirectConversation::new(uid, peer);
+        let mid = self.newest(conversation);
+        let change = ContactChange {
+            uid,
+            peer,
+            flags: ContactFlags::default(),
+            deleted: Some(DeletedContact { mid, n }),
+        };
+        self.append(conversation, Body::ContactChange(change)).await;
+    }
+
+    fn note_read_everywhere(&mut self, uid: UserId, peer: UserId) -> Ordinal {
+        self.note_read(uid, peer, DeviceClass::Pc);
+        self.note_read(uid, peer, DeviceClass::Mobile)
+    }
+
+    fn newest(&self, conversation: DirectConversation) -> Mid {
+        self.last_mid[&conversation].try_into().unwrap()
+    }
+
     fn note_read(&mut self, uid: UserId, peer: UserId, device: DeviceClass) -> Ordinal {
         let n = self.sent[&(uid, peer)];
         self.read.insert((uid, peer, device), n);
@@ -97,7 +141,7 @@ impl Story {
         n: Option<Ordinal>,
     ) {
         let conversation = DirectConversation::new(uid, peer);
-        let mid: Mid = self.last_mid[&conversation].try_into().unwrap();
+        let mid = self.newest(conversation);
         let position = ReadPosition {
             uid,
             peer,

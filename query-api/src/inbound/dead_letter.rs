@@ -31,7 +31,7 @@ pub(super) struct DeadLetterSearch<'a> {
 impl DeadLetterSearch<'_> {
     /// Its outcome, found by bisection: a process appends the dead letters of a partition in the order of their originals. What a former
     /// owner or a restarted one appended again can mislead it, so nothing found is no proof; [`Self::scan`] gives one.
-    pub(super) fn bisect(mut self) -> Result<Option<Outcome>, LookupError> {
+    pub(super) fn bisect(&mut self) -> Result<Option<Outcome>, LookupError> {
         let bounds = self.bounds()?;
         Ok(match self.first_at_or_above(bounds)? {
             Some((_, letter)) if letter.offset == self.position.offset => Some(refused(letter)),
@@ -40,7 +40,7 @@ impl DeadLetterSearch<'_> {
     }
 
     /// Its outcome; reads all dead letters since its original, by the brokers' clocks and by the order of the dead letters.
-    pub(super) fn scan(mut self) -> Result<Option<Outcome>, LookupError> {
+    pub(super) fn scan(&mut self) -> Result<Option<Outcome>, LookupError> {
         let (offset, partition) = (self.position.offset, self.position.partition);
         let bounds = self.bounds()?;
         let since = TimestampMs(self.appended.0.saturating_sub(CLOCK_SKEW_MS));

@@ -3,7 +3,7 @@ use event_log::LogReader;
 use message_store::MessageStore;
 use problem::Problem;
 use schemas::{
-    InboundPosition, Mid, TimestampMs, UserId,
+    ChangeContact, ChangeMessage, DirectConversation, InboundPosition, Mid, TimestampMs, UserId,
     command::{Command, Malformed, SendMessage},
     dead_letter::Reason,
     topics::Topic,
@@ -79,14 +79,14 @@ async fn refused(
 ) -> Result<Option<Outcome>, QueryError> {
     let topic = api.inbound_topic.clone();
     let scan = move |reader: &LogReader, budget: &mut ScanBudget| {
-        DeadLetterSearch {
+        let mut search = DeadLetterSearch {
             reader,
             topic: &topic,
             position,
             appended,
             budget,
-        }
-        .scan()
+        };
+        search.scan()
     };
     api.reader_pool.with_reader(caller, deadline, scan).await
 }
@@ -129,7 +129,7 @@ fn look_up_in_log(
         return Ok(LogLookup::Outcome(Outcome::ReadPositionKept { reader }));
     }
     // A dead letter is acknowledged before any later event is produced (PROTOCOL S7), so it exists by now.
-    let search = DeadLetterSearch {
+    let mut search = DeadLetterSearch {
         reader,
         topic,
         position,
@@ -138,6 +138,13 @@ fn look_up_in_log(
     };
     if let Some(refused) = search.bisect()? {
         return Ok(LogLookup::Outcome(refused));
+    }
+    if let Some(conversation) = command.as_ref().ok().and_then(changed_conversation)
+        && conversation.partition() == partition
+    {
+        let refused = search.scan()?;
+        let outcome = refused.unwrap_or_else(|| Outcome::without_effect(conversation));
+        return Ok(LogLookup::Outcome(outcome));
     }
     Ok(match command {
         Ok(Command::Send(send)) if send.conversation().partition() == partition => {
@@ -151,11 +158,26 @@ fn look_up_in_log(
     })
 }
 
-/// The users whom a record concerns: a send its two sides, a read-ack its reader, other records nobody.
+/// The conversation of a change to a message or to a contact.
+fn changed_conversation(command: &Command) -> Option<DirectConversation> {
+    match command {
+        Command::ChangeMessage(change) => Some(change.conversation()),
+        Command::ChangeContact(change) => Some(change.conversation()),
+        Command::Send(_) | Command::ReadAck(_) | Command::Control(_) => None,
+    }
+}
+
+/// The users whom a record concerns: a send and a change to a message its two sides; a read-ack, and what changes one user's view only, that
+/// user; other records nobody.
 fn concerned(value: &[u8]) -> Vec<UserId> {
     match Command::parse(value) {
         Ok(Command::Send(send)) => vec![send.srcid, send.destid],
         Ok(Command::ReadAck(ack)) => vec![ack.uid],
+        Ok(Command::ChangeMessage(ChangeMessage { by, change, .. })) if change.is_for_one() => {
+            vec![by]
+        }
+        Ok(Command::ChangeMessage(ChangeMessage { by, peer, .. })) => vec![by, peer],
+        Ok(Command::ChangeContact(ChangeContact { uid, .. })) => vec![uid],
         Ok(Command::Control(_)) | Err(_) => vec![],
     }
 }
@@ -166,7 +188,12 @@ fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
     let (reason, detail) = match command {
         Err(malformed) => (Reason::Malformed, malformed.to_string()),
         Ok(Command::Control(_)) => (Reason::InvalidControl, lost()),
-        Ok(Command::Send(_) | Command::ReadAck(_)) => (Reason::WrongPartition, lost()),
+        Ok(
+            Command::Send(_)
+            | Command::ReadAck(_)
+            | Command::ChangeMessage(_)
+            | Command::ChangeContact(_),
+        ) => (Reason::WrongPartition, lost()),
     };
     Outcome::Refused {
         reason: reason.to_string(),

@@ -1,12 +1,12 @@
 use schemas::{
-    DeviceClass, InboundPosition, Mid, UserId,
+    DeviceClass, DirectConversation, InboundPosition, Mid, UserId,
     command::{ReadAck, SendMessage},
     event::{Body, Event, ReadPosition},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::message_item::utc;
+use crate::{flags::Flags, message_item::utc};
 
 /// What became of a record of `chat.inbound`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,6 +75,53 @@ pub(crate) enum Outcome {
         #[serde(flatten)]
         reader: Reader,
     },
+    /// It changed a message, or what a user sees of a conversation.
+    MessageChanged {
+        /// `lo,hi`.
+        #[schema(example = "1000,1001")]
+        conversation: String,
+        /// The message.
+        #[schema(minimum = 1, example = 3)]
+        mid: i64,
+        /// `recall`, `edit`, `delete`, `hide` or `clear`.
+        #[schema(value_type = String, example = "recall")]
+        kind: &'static str,
+        /// Its number among the changes of the conversation.
+        #[schema(minimum = 1, example = 1)]
+        chg: i64,
+        /// The offset of the change in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
+    /// It changed what a user says about a contact.
+    ContactChanged {
+        /// Whose contact it is.
+        #[schema(value_type = String, example = "1000")]
+        uid: UserId,
+        /// The other user.
+        #[schema(value_type = String, example = "1001")]
+        peer: UserId,
+        /// As they are from there on.
+        #[serde(flatten)]
+        flags: Flags,
+        /// Whether the contact left the list, until its next message.
+        deleted: bool,
+        /// The offset of the change in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
+    /// It is a change to a message or to a contact, and what it asks for was so before.
+    WithoutEffect {
+        /// `lo,hi`.
+        #[schema(example = "1000,1001")]
+        conversation: String,
+    },
     /// It changed the rules of its partition.
     RulesChanged {
         /// The offset of the change in the same partition of `chat.events`.
@@ -86,7 +133,8 @@ pub(crate) enum Outcome {
     },
     /// It changed nothing; it is among the dead letters.
     Refused {
-        /// Why: `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control` or `too-many-conversations`.
+        /// Why: `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control`, `too-many-conversations`, `blocked`,
+        /// `unknown-message`, `not-the-author`, `too-late`, `too-old`, `recalled` or `not-allowed`.
         #[schema(example = "conflict")]
         reason: String,
         /// Why, for people.
@@ -138,8 +186,30 @@ impl Outcome {
                 ts,
             },
             Body::Control(_) => Self::RulesChanged { events_offset, ts },
+            Body::MessageChange(change) => Self::MessageChanged {
+                conversation: change.conversation().to_string(),
+                mid: change.mid.get(),
+                kind: change.change.kind(),
+                chg: change.chg.get(),
+                events_offset,
+                ts,
+            },
+            Body::ContactChange(change) => Self::ContactChanged {
+                uid: change.uid,
+                peer: change.peer,
+                flags: change.flags.into(),
+                deleted: change.deleted.is_some(),
+                events_offset,
+                ts,
+            },
             Body::Progress => return None,
         })
+    }
+
+    pub(super) fn without_effect(conversation: DirectConversation) -> Self {
+        Self::WithoutEffect {
+            conversation: conversation.to_string(),
+        }
     }
 
     pub(super) fn repeat(send: SendMessage, original: Option<Mid>) -> Self {

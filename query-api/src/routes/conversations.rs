@@ -5,7 +5,9 @@ use std::{
 
 use access::Caller;
 use axum::{Json, extract::State};
-use message_store::{ContactCursor, ContactRow, MessageRow, ReadUpTo, Shard, Sink};
+use message_store::{
+    ContactCursor, ContactRow, LastMessage, MessageRow, MessageState, ReadUpTo, Shard, Sink,
+};
 use problem::{Path, Problem, Query};
 use schemas::{DirectConversation, Mid, Partition, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,7 @@ use crate::{
     cursor,
     deadline::Deadline,
     error::QueryError,
+    flags::Flags,
     message_item::MessageItem,
     parameters::{Limit, TimeoutMs, UserPath},
     sink_watermarks,
@@ -44,10 +47,11 @@ pub(crate) struct ConversationsQuery {
 /// A part of a user's conversation list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ConversationsPage {
-    /// The conversation with the newest message first. A page may hold fewer than `limit`; only `next` tells whether it is the last.
+    /// Pinned conversations first, then that with the newest message. Contacts that the user has deleted, and those without messages, are
+    /// left out. A page may hold fewer than `limit`; only `next` tells whether it is the last.
     items: Vec<ConversationItem>,
     /// `cursor` of the next page; null where nothing is left.
-    #[schema(example = "AQAAAZqlVZh7AAAAAAAAA-nQ0yR4cZ1Hxg")]
+    #[schema(example = "AgAAAAGapVWYewAAAAAAAAPp0NMkeHGdR8Y")]
     next: Option<String>,
     /// With `after=`: how far the stores had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
@@ -61,11 +65,17 @@ struct ConversationItem {
     /// The other side; the user in a note to oneself.
     #[schema(value_type = String, example = "1001")]
     peer: UserId,
-    /// Its newest message.
+    /// Its newest message; null where the user has hidden or cleared it, or it was deleted.
     last: Option<MessageItem>,
     /// The number of its newest message; 0 where there is none.
     #[schema(minimum = 0, example = 3)]
     last_mid: i64,
+    /// The number of its last change, which its list of changes has; 0 where there is none.
+    #[schema(minimum = 0, example = 1)]
+    chg: i64,
+    /// What the user has set for it.
+    #[serde(flatten)]
+    flags: Flags,
     /// Unread messages of the other side, by class of device; null where they cannot be counted any more.
     unread: ByClass<Option<i64>>,
     /// Up to where the user has read, by class of device.
@@ -117,7 +127,7 @@ pub(crate) async fn get_conversations(
     let shown: Vec<ContactRow> = contacts
         .into_iter()
         .take(limit.get())
-        .filter(|row| !row.deleted)
+        .filter(ContactRow::is_listed)
         .collect();
     let (mut messages, as_of) =
         last_messages(&api, &shown, &required, deadline, watermarks).await?;
@@ -196,29 +206,47 @@ fn conversation_of(row: &ContactRow) -> DirectConversation {
 }
 
 fn last_message_key(row: &ContactRow) -> Option<MessageKey> {
-    let last = row.contact.last.as_ref()?;
-    Some((conversation_of(row), last.mid))
+    Some((conversation_of(row), row.visible_last()?.mid))
+}
+
+/// The newest message; where its row is missing, the preview is shown. Either of the two may be older than a recall.
+fn last_item(
+    last: LastMessage,
+    row: Option<MessageRow>,
+    conversation: DirectConversation,
+) -> Option<MessageItem> {
+    if row
+        .as_ref()
+        .is_some_and(|row| row.state == MessageState::Deleted)
+    {
+        return None;
+    }
+    let is_recalled = last.state == MessageState::Recalled;
+    let item = match row {
+        Some(row) => row.into(),
+        None => MessageItem::preview(last, conversation),
+    };
+    Some(if is_recalled { item.recalled() } else { item })
 }
 
 impl ConversationItem {
-    /// Takes the newest message out of `messages`; where it is missing, the preview is shown.
+    /// Takes the newest message out of `messages`.
     fn new(row: ContactRow, messages: &mut BTreeMap<MessageKey, MessageRow>) -> Self {
         let conversation = conversation_of(&row);
-        let key = last_message_key(&row);
-        let full = key.and_then(|key| messages.remove(&key));
+        let full = last_message_key(&row).and_then(|key| messages.remove(&key));
+        let last = row.visible_last().cloned();
+        let last_mid = row.contact.last.as_ref().map_or(0, |last| last.mid.get());
         let read = row.read_mids();
         let unread = ByClass {
             pc: unread(&row, row.contact.read.pc),
             mobile: unread(&row, row.contact.read.mobile),
         };
-        let preview = row.contact.last;
         Self {
             peer: row.contact.peer,
-            last: match full {
-                Some(message) => Some(message.into()),
-                None => preview.map(|last| MessageItem::preview(last, conversation)),
-            },
-            last_mid: key.map_or(0, |(_, mid)| mid.get()),
+            last: last.and_then(|last| last_item(last, full, conversation)),
+            last_mid,
+            chg: row.contact.chg.get(),
+            flags: row.flags().into(),
             unread,
             read_mid: ByClass {
                 pc: read.pc.get(),

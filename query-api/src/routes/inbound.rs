@@ -41,8 +41,9 @@ pub(crate) struct InboundQuery {
 
 /// Say what became of a send
 ///
-/// Or of a read-ack: whatever ingest answered with 202. To users whom it does not concern (of a message its two sides, of a read-ack its
-/// reader) it is not there.
+/// Or of a read-ack, or of a change: whatever ingest answered with 202. To users whom it does not concern it is not there. It concerns the two
+/// sides of a message, also where it recalls, edits or deletes one; of a read-ack its reader, of a hide, a clear and a change to a contact
+/// its author.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{partition}/{offset}",
@@ -53,6 +54,7 @@ pub(crate) struct InboundQuery {
             ("pending" = (summary = "Not sequenced yet", value = json!({"partition": 17, "offset": 42, "state": "pending"}))),
             ("sequenced" = (summary = "A message", value = json!({"partition": 17, "offset": 42, "state": "sequenced", "conversation": "1000,1001", "mid": 3, "events_offset": 57, "ts": "2025-11-21T08:00:00.123Z"}))),
             ("repeat" = (summary = "Sent before", value = json!({"partition": 17, "offset": 43, "state": "repeat", "conversation": "1000,1001", "of_mid": 3, "client_msg_id": "0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10"}))),
+            ("message_changed" = (summary = "A recall", value = json!({"partition": 17, "offset": 45, "state": "message_changed", "conversation": "1000,1001", "mid": 3, "kind": "recall", "chg": 1, "events_offset": 59, "ts": "2025-11-21T08:01:00.123Z"}))),
             ("refused" = (summary = "Changed nothing", value = json!({"partition": 17, "offset": 44, "state": "refused", "reason": "conflict", "detail": "client_msg_id: used before with another msg"}))),
         )),
         (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),

@@ -2,33 +2,22 @@ use std::{sync::Arc, time::SystemTime};
 
 use access::Caller;
 use axum::{Json, extract::State};
-use message_store::{MessageRow, ReadTx, Sink, UNREAD_LIMIT};
+use message_store::{MessageRow, MessageState, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Path, Problem, Query};
-use schemas::{DeviceClass, DirectConversation, Mid, PerDevice, TableNumber, UserId};
+use schemas::{DeviceClass, DirectConversation, Mid};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    after::{AsOf, RequiredWatermarks, Watermarks},
+    after::{AsOf, RequiredWatermarks},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     message_item::MessageItem,
-    parameters::{Device, Limit, MidBound, TimeoutMs},
+    parameters::{ConversationPath, Device, Limit, MidBound, TimeoutMs},
     sink_watermarks,
     state::QueryApi,
+    view::View,
 };
-
-/// Whose conversation with whom.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct ConversationPath {
-    /// The user who asks.
-    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    uid: UserId,
-    /// The other side; the same in a note to oneself.
-    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
-    peer: UserId,
-}
 
 /// Which messages. At most one of `device`, `before_mid` and `after_mid`; none of them is the newest page.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -59,7 +48,8 @@ pub(crate) struct MessagesQuery {
 /// Messages of one conversation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessagesPage {
-    /// The messages, ordered as the parameters say.
+    /// The messages, ordered as the parameters say. Those that the user has hidden or cleared, or that were deleted, are left out, so a page
+    /// may hold fewer than `limit`; only `next` tells whether it is the last.
     items: Vec<MessageItem>,
     /// The parameter that goes on where this page ends, `before_mid=…` or `after_mid=…`; null where nothing is left.
     #[schema(example = "before_mid=3")]
@@ -94,22 +84,13 @@ pub(crate) async fn get_messages(
 ) -> Result<Json<MessagesPage>, QueryError> {
     caller.may_read(path.uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let conversation = DirectConversation::new(path.uid, path.peer);
     // All events of a conversation are in its partition.
-    let partition = conversation.partition();
+    let partition = path.conversation().partition();
     let required =
         RequiredWatermarks::parse(&query.after, api.epoch.get())?.restrict_to(|p| p == partition);
-    let page = match Selection::of(&query)? {
-        Selection::Unread(device, limit) => {
-            let attempt = || unread(&api, &path, conversation, device, limit, &required);
-            api.poll(deadline, attempt).await?
-        }
-        Selection::History(bound, limit) => {
-            let attempt = || history(&api, conversation, bound, limit, &required);
-            api.poll(deadline, attempt).await?
-        }
-    };
-    Ok(Json(page))
+    let selection = Selection::of(&query)?;
+    let attempt = || page(&api, &path, selection, &required);
+    Ok(Json(api.poll(deadline, attempt).await?))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,92 +128,106 @@ fn only_one(field: &'static str, beside: &str) -> Problem {
     Problem::invalid_field(field, wrong, format!("absent where {beside} is given"))
 }
 
-/// The messages above the read position, which is the larger of the two that are stored.
-async fn unread(
+async fn page(
     api: &QueryApi,
     path: &ConversationPath,
-    conversation: DirectConversation,
-    device: DeviceClass,
-    limit: Limit,
+    selection: Selection,
     required: &RequiredWatermarks,
 ) -> Result<MessagesPage, QueryError> {
-    let (by_contact, contact_watermarks) = read_by_contact(api, path, required).await?;
-    let mut tx = open(api, conversation).await?;
+    let conversation = path.conversation();
+    let (mut view, contact_watermarks) = View::read(api, path.uid, path.peer, required).await?;
+    let shard = api.store.layout().shard_of(conversation.partition());
+    let mut tx = api.store.snapshot(shard).await?;
     let topic = &api.events_topic;
     let watermarks = sink_watermarks::reached(&mut tx, Sink::Messages, topic, required).await?;
-    let read_watermarks = sink_watermarks::read(&mut tx, Sink::Reads, topic, required).await?;
-    // The position is the larger of the two, so it reflects the events of both sinks.
-    let position_watermarks = contact_watermarks.or(read_watermarks);
-    sink_watermarks::expect_reached(LaggingStore::ReadPositions, required, &position_watermarks)?;
+    let mut as_of = AsOf::from(watermarks);
+    if required.missing_in(&contact_watermarks).is_empty() {
+        as_of = as_of.and(contact_watermarks.clone());
+    } else {
+        view.catch_up(&mut tx, required).await?;
+    }
+    let (rows, next) = match selection {
+        Selection::Unread(device, limit) => {
+            let read_watermarks = sink_watermarks::read(&mut tx, Sink::Reads, topic, required);
+            // The position is the larger of the two, so it reflects the events of both sinks.
+            let position_watermarks = contact_watermarks.or(read_watermarks.await?);
+            let store = LaggingStore::ReadPositions;
+            sink_watermarks::expect_reached(store, required, &position_watermarks)?;
+            as_of = as_of.and(position_watermarks);
+            unread(&mut tx, path, device, limit, &view).await?
+        }
+        Selection::History(bound, limit) => {
+            history(&mut tx, conversation, bound, limit, &view).await?
+        }
+    };
+    // Its connection is needed by others.
+    drop(tx);
+    let mids = rows.iter().map(|row| row.message.mid);
+    view.read_hidden(api, mids).await?;
+    let is_shown =
+        |row: &MessageRow| row.state != MessageState::Deleted && view.shows(row.message.mid);
+    Ok(MessagesPage {
+        items: rows
+            .into_iter()
+            .filter(is_shown)
+            .map(MessageItem::from)
+            .collect(),
+        next,
+        as_of,
+    })
+}
 
+/// The messages above the read position, which is the larger of the two that are stored, and the parameter of the next page.
+async fn unread(
+    tx: &mut ReadTx,
+    path: &ConversationPath,
+    device: DeviceClass,
+    limit: Limit,
+    view: &View,
+) -> Result<(Vec<MessageRow>, Option<String>), QueryError> {
+    let conversation = path.conversation();
     let by_reads = tx.read_mids(conversation, path.uid).await?;
-    let read_mid = by_contact.max(by_reads)[device];
+    let read_mid = view.read_mids.max(by_reads)[device];
     let now = SystemTime::now().into();
     let mut rows = tx.unread_messages(conversation, read_mid, now).await?;
     // The store never returns more than its limit, so at that many there may be more.
     let more = rows.len() > limit.get() || rows.len() == UNREAD_LIMIT;
     rows.truncate(limit.get());
-    Ok(MessagesPage {
-        next: more.then(|| next_before(&rows)).flatten(),
-        items: rows.into_iter().map(MessageItem::from).collect(),
-        as_of: AsOf::from(watermarks).and(position_watermarks),
-    })
+    let next = more.then(|| next_before(&rows, view)).flatten();
+    Ok((rows, next))
 }
 
-/// The read positions in the user's contact row.
-async fn read_by_contact(
-    api: &QueryApi,
-    path: &ConversationPath,
-    required: &RequiredWatermarks,
-) -> Result<(PerDevice<Mid>, Watermarks), QueryError> {
-    let shard = api.store.layout().shard_of(TableNumber::of_user(path.uid));
-    let mut tx = api.store.snapshot(shard).await?;
-    let watermarks =
-        sink_watermarks::read(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
-    let contact = tx.contact(path.uid, path.peer).await?;
-    let mids = contact.map(|row| row.read_mids()).unwrap_or_default();
-    Ok((mids, watermarks))
-}
-
+/// Those of a page of history, and the parameter of the next page.
 async fn history(
-    api: &QueryApi,
+    tx: &mut ReadTx,
     conversation: DirectConversation,
     bound: Bound,
     limit: Limit,
-    required: &RequiredWatermarks,
-) -> Result<MessagesPage, QueryError> {
-    let mut tx = open(api, conversation).await?;
-    let watermarks =
-        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, required).await?;
+    view: &View,
+) -> Result<(Vec<MessageRow>, Option<String>), QueryError> {
+    let count = limit.and_one();
     let mut rows = match bound {
-        Bound::Newest => tx.page_before(conversation, None, limit.and_one()).await?,
-        Bound::Before(mid) => {
-            tx.page_before(conversation, Some(mid), limit.and_one())
-                .await?
+        Bound::Newest => tx.page_before(conversation, None, count).await?,
+        Bound::Before(mid) => tx.page_before(conversation, Some(mid), count).await?,
+        Bound::After(mid) => {
+            let after = mid.max(view.clear_mid);
+            tx.page_after(conversation, after, count).await?
         }
-        Bound::After(mid) => tx.page_after(conversation, mid, limit.and_one()).await?,
     };
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
     let next = match bound {
         _ if !more => None,
-        Bound::Newest | Bound::Before(_) => next_before(&rows),
+        Bound::Newest | Bound::Before(_) => next_before(&rows, view),
         Bound::After(_) => last_mid(&rows).map(|mid| format!("after_mid={mid}")),
     };
-    Ok(MessagesPage {
-        items: rows.into_iter().map(MessageItem::from).collect(),
-        next,
-        as_of: watermarks.into(),
-    })
+    Ok((rows, next))
 }
 
-async fn open(api: &QueryApi, conversation: DirectConversation) -> Result<ReadTx, QueryError> {
-    let shard = api.store.layout().shard_of(conversation.partition());
-    Ok(api.store.snapshot(shard).await?)
-}
-
-fn next_before(rows: &[MessageRow]) -> Option<String> {
-    last_mid(rows).map(|mid| format!("before_mid={mid}"))
+/// What is cleared is not gone through.
+fn next_before(rows: &[MessageRow], view: &View) -> Option<String> {
+    let mid = last_mid(rows).filter(|mid| *mid > view.clear_mid.next())?;
+    Some(format!("before_mid={mid}"))
 }
 
 fn last_mid(rows: &[MessageRow]) -> Option<Mid> {

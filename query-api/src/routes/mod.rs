@@ -5,6 +5,7 @@
     reason = "the attribute of each call repeats its arguments' types with paths of its own"
 )]
 
+pub(crate) mod changes;
 pub(crate) mod conversations;
 pub(crate) mod inbound;
 pub(crate) mod messages;

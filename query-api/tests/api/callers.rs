@@ -7,14 +7,14 @@ use futures::future::join_all;
 use problem::ProblemKind;
 use query_api::Config;
 use schemas::{
-    ClientMsgId, DeviceClass, InboundPosition, UserId,
+    Change, ChangeContact, ChangeMessage, ClientMsgId, DeviceClass, InboundPosition, UserId,
     command::{Command, ReadAck, SendMessage},
 };
 use tempfile::TempDir;
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    chat::{Chat, fresh_user},
+    chat::{Chat, fresh_user, mid},
     deployment::{Deployment, PATIENCE},
     service::{Answer, Service},
 };
@@ -52,10 +52,11 @@ impl Closed {
 }
 
 /// What only `uid` may read.
-fn calls(uid: UserId, peer: UserId) -> [String; 3] {
+fn calls(uid: UserId, peer: UserId) -> [String; 4] {
     [
         format!("/v1/users/{uid}/unread?device=pc"),
         format!("/v1/users/{uid}/conversations"),
+        format!("/v1/users/{uid}/conversations/{peer}/changes"),
         format!("/v1/users/{uid}/conversations/{peer}/messages"),
     ]
 }
@@ -120,7 +121,7 @@ async fn services_read_with_the_scope_for_it_until_their_keys_are_taken_away() {
     let reader = closed.parties.service(&[Scope::ReadAny]);
     let sender = closed.parties.service(&[Scope::SendAny]);
     let admin = closed.parties.service(&[Scope::Admin]);
-    let [_, list, _] = calls(fresh_user(), fresh_user());
+    let [_, list, ..] = calls(fresh_user(), fresh_user());
     let (service, parties) = (&closed.service, &closed.parties);
     service
         .until_as(&reader, &list, |answer| answer.status == 200)
@@ -160,20 +161,49 @@ async fn what_became_of_a_send_is_told_to_whom_it_concerns() {
         device: DeviceClass::Pc,
         mid: None,
     };
+    let change = |change| {
+        Command::ChangeMessage(ChangeMessage {
+            by: me,
+            peer,
+            mid: mid(1),
+            change,
+        })
+    };
+    let contact = ChangeContact {
+        uid: me,
+        peer,
+        favourite: None,
+        pinned: None,
+        muted: Some(true),
+        blocked: None,
+        deleted: false,
+        by_user: true,
+    };
     let partition = send.conversation().partition();
     let post = async |command| closed.deployment.post(partition, command).await;
-    let (sent, acked) = (
+    let both = [
         post(Command::Send(send)).await,
+        post(change(Change::Recall)).await,
+        post(change(Change::Delete)).await,
+        post(change(Change::Edit("hallo".to_owned()))).await,
+    ];
+    let mine = [
         post(Command::ReadAck(read)).await,
-    );
+        post(change(Change::Hide)).await,
+        post(change(Change::Clear)).await,
+        post(Command::ChangeContact(contact)).await,
+    ];
     let path = |at: InboundPosition| format!("/v1/inbound/{}/{}", at.partition, at.offset);
     let nowhere = format!("/v1/inbound/{partition}/999999999");
     let ask = async |uid: UserId, at: &str| closed.ask(&closed.parties.token(uid), at).await;
-    for uid in [me, peer] {
-        assert_eq!(ask(uid, &path(sent)).await.body["state"], "pending");
+    let of_all = both.map(|at| (me, at)).into_iter();
+    let of_all = of_all.chain(both.map(|at| (peer, at)));
+    for (uid, at) in of_all.chain(mine.map(|at| (me, at))) {
+        assert_eq!(ask(uid, &path(at)).await.body["state"], "pending", "{at}");
     }
-    assert_eq!(ask(me, &path(acked)).await.body["state"], "pending");
-    for (uid, at) in [(stranger, sent), (stranger, acked), (peer, acked)] {
+    let strangers = both.map(|at| (stranger, at)).into_iter();
+    let strangers = strangers.chain(mine.map(|at| (stranger, at)));
+    for (uid, at) in strangers.chain(mine.map(|at| (peer, at))) {
         let hidden = ask(uid, &path(at)).await;
         expect(&hidden, ProblemKind::NotFound);
         // The words are those for a record that is not there at all.

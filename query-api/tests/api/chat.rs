@@ -2,8 +2,11 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use message_store::{ContactDelta, LastMessage, MessageRow, ReadUpTo};
-use schemas::{Mid, Ordinal, Partition, PerDevice, TimestampMs, UserId, event::Message};
+use message_store::{ChangeRow, ContactDelta, LastMessage, MessageRow, ReadUpTo};
+use schemas::{
+    Change, Chg, MessageChange, Mid, Ordinal, Partition, PerDevice, TimestampMs, UserId,
+    event::Message,
+};
 use uuid::Uuid;
 
 use crate::deployment::{now, user};
@@ -16,6 +19,8 @@ pub struct Chat {
     pub me: UserId,
     pub peer: UserId,
     pub rows: Vec<MessageRow>,
+    /// What was changed since, which [`Self::rows`] do not show.
+    pub changes: Vec<ChangeRow>,
 }
 
 impl Chat {
@@ -28,6 +33,7 @@ impl Chat {
             me,
             peer,
             rows: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -50,6 +56,16 @@ impl Chat {
         format!("/v1/users/{me}/conversations/{peer}/messages")
     }
 
+    /// Where the other side reads the same conversation.
+    pub fn peers_path(&self) -> String {
+        Self::between(self.peer, self.me).path()
+    }
+
+    pub fn changes_path(&self) -> String {
+        let (me, peer) = (self.me, self.peer);
+        format!("/v1/users/{me}/conversations/{peer}/changes")
+    }
+
     /// The next message, `age_ms` old.
     pub fn say(&mut self, srcid: UserId, msg: &str, age_ms: i64) -> &MessageRow {
         let destid = if srcid == self.me { self.peer } else { self.me };
@@ -58,18 +74,17 @@ impl Chat {
             .iter()
             .filter(|row| row.message.srcid == srcid)
             .count();
-        self.rows.push(MessageRow {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            ts: TimestampMs(now().0 - age_ms),
-            message: Message {
-                srcid,
-                destid,
-                client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
-                msg: msg.to_owned(),
-                mid: mid(self.rows.len() as i64 + 1),
-                n: ordinal(sent_before as i64 + 1),
-            },
-        });
+        let message = Message {
+            srcid,
+            destid,
+            client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
+            msg: msg.to_owned(),
+            mid: mid(self.rows.len() as i64 + 1),
+            n: ordinal(sent_before as i64 + 1),
+        };
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let ts = TimestampMs(now().0 - age_ms);
+        self.rows.push(MessageRow::new(id, ts, message));
         self.rows.last().unwrap()
     }
 
@@ -79,6 +94,23 @@ impl Chat {
             let srcid = if i % 3 == 0 { self.me } else { self.peer };
             self.say(srcid, &format!("message {i}"), 1_000);
         }
+    }
+
+    /// The next change.
+    pub fn change(&mut self, by: UserId, of: i64, change: Change) {
+        let n = (change == Change::Clear).then(|| self.peer_n(of));
+        self.changes.push(ChangeRow {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            ts: now(),
+            change: MessageChange {
+                by,
+                peer: if by == self.me { self.peer } else { self.me },
+                mid: mid(of),
+                change,
+                chg: chg(self.changes.len() as i64 + 1),
+                n,
+            },
+        });
     }
 
     /// How many of the first `mid` messages are the peer's.
@@ -91,14 +123,14 @@ impl Chat {
         ordinal(theirs.count() as i64)
     }
 
-    /// My contact row, with these read positions.
+    /// My contact row, with these read positions and whatever was changed.
     pub fn contact(&self, pc: i64, mobile: i64) -> ContactDelta {
         let read = |read: i64| ReadUpTo {
             mid: mid(read),
             n: Some(self.peer_n(read)),
         };
         let all = self.rows.len() as i64;
-        ContactDelta {
+        let mut contact = ContactDelta {
             last: self
                 .rows
                 .last()
@@ -110,7 +142,36 @@ impl Chat {
                 mobile: read(mobile),
             },
             ..ContactDelta::new(self.me, self.peer)
+        };
+        for row in &self.changes {
+            contact.merge(self.contact_after(row));
         }
+        contact
+    }
+
+    /// What a change adds to my contact row.
+    fn contact_after(&self, ChangeRow { id, ts, change }: &ChangeRow) -> ContactDelta {
+        let mut contact = ContactDelta {
+            last: LastMessage::changed(change, *ts),
+            chg: change.chg,
+            pos: *id,
+            ..ContactDelta::new(self.me, self.peer)
+        };
+        match change.change {
+            Change::Hide if change.by == self.me => {
+                contact.hidden.insert(change.mid);
+            }
+            Change::Clear if change.by == self.me => {
+                let (mid, n) = (change.mid, change.n);
+                contact.clear_mid = mid;
+                contact.read = PerDevice {
+                    pc: ReadUpTo { mid, n },
+                    mobile: ReadUpTo { mid, n },
+                };
+            }
+            _ => {}
+        }
+        contact
     }
 }
 
@@ -121,6 +182,10 @@ pub fn fresh_user() -> UserId {
 
 pub fn mid(mid: i64) -> Mid {
     mid.try_into().unwrap()
+}
+
+pub fn chg(chg: i64) -> Chg {
+    chg.try_into().unwrap()
 }
 
 pub fn ordinal(n: i64) -> Ordinal {

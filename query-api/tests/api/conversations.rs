@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use message_store::{LastMessage, ReadUpTo, Sink};
-use schemas::{TimestampMs, UserId};
+use message_store::{LastMessage, MessageState, ReadUpTo, Sink};
+use schemas::{Change, Chg, ContactFlags, TimestampMs, UserId};
 use serde_json::{Value, json};
 
 use crate::{
@@ -99,23 +99,32 @@ async fn pages_put_together_are_the_whole() {
     let base = now().0;
     let mut expected = Vec::new();
     let mut contacts = Vec::new();
+    let pins = ContactFlags {
+        pinned: true,
+        ..ContactFlags::default()
+    };
     for i in 0..57_i64 {
         let chat = Chat::between(me, user(1_000 + i * 7 % 57));
         let ts = base - i / 5;
-        expected.push((ts, chat.peer.get()));
+        let pinned = i % 11 == 3;
+        expected.push((pinned, ts, chat.peer.get()));
         let mut contact = chat.contact(0, 0);
         contact.last = Some(LastMessage {
             mid: mid(1),
             ts: TimestampMs(ts),
             srcid: chat.peer,
             preview: "hello".to_owned(),
+            chg: Chg::ZERO,
+            state: MessageState::Shown,
         });
         contact.peer_n = ordinal(1);
+        contact.pos = 1;
+        contact.flags = pinned.then_some((1, pins));
         contacts.push(contact);
     }
     deployment.write_contacts(&contacts).await;
     expected.sort_by(|a, b| b.cmp(a));
-    let expected: Vec<i64> = expected.into_iter().map(|(_, peer)| peer).collect();
+    let expected: Vec<i64> = expected.into_iter().map(|(.., peer)| peer).collect();
 
     for limit in [3, 19, 28, 50, 57, 58] {
         let mut all = Vec::new();
@@ -128,6 +137,125 @@ async fn pages_put_together_are_the_whole() {
             all.extend(peers(&page));
         }
         assert_eq!(all, expected, "{limit} at a time");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_are_shown_and_a_deleted_contact_comes_back_with_its_next_message() {
+    let (deployment, service) = env().await;
+    let mut chat = Chat::new();
+    chat.talk(2);
+    let mut contact = chat.contact(0, 0);
+    contact.pos = 5;
+    contact.flags = Some((
+        5,
+        ContactFlags {
+            favourite: true,
+            muted: true,
+            ..ContactFlags::default()
+        },
+    ));
+    let mut never_written_to = Chat::between(chat.me, fresh_user()).contact(0, 0);
+    never_written_to.pos = 4;
+    never_written_to.flags = contact.flags.map(|(_, flags)| (4, flags));
+    deployment
+        .write_contacts(&[contact.clone(), never_written_to])
+        .await;
+
+    let body = service.ok(&list(chat.me)).await;
+    assert_eq!(peers(&body), [chat.peer.get()]);
+    let item = &body["items"][0];
+    for (flag, is_set) in [
+        ("favourite", true),
+        ("pinned", false),
+        ("muted", true),
+        ("blocked", false),
+    ] {
+        assert_eq!(item[flag], is_set, "{flag}");
+    }
+    assert_eq!(item["chg"], 0);
+
+    contact.deleted_mid = mid(2);
+    deployment.write_contacts(&[contact]).await;
+    assert!(peers(&service.ok(&list(chat.me)).await).is_empty());
+    chat.talk(1);
+    deployment.write_contacts(&[chat.contact(0, 0)]).await;
+    let body = service.ok(&list(chat.me)).await;
+    assert_eq!(body["items"][0]["last_mid"], 3);
+    assert_eq!(body["items"][0]["favourite"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_message_is_shown_as_the_user_sees_it() {
+    let (deployment, service) = env().await;
+    let shown = async |by_me: bool, change: Change, has_row: bool| {
+        let mut chat = Chat::new();
+        chat.say(chat.me, "hello", 1_000);
+        let by = if by_me { chat.me } else { chat.peer };
+        chat.change(by, 1, change);
+        if has_row {
+            deployment.write_messages(&chat.rows).await;
+            deployment.write_changes(&chat.changes).await;
+        }
+        deployment.write_contacts(&[chat.contact(0, 0)]).await;
+        let mut body = service.ok(&list(chat.me)).await;
+        let item = body["items"][0].take();
+        assert_eq!((&item["last_mid"], &item["chg"]), (&json!(1), &json!(1)));
+        item["last"].clone()
+    };
+    let edit = || Change::Edit("hallo".to_owned());
+    for has_row in [true, false] {
+        for unseen in [Change::Hide, Change::Clear, Change::Delete] {
+            let last = shown(true, unseen.clone(), has_row).await;
+            assert_eq!(last, json!(null), "{unseen:?} {has_row}");
+        }
+        for only_theirs in [Change::Hide, Change::Clear] {
+            let last = shown(false, only_theirs, has_row).await;
+            assert_eq!(last["msg"], "hello");
+        }
+        let last = shown(true, Change::Recall, has_row).await;
+        assert_eq!(
+            (&last["msg"], &last["recalled"]),
+            (&json!(""), &json!(true))
+        );
+        assert_eq!(last["client_msg_id"].is_string(), has_row);
+        let last = shown(true, edit(), has_row).await;
+        assert_eq!(
+            (&last["msg"], last.get("recalled")),
+            (&json!("hallo"), None)
+        );
+        assert_eq!(last.get("edited_ts").is_some(), has_row);
+    }
+}
+
+/// The contact row and the message are in two databases, and either may be behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recall_that_only_one_of_the_stores_has_is_shown() {
+    let (deployment, service) = env().await;
+    for change in [Change::Recall, Change::Delete] {
+        for in_contact in [true, false] {
+            let mut chat = Chat::new();
+            chat.say(chat.me, "hello", 1_000);
+            let before = chat.contact(0, 0);
+            chat.change(chat.me, 1, change.clone());
+            deployment.write_messages(&chat.rows).await;
+            if in_contact {
+                deployment.write_contacts(&[chat.contact(0, 0)]).await;
+            } else {
+                deployment.write_contacts(&[before]).await;
+                deployment.write_changes(&chat.changes).await;
+            }
+            let body = service.ok(&list(chat.me)).await;
+            let last = &body["items"][0]["last"];
+            if change == Change::Recall {
+                assert_eq!(
+                    (&last["msg"], &last["recalled"]),
+                    (&json!(""), &json!(true))
+                );
+            } else {
+                assert_eq!(last, &json!(null));
+            }
+        }
     }
 }
 

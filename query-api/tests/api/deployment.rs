@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use message_store::{
-    ContactDelta, MessageRow, MessageStore, MySqlConfig, OffsetUpdate, ReadRow, Shard, Sink,
+    ChangeRow, ContactDelta, MessageRow, MessageStore, MySqlConfig, OffsetUpdate, ReadRow, Shard,
+    Sink,
 };
 use query_api::Config;
 use schemas::{
@@ -108,10 +109,19 @@ impl Deployment {
         let store = self.store();
         for rows in rows.chunks(500) {
             store
-                .write_messages(shard, &self.events(), rows, &[])
+                .write_messages(shard, &self.events(), rows, &[], &[])
                 .await
                 .unwrap();
         }
+    }
+
+    /// Stores changes of one conversation, and makes them to its messages.
+    pub async fn write_changes(&self, changes: &[ChangeRow]) {
+        let shard = self.shard_of(changes[0].change.conversation().partition());
+        self.store()
+            .write_messages(shard, &self.events(), &[], changes, &[])
+            .await
+            .unwrap();
     }
 
     /// Stores contacts of one user.
@@ -147,7 +157,7 @@ impl Deployment {
             to,
         }];
         let moved = match sink {
-            Sink::Messages => store.write_messages(shard, &topic, &[], &moves).await,
+            Sink::Messages => store.write_messages(shard, &topic, &[], &[], &moves).await,
             Sink::Reads => store.write_reads(shard, &topic, &[], &moves).await,
             Sink::Contacts => store.write_contacts(shard, &topic, &[], &moves).await,
         };

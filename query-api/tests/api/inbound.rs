@@ -1,5 +1,6 @@
 use schemas::{
-    DeviceClass, InboundPosition, Partition, TimestampMs,
+    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
+    DeviceClass, InboundPosition, MessageChange, Ordinal, Partition, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, ReadPosition, Rules, Source, SourceOffset},
@@ -314,6 +315,137 @@ async fn a_read_ack_moved_the_position_or_not_and_control_changed_the_rules() {
         })
     );
     assert_eq!(service.ok(&path(control)).await["state"], "rules_changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_to_a_message_has_its_number_or_no_effect_or_a_reason() {
+    let (deployment, service) = env().await;
+    let p = partition(10);
+    let chat = Chat::in_partition(p);
+    let (lo, hi) = (chat.me.min(chat.peer), chat.me.max(chat.peer));
+    let command = |change: Change| {
+        Command::ChangeMessage(ChangeMessage {
+            by: chat.me,
+            peer: chat.peer,
+            mid: mid(3),
+            change,
+        })
+    };
+    let recall = deployment.post(p, command(Change::Recall)).await;
+    let again = deployment.post(p, command(Change::Recall)).await;
+    let edit = command(Change::Edit("new".to_owned()));
+    let edit = deployment.post(p, edit).await;
+    let elsewhere = deployment
+        .post(partition(11), command(Change::Recall))
+        .await;
+    assert_eq!(service.ok(&path(again)).await["state"], "pending");
+
+    let ts = now();
+    let body = Body::MessageChange(MessageChange {
+        by: chat.me,
+        peer: chat.peer,
+        mid: mid(3),
+        change: Change::Recall,
+        chg: Chg::ZERO.next(),
+        n: None,
+    });
+    let at = deployment.emit(p, event(0, recall.offset, ts, body)).await;
+    let words = "was recalled before";
+    dead_letter(deployment, edit, Reason::Recalled, words).await;
+    for end in [edit, elsewhere] {
+        deployment
+            .emit(end.partition, event(0, end.offset, ts, Body::Progress))
+            .await;
+    }
+
+    let body = service.ok(&path(recall)).await;
+    assert_eq!(
+        body,
+        json!({
+            "partition": 10,
+            "offset": recall.offset,
+            "state": "message_changed",
+            "conversation": format!("{lo},{hi}"),
+            "mid": 3,
+            "kind": "recall",
+            "chg": 1,
+            "events_offset": at,
+            "ts": body["ts"],
+        })
+    );
+    assert_eq!(
+        service.ok(&path(again)).await,
+        json!({
+            "partition": 10,
+            "offset": again.offset,
+            "state": "without_effect",
+            "conversation": format!("{lo},{hi}"),
+        })
+    );
+    let body = service.ok(&path(edit)).await;
+    assert_eq!(
+        (&body["state"], &body["reason"], &body["detail"]),
+        (&json!("refused"), &json!("recalled"), &json!(words))
+    );
+    let body = service.ok(&path(elsewhere)).await;
+    assert_eq!(body["reason"], "wrong-partition");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_to_a_contact_shows_what_holds_then() {
+    let (deployment, service) = env().await;
+    let p = partition(12);
+    let chat = Chat::in_partition(p);
+    let command = Command::ChangeContact(ChangeContact {
+        uid: chat.me,
+        peer: chat.peer,
+        favourite: None,
+        pinned: Some(true),
+        muted: None,
+        blocked: None,
+        deleted: true,
+        by_user: true,
+    });
+    let first = deployment.post(p, command.clone()).await;
+    let second = deployment.post(p, command).await;
+    let body = Body::ContactChange(ContactChange {
+        uid: chat.me,
+        peer: chat.peer,
+        flags: ContactFlags {
+            pinned: true,
+            muted: true,
+            ..ContactFlags::default()
+        },
+        deleted: Some(DeletedContact {
+            mid: mid(3),
+            n: Ordinal::ZERO.next(),
+        }),
+    });
+    let ts = now();
+    let at = deployment.emit(p, event(0, first.offset, ts, body)).await;
+    deployment
+        .emit(p, event(0, second.offset, ts, Body::Progress))
+        .await;
+
+    let body = service.ok(&path(first)).await;
+    assert_eq!(
+        body,
+        json!({
+            "partition": 12,
+            "offset": first.offset,
+            "state": "contact_changed",
+            "uid": chat.me.to_string(),
+            "peer": chat.peer.to_string(),
+            "favourite": false,
+            "pinned": true,
+            "muted": true,
+            "blocked": false,
+            "deleted": true,
+            "events_offset": at,
+            "ts": body["ts"],
+        })
+    );
+    assert_eq!(service.ok(&path(second)).await["state"], "without_effect");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod callers;
+mod changes;
 mod chat;
 mod conversations;
 mod deployment;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use message_store::{ReadRow, Sink};
-use schemas::{DirectConversation, PerDevice};
+use schemas::{Change, DirectConversation, PerDevice};
 use serde_json::json;
 
 use crate::{
@@ -176,6 +176,144 @@ async fn notes_to_oneself_and_strangers() {
 
     let nothing = service.ok(&Chat::new().path()).await;
     assert_eq!(nothing, json!({"items": [], "next": null}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_sides_see_what_became_of_a_message() {
+    let (deployment, service) = env().await;
+    let mut chat = Chat::new();
+    for text in ["one", "two", "three", "four"] {
+        chat.say(chat.me, text, 1_000);
+    }
+    chat.change(chat.me, 1, Change::Edit("secret".to_owned()));
+    chat.change(chat.me, 1, Change::Recall);
+    chat.change(chat.me, 2, Change::Edit("zwei".to_owned()));
+    chat.change(chat.me, 3, Change::Delete);
+    deployment.write_messages(&chat.rows).await;
+    deployment.write_changes(&chat.changes).await;
+
+    let item = |number: usize, msg: &str| {
+        let message = &chat.rows[number - 1].message;
+        json!({
+            "mid": number,
+            "srcid": chat.me.to_string(),
+            "destid": chat.peer.to_string(),
+            "msg": msg,
+            "client_msg_id": message.client_msg_id.as_str(),
+        })
+    };
+    let mut recalled = item(1, "");
+    recalled["recalled"] = json!(true);
+    let mut edited = item(2, "zwei");
+    edited["edited_ts"] = json!(true);
+    let expected = json!([item(4, "four"), edited, recalled]);
+    for path in [chat.path(), chat.peers_path() + "?device=pc"] {
+        let mut items = service.ok(&path).await["items"].take();
+        for item in items.as_array_mut().unwrap() {
+            let item = item.as_object_mut().unwrap();
+            assert!(item.remove("ts").is_some());
+            if let Some(ts) = item.get_mut("edited_ts") {
+                assert_eq!(ts.as_str().unwrap().len(), "2025-11-21T08:00:00.123Z".len());
+                *ts = json!(true);
+            }
+        }
+        assert_eq!(items, expected, "{path}");
+    }
+}
+
+/// Seven messages, of which I hide 4 and 6 and clear the first two.
+fn partly_unseen(mut chat: Chat) -> Chat {
+    chat.talk(7);
+    chat.change(chat.me, 6, Change::Hide);
+    chat.change(chat.me, 2, Change::Clear);
+    chat.change(chat.peer, 7, Change::Hide);
+    chat.change(chat.me, 4, Change::Hide);
+    chat
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_hides_or_clears_is_gone_for_that_user() {
+    let (deployment, service) = env().await;
+    let chat = partly_unseen(Chat::new());
+    deployment.write_messages(&chat.rows).await;
+    deployment.write_changes(&chat.changes).await;
+    deployment.write_contacts(&[chat.contact(0, 0)]).await;
+    let path = chat.path();
+    let page = async |query: &str| {
+        let body = service.ok(&format!("{path}?{query}")).await;
+        (mids(&body), body["next"].clone())
+    };
+    for limit in [1, 2, 3, 7, 50] {
+        let newest = format!("before_mid={}", i64::MAX);
+        assert_eq!(walk(&service, &path, &newest, limit).await, [7, 5, 3]);
+        let oldest = walk(&service, &path, "after_mid=0", limit).await;
+        assert_eq!(oldest, [3, 5, 7]);
+    }
+    // A page goes on by number, and what is cleared is not gone through.
+    assert_eq!(page("limit=2").await, (vec![7], json!("before_mid=6")));
+    assert_eq!(page("limit=2&before_mid=4").await, (vec![3], json!(null)));
+    assert_eq!(page("limit=5").await, (vec![7, 5, 3], json!(null)));
+    assert_eq!(
+        page("limit=2&after_mid=1").await,
+        (vec![3], json!("after_mid=4"))
+    );
+    // The clear was a read position, too.
+    assert_eq!(page("device=pc").await, (vec![7, 5, 3], json!(null)));
+    let theirs = service.ok(&chat.peers_path()).await;
+    assert_eq!(mids(&theirs), [7, 6, 5, 4, 3, 2, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_hidden_is_gone_before_the_contact_row_is_there() {
+    let (deployment, service) = env().await;
+    let p = partition(18);
+    let chat = partly_unseen(Chat::in_partition(p));
+    let (shard, own) = (deployment.shard_of(p), deployment.shard_of_user(chat.me));
+    deployment.write_messages(&chat.rows).await;
+    deployment.write_changes(&chat.changes).await;
+    deployment.advance(Sink::Messages, shard, p, 9).await;
+    let expect = async |query: &str, as_of: &str| {
+        let answer = service.ok(&format!("{}?{query}", chat.path())).await;
+        assert_eq!(mids(&answer), [7, 5, 3], "{query}");
+        assert_eq!(answer["as_of"], json!([as_of]), "{query}");
+    };
+    expect("after=18:8", "18:9").await;
+    deployment.advance(Sink::Reads, shard, p, 9).await;
+    expect("device=pc&after=18:8", "18:9").await;
+
+    // Once the contact row is there, the answer is as old as that.
+    deployment.write_contacts(&[chat.contact(0, 0)]).await;
+    deployment.advance(Sink::Contacts, own, p, 8).await;
+    for query in ["after=18:8", "device=pc&after=18:8"] {
+        expect(query, "18:8").await;
+    }
+    expect("after=18:9", "18:9").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_changes_are_waited_for_in_the_contact_row() {
+    let (deployment, service) = env().await;
+    let p = partition(19);
+    let mut chat = Chat::in_partition(p);
+    chat.talk(200);
+    for number in 1..=200 {
+        chat.change(chat.me, number, Change::Hide);
+    }
+    deployment.write_messages(&chat.rows).await;
+    deployment.write_changes(&chat.changes).await;
+    deployment
+        .advance(Sink::Messages, deployment.shard_of(p), p, 9)
+        .await;
+    let path = format!("{}?after=19:9&timeout_ms=300", chat.path());
+    let late = service.get(&path).await;
+    assert_eq!(
+        late.detail(),
+        "MySQL (contacts) has not reached 19:9 within 300 ms"
+    );
+    deployment.write_contacts(&[chat.contact(0, 0)]).await;
+    let own = deployment.shard_of_user(chat.me);
+    deployment.advance(Sink::Contacts, own, p, 9).await;
+    assert!(mids(&service.ok(&path).await).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,7 @@ async fn the_description_lists_every_call_with_its_answers() {
             "/readyz",
             "/v1/inbound/{partition}/{offset}",
             "/v1/users/{uid}/conversations",
+            "/v1/users/{uid}/conversations/{peer}/changes",
             "/v1/users/{uid}/conversations/{peer}/messages",
             "/v1/users/{uid}/unread",
         ]

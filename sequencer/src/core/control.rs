@@ -8,7 +8,7 @@ use schemas::{
     event::{Rules, UnknownRules, known_version},
 };
 
-use super::dedup::MAX_WINDOW_MS;
+use super::{dedup::MAX_WINDOW_MS, recent_messages};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Up to a century.
@@ -22,6 +22,10 @@ const DEDUP_MAX_PER_SENDER: i64 = 100_000;
 const NEW_CONVERSATIONS_PER_DAY: RangeInclusive<i64> = 0..=1_000_000;
 /// What version 2 begins with: 1,280 over all partitions.
 const DEFAULT_NEW_CONVERSATIONS_PER_DAY: i64 = 20;
+/// −1 is always.
+const RECALL_WINDOW_MS: RangeInclusive<i64> = -1..=recent_messages::MAX_WINDOW_MS;
+/// What version 3 begins with: two minutes.
+const DEFAULT_RECALL_WINDOW_MS: i64 = 120_000;
 /// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 
@@ -52,7 +56,12 @@ pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
     };
     let changed = match rule_version {
         1 => changed,
-        _ => version_2(changed, rules.rule_version, control)?,
+        2 => version_2(changed, rules.rule_version, control)?,
+        _ => version_3(
+            version_2(changed, rules.rule_version, control)?,
+            rules.rule_version,
+            control,
+        ),
     };
     check_bounds(&changed, rules.rule_version)?;
     Ok(changed)
@@ -72,6 +81,19 @@ fn version_2(rules: Rules, version_before: u32, control: &Control) -> Result<Rul
         new_conversations_per_day: control.new_conversations_per_day.unwrap_or(per_day),
         ..rules
     })
+}
+
+/// Sets what version 3 adds.
+fn version_3(rules: Rules, version_before: u32, control: &Control) -> Rules {
+    let window_ms = match version_before {
+        1 | 2 => DEFAULT_RECALL_WINDOW_MS,
+        _ => rules.recall_window_ms,
+    };
+    Rules {
+        recall_window_ms: control.recall_window_ms.unwrap_or(window_ms),
+        delete_for_all: control.delete_for_all.unwrap_or(rules.delete_for_all),
+        ..rules
+    }
 }
 
 /// The key of rule version 2. Entries are found by it, so it stays.
@@ -116,7 +138,10 @@ fn check_bounds(rules: &Rules, version_before: u32) -> Result<(), InvalidRules> 
         ),
     ];
     let of_version_2 = of_version_2.into_iter().filter(|_| version >= 2);
-    for (name, value, bounds) in of_version_1.into_iter().chain(of_version_2) {
+    // Below version 3 it is 0.
+    let window = ("recall_window_ms", rules.recall_window_ms, RECALL_WINDOW_MS);
+    let later = of_version_2.chain([window]);
+    for (name, value, bounds) in of_version_1.into_iter().chain(later) {
         if !bounds.contains(&value) {
             let (start, end) = (bounds.start(), bounds.end());
             let wrong = format!("{name}: {value} is not within {start} and {end}");

@@ -1,6 +1,8 @@
 //! What the sequencer remembers of one conversation.
 
-use schemas::{DeviceClass, Mid, Ordinal, PerDevice, Side};
+use schemas::{Chg, DeviceClass, Mid, Ordinal, PerDevice, Side};
+
+use super::changes::{Changes, ContactState, REACH};
 
 /// Who sent the newest 128 messages. Bit i: hi sent the message last_mid − i.
 ///
@@ -15,9 +17,21 @@ impl RecentSenders {
     /// How many messages it reaches back.
     const REACH: i64 = 128;
 
-    fn push(&mut self, side: Side) {
+    /// Adds the newest message, and returns who sent the one that is no longer within reach.
+    fn push(&mut self, side: Side) -> Side {
+        let oldest = side_of_bit(self.high >> 63);
         self.high = self.high << 1 | self.low >> 63;
         self.low = self.low << 1 | u64::from(side == Side::Hi);
+        oldest
+    }
+
+    /// Who sent the message that is `back` before the newest; `None` beyond its reach.
+    fn sender(self, back: i64) -> Option<Side> {
+        match back {
+            0..64 => Some(side_of_bit(self.low >> back & 1)),
+            64..Self::REACH => Some(side_of_bit(self.high >> (back - 64) & 1)),
+            _ => None,
+        }
     }
 
     /// How many of the newest `k` messages hi sent; `None` beyond its reach.
@@ -32,6 +46,13 @@ impl RecentSenders {
     }
 }
 
+fn side_of_bit(bit: u64) -> Side {
+    match bit {
+        0 => Side::Lo,
+        _ => Side::Hi,
+    }
+}
+
 /// One conversation, as its events left it. Always 0 ≤ lo_count ≤ last_mid, and no read mid is above last_mid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conversation {
@@ -41,6 +62,10 @@ pub(super) struct Conversation {
     pub(super) recent: RecentSenders,
     pub(super) lo_read: PerDevice<Mid>,
     pub(super) hi_read: PerDevice<Mid>,
+    /// The place of the last message in the partition's [`RecentMessages`](super::recent_messages::RecentMessages); 0 where it never was there.
+    pub(super) last_place: u64,
+    /// What few conversations have.
+    pub(super) changes: Option<Box<Changes>>,
 }
 
 impl Conversation {
@@ -68,11 +93,67 @@ impl Conversation {
         }
     }
 
-    /// `side` sent the next message.
-    pub(super) fn push(&mut self, side: Side) {
+    /// `side` sent the next message. From rule version 3 on, older senders are remembered, too.
+    pub(super) fn push(&mut self, side: Side, remembers_older: bool) {
         self.last_mid = self.last_mid.next();
         self.lo_count += i64::from(side == Side::Lo);
-        self.recent.push(side);
+        let oldest = self.recent.push(side);
+        let left = self.last_mid.get() - RecentSenders::REACH;
+        if remembers_older && left > 0 {
+            self.changes_mut().older.push(left, oldest);
+        }
+        if let Some(changes) = &mut self.changes {
+            changes.evict(self.last_mid);
+        }
+    }
+
+    /// Who wrote a message, which is there; `None` where that is no longer known.
+    pub(super) fn author(&self, mid: Mid) -> Option<Side> {
+        let back = self.last_mid.get() - mid.get();
+        let older = || self.changes.as_ref()?.older.get(mid);
+        self.recent
+            .sender(back)
+            .or_else(|| (back < REACH).then(older)?)
+    }
+
+    /// Whether a message whose author is known was recalled.
+    pub(super) fn is_recalled(&self, mid: Mid) -> bool {
+        let changes = self.changes.as_ref();
+        changes.is_some_and(|changes| changes.is_recalled(mid))
+    }
+
+    /// The number of the last change.
+    pub(super) fn chg(&self) -> Chg {
+        self.changes
+            .as_ref()
+            .map_or(Chg::ZERO, |changes| changes.chg)
+    }
+
+    /// What `side` says about the conversation.
+    pub(super) fn contact(&self, side: Side) -> ContactState {
+        self.changes
+            .as_ref()
+            .map_or_else(ContactState::default, |changes| *changes.contact(side))
+    }
+
+    /// Whether the other side has blocked `side`.
+    pub(super) fn is_blocked(&self, side: Side) -> bool {
+        let other = match side {
+            Side::Lo => Side::Hi,
+            Side::Hi => Side::Lo,
+        };
+        self.contact(other).flags.blocked
+    }
+
+    pub(super) fn changes_mut(&mut self) -> &mut Changes {
+        self.changes.get_or_insert_default()
+    }
+
+    /// `side` has read up to `mid` on all classes of device.
+    pub(super) fn read_everywhere(&mut self, side: Side, mid: Mid) {
+        for device in DeviceClass::ALL {
+            self.read(side, device, mid);
+        }
     }
 
     /// `side` has read up to `mid` on `device`. Never goes back or past the last message, whatever the log says.
@@ -112,7 +193,7 @@ mod tests {
         let mut conversation = Conversation::default();
         // Every third message is lo's: 1, 4, 7 …
         for m in 0..300 {
-            conversation.push(if m % 3 == 0 { Side::Lo } else { Side::Hi });
+            conversation.push(if m % 3 == 0 { Side::Lo } else { Side::Hi }, false);
         }
         for m in 172..=300 {
             let by_lo = (m + 2) / 3;
@@ -131,10 +212,31 @@ mod tests {
     }
 
     #[test]
+    fn authors_are_known_for_the_newest_4096_messages() {
+        let side = |m: i64| if m % 5 == 0 { Side::Lo } else { Side::Hi };
+        let mut conversation = Conversation::default();
+        for m in 1..=10_000 {
+            conversation.push(side(m), m > 9_000);
+        }
+        for m in 1..=10_000 {
+            // Beyond the 128 there is what came within reach after 9,000.
+            let expected = (m > 9_000 - RecentSenders::REACH).then(|| side(m));
+            assert_eq!(conversation.author(mid(m)), expected, "{m}");
+        }
+        for m in 10_001..=20_000 {
+            conversation.push(side(m), true);
+        }
+        for m in 1..=20_000 {
+            let expected = (m > 20_000 - REACH).then(|| side(m));
+            assert_eq!(conversation.author(mid(m)), expected, "{m}");
+        }
+    }
+
+    #[test]
     fn a_read_position_neither_goes_back_nor_past_the_last_message() {
         let mut conversation = Conversation::default();
-        conversation.push(Side::Lo);
-        conversation.push(Side::Lo);
+        conversation.push(Side::Lo, true);
+        conversation.push(Side::Lo, true);
         let mut read = |m| {
             conversation.read(Side::Hi, DeviceClass::Pc, mid(m));
             conversation.read_mid(Side::Hi, DeviceClass::Pc)
@@ -150,6 +252,6 @@ mod tests {
     #[test]
     fn a_conversation_costs_what_the_docs_say() {
         // The slot, its key and the table's control byte.
-        assert_eq!(size_of::<(DirectConversation, Conversation)>() + 1, 81);
+        assert_eq!(size_of::<(DirectConversation, Conversation)>() + 1, 97);
     }
 }

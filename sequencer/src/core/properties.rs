@@ -6,9 +6,10 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message as _;
 use schemas::{
-    DeviceClass, DirectConversation, Mid, Partition, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, Mid, Partition,
+    TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, Source, SourceOffset, UnknownRules},
+    event::{Body, Event, KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
 };
 
@@ -63,17 +64,60 @@ fn read_ack() -> impl Strategy<Value = Command> {
     })
 }
 
+fn message_change() -> impl Strategy<Value = Command> {
+    let change = prop_oneof![
+        2 => Just(Change::Recall),
+        1 => Just(Change::Delete),
+        2 => "[ab]{1,4}".prop_map(Change::Edit),
+        1 => Just(Change::Hide),
+        1 => Just(Change::Clear),
+    ];
+    (pair(), 1..300_i64, change).prop_map(|((by, peer), mid, change)| {
+        Command::ChangeMessage(ChangeMessage {
+            by,
+            peer,
+            mid: Mid::try_from(mid).unwrap(),
+            change,
+        })
+    })
+}
+
+fn contact_change() -> impl Strategy<Value = Command> {
+    let flag = || prop::option::of(any::<bool>());
+    let all = (pair(), flag(), flag(), flag(), any::<[bool; 2]>());
+    all.prop_map(
+        |((uid, peer), favourite, pinned, blocked, [deleted, by_user])| {
+            Command::ChangeContact(ChangeContact {
+                uid,
+                peer,
+                favourite,
+                pinned,
+                muted: Some(by_user),
+                blocked: blocked.filter(|_| uid != peer),
+                deleted,
+                by_user,
+            })
+        },
+    )
+}
+
 fn control() -> impl Strategy<Value = Command> {
     let window = prop::option::of(0..2000_i64);
     let entries = prop::option::of(prop_oneof![0..30_i64, 128..700_i64]);
     let per_sender = prop::option::of(0..20_i64);
     let bytes = prop::option::of(0..4_i64);
-    let version = prop::option::of(1..3_u32);
+    let version = prop::option::of(1..4_u32);
+    let changes = (
+        prop::option::of(-1..2000_i64),
+        prop::option::of(any::<bool>()),
+    );
     let key = prop::option::of(prop::sample::select(&[15, 16][..]));
     let per_day = prop::option::of(0..3_i64);
-    let all = (window, entries, per_sender, bytes, version, key, per_day);
+    let all = (
+        window, entries, per_sender, bytes, version, key, per_day, changes,
+    );
     all.prop_map(
-        |(window, entries, per_sender, bytes, version, key, per_day)| {
+        |(window, entries, per_sender, bytes, version, key, per_day, changes)| {
             Command::Control(Control {
                 rule_version: version,
                 dedup_window_ms: window,
@@ -82,9 +126,20 @@ fn control() -> impl Strategy<Value = Command> {
                 hash_key: key.map(|bytes| vec![7; bytes]),
                 dedup_max_per_sender: per_sender,
                 new_conversations_per_day: per_day,
+                recall_window_ms: changes.0,
+                delete_for_all: changes.1,
             })
         },
     )
+}
+
+fn newest_rules() -> Command {
+    Command::Control(Control {
+        rule_version: Some(KNOWN_RULE_VERSION),
+        hash_key: Some(vec![7; 16]),
+        delete_for_all: Some(true),
+        ..Control::default()
+    })
 }
 
 /// A log in which append times go forth and back.
@@ -92,12 +147,17 @@ fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
     let value = prop_oneof![
         12 => send().prop_map(Command::encode),
         6 => read_ack().prop_map(Command::encode),
+        6 => message_change().prop_map(Command::encode),
+        2 => contact_change().prop_map(Command::encode),
         1 => control().prop_map(Command::encode),
         1 => prop::collection::vec(any::<u8>(), 0..9),
     ];
-    prop::collection::vec((value, -100..200_i64), 0..400).prop_map(|records| {
+    // Every second log begins with the newest rules.
+    let begin = prop::option::of(Just((newest_rules().encode(), 0)));
+    let records = prop::collection::vec((value, -100..200_i64), 0..400);
+    (begin, records).prop_map(|(begin, records)| {
         let mut ts = 1_000_000;
-        let records = records.into_iter().zip(0..);
+        let records = begin.into_iter().chain(records).zip(0..);
         records
             .map(|((value, passed), offset)| {
                 ts += passed;
@@ -167,9 +227,10 @@ proptest! {
     }
 
     #[test]
-    fn mids_are_dense_positions_rise_and_time_never_goes_back(records in inbound()) {
+    fn mids_and_chgs_are_dense_positions_rise_and_time_never_goes_back(records in inbound()) {
         let mut last_mids: BTreeMap<DirectConversation, Mid> = BTreeMap::new();
         let mut positions: BTreeMap<(UserId, UserId, DeviceClass), Mid> = BTreeMap::new();
+        let mut chgs: BTreeMap<DirectConversation, i64> = BTreeMap::new();
         let mut clock = TimestampMs(0);
         for event in run(&mut State::default(), &records) {
             prop_assert!(event.ts >= clock);
@@ -187,7 +248,13 @@ proptest! {
                     prop_assert!(position.mid <= last_mids[&position.conversation()]);
                     *before = position.mid;
                 }
-                Body::Control(_) | Body::Progress => {}
+                Body::MessageChange(change) => {
+                    prop_assert!(change.mid <= last_mids[&change.conversation()]);
+                    let chg = chgs.entry(change.conversation()).or_default();
+                    *chg += 1;
+                    prop_assert_eq!(change.chg.get(), *chg);
+                }
+                Body::Control(_) | Body::Progress | Body::ContactChange(_) => {}
             }
         }
     }
@@ -249,7 +316,7 @@ proptest! {
 /// Events that no sequencer would write: positions past the end, mids anyhow, rules out of bounds.
 fn any_event() -> impl Strategy<Value = Event> {
     use schemas::{
-        Ordinal,
+        Chg, ContactChange, ContactFlags, DeletedContact, MessageChange, Ordinal,
         event::{Message, ReadPosition, Rules},
     };
     let mid = || (1..=i64::MAX).prop_map(|mid| Mid::try_from(mid).unwrap());
@@ -279,10 +346,42 @@ fn any_event() -> impl Strategy<Value = Event> {
             hash_key: keyed.then_some([7; 16].into()),
             dedup_max_per_sender: entries / 100,
             new_conversations_per_day: entries % 3,
+            rule_version: window.rem_euclid(4) as u32,
+            recall_window_ms: window % 500,
             ..Rules::VERSION_1
         })
     });
-    let body = prop_oneof![message, position, rules, Just(Body::Progress)];
+    let changes = [Change::Recall, Change::Hide, Change::Clear];
+    let change = (pair(), mid(), prop::sample::select(changes.to_vec()));
+    let change = change.prop_map(|((by, peer), mid, change)| {
+        Body::MessageChange(MessageChange {
+            by,
+            peer,
+            mid,
+            change,
+            chg: Chg::ZERO,
+            n: None,
+        })
+    });
+    let contact = (pair(), prop::option::of(mid())).prop_map(|((uid, peer), deleted)| {
+        Body::ContactChange(ContactChange {
+            uid,
+            peer,
+            flags: ContactFlags::default(),
+            deleted: deleted.map(|mid| DeletedContact {
+                mid,
+                n: Ordinal::ZERO,
+            }),
+        })
+    });
+    let body = prop_oneof![
+        message,
+        position,
+        change,
+        contact,
+        rules,
+        Just(Body::Progress)
+    ];
     (body, any::<i64>()).prop_map(|(body, ts)| Event {
         src: Source {
             offset: SourceOffset::START,
@@ -296,7 +395,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 #[test]
 fn a_version_that_this_binary_lacks_stops_it() {
     let control = Command::Control(Control {
-        rule_version: Some(3),
+        rule_version: Some(KNOWN_RULE_VERSION + 1),
         ..Control::default()
     });
     let record = InboundRecord {
@@ -308,5 +407,8 @@ fn a_version_that_this_binary_lacks_stops_it() {
         headers: Vec::new(),
     };
     let decision = decide(&State::default(), &record);
-    assert_eq!(decision, Decision::Halt(UnknownRules::Version(3)));
+    assert_eq!(
+        decision,
+        Decision::Halt(UnknownRules::Version(KNOWN_RULE_VERSION + 1))
+    );
 }

@@ -9,16 +9,18 @@ use prost::{
     encoding::{DecodeContext, decode_key},
 };
 use schemas::{
-    DirectConversation, Mid, PerDevice, TimestampMs, UserId,
+    Chg, ContactFlags, DirectConversation, Mid, PerDevice, TimestampMs, UserId,
     event::{Rules, Source, UnknownRules, known_version},
     proto::{self, SequencerSnapshot},
 };
 
 use super::{
     State,
+    changes::{Changes, ContactState, OlderSenders},
     chunked_queue::ChunkedQueue,
     conversation::{Conversation, RecentSenders},
     dedup::{DedupEntries, KeyedEntry, UnkeyedEntry},
+    recent_messages::{RecentMessage, RecentMessages},
 };
 
 /// The format version that this program writes and reads.
@@ -50,6 +52,7 @@ pub struct Snapshot {
     conversations: Vec<(DirectConversation, Conversation)>,
     dedup: DedupEntries,
     begun: HashMap<UserId, u32>,
+    recent: RecentMessages,
 }
 
 impl Snapshot {
@@ -67,6 +70,7 @@ impl Snapshot {
             conversations: conversations.map(|(id, of)| (*id, of.clone())).collect(),
             dedup: state.dedup.entries(),
             begun: state.begun.clone(),
+            recent: state.recent.clone(),
         }
     }
 
@@ -108,6 +112,8 @@ impl Snapshot {
             dedup: self.dedup.unkeyed.iter().map(write_unkeyed).collect(),
             keyed_dedup: write_keyed(&self.dedup.keyed),
             senders: write_senders(&self.dedup, &self.begun),
+            recent_messages: pieces(self.recent.queue.iter().map(|message| message.to_bytes())),
+            recent_messages_from: self.recent.from,
         }
     }
 }
@@ -167,7 +173,11 @@ pub fn read(mut payload: impl Buf) -> Result<Restored, InvalidSnapshot> {
         return Err(InvalidSnapshot::Field("events_offset"));
     }
     Ok(Restored {
-        state: entries.into_state(TimestampMs(fields.clock_ms), rules),
+        state: entries.into_state(
+            TimestampMs(fields.clock_ms),
+            rules,
+            fields.recent_messages_from,
+        ),
         src,
         events_offset: fields.events_offset,
         src_before_offset,
@@ -186,6 +196,7 @@ struct Entries {
     conversations: HashMap<DirectConversation, Conversation>,
     dedup: DedupEntries,
     begun: HashMap<UserId, u32>,
+    recent: ChunkedQueue<RecentMessage>,
 }
 
 impl Entries {
@@ -198,6 +209,8 @@ impl Entries {
             self.dedup.unkeyed.push_back(read_unkeyed(&entry)?);
         } else if let Some(piece) = fields.keyed_dedup.pop() {
             read_keyed(&mut self.dedup.keyed, &piece)?;
+        } else if let Some(piece) = fields.recent_messages.pop() {
+            read_recent(&mut self.recent, &piece)?;
         } else if let Some(sender) = fields.senders.pop() {
             self.take_sender(&sender)?;
         } else {
@@ -221,13 +234,18 @@ impl Entries {
         Ok(())
     }
 
-    fn into_state(self, clock: TimestampMs, rules: Rules) -> State {
+    fn into_state(self, clock: TimestampMs, rules: Rules, recent_from: u64) -> State {
         State {
             clock,
             rules,
             conversations: self.conversations,
             dedup: self.dedup.into(),
             begun: self.begun,
+            recent: RecentMessages {
+                // 0 in the snapshots of programs that have none.
+                from: recent_from.max(1),
+                queue: self.recent,
+            },
         }
     }
 }
@@ -244,6 +262,8 @@ fn write_conversation(
         recent_senders_high: conversation.recent.high,
         lo_read: Some(write_read_mids(conversation.lo_read)),
         hi_read: Some(write_read_mids(conversation.hi_read)),
+        last_place: conversation.last_place,
+        changes: conversation.changes.as_deref().map(write_changes),
     }
 }
 
@@ -281,6 +301,13 @@ fn read_conversation(
         },
         lo_read: read_read_mids(conversation.lo_read.as_ref())?,
         hi_read: read_read_mids(conversation.hi_read.as_ref())?,
+        last_place: conversation.last_place,
+        changes: conversation
+            .changes
+            .as_ref()
+            .map(read_changes)
+            .transpose()?
+            .map(Box::new),
     };
     Ok((id, state))
 }
@@ -294,15 +321,17 @@ fn read_read_mids(mids: Option<&proto::ReadMids>) -> Result<PerDevice<Mid>, Inva
 }
 
 fn write_keyed(entries: &ChunkedQueue<KeyedEntry>) -> Vec<Vec<u8>> {
-    /// Small, so that nobody needs a large piece of memory at once.
-    const PIECE: usize = 4_000 * KeyedEntry::BYTES;
+    pieces(entries.iter().map(|entry| entry.to_bytes()))
+}
+
+/// Puts 4,000 entries together: nobody needs a large piece of memory at once.
+fn pieces<const N: usize>(entries: impl Iterator<Item = [u8; N]>) -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = Vec::new();
-    for entry in entries.iter() {
-        if pieces.last().is_none_or(|piece| piece.len() == PIECE) {
-            pieces.push(Vec::new());
+    for entry in entries {
+        match pieces.last_mut() {
+            Some(last) if last.len() < 4_000 * N => last.extend(entry),
+            _ => pieces.push(entry.to_vec()),
         }
-        let last = pieces.last_mut().expect("there is one");
-        last.extend(entry.to_bytes());
     }
     pieces
 }
@@ -330,6 +359,80 @@ fn read_keyed(entries: &mut ChunkedQueue<KeyedEntry>, piece: &[u8]) -> Result<()
         entries.push_back(KeyedEntry::from_bytes(entry));
     }
     Ok(())
+}
+
+fn read_recent(
+    messages: &mut ChunkedQueue<RecentMessage>,
+    piece: &[u8],
+) -> Result<(), InvalidSnapshot> {
+    let (of_piece, []) = piece.as_chunks() else {
+        return Err(InvalidSnapshot::Field("recent_messages"));
+    };
+    for message in of_piece {
+        messages.push_back(RecentMessage::from_bytes(*message));
+    }
+    Ok(())
+}
+
+fn write_changes(changes: &Changes) -> proto::ConversationChanges {
+    proto::ConversationChanges {
+        chg: changes.chg.get(),
+        older_senders: changes.older.words.clone(),
+        older_from: changes.older.from,
+        older_messages: changes.older.len,
+        recalled: changes.recalled.iter().map(|mid| mid.get()).collect(),
+        lo: Some(write_contact(&changes.lo)),
+        hi: Some(write_contact(&changes.hi)),
+    }
+}
+
+fn write_contact(contact: &ContactState) -> proto::ContactState {
+    proto::ContactState {
+        favourite: contact.flags.favourite,
+        pinned: contact.flags.pinned,
+        muted: contact.flags.muted,
+        blocked: contact.flags.blocked,
+        deleted_mid: contact.deleted.get(),
+        cleared_mid: contact.cleared.get(),
+    }
+}
+
+fn read_changes(changes: &proto::ConversationChanges) -> Result<Changes, InvalidSnapshot> {
+    let invalid = InvalidSnapshot::Field("conversations.changes");
+    let words = changes.older_senders.len() as i64;
+    let fits = changes.older_from >= 0
+        && (words - 1).max(0) * 64 <= changes.older_messages
+        && changes.older_messages <= words * 64;
+    let recalled = changes.recalled.iter().map(|recalled| mid(*recalled));
+    let recalled = recalled.collect::<Result<Vec<_>, _>>()?;
+    if !fits || !recalled.is_sorted_by(|one, next| one < next) {
+        return Err(invalid);
+    }
+    Ok(Changes {
+        chg: Chg::try_from(changes.chg).map_err(|_| invalid)?,
+        older: OlderSenders {
+            from: changes.older_from,
+            len: changes.older_messages,
+            words: changes.older_senders.clone(),
+        },
+        recalled,
+        lo: read_contact(changes.lo.as_ref())?,
+        hi: read_contact(changes.hi.as_ref())?,
+    })
+}
+
+fn read_contact(contact: Option<&proto::ContactState>) -> Result<ContactState, InvalidSnapshot> {
+    let contact = contact.ok_or(InvalidSnapshot::Field("conversations.changes"))?;
+    Ok(ContactState {
+        flags: ContactFlags {
+            favourite: contact.favourite,
+            pinned: contact.pinned,
+            muted: contact.muted,
+            blocked: contact.blocked,
+        },
+        deleted: mid(contact.deleted_mid)?,
+        cleared: mid(contact.cleared_mid)?,
+    })
 }
 
 fn read_unkeyed(entry: &proto::DedupEntry) -> Result<UnkeyedEntry, InvalidSnapshot> {

@@ -2,11 +2,11 @@
 
 use hashbrown::HashMap;
 use schemas::{
-    DirectConversation, Mid, TimestampMs, UserId,
+    Change, ContactChange, DirectConversation, MessageChange, Mid, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Rules},
 };
 
-use super::{conversation::Conversation, dedup::Dedup};
+use super::{conversation::Conversation, dedup::Dedup, recent_messages::RecentMessages};
 
 /// The fold of one partition of `chat.events`.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub struct State {
     pub(super) dedup: Dedup,
     /// How many conversations each user has begun on the day of the clock, while that is limited.
     pub(super) begun: HashMap<UserId, u32>,
+    /// When the messages of the recall window were written.
+    pub(super) recent: RecentMessages,
 }
 
 impl Default for State {
@@ -28,6 +30,7 @@ impl Default for State {
             conversations: HashMap::new(),
             dedup: Dedup::default(),
             begun: HashMap::new(),
+            recent: RecentMessages::default(),
         }
     }
 }
@@ -85,9 +88,12 @@ impl State {
         }
         // Expired entries are evicted before the insertion, so that a key that is sent again after its window is absent.
         self.dedup.evict(before, self.clock, &self.rules);
+        self.recent.evict(before, self.clock, &self.rules);
         match &event.body {
             Body::Message(message) => self.apply_message(message),
             Body::ReadPosition(position) => self.apply_read_position(position),
+            Body::MessageChange(change) => self.apply_message_change(change),
+            Body::ContactChange(change) => self.apply_contact_change(change),
             Body::Control(_) | Body::Progress => {}
         }
     }
@@ -98,7 +104,10 @@ impl State {
         if conversation.last_mid == Mid::ZERO && self.rules.new_conversations_per_day > 0 {
             *self.begun.entry(message.srcid).or_default() += 1;
         }
-        conversation.push(id.side_of(message.srcid));
+        conversation.push(id.side_of(message.srcid), self.rules.rule_version >= 3);
+        conversation.last_place =
+            self.recent
+                .push(self.clock, conversation.last_place, &self.rules);
         self.dedup
             .insert(message.into(), message.mid, self.clock, &self.rules);
         self.dedup.evict(self.clock, self.clock, &self.rules);
@@ -108,6 +117,44 @@ impl State {
         let id = position.conversation();
         if let Some(conversation) = self.conversations.get_mut(&id) {
             conversation.read(id.side_of(position.uid), position.device, position.mid);
+        }
+    }
+
+    fn apply_message_change(&mut self, change: &MessageChange) {
+        let id = change.conversation();
+        let Some(conversation) = self.conversations.get_mut(&id) else {
+            return;
+        };
+        let (side, last) = (id.side_of(change.by), conversation.last_mid);
+        let changes = conversation.changes_mut();
+        changes.chg = changes.chg.next();
+        match &change.change {
+            Change::Recall | Change::Delete => {
+                changes.recall(change.mid.min(last));
+                changes.evict(last);
+            }
+            Change::Clear => {
+                let cleared = &mut changes.contact_mut(side).cleared;
+                *cleared = (*cleared).max(change.mid.min(last));
+                conversation.read_everywhere(side, change.mid);
+            }
+            Change::Edit(_) | Change::Hide => {}
+        }
+    }
+
+    fn apply_contact_change(&mut self, change: &ContactChange) {
+        let id = change.conversation();
+        let is_new = !self.conversations.contains_key(&id);
+        if is_new && self.rules.new_conversations_per_day > 0 {
+            *self.begun.entry(change.uid).or_default() += 1;
+        }
+        let conversation = self.conversations.entry(id).or_default();
+        let (side, last) = (id.side_of(change.uid), conversation.last_mid);
+        let contact = conversation.changes_mut().contact_mut(side);
+        contact.flags = change.flags;
+        if let Some(deleted) = change.deleted {
+            contact.deleted = contact.deleted.max(deleted.mid.min(last));
+            conversation.read_everywhere(side, deleted.mid);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The decision about one inbound record.
 
 use schemas::{
-    ConversationId, Mid, Partition, TimestampMs,
+    ConversationId, Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Source, UnknownRules},
@@ -12,6 +12,7 @@ use super::{
     control::{self, InvalidRules},
     conversation::Conversation,
     dedup::Known,
+    step_changes::{step_contact_change, step_message_change},
 };
 
 /// One record of `chat.inbound`.
@@ -61,6 +62,12 @@ pub enum NoOp {
     UnknownConversation,
     /// A read-ack in a note to oneself, which is never unread and has no read position.
     NoteToSelf,
+    /// A recall of a message that was recalled before.
+    AlreadyRecalled,
+    /// A clear at or below the message up to which the history was cleared before.
+    AlreadyCleared,
+    /// A change to a contact that is as it asks for.
+    ContactUnchanged,
 }
 
 /// Decides about an inbound record of `partition`. The same state and record always give the same decision.
@@ -70,6 +77,15 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Ok(command) => command,
         Err(malformed) => return refuse(Reason::Malformed, malformed.to_string()),
     };
+    let is_change = matches!(
+        command,
+        Command::ChangeMessage(_) | Command::ChangeContact(_)
+    );
+    if is_change && state.rules.rule_version < 3 {
+        // As by programs that do not know it.
+        let detail = "changes to messages and contacts begin with rule version 3";
+        return refuse(Reason::Malformed, detail.to_owned());
+    }
     let conversation = command.conversation();
     if let Some(right) = conversation
         .map(ConversationId::partition)
@@ -87,18 +103,20 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Command::Send(send) => step_send(state, stamp, send),
         Command::ReadAck(ack) => step_read_ack(state, stamp, &ack),
         Command::Control(control) => step_control(state, stamp, &control),
+        Command::ChangeMessage(change) => step_message_change(state, stamp, change),
+        Command::ChangeContact(change) => step_contact_change(state, stamp, &change),
     }
 }
 
 /// The source and the time of the event that a record leads to.
 #[derive(Clone, Copy)]
-struct EventStamp {
+pub(super) struct EventStamp {
     src: Source,
-    ts: TimestampMs,
+    pub(super) ts: TimestampMs,
 }
 
 impl EventStamp {
-    fn emit(self, body: Body) -> Decision {
+    pub(super) fn emit(self, body: Body) -> Decision {
         Decision::Emit(Event {
             src: self.src,
             ts: self.ts,
@@ -131,18 +149,23 @@ fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
         let detail = format!("msg has {bytes} bytes: at most {most} are right");
         return refuse(Reason::TooLarge, detail);
     }
-    if begins_too_many(state, stamp.ts, &send) {
+    let unknown = Conversation::default();
+    let conversation = state.conversations.get(&id).unwrap_or(&unknown);
+    let side = id.side_of(send.srcid);
+    if conversation.is_blocked(side) {
+        return refuse(Reason::Blocked, "destid has blocked srcid".to_owned());
+    }
+    let begins = send.by_user && conversation.last_mid == Mid::ZERO;
+    if begins && begins_too_many(state, stamp.ts, send.srcid) {
         let most = state.rules.new_conversations_per_day;
         let detail = format!(
             "srcid has begun {most} conversations in this partition today, as many as a user may"
         );
         return refuse(Reason::TooManyConversations, detail);
     }
-    let unknown = Conversation::default();
-    let conversation = state.conversations.get(&id).unwrap_or(&unknown);
     stamp.emit(Body::Message(Message {
         mid: conversation.last_mid.next(),
-        n: conversation.count(id.side_of(send.srcid)).next(),
+        n: conversation.count(side).next(),
         srcid: send.srcid,
         destid: send.destid,
         client_msg_id: send.client_msg_id,
@@ -150,13 +173,10 @@ fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
     }))
 }
 
-/// Whether a user begins a conversation more than the rules allow in a day (PROTOCOL S14).
-fn begins_too_many(state: &State, now: TimestampMs, send: &SendMessage) -> bool {
+/// Whether a user who begins a conversation begins one more than the rules allow in a day (PROTOCOL S14).
+pub(super) fn begins_too_many(state: &State, now: TimestampMs, user: UserId) -> bool {
     let most = state.rules.new_conversations_per_day;
-    send.by_user
-        && most > 0
-        && !state.conversations.contains_key(&send.conversation())
-        && i64::from(state.begun(send.srcid, now)) >= most
+    most > 0 && i64::from(state.begun(user, now)) >= most
 }
 
 /// A read position is clamped to the last message and never goes back (PROTOCOL S4).
@@ -192,6 +212,6 @@ fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision
     }
 }
 
-fn refuse(reason: Reason, detail: String) -> Decision {
+pub(super) fn refuse(reason: Reason, detail: String) -> Decision {
     Decision::DeadLetter(Refusal { reason, detail })
 }

@@ -45,14 +45,17 @@ impl Totals {
     }
 }
 
-fn named(counts: &Counts) -> [(&'static str, u64); 7] {
+fn named(counts: &Counts) -> [(&'static str, u64); 10] {
     [
         ("message", counts.messages),
         ("read_position", counts.read_positions),
         ("control", counts.controls),
         ("progress", counts.progress),
+        ("message_change", counts.message_changes),
+        ("contact_change", counts.contact_changes),
         ("repeat", counts.repeats),
         ("idle_read_ack", counts.no_op_read_acks),
+        ("idle_change", counts.no_op_changes),
         ("dead_letter", counts.dead_letters),
     ]
 }

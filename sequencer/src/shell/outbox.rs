@@ -191,7 +191,8 @@ const RECORD_BYTES: usize = 128;
 fn event_bytes(event: &Event) -> usize {
     let texts = match &event.body {
         Body::Message(message) => message.msg.len() + message.client_msg_id.as_str().len(),
-        Body::ReadPosition(_) | Body::Control(_) | Body::Progress => 0,
+        Body::MessageChange(change) => change.change.msg().map_or(0, str::len),
+        Body::ReadPosition(_) | Body::Control(_) | Body::Progress | Body::ContactChange(_) => 0,
     };
     RECORD_BYTES + texts
 }

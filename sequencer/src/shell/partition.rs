@@ -23,10 +23,16 @@ pub struct Counts {
     pub controls: u64,
     /// Progress records.
     pub progress: u64,
+    /// Changes to messages.
+    pub message_changes: u64,
+    /// Changes to contacts.
+    pub contact_changes: u64,
     /// Sends whose client_msg_id is sequenced already.
     pub repeats: u64,
     /// Read-acks that advanced no position.
     pub no_op_read_acks: u64,
+    /// Changes that changed nothing.
+    pub no_op_changes: u64,
     /// Records written to the dead-letter topic.
     pub dead_letters: u64,
 }
@@ -301,6 +307,8 @@ impl PartitionShell {
             Body::ReadPosition(_) => self.counts.read_positions += 1,
             Body::Control(_) => self.counts.controls += 1,
             Body::Progress => self.counts.progress += 1,
+            Body::MessageChange(_) => self.counts.message_changes += 1,
+            Body::ContactChange(_) => self.counts.contact_changes += 1,
         }
         self.state.apply(&event);
         self.snapshots.changed();
@@ -315,6 +323,9 @@ impl PartitionShell {
             NoOp::Repeat => self.counts.repeats += 1,
             NoOp::PositionNotAdvanced { .. } | NoOp::UnknownConversation | NoOp::NoteToSelf => {
                 self.counts.no_op_read_acks += 1;
+            }
+            NoOp::AlreadyRecalled | NoOp::AlreadyCleared | NoOp::ContactUnchanged => {
+                self.counts.no_op_changes += 1;
             }
         }
     }

@@ -2,7 +2,8 @@
 //! looks everything up in the list of events so far.
 
 use schemas::{
-    HashKey, Mid, Ordinal, Partition, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
+    DirectConversation, HashKey, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -31,6 +32,8 @@ pub(crate) fn expected_results(partition: Partition, inbound: &[InboundRecord]) 
         round: Vec::new(),
         own: Vec::new(),
         begun: Vec::new(),
+        recent: Vec::new(),
+        before_version_3: None,
     };
     inbound.iter().map(|record| oracle.next(record)).collect()
 }
@@ -48,6 +51,10 @@ struct Oracle {
     own: Vec<(UserId, Vec<(i64, Message)>)>,
     /// The days on which conversations were begun while that was limited, and by whom.
     begun: Vec<(i64, UserId)>,
+    /// The messages of the recall window, with their times.
+    recent: Vec<(i64, Message)>,
+    /// How many events there were before rule version 3.
+    before_version_3: Option<usize>,
 }
 
 impl Oracle {
@@ -55,11 +62,20 @@ impl Oracle {
         let Ok(command) = Command::parse(record.value.as_deref().unwrap_or_default()) else {
             return Expected::DeadLetter(Reason::Malformed);
         };
+        let is_change = matches!(
+            command,
+            Command::ChangeMessage(_) | Command::ChangeContact(_)
+        );
+        if is_change && self.rules.rule_version < 3 {
+            return Expected::DeadLetter(Reason::Malformed);
+        }
         let ts = self.clock.max(record.ts.0);
         let decided = match command {
             Command::Send(send) => self.send(ts, send),
             Command::ReadAck(ack) => self.read_ack(&ack),
             Command::Control(control) => self.control(&control),
+            Command::ChangeMessage(change) => self.change_message(ts, change),
+            Command::ChangeContact(change) => self.change_contact(ts, &change),
         };
         match decided {
             Err(reason) => Expected::DeadLetter(reason),
@@ -87,6 +103,9 @@ impl Oracle {
         self.clock = event.ts.0;
         if let Body::Control(rules) = &event.body {
             self.rules = *rules;
+            if rules.rule_version >= 3 {
+                self.before_version_3.get_or_insert(self.events.len());
+            }
         }
         let (clock, window) = (self.clock, self.rules.dedup_window_ms);
         let is_live = |(ts, _): &(i64, Message)| clock - ts <= window;
@@ -95,7 +114,19 @@ impl Oracle {
             self.own.iter_mut().for_each(|(_, own)| own.retain(is_live));
             self.own.retain(|(_, own)| !own.is_empty());
         }
+        let recall_window = self.rules.recall_window_ms;
+        self.recent
+            .retain(|(ts, _)| recall_window > 0 && clock - ts <= recall_window);
+        if let Body::ContactChange(change) = &event.body
+            && self.rules.new_conversations_per_day > 0
+            && !self.has_state(change.conversation())
+        {
+            self.begun.push((clock / DAY_MS, change.uid));
+        }
         if let Body::Message(message) = &event.body {
+            if recall_window > 0 {
+                self.recent.push((clock, message.clone()));
+            }
             self.remember(message);
             if message.mid == Mid::ZERO.next() && self.rules.new_conversations_per_day > 0 {
                 self.begun.push((clock / DAY_MS, message.srcid));
@@ -156,12 +187,11 @@ impl Oracle {
         if send.msg.len() as i64 > self.rules.max_msg_bytes {
             return Err(Reason::TooLarge);
         }
+        if self.flags(send.destid, send.srcid).blocked {
+            return Err(Reason::Blocked);
+        }
         let messages = || self.messages().filter(|m| m.conversation() == conversation);
-        let begun = self.begun.iter();
-        let begun = begun.filter(|begun| **begun == (ts / DAY_MS, send.srcid));
-        let limit = self.rules.new_conversations_per_day;
-        let is_limited = send.by_user && limit > 0 && messages().count() == 0;
-        if is_limited && begun.count() as i64 >= limit {
+        if send.by_user && messages().count() == 0 && self.has_begun_enough(ts, send.srcid) {
             return Err(Reason::TooManyConversations);
         }
         let own = messages().filter(|m| m.srcid == send.srcid).count();
@@ -184,10 +214,10 @@ impl Oracle {
         let messages = || self.messages().filter(|m| m.conversation() == conversation);
         let last = Mid::try_from(messages().count() as i64).unwrap();
         let mid = ack.mid.map_or(last, |mid| mid.min(last));
-        let positions = self.events.iter().filter_map(|event| match &event.body {
-            Body::ReadPosition(position) => Some(position),
-            _ => None,
-        });
+        let positions = self
+            .events
+            .iter()
+            .flat_map(|event| event.body.read_positions());
         let before = positions
             .filter(|p| p.uid == ack.uid && p.peer == ack.peer && p.device == ack.device)
             .map(|p| p.mid)
@@ -204,6 +234,158 @@ impl Oracle {
             mid,
             n: known.then(|| Ordinal::try_from(from_peer.count() as i64).unwrap()),
         })))
+    }
+
+    fn has_begun_enough(&self, ts: i64, user: UserId) -> bool {
+        let begun = self.begun.iter();
+        let begun = begun.filter(|begun| **begun == (ts / DAY_MS, user));
+        let limit = self.rules.new_conversations_per_day;
+        limit > 0 && begun.count() as i64 >= limit
+    }
+
+    fn change_message(&self, ts: i64, asked: ChangeMessage) -> Result<Option<Body>, Reason> {
+        let conversation = asked.conversation();
+        self.belongs_here(conversation.partition())?;
+        let messages = || self.messages().filter(|m| m.conversation() == conversation);
+        let message = messages().find(|message| message.mid == asked.mid);
+        let message = message.ok_or(Reason::UnknownMessage)?;
+        let last = messages().count() as i64;
+        let changes = || {
+            self.message_changes()
+                .filter(|c| c.conversation() == conversation)
+        };
+        let mut n = None;
+        match &asked.change {
+            Change::Hide => {}
+            Change::Clear => {
+                let mut cleared =
+                    changes().filter(|c| c.by == asked.by && c.change == Change::Clear);
+                if cleared.any(|cleared| cleared.mid >= asked.mid) {
+                    return Ok(None);
+                }
+                let from_peer = messages().filter(|m| m.srcid == asked.peer && m.mid <= asked.mid);
+                n = (last - asked.mid.get() <= 128)
+                    .then(|| Ordinal::try_from(from_peer.count() as i64).unwrap());
+            }
+            Change::Delete if !self.rules.delete_for_all => return Err(Reason::NotAllowed),
+            Change::Recall | Change::Delete | Change::Edit(_) => {
+                let back = last - asked.mid.get();
+                let before = &self.events[..self.before_version_3.unwrap()];
+                let before = before.iter().filter(|event| match &event.body {
+                    Body::Message(message) => message.conversation() == conversation,
+                    _ => false,
+                });
+                let is_remembered = asked.mid.get() > before.count() as i64 - 128;
+                if back >= 4_096 || !(back < 128 || is_remembered) {
+                    return Err(Reason::TooOld);
+                }
+                if message.srcid != asked.by {
+                    return Err(Reason::NotTheAuthor);
+                }
+                let is_recalled = changes().any(|change| {
+                    change.mid == asked.mid
+                        && matches!(change.change, Change::Recall | Change::Delete)
+                });
+                match &asked.change {
+                    Change::Edit(_) if is_recalled => return Err(Reason::Recalled),
+                    Change::Edit(msg) if msg.len() as i64 > self.rules.max_msg_bytes => {
+                        return Err(Reason::TooLarge);
+                    }
+                    Change::Edit(_) if self.flags(asked.peer, asked.by).blocked => {
+                        return Err(Reason::Blocked);
+                    }
+                    Change::Edit(_) => {}
+                    _ if is_recalled => return Ok(None),
+                    _ if self.rules.recall_window_ms == 0 => return Err(Reason::NotAllowed),
+                    _ => self.is_in_time(ts, message)?,
+                }
+            }
+        }
+        Ok(Some(Body::MessageChange(MessageChange {
+            by: asked.by,
+            peer: asked.peer,
+            mid: asked.mid,
+            change: asked.change,
+            chg: Chg::try_from(changes().count() as i64 + 1).unwrap(),
+            n,
+        })))
+    }
+
+    fn is_in_time(&self, ts: i64, message: &Message) -> Result<(), Reason> {
+        let window = self.rules.recall_window_ms;
+        let is_recent =
+            |(written, recent): &(i64, Message)| recent == message && ts - written <= window;
+        if window < 0 || self.recent.iter().any(is_recent) {
+            Ok(())
+        } else {
+            Err(Reason::TooLate)
+        }
+    }
+
+    fn change_contact(&self, ts: i64, asked: &ChangeContact) -> Result<Option<Body>, Reason> {
+        let conversation = asked.conversation();
+        self.belongs_here(conversation.partition())?;
+        let before = self.flags(asked.uid, asked.peer);
+        let flags = ContactFlags {
+            favourite: asked.favourite.unwrap_or(before.favourite),
+            pinned: asked.pinned.unwrap_or(before.pinned),
+            muted: asked.muted.unwrap_or(before.muted),
+            blocked: asked.blocked.unwrap_or(before.blocked),
+        };
+        let messages = || self.messages().filter(|m| m.conversation() == conversation);
+        let mid = Mid::try_from(messages().count() as i64).unwrap();
+        let is_deleted = mid == Mid::ZERO
+            || self
+                .contact_changes(asked.uid, asked.peer)
+                .any(|change| change.deleted.is_some_and(|deleted| deleted.mid == mid));
+        if flags == before && (!asked.deleted || is_deleted) {
+            return Ok(None);
+        }
+        if asked.by_user && !self.has_state(conversation) && self.has_begun_enough(ts, asked.uid) {
+            return Err(Reason::TooManyConversations);
+        }
+        let from_peer = messages().filter(|m| m.srcid == asked.peer).count() as i64;
+        Ok(Some(Body::ContactChange(ContactChange {
+            uid: asked.uid,
+            peer: asked.peer,
+            flags,
+            deleted: asked.deleted.then(|| DeletedContact {
+                mid,
+                n: Ordinal::try_from(from_peer).unwrap(),
+            }),
+        })))
+    }
+
+    fn flags(&self, uid: UserId, peer: UserId) -> ContactFlags {
+        let last = self.contact_changes(uid, peer).last();
+        last.map(|change| change.flags).unwrap_or_default()
+    }
+
+    /// Whether there was a message or a contact change.
+    fn has_state(&self, conversation: DirectConversation) -> bool {
+        self.events.iter().any(|event| match &event.body {
+            Body::Message(message) => message.conversation() == conversation,
+            Body::ContactChange(change) => change.conversation() == conversation,
+            _ => false,
+        })
+    }
+
+    fn message_changes(&self) -> impl Iterator<Item = &MessageChange> {
+        self.events.iter().filter_map(|event| match &event.body {
+            Body::MessageChange(change) => Some(change),
+            _ => None,
+        })
+    }
+
+    fn contact_changes(&self, uid: UserId, peer: UserId) -> impl Iterator<Item = &ContactChange> {
+        self.events
+            .iter()
+            .filter_map(move |event| match &event.body {
+                Body::ContactChange(change) if (change.uid, change.peer) == (uid, peer) => {
+                    Some(change)
+                }
+                _ => None,
+            })
     }
 
     fn control(&self, control: &Control) -> Result<Option<Body>, Reason> {
@@ -235,6 +417,14 @@ impl Oracle {
                 None if self.rules.rule_version == 1 => 20,
                 None => self.rules.new_conversations_per_day,
             },
+            recall_window_ms: match control.recall_window_ms {
+                _ if version < 3 => 0,
+                Some(window) => window,
+                None if self.rules.rule_version < 3 => 120_000,
+                None => self.rules.recall_window_ms,
+            },
+            delete_for_all: version >= 3
+                && control.delete_for_all.unwrap_or(self.rules.delete_for_all),
         };
         let key_is_right = match key {
             _ if version == 1 => true,
@@ -246,10 +436,11 @@ impl Oracle {
         } else {
             49 * 86_400_000
         };
-        let in_bounds = (self.rules.rule_version..=2).contains(&version)
+        let in_bounds = (self.rules.rule_version..=3).contains(&version)
             && key_is_right
             && (version == 1 || (1..=10_000_000).contains(&rules.dedup_max_per_sender))
             && rules.new_conversations_per_day <= 1_000_000
+            && (-1..=86_400_000).contains(&rules.recall_window_ms)
             && rules.dedup_window_ms <= longest_window
             && (1..=10_000_000).contains(&rules.dedup_max_entries)
             && (1..=65_535).contains(&rules.max_msg_bytes);

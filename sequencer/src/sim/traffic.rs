@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use schemas::{
-    DeviceClass, Mid, Partition, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, DeviceClass, Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
 };
 
@@ -36,8 +36,10 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
             _ if offset == 0 => limits(rng).encode(),
             0..40 => send(rng).encode(),
             40..58 if offset > 1 => again(rng, &records),
-            58..84 => read_ack(rng).encode(),
-            84..90 => limits(rng).encode(),
+            58..72 => read_ack(rng).encode(),
+            72..80 => message_change(rng).encode(),
+            80..85 => contact_change(rng).encode(),
+            85..90 => limits(rng).encode(),
             90..93 => beyond_limits(rng).encode(),
             93..96 => elsewhere(rng).encode(),
             _ => rng.pick(&[b"".as_slice(), b"junk", b"\x0a\x00"]).to_vec(),
@@ -52,15 +54,19 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         });
     }
     if rng.chance(70) {
-        let raised = rng.below(length);
-        records[raised].value = Some(version_2().encode().into());
+        // One after the other, or 3 at once; often early.
+        for version in [2, 3] {
+            let raised = rng.below(length);
+            let raised = if rng.chance(50) { raised / 8 } else { raised };
+            records[raised].value = Some(raise_to(version).encode().into());
+        }
     }
     records
 }
 
-fn version_2() -> Command {
+fn raise_to(version: u32) -> Command {
     Command::Control(Control {
-        rule_version: Some(2),
+        rule_version: Some(version),
         hash_key: Some(vec![7; 16]),
         ..Control::default()
     })
@@ -111,6 +117,46 @@ fn read_ack(rng: &mut Rng) -> Command {
     })
 }
 
+fn message_change(rng: &mut Rng) -> Command {
+    let (by, peer) = *rng.pick(&PAIRS);
+    Command::ChangeMessage(ChangeMessage {
+        by: user(by),
+        peer: user(peer),
+        // Above the last of short conversations.
+        mid: Mid::try_from(rng.between(1, 16)).unwrap(),
+        change: match rng.below(8) {
+            0..3 => Change::Recall,
+            3 => Change::Delete,
+            4..6 => Change::Edit((*rng.pick(&TEXTS)).to_owned()),
+            6 => Change::Hide,
+            _ => Change::Clear,
+        },
+    })
+}
+
+fn contact_change(rng: &mut Rng) -> Command {
+    let (uid, mut peer) = *rng.pick(&PAIRS);
+    if rng.chance(20) {
+        // Somebody whom nobody has written to.
+        peer += 64 * rng.between(2, 40);
+    }
+    let mut flag = || rng.chance(40).then(|| rng.chance(50));
+    let change = ChangeContact {
+        uid: user(uid),
+        peer: user(peer),
+        favourite: flag(),
+        pinned: flag(),
+        muted: flag(),
+        blocked: flag().filter(|_| uid != peer),
+        deleted: false,
+        by_user: rng.chance(60),
+    };
+    Command::ChangeContact(ChangeContact {
+        deleted: rng.chance(30) || change.checked().is_err(),
+        ..change
+    })
+}
+
 fn limits(rng: &mut Rng) -> Command {
     let mut maybe = |low, high| {
         let value = rng.between(low, high);
@@ -124,6 +170,8 @@ fn limits(rng: &mut Rng) -> Command {
         hash_key: None,
         dedup_max_per_sender: maybe(1, 8),
         new_conversations_per_day: maybe(0, 2),
+        recall_window_ms: maybe(-1, 400),
+        delete_for_all: maybe(0, 1).map(|allowed| allowed == 1),
     };
     if rng.chance(40) {
         // Enough for rounds of several entries.
@@ -134,7 +182,7 @@ fn limits(rng: &mut Rng) -> Command {
 
 fn beyond_limits(rng: &mut Rng) -> Command {
     let mut control = Control::default();
-    match rng.below(10) {
+    match rng.below(11) {
         0 => control.rule_version = Some(0),
         1 => control.dedup_window_ms = Some(i64::MAX),
         2 => control.dedup_max_entries = Some(0),
@@ -145,6 +193,7 @@ fn beyond_limits(rng: &mut Rng) -> Command {
         6 => control.hash_key = Some(vec![8; 16]),
         7 => control.dedup_max_per_sender = Some(0),
         8 => control.new_conversations_per_day = Some(1_000_001),
+        9 => control.recall_window_ms = Some(86_400_001),
         _ => control.hash_key = Some(vec![7; 16]),
     }
     Command::Control(control)

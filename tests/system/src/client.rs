@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use client::{ClientError, Event, Retry};
 use schemas::{
-    DeviceClass, InboundPosition, Mid,
+    Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid,
     command::{ReadAck, SendMessage},
 };
 use serde_json::Value;
@@ -234,6 +234,50 @@ impl Client {
         Ok(self.api.acknowledge(&ack).await?.position)
     }
 
+    /// Changes a message, until that is accepted.
+    ///
+    /// # Errors
+    /// It is refused, or not accepted in time.
+    pub(crate) async fn change_message(
+        &self,
+        by: i64,
+        peer: i64,
+        mid: i64,
+        change: Change,
+    ) -> Result<InboundPosition> {
+        let change = ChangeMessage {
+            by: by.try_into()?,
+            peer: peer.try_into()?,
+            mid: mid.try_into()?,
+            change,
+        };
+        Ok(self.api.change_message(&change).await?.position)
+    }
+
+    /// Sets a flag of a contact, until that is accepted.
+    ///
+    /// # Errors
+    /// It is refused, or not accepted in time.
+    pub(crate) async fn flag_contact(
+        &self,
+        uid: i64,
+        peer: i64,
+        flag: &str,
+    ) -> Result<InboundPosition> {
+        let set = |name: &str| (name == flag).then_some(true);
+        let change = ChangeContact {
+            uid: uid.try_into()?,
+            peer: peer.try_into()?,
+            favourite: set("favourite"),
+            pinned: set("pinned"),
+            muted: set("muted"),
+            blocked: set("blocked"),
+            deleted: false,
+            by_user: false,
+        };
+        Ok(self.api.change_contact(&change).await?.position)
+    }
+
     /// Posts an NDJSON batch once; one result a line, and the summary.
     ///
     /// # Errors
@@ -345,6 +389,28 @@ impl Client {
             next = page["next"].as_str().map(str::to_owned);
         }
         Ok(items)
+    }
+
+    /// The conversation list of a user, page by page, no earlier than `after`.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub(crate) async fn conversations(
+        &self,
+        uid: i64,
+        after: &[InboundPosition],
+    ) -> Result<Vec<Value>> {
+        let path = format!("/v1/users/{uid}/conversations?limit=200{}", suffix(after));
+        let (mut items, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.ask(&format!("{path}{cursor}")).await?;
+            let found = page["items"].as_array().context("no items")?;
+            items.extend(found.iter().cloned());
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return Ok(items),
+            }
+        }
     }
 
     /// What became of a post, once the sequencer has handled it.

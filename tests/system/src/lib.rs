@@ -30,7 +30,7 @@ pub use deadline::{TIMEOUT, until};
 pub use difference::Difference;
 pub use events::EventLog;
 pub use load::{FinishedLoad, Load};
-pub use model::{Model, Sent};
+pub use model::{Model, Sent, Visible};
 pub use network::Network;
 pub use partition_files::PartitionFiles;
 pub use percentiles::Percentiles;

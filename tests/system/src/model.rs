@@ -23,6 +23,25 @@ struct Conversation {
     /// The message with mid `m` is at `m − 1`.
     messages: Vec<Sent>,
     read: BTreeMap<i64, PerDevice<i64>>,
+    edited: BTreeMap<i64, String>,
+    /// Asked for. Whether in time is decided on the log, and judged by the audit.
+    recalls: BTreeSet<i64>,
+    hidden: BTreeSet<(i64, i64)>,
+    cleared: BTreeMap<i64, i64>,
+    flags: BTreeMap<i64, BTreeSet<&'static str>>,
+}
+
+/// A message as one of its two users must see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visible {
+    /// Its number.
+    pub mid: i64,
+    /// What was sent, with its newest text.
+    pub sent: Sent,
+    /// Whether it was edited.
+    pub edited: bool,
+    /// Whether its author has asked for a recall.
+    pub maybe_recalled: bool,
 }
 
 /// Conversations in which every write and read is recorded here.
@@ -34,10 +53,7 @@ pub struct Model {
 impl Model {
     /// A message was accepted, after all earlier ones. Returns its mid.
     pub fn sent(&mut self, destid: i64, message: Sent) -> i64 {
-        let conversation = self
-            .conversations
-            .entry(pair(message.srcid, destid))
-            .or_default();
+        let conversation = self.conversation(message.srcid, destid);
         conversation.messages.push(message);
         conversation.messages.len() as i64
     }
@@ -49,6 +65,93 @@ impl Model {
             let read = &mut conversation.read.entry(uid).or_default()[device];
             *read = mid.max(*read);
         }
+    }
+
+    /// A recall was accepted.
+    pub fn recalled(&mut self, by: i64, peer: i64, mid: i64) {
+        self.conversation(by, peer).recalls.insert(mid);
+    }
+
+    /// An edit was accepted, the only one of the message.
+    pub fn edited(&mut self, by: i64, peer: i64, mid: i64, msg: String) {
+        self.conversation(by, peer).edited.insert(mid, msg);
+    }
+
+    /// `by` has hidden a message.
+    pub fn hidden(&mut self, by: i64, peer: i64, mid: i64) {
+        self.conversation(by, peer).hidden.insert((by, mid));
+    }
+
+    /// `by` has cleared the history up to a message, and so has read up to there.
+    pub fn cleared(&mut self, by: i64, peer: i64, mid: i64) {
+        let cleared = self.conversation(by, peer).cleared.entry(by).or_default();
+        *cleared = mid.max(*cleared);
+        for device in DeviceClass::ALL {
+            self.read(by, peer, device, mid);
+        }
+    }
+
+    /// `uid` has set a flag for the contact with `peer`; none is taken back.
+    pub fn flagged(&mut self, uid: i64, peer: i64, flag: &'static str) {
+        let conversation = self.conversation(uid, peer);
+        conversation.flags.entry(uid).or_default().insert(flag);
+    }
+
+    /// The flags that `uid` has set for the contact with `peer`.
+    pub fn flags(&self, uid: i64, peer: i64) -> BTreeSet<&'static str> {
+        let conversation = self.conversations.get(&pair(uid, peer));
+        let flags = conversation.and_then(|conversation| conversation.flags.get(&uid));
+        flags.cloned().unwrap_or_default()
+    }
+
+    /// The messages that nobody has edited or asked to recall, written by `srcid` to `peer`.
+    pub fn unchanged(&self, srcid: i64, peer: i64) -> Vec<i64> {
+        let Some(conversation) = self.conversations.get(&pair(srcid, peer)) else {
+            return Vec::new();
+        };
+        (1..)
+            .zip(&conversation.messages)
+            .filter(|(mid, message)| {
+                message.srcid == srcid
+                    && !conversation.edited.contains_key(mid)
+                    && !conversation.recalls.contains(mid)
+            })
+            .map(|(mid, _)| mid)
+            .collect()
+    }
+
+    /// What `uid` must see of the conversation with `peer`, oldest first.
+    pub fn visible(&self, uid: i64, peer: i64) -> Vec<Visible> {
+        let Some(conversation) = self.conversations.get(&pair(uid, peer)) else {
+            return Vec::new();
+        };
+        let cleared = conversation.cleared.get(&uid).copied().unwrap_or(0);
+        (1..)
+            .zip(&conversation.messages)
+            .filter(|(mid, _)| *mid > cleared && !conversation.hidden.contains(&(uid, *mid)))
+            .map(|(mid, sent)| {
+                let edited = conversation.edited.get(&mid);
+                Visible {
+                    mid,
+                    sent: Sent {
+                        msg: edited.unwrap_or(&sent.msg).clone(),
+                        ..sent.clone()
+                    },
+                    edited: edited.is_some(),
+                    maybe_recalled: conversation.recalls.contains(&mid),
+                }
+            })
+            .collect()
+    }
+
+    /// Those of the two whose views of their conversation differ: both, or one to stand for both.
+    pub fn viewers(&self, lo: i64, hi: i64) -> Vec<i64> {
+        let differ = self.visible(lo, hi) != self.visible(hi, lo);
+        if differ { vec![lo, hi] } else { vec![lo] }
+    }
+
+    fn conversation(&mut self, one: i64, other: i64) -> &mut Conversation {
+        self.conversations.entry(pair(one, other)).or_default()
     }
 
     /// How many messages of each sender `uid` has not read; nobody is at zero.
@@ -130,6 +233,26 @@ mod tests {
         assert!(model.unread(2, DeviceClass::Pc).is_empty());
         send(&mut model, 1, 2);
         assert_eq!(model.unread(2, DeviceClass::Pc), BTreeMap::from([(1, 1)]));
+    }
+
+    #[test]
+    fn each_side_sees_what_it_has_not_hidden_or_cleared() {
+        let mut model = Model::default();
+        for _ in 0..3 {
+            send(&mut model, 1, 2);
+        }
+        model.hidden(1, 2, 3);
+        model.cleared(2, 1, 2);
+        model.edited(1, 2, 3, "new".to_owned());
+        let mids = |uid, peer| -> Vec<i64> {
+            let visible = model.visible(uid, peer).into_iter();
+            visible.map(|message| message.mid).collect()
+        };
+        assert_eq!((mids(1, 2), mids(2, 1)), (vec![1, 2], vec![3]));
+        assert_eq!(model.visible(2, 1)[0].sent.msg, "new");
+        assert_eq!(model.unread(2, DeviceClass::Pc), BTreeMap::from([(1, 1)]));
+        assert_eq!(model.unchanged(1, 2), [1, 2]);
+        assert_eq!(model.viewers(1, 2), [1, 2]);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use schemas::{
     Mid, Ordinal, TimestampMs,
     event::{Body, Event, Message, Source, SourceOffset},
     proto::{
-        Control, DeviceClass, InboundCommand, ReadAck, SendMessage, SequencerSnapshot,
-        SnapshotChunk, inbound_command::Command,
+        ChangeContact, ChangeKind, ChangeMessage, Control, DeviceClass, InboundCommand, ReadAck,
+        SendMessage, SequencerSnapshot, SnapshotChunk, inbound_command::Command,
     },
 };
 
@@ -37,6 +37,22 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
         change(&mut ack);
         encoded(Command::ReadAck(ack))
     };
+    let change = |change: fn(&mut ChangeMessage)| {
+        let mut recall = ChangeMessage {
+            by: from,
+            peer: to,
+            mid: 1,
+            kind: ChangeKind::Recall.into(),
+            msg: String::new(),
+        };
+        change(&mut recall);
+        encoded(Command::ChangeMessage(recall))
+    };
+    let asks_for_nothing = ChangeContact {
+        uid: from,
+        peer: to,
+        ..ChangeContact::default()
+    };
     let whole = send(|_| ());
     let text = whole.windows(6).rposition(|bytes| bytes == b"poison");
     let mut no_utf8 = whole.clone();
@@ -58,6 +74,10 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
         send(|send| send.client_msg_id.push('\n')),
         ack(|ack| ack.device = 7),
         ack(|ack| ack.mid = Some(0)),
+        change(|change| change.mid = 0),
+        change(|change| change.kind = 0),
+        change(|change| change.msg.push('x')),
+        encoded(Command::ChangeContact(asks_for_nothing)),
     ];
     let others = [
         (send(|send| send.msg = "x".repeat(90_000)), "too-large"),

@@ -1,13 +1,14 @@
 //! A few users who write only to each other, driven by one task, which therefore knows what each of them must see.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
-use schemas::{InboundPosition, PartitionMap};
+use schemas::{Change, InboundPosition, PartitionMap};
 use serde_json::Value;
 use tokio::{
     sync::watch,
@@ -15,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    Client, DeviceClass, Difference, Model, Sent,
+    Client, DeviceClass, Difference, Model, Sent, Visible,
     load::{Control, Counters},
     new_users,
 };
@@ -25,6 +26,8 @@ const SINGLES: [(usize, usize); 6] = [(0, 1), (1, 0), (0, 2), (2, 0), (2, 1), (1
 /// Who writes in batches: to nobody who answers, since lines that are posted again may change places.
 const BATCH: (usize, usize) = (3, 0);
 const BATCH_LINES: usize = 20;
+/// Who is blocked, and by whom.
+const BLOCKED: (usize, usize) = (2, 3);
 
 /// No group takes more than one step in this time: a load that uses up the machine makes every fault take longer, and
 /// finds nothing more.
@@ -92,9 +95,11 @@ impl UserGroup {
             if stop {
                 return Ok(self);
             }
-            match self.rng.random_range(0..10) {
-                0..=6 => self.send().await?,
-                7..=8 => self.read().await?,
+            match self.rng.random_range(0..20) {
+                0..=12 => self.send().await?,
+                13..=15 => self.read().await?,
+                16..=17 => self.change().await?,
+                18 => self.change_contact().await?,
                 _ => self.send_batch().await?,
             }
         }
@@ -130,6 +135,66 @@ impl UserGroup {
         Ok(())
     }
 
+    /// Somebody recalls, edits, hides or clears. No message is edited twice: an edit whose response was lost may come behind the next.
+    async fn change(&mut self) -> Result<()> {
+        let (by, peer) = *SINGLES.choose(&mut self.rng).unwrap_or(&SINGLES[0]);
+        let (by, peer) = (self.users[by], self.users[peer]);
+        let own = self.model.unchanged(by, peer);
+        let last = self.model.messages(by, peer).len() as i64;
+        // Mostly young enough to be recalled.
+        let own = own
+            .last_chunk::<8>()
+            .and_then(|own| own.choose(&mut self.rng));
+        let (Some(own), 1..) = (own.copied(), last) else {
+            return Ok(());
+        };
+        let any = self.rng.random_range(1..=last);
+        let text = self.words();
+        let (mid, change) = match self.rng.random_range(0..8) {
+            0..=2 => (own, Change::Recall),
+            3..=5 => (own, Change::Edit(text.clone())),
+            6 => (any, Change::Hide),
+            // Not the newest, so that something is left to see.
+            _ => (any / 2 + 1, Change::Clear),
+        };
+        let accepted = self
+            .client
+            .change_message(by, peer, mid, change.clone())
+            .await?;
+        self.note(accepted);
+        match change {
+            Change::Recall | Change::Delete => self.model.recalled(by, peer, mid),
+            Change::Edit(_) => self.model.edited(by, peer, mid, text),
+            Change::Hide => self.model.hidden(by, peer, mid),
+            Change::Clear => self.model.cleared(by, peer, mid),
+        }
+        Ok(())
+    }
+
+    /// Somebody marks a contact, or blocks one who writes to him all the same. No flag is taken back: a change whose response was lost may come
+    /// behind the next.
+    async fn change_contact(&mut self) -> Result<()> {
+        let (uid, peer, flag) = match self.rng.random_range(0..4) {
+            0 => (BLOCKED.1, BLOCKED.0, "blocked"),
+            other => {
+                let (uid, peer) = *SINGLES.choose(&mut self.rng).unwrap_or(&SINGLES[0]);
+                (uid, peer, ["favourite", "pinned", "muted"][other - 1])
+            }
+        };
+        let (uid, peer) = (self.users[uid], self.users[peer]);
+        let accepted = self.client.flag_contact(uid, peer, flag).await?;
+        self.note(accepted);
+        self.model.flagged(uid, peer, flag);
+        if flag == "blocked" {
+            let refused = self.next_message(BLOCKED.0);
+            self.messages -= 1;
+            let id = format!("refused-{}", refused.client_msg_id);
+            let accepted = self.client.send(peer, uid, &id, &refused.msg).await?;
+            self.note(accepted);
+        }
+        Ok(())
+    }
+
     async fn send_batch(&mut self) -> Result<()> {
         let destid = self.users[BATCH.1];
         let messages: Vec<Sent> = (0..BATCH_LINES)
@@ -147,14 +212,18 @@ impl UserGroup {
     fn next_message(&mut self, from: usize) -> Sent {
         let srcid = self.users[from];
         self.messages += 1;
-        let words = (0..self.rng.random_range(1..12))
-            .map(|_| *WORDS.choose(&mut self.rng).unwrap_or(&WORDS[0]));
-        let msg: Vec<&str> = words.collect();
         Sent {
             srcid,
             client_msg_id: format!("{srcid}-{}", self.messages),
-            msg: msg.join(" "),
+            msg: self.words(),
         }
+    }
+
+    fn words(&mut self) -> String {
+        let words = (0..self.rng.random_range(1..12))
+            .map(|_| *WORDS.choose(&mut self.rng).unwrap_or(&WORDS[0]));
+        let words: Vec<&str> = words.collect();
+        words.join(" ")
     }
 
     fn note(&mut self, accepted: InboundPosition) {
@@ -194,48 +263,105 @@ impl UserGroup {
     /// Compares every conversation, message by message, with the model.
     pub(crate) async fn verify_history(&self) -> Result<()> {
         let after = self.newest();
-        for (uid, peer) in self.model.pairs() {
-            let items = self.client.history(uid, peer, &after).await?;
-            let mut seen = (1..)
-                .zip(&items)
-                .map(|(mid, item)| as_sent(mid, item))
-                .collect::<Result<Vec<Sent>>>()?;
-            let mut expected = self.model.messages(uid, peer).to_vec();
-            if [uid, peer].contains(&self.users[BATCH.0]) {
-                seen.sort();
-                expected.sort();
+        for (lo, hi) in self.model.pairs() {
+            let is_of_batches = [lo, hi].contains(&self.users[BATCH.0]);
+            for uid in self.model.viewers(lo, hi) {
+                let peer = lo + hi - uid;
+                let items = self.client.history(uid, peer, &after).await?;
+                let expected = self.model.visible(uid, peer);
+                let compared = if is_of_batches {
+                    compare_unordered(&items, &expected)
+                } else {
+                    compare(&items, &expected)
+                };
+                compared.with_context(|| format!("{uid} with {peer}"))?;
             }
-            compare(&seen, &expected).with_context(|| format!("between {uid} and {peer}"))?;
+        }
+        self.verify_contacts().await
+    }
+
+    /// Compares the flags of every contact in every user's list with the model.
+    async fn verify_contacts(&self) -> Result<()> {
+        let after = self.newest();
+        for uid in self.users {
+            for contact in self.client.conversations(uid, &after).await? {
+                let peer: i64 = contact["peer"].as_str().context("no peer")?.parse()?;
+                let flags = ["favourite", "pinned", "muted", "blocked"];
+                let seen = flags.into_iter().filter(|flag| contact[flag] == true);
+                let seen: BTreeSet<&str> = seen.collect();
+                let expected = self.model.flags(uid, peer);
+                ensure!(
+                    seen == expected,
+                    Difference(format!("{uid}'s contact {contact}: expected {expected:?}"))
+                );
+            }
         }
         Ok(())
     }
 }
 
-/// An item of a page, which must have this mid.
-fn as_sent(mid: i64, item: &Value) -> Result<Sent> {
+/// Compares the items of a history, oldest first, with what has to be seen.
+fn compare(items: &[Value], expected: &[Visible]) -> Result<()> {
+    for (item, expected) in items.iter().zip(expected) {
+        ensure!(
+            item["mid"] == expected.mid && is_right(item, expected)?,
+            Difference(format!("{item}, expected {expected:?}"))
+        );
+    }
     ensure!(
-        item["mid"] == mid,
-        Difference(format!("mid {mid} is missing before {item}"))
+        items.len() == expected.len(),
+        Difference(format!(
+            "{} messages, expected {}",
+            items.len(),
+            expected.len()
+        ))
     );
+    Ok(())
+}
+
+/// The same where the order is not known: all mids from 1 on, and all that was sent.
+fn compare_unordered(items: &[Value], expected: &[Visible]) -> Result<()> {
+    let mut seen = Vec::new();
+    for (mid, item) in (1..).zip(items) {
+        ensure!(
+            item["mid"] == mid,
+            Difference(format!("mid {mid} is missing before {item}"))
+        );
+        seen.push(as_sent(item)?);
+    }
+    let mut expected: Vec<Sent> = expected.iter().map(|one| one.sent.clone()).collect();
+    seen.sort();
+    expected.sort();
+    let differing = seen.iter().zip(&expected).find(|(seen, sent)| seen != sent);
+    ensure!(
+        differing.is_none() && seen.len() == expected.len(),
+        Difference(format!(
+            "{} messages, expected {}; the first that differ: {differing:?}",
+            seen.len(),
+            expected.len()
+        ))
+    );
+    Ok(())
+}
+
+fn is_right(item: &Value, expected: &Visible) -> Result<bool> {
+    let seen = as_sent(item)?;
+    if item["recalled"] == true {
+        let without_text = Sent {
+            msg: String::new(),
+            ..expected.sent.clone()
+        };
+        return Ok(expected.maybe_recalled && seen == without_text);
+    }
+    let is_edited = item.get("edited_ts").is_some();
+    Ok(seen == expected.sent && is_edited == expected.edited)
+}
+
+fn as_sent(item: &Value) -> Result<Sent> {
     let text = |name: &str| item[name].as_str().with_context(|| format!("{item}"));
     Ok(Sent {
         srcid: text("srcid")?.parse()?,
         client_msg_id: text("client_msg_id")?.to_owned(),
         msg: text("msg")?.to_owned(),
     })
-}
-
-fn compare(seen: &[Sent], expected: &[Sent]) -> Result<()> {
-    let differing = seen.iter().zip(expected).position(|(s, e)| s != e);
-    let difference = match differing {
-        Some(at) => format!(
-            "message {}: {:?}, expected {:?}",
-            at + 1,
-            seen[at],
-            expected[at]
-        ),
-        None if seen.len() == expected.len() => return Ok(()),
-        None => format!("{} messages, expected {}", seen.len(), expected.len()),
-    };
-    Err(Difference(difference).into())
 }

@@ -2,8 +2,8 @@
 
 use event_log::EventLogError;
 use schemas::{
-    ClientMsgId, DirectConversation, Mid, TimestampMs, UserId,
-    command::{Command, ReadAck, SendMessage},
+    Change, ClientMsgId, DirectConversation, Mid, TimestampMs, UserId,
+    command::{Command, SendMessage},
     dead_letter::Reason,
 };
 use serde_json::{Value, json};
@@ -22,9 +22,9 @@ pub(super) struct SendKey {
     pub(super) client_msg_id: ClientMsgId,
 }
 
-/// The time of a read-ack in a conversation, by the log's clock.
+/// When a record of a conversation was appended, by the log's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct AckTime {
+pub(super) struct RecordTime {
     pub(super) conversation: DirectConversation,
     pub(super) appended_at: TimestampMs,
 }
@@ -38,10 +38,10 @@ pub(super) enum Candidate {
         msg: String,
         line: Value,
     },
-    /// A read-ack. A position never falls, so an old ack is safe, unless its mid is above the newest message at its time: then it meant that
-    /// message, and posted now it would include later ones.
-    ReadAck {
-        ack_time: AckTime,
+    /// A read-ack, or a change of a message that nothing undoes. A position never falls, a recalled or hidden message does not come back, so an old
+    /// one is safe, unless its mid is above the newest message at its time: posted now it would be about a later message.
+    OfMessage {
+        time: RecordTime,
         mid: Mid,
         line: Value,
     },
@@ -59,11 +59,31 @@ impl Candidate {
         Ok(match Self::command(dead_letter, inbound) {
             Ok(Command::Send(send)) => Self::message(send),
             Ok(Command::ReadAck(ack)) => match ack.mid {
-                Some(mid) => Self::read_ack(&ack, mid, appended_at()?),
+                Some(mid) => Self::of_message(
+                    ack.conversation(),
+                    mid,
+                    json!({ "read_ack": { "uid": ack.uid, "peer": ack.peer, "device": ack.device, "mid": mid.get() } }),
+                    appended_at()?,
+                ),
                 None => Self::NotPostable(
                     "it means all messages of its time, and would take in those since",
                 ),
             },
+            Ok(Command::ChangeMessage(change)) => match change.change {
+                Change::Edit(_) => Self::NotPostable("it would take the place of edits made since"),
+                Change::Recall | Change::Delete | Change::Hide | Change::Clear => {
+                    let kind = change.change.kind();
+                    Self::of_message(
+                        change.conversation(),
+                        change.mid,
+                        json!({ "message_change": { "by": change.by, "peer": change.peer, "mid": change.mid.get(), "kind": kind } }),
+                        appended_at()?,
+                    )
+                }
+            },
+            Ok(Command::ChangeContact(_)) => {
+                Self::NotPostable("it would take the place of what its user has said since")
+            }
             Ok(Command::Control(_)) => Self::NotPostable("rules are changed by operators only"),
             Err(why) => Self::NotPostable(why),
         })
@@ -77,8 +97,21 @@ impl Candidate {
         if headers.original_value_bytes.is_some() {
             return Err("only its beginning was kept");
         }
-        if headers.reason == Reason::Conflict {
-            return Err(ID_TAKEN);
+        match headers.reason {
+            Reason::Conflict => return Err(ID_TAKEN),
+            Reason::Blocked => return Err("its receiver had blocked its sender"),
+            Reason::NotTheAuthor | Reason::TooLate | Reason::TooOld | Reason::Recalled => {
+                return Err(
+                    "it would be refused again: what it says of its message does not change",
+                );
+            }
+            Reason::Malformed
+            | Reason::WrongPartition
+            | Reason::TooLarge
+            | Reason::InvalidControl
+            | Reason::TooManyConversations
+            | Reason::UnknownMessage
+            | Reason::NotAllowed => {}
         }
         let value = dead_letter.record.value.as_deref().unwrap_or_default();
         Command::parse(value).map_err(|_| "it is no command")
@@ -104,30 +137,28 @@ impl Candidate {
         Self::Message { key, msg, line }
     }
 
-    fn read_ack(ack: &ReadAck, mid: Mid, appended_at: Option<TimestampMs>) -> Self {
+    fn of_message(
+        conversation: DirectConversation,
+        mid: Mid,
+        line: Value,
+        appended_at: Option<TimestampMs>,
+    ) -> Self {
         let Some(appended_at) = appended_at else {
             return Self::NotPostable(
                 "chat.inbound has its original no longer, so nothing tells which messages it can mean",
             );
         };
-        let line = json!({
-            "read_ack": { "uid": ack.uid, "peer": ack.peer, "device": ack.device, "mid": mid.get() }
-        });
-        let ack_time = AckTime {
-            conversation: ack.conversation(),
+        let time = RecordTime {
+            conversation,
             appended_at,
         };
-        Self::ReadAck {
-            ack_time,
-            mid,
-            line,
-        }
+        Self::OfMessage { time, mid, line }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use schemas::DeviceClass;
+    use schemas::{ChangeContact, ChangeMessage, DeviceClass, command::ReadAck};
 
     use super::{super::dead_letters::tests::dead_letter, *};
 
@@ -183,20 +214,56 @@ mod tests {
         let mid = Mid::ZERO.next();
         let line = json!({ "read_ack": { "uid": "1", "peer": "2", "device": "mobile", "mid": 1 } });
         let found = candidate(Reason::WrongPartition, ack(Some(mid)));
-        let ack_time = AckTime {
+        let time = RecordTime {
             conversation: DirectConversation::new(user(1), user(2)),
             appended_at: APPENDED_AT,
         };
-        assert_eq!(
-            found,
-            Candidate::ReadAck {
-                ack_time,
-                mid,
-                line
-            }
-        );
+        assert_eq!(found, Candidate::OfMessage { time, mid, line });
         let latest = candidate(Reason::WrongPartition, ack(None));
         assert!(matches!(latest, Candidate::NotPostable(_)), "{latest:?}");
+    }
+
+    fn change(change: Change) -> Command {
+        Command::ChangeMessage(ChangeMessage {
+            by: user(1),
+            peer: user(2),
+            mid: Mid::ZERO.next(),
+            change,
+        })
+    }
+
+    #[test]
+    fn a_change_that_nothing_undoes_is_posted_and_no_other() {
+        for (posted, kind) in [
+            (Change::Recall, "recall"),
+            (Change::Delete, "delete"),
+            (Change::Hide, "hide"),
+            (Change::Clear, "clear"),
+        ] {
+            let found = candidate(Reason::UnknownMessage, change(posted));
+            let Candidate::OfMessage { time, mid, line } = found else {
+                panic!("{kind}: {found:?}");
+            };
+            assert_eq!((time.appended_at, mid), (APPENDED_AT, Mid::ZERO.next()));
+            let body = json!({ "by": "1", "peer": "2", "mid": 1, "kind": kind });
+            assert_eq!(line, json!({ "message_change": body }));
+        }
+        let unblocks = Command::ChangeContact(ChangeContact {
+            uid: user(1),
+            peer: user(2),
+            favourite: None,
+            pinned: None,
+            muted: None,
+            blocked: Some(false),
+            deleted: false,
+            by_user: true,
+        });
+        for found in [
+            candidate(Reason::TooLarge, change(Change::Edit("new".to_owned()))),
+            candidate(Reason::TooManyConversations, unblocks),
+        ] {
+            assert!(matches!(found, Candidate::NotPostable(_)), "{found:?}");
+        }
     }
 
     #[test]
@@ -213,6 +280,10 @@ mod tests {
         for found in [
             candidate(Reason::Conflict, send()),
             candidate(Reason::InvalidControl, control),
+            candidate(Reason::Blocked, send()),
+            candidate(Reason::NotTheAuthor, change(Change::Recall)),
+            candidate(Reason::TooLate, change(Change::Recall)),
+            candidate(Reason::TooOld, change(Change::Delete)),
             of(&dead_letter(INBOUND, Reason::Malformed, b"junk")),
             of(&dead_letter(
                 "chat.events",

@@ -12,7 +12,7 @@ use schemas::{
     topics::Topic,
 };
 
-use super::candidate::{AckTime, Candidate, SendKey};
+use super::candidate::{Candidate, RecordTime, SendKey};
 
 pub(super) struct Sequenced {
     pub(super) at: InboundPosition,
@@ -23,7 +23,7 @@ pub(super) struct Sequenced {
 #[derive(Default)]
 pub(super) struct EventLookup {
     sequenced: HashMap<SendKey, Sequenced>,
-    last_mids: HashMap<AckTime, Mid>,
+    last_mids: HashMap<RecordTime, Mid>,
     /// The partitions whose log does not begin at 0: what is not found there may have been deleted.
     without_start: HashSet<Partition>,
 }
@@ -33,7 +33,7 @@ pub(super) struct EventLookup {
 struct LookupKeys {
     partitions: BTreeSet<Partition>,
     sends: HashSet<SendKey>,
-    ack_times: HashMap<DirectConversation, HashSet<TimestampMs>>,
+    times: HashMap<DirectConversation, HashSet<TimestampMs>>,
 }
 
 impl LookupKeys {
@@ -45,10 +45,10 @@ impl LookupKeys {
                     keys.sends.insert(key.clone());
                     key.conversation
                 }
-                Candidate::ReadAck { ack_time, .. } => {
-                    let times = keys.ack_times.entry(ack_time.conversation).or_default();
-                    times.insert(ack_time.appended_at);
-                    ack_time.conversation
+                Candidate::OfMessage { time, .. } => {
+                    let times = keys.times.entry(time.conversation).or_default();
+                    times.insert(time.appended_at);
+                    time.conversation
                 }
                 Candidate::NotPostable(_) => continue,
             };
@@ -101,21 +101,21 @@ impl EventLookup {
         self.without_start.contains(&key.conversation.partition())
     }
 
-    /// The mid of the newest message before an ack; zero if there was none. Messages of the same millisecond are not before it.
-    pub(super) fn last_mid(&self, ack_time: AckTime) -> Mid {
-        self.last_mids.get(&ack_time).copied().unwrap_or_default()
+    /// The mid of the newest message before a record; zero if there was none. Messages of the same millisecond are not before it.
+    pub(super) fn last_mid(&self, time: RecordTime) -> Mid {
+        self.last_mids.get(&time).copied().unwrap_or_default()
     }
 
     /// Adds a message. Messages are added in log order.
     fn add(&mut self, keys: &LookupKeys, at: InboundPosition, ts: TimestampMs, message: Message) {
         let conversation = message.conversation();
-        for appended_at in keys.ack_times.get(&conversation).into_iter().flatten() {
+        for appended_at in keys.times.get(&conversation).into_iter().flatten() {
             if ts < *appended_at {
-                let ack_time = AckTime {
+                let time = RecordTime {
                     conversation,
                     appended_at: *appended_at,
                 };
-                self.last_mids.insert(ack_time, message.mid);
+                self.last_mids.insert(time, message.mid);
             }
         }
         let key = SendKey {
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_message_before_an_ack_is_found() {
-        let at = |appended_at| AckTime {
+    fn the_newest_message_before_a_record_is_found() {
+        let at = |appended_at| RecordTime {
             conversation: DirectConversation::new(user(2), user(1)),
             appended_at: TimestampMs(appended_at),
         };
         let candidates: Vec<Candidate> = [10, 11, 30, 99]
-            .map(|appended_at| Candidate::ReadAck {
-                ack_time: at(appended_at),
+            .map(|appended_at| Candidate::OfMessage {
+                time: at(appended_at),
                 mid: Mid::ZERO,
                 line: serde_json::Value::Null,
             })

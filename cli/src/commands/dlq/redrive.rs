@@ -85,7 +85,7 @@ const START_DELETED: &str = "its message may be sequenced already: the beginning
 
 /// Decides for each dead letter what a redrive does. `chat.events` says which messages are sequenced already: outside the dedup window nothing
 /// else prevents duplicates, so a message is not posted if that part of the log was deleted. The log also has the newest message at the
-/// time of a read-ack.
+/// time of a read-ack or a change.
 pub(super) fn plan(
     reader: &LogReader,
     inbound: &str,
@@ -98,10 +98,10 @@ pub(super) fn plan(
     let lookup = EventLookup::read(reader, &candidates)?;
     let outcome_of = |candidate| match candidate {
         Candidate::NotPostable(why) => RedriveOutcome::Left(why),
-        Candidate::ReadAck { ack_time, mid, .. } if mid > lookup.last_mid(ack_time) => {
+        Candidate::OfMessage { time, mid, .. } if mid > lookup.last_mid(time) => {
             RedriveOutcome::Left(ABOVE_NEWEST)
         }
-        Candidate::ReadAck { line, .. } => RedriveOutcome::WouldPost(line),
+        Candidate::OfMessage { line, .. } => RedriveOutcome::WouldPost(line),
         Candidate::Message { key, msg, line } => match lookup.sequenced(&key) {
             Some(sequenced) if sequenced.msg != msg => RedriveOutcome::Left(ID_TAKEN),
             Some(sequenced) => RedriveOutcome::AlreadySequenced(sequenced.at),

@@ -71,7 +71,8 @@ fn first_of_later_leader(
 #[cfg(test)]
 mod tests {
     use schemas::{
-        DeviceClass, Mid, Ordinal, TimestampMs,
+        Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeviceClass,
+        MessageChange, Mid, Ordinal, TimestampMs,
         command::{Command, ReadAck, SendMessage},
         event::{Body, Event, Message, ReadPosition, SourceOffset},
     };
@@ -130,6 +131,28 @@ mod tests {
         })
     }
 
+    fn edit(msg: &str) -> Command {
+        Command::ChangeMessage(ChangeMessage {
+            by: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
+            mid: Mid::ZERO.next(),
+            change: Change::Edit(msg.to_owned()),
+        })
+    }
+
+    fn mute(muted: bool) -> Command {
+        Command::ChangeContact(ChangeContact {
+            uid: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
+            favourite: None,
+            pinned: None,
+            muted: Some(muted),
+            blocked: None,
+            deleted: false,
+            by_user: true,
+        })
+    }
+
     fn body(command: &Command) -> Body {
         match command.clone() {
             Command::Send(send) => Body::Message(Message {
@@ -146,6 +169,20 @@ mod tests {
                 device: ack.device,
                 mid: Mid::ZERO.next(),
                 n: None,
+            }),
+            Command::ChangeMessage(change) => Body::MessageChange(MessageChange {
+                by: change.by,
+                peer: change.peer,
+                mid: change.mid,
+                change: change.change,
+                chg: Chg::ZERO.next(),
+                n: None,
+            }),
+            Command::ChangeContact(change) => Body::ContactChange(ContactChange {
+                uid: change.uid,
+                peer: change.peer,
+                flags: change.applied_to(ContactFlags::default()),
+                deleted: None,
             }),
             Command::Control(_) => unreachable!("no test has one"),
         }
@@ -371,5 +408,18 @@ mod tests {
         assert_eq!(logs.resumed(), Some(1));
         logs.inbound[0].leader_epoch = 8;
         assert_eq!(logs.resumed(), None);
+    }
+
+    #[test]
+    fn changes_are_compared_as_messages_are() {
+        for (sequenced, another) in [(edit("one"), edit("two")), (mute(true), mute(false))] {
+            let mut logs = six();
+            let offset = logs.accept(7, &sequenced);
+            logs.sequence(0, offset, false);
+            logs.accept(8, &send("next"));
+            assert_eq!(logs.resumed(), Some(7));
+            logs.inbound[offset as usize].command = Some(another);
+            assert_eq!(logs.resumed(), Some(6), "another one is in its place");
+        }
     }
 }

@@ -1,2 +1,2 @@
 SELECT COUNT(*) AS misfits FROM {table}
-WHERE {column} <> ?
+WHERE {column} <> {right}

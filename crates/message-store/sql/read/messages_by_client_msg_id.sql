@@ -1,5 +1,5 @@
 -- No index has the id: of a conversation that goes on for years only the sender's newest rows are read.
-SELECT m.id, m.srcid, m.destid, m.mid, m.msg, m.ts, m.client_msg_id, m.n
+SELECT m.id, m.srcid, m.destid, m.mid, m.msg, m.ts, m.client_msg_id, m.n, m.state, m.edited_ts
 FROM (SELECT id, ts, client_msg_id FROM {table}
       WHERE srcid = ? AND destid = ?
       ORDER BY mid DESC LIMIT 1000) AS newest

@@ -1,3 +1,3 @@
 SELECT id, uid, sessionId, pcMid, mobileMid FROM {table}
-WHERE id > ?
-ORDER BY id LIMIT ?
+WHERE id > {after}
+ORDER BY id LIMIT {limit}

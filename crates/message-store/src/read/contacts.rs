@@ -51,8 +51,8 @@ impl ReadTx {
         rows.iter().map(decode::contact).collect()
     }
 
-    /// Up to `limit` contacts of a user behind `after`, or from the top: the newest message first, then the largest peer.
-    /// Deleted ones too.
+    /// Up to `limit` contacts of a user behind `after`, or from the top: pinned ones first, then the newest message, then the largest peer.
+    /// Also those that are deleted or have no message ([`ContactRow::is_listed`]).
     ///
     /// # Errors
     /// As all reads; fatal where the user's tables are in another database.
@@ -63,19 +63,23 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<ContactRow>, StoreError> {
         let table = self.contact_table(uid)?;
-        let (last_ts, peer) = match after {
-            Some(cursor) => (cursor.last_ts, cursor.peer.get()),
-            None => (END_OF_TIME, i64::MAX),
+        let (pinned, last_ts, peer) = match after {
+            Some(cursor) => (cursor.pinned, cursor.last_ts, cursor.peer.get()),
+            None => (true, END_OF_TIME, i64::MAX),
         };
         let last_ts = datetime::to_column(last_ts)?;
         let arguments = Arguments::default()
             .with(uid.get())
-            .with(last_ts)
+            .with(pinned)
             .with(last_ts)
             .with(peer)
+            .with(pinned)
+            .with(last_ts)
+            .with(pinned)
             .with(limit);
-        let sql = include_str!("../../sql/read/contact_page.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(decode::contact).collect()
+        let hidden = self.table(Table::Hidden, TableNumber::of_user(uid))?;
+        let sql = include_str!("../../sql/read/contact_page.sql").replace("{hidden}", &hidden);
+        let rows = self.fetch(&sql, &table, arguments).await?;
+        rows.iter().map(decode::listed_contact).collect()
     }
 }

@@ -1,15 +1,17 @@
 //! Rows as types. A value that its type refuses does not come from the log: another program wrote it.
 
+use std::collections::BTreeSet;
+
 use schemas::{
-    DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice,
-    UserId,
+    Chg, ContactFlags, DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition,
+    PartitionMap, PerDevice, UserId,
     event::{Message, SourceOffset},
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
 use crate::{
-    ContactDelta, ContactRow, LastMessage, MessageRow, ReadRow, ReadUpTo, StoreError, StoredRead,
-    datetime,
+    ChangeKind, ContactDelta, ContactRow, LastMessage, MessageRow, MessageState, ReadRow, ReadUpTo,
+    StoreError, StoredChange, StoredRead, datetime,
 };
 
 /// Rows of `resume_offset`.
@@ -46,24 +48,68 @@ pub(super) fn message(row: &MySqlRow) -> Result<MessageRow, StoreError> {
             mid: mid(row, "mid")?,
             n: ordinal(row, "n")?,
         },
+        state: state(row, "state")?,
+        edited_ts: row
+            .try_get::<Option<PrimitiveDateTime>, _>("edited_ts")?
+            .map(datetime::from_column),
+    })
+}
+
+pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
+    let kind: String = row.try_get("change_kind")?;
+    Ok(StoredChange {
+        conversation: DirectConversation::new(uid(row, "lo")?, uid(row, "hi")?),
+        chg: chg(row, "chg")?,
+        mid: mid(row, "mid")?,
+        by: uid(row, "uid")?,
+        kind: ChangeKind::from_column(&kind)
+            .ok_or_else(|| refused("change_kind", format!("there is no {kind:?}")))?,
+        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
+        id: row.try_get("id")?,
+        msg: row.try_get("msg")?,
     })
 }
 
 pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
-    Ok(ContactRow {
-        contact: ContactDelta {
-            uid: uid(row, "uid")?,
-            peer: uid(row, "peer")?,
-            last: last_message(row)?,
-            peer_n: ordinal(row, "peer_n")?,
-            own_n: ordinal(row, "own_n")?,
-            read: PerDevice {
-                pc: read_up_to(row, "pc_read_mid", "pc_read_n")?,
-                mobile: read_up_to(row, "mobile_read_mid", "mobile_read_n")?,
-            },
+    let pos = row.try_get("pos")?;
+    let flags = flags(row)?;
+    let contact = ContactDelta {
+        uid: uid(row, "uid")?,
+        peer: uid(row, "peer")?,
+        last: last_message(row)?,
+        peer_n: ordinal(row, "peer_n")?,
+        own_n: ordinal(row, "own_n")?,
+        read: PerDevice {
+            pc: read_up_to(row, "pc_read_mid", "pc_read_n")?,
+            mobile: read_up_to(row, "mobile_read_mid", "mobile_read_n")?,
         },
-        deleted: row.try_get::<i8, _>("del_flag")? != 0,
-        favourite: row.try_get::<i8, _>("favourite")? != 0,
+        chg: chg(row, "chg")?,
+        pos,
+        flags: (flags != ContactFlags::default()).then_some((pos, flags)),
+        deleted_mid: mid(row, "deleted_mid")?,
+        clear_mid: mid(row, "clear_mid")?,
+        hidden: BTreeSet::new(),
+    };
+    Ok(ContactRow { contact })
+}
+
+/// A row of a page, which says whether the newest message is hidden.
+pub(super) fn listed_contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
+    let mut listed = contact(row)?;
+    if row.try_get::<i64, _>("last_is_hidden")? != 0 {
+        let last = listed.contact.last.as_ref().map(|last| last.mid);
+        listed.contact.hidden.extend(last);
+    }
+    Ok(listed)
+}
+
+fn flags(row: &MySqlRow) -> Result<ContactFlags, StoreError> {
+    let is_set = |column: &str| Ok::<_, StoreError>(row.try_get::<i8, _>(column)? != 0);
+    Ok(ContactFlags {
+        favourite: is_set("favourite")?,
+        pinned: is_set("pinned")?,
+        muted: is_set("muted")?,
+        blocked: is_set("blocked")?,
     })
 }
 
@@ -77,6 +123,8 @@ fn last_message(row: &MySqlRow) -> Result<Option<LastMessage>, StoreError> {
         ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("last_ts")?),
         srcid: uid(row, "last_srcid")?,
         preview: row.try_get("preview")?,
+        chg: chg(row, "last_chg")?,
+        state: state(row, "last_state")?,
     }))
 }
 
@@ -122,6 +170,15 @@ pub(crate) fn mid(row: &MySqlRow, column: &str) -> Result<Mid, StoreError> {
 
 pub(super) fn ordinal(row: &MySqlRow, column: &str) -> Result<Ordinal, StoreError> {
     Ordinal::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
+}
+
+fn chg(row: &MySqlRow, column: &str) -> Result<Chg, StoreError> {
+    Chg::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
+}
+
+fn state(row: &MySqlRow, column: &str) -> Result<MessageState, StoreError> {
+    let value = row.try_get(column)?;
+    MessageState::from_column(value).ok_or_else(|| refused(column, format!("there is no {value}")))
 }
 
 fn refused(column: &str, error: impl std::fmt::Display) -> StoreError {

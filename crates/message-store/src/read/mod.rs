@@ -1,5 +1,6 @@
 //! The read side: snapshots.
 
+mod changes;
 mod contacts;
 pub(crate) mod decode;
 mod messages;

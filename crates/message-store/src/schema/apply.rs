@@ -141,6 +141,7 @@ pub(crate) async fn create_shadow(
     let shard = store.layout().shard_of(n);
     let database = store.names().database(shard);
     let kept_from = kept_from(store, shard, session).await?;
+    store.learn_kept_from(shard, kept_from);
     let first = Month::of(now)?.max(kept_from.unwrap_or(Month::FIRST));
     let shadow = OneTable {
         kind,
@@ -271,9 +272,17 @@ impl OneTable<'_> {
         let sql = fill_database(sql, self.database)
             .replace("{n}", &self.number)
             .replace("{months}", &months.collect::<Vec<_>>().join(", "));
+        if sql.starts_with("ALTER TABLE") {
+            return match session.execute(sql).await {
+                Err(error) if error.is_altered_already() => Ok(()),
+                altered => altered.map(drop).map_err(|error| error.of(&self.name)),
+            };
+        }
         match self.kind {
             Table::ChatMsg => orphans::create_table(session, sql, &self.name, first).await,
-            Table::ReadChatMid | Table::Contact => session.execute(sql).await.map(drop),
+            Table::MsgChange | Table::ReadChatMid | Table::Contact | Table::Hidden => {
+                session.execute(sql).await.map(drop)
+            }
         }
     }
 }

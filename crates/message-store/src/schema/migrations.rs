@@ -2,7 +2,8 @@
 
 use crate::names::Table;
 
-/// The steps from one version to the next. Each statement must bear being run again, since MySQL cannot roll back DDL.
+/// The steps from one version to the next. Each statement must bear being run again, since MySQL cannot roll back DDL: an ALTER TABLE counts
+/// as done where the server answers that what it adds is there, or that what it drops is not. It is one change, or none.
 pub(super) struct Migration {
     pub(super) version: u32,
     pub(super) name: &'static str,
@@ -44,6 +45,30 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "read positions without their ordinal",
         once: &[include_str!("../../sql/schema/unresolved_read.sql")],
         per_table: &[],
+    },
+    Migration {
+        version: 4,
+        name: "changes to messages and contacts",
+        once: &[],
+        per_table: &[
+            (
+                Table::ChatMsg,
+                include_str!("../../sql/schema/chat_msg_changes.sql"),
+            ),
+            (
+                Table::MsgChange,
+                include_str!("../../sql/schema/msg_change.sql"),
+            ),
+            (
+                Table::Contact,
+                include_str!("../../sql/schema/contact_changes.sql"),
+            ),
+            (
+                Table::Contact,
+                include_str!("../../sql/schema/contact_list_order.sql"),
+            ),
+            (Table::Hidden, include_str!("../../sql/schema/hidden.sql")),
+        ],
     },
 ];
 

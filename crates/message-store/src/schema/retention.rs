@@ -94,6 +94,41 @@ impl MessageStore {
     }
 }
 
+/// How many changes are deleted at a time: writers wait for the locks of one such statement at most.
+const CHANGES_AT_ONCE: u64 = 1000;
+
+impl MessageStore {
+    /// Deletes the changes that are older than the months of messages that are kept; how many over all tables.
+    ///
+    /// # Errors
+    /// As all writes.
+    pub async fn delete_old_changes(&self) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        for shard in self.layout().shards() {
+            let mut session = self.session(shard).await?;
+            let Some(month) = kept_from(self, shard, &mut session).await? else {
+                continue;
+            };
+            let template = include_str!("../../sql/write/delete_old_changes.sql")
+                .replace("{month}", &month.to_string())
+                .replace("{limit}", &CHANGES_AT_ONCE.to_string());
+            for n in self.layout().tables_of(shard) {
+                let table = self.names().table(Table::MsgChange, n);
+                let sql = template.replace("{table}", &table);
+                loop {
+                    let gone = session.execute(sql.clone()).await;
+                    let gone = gone.map_err(|error| error.of(&table))?;
+                    deleted += gone;
+                    if gone < CHANGES_AT_ONCE {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(deleted)
+    }
+}
+
 async fn drop_before(store: &MessageStore, before: Month) -> Result<usize, StoreError> {
     let mut dropped = 0;
     for shard in store.layout().shards() {

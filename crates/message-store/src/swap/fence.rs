@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     MessageStore, Month, OffsetUpdate, Sink, StoreError,
-    names::Table,
     read::decode,
     resume::{self, OffsetStatements, insert_starts},
     schema::{self, SchemaLock},
@@ -185,15 +184,16 @@ impl Fence {
     /// One statement for all tables. A live table may be missing.
     async fn renames(&mut self) -> Result<String, StoreError> {
         let existing = tables_of(&self.store, self.shadows.shard, &mut self.schema.session).await?;
-        let kind = Table::of(self.shadows.sink);
         let names = self.store.names();
         let mut renames = Vec::new();
         for n in &self.shadows.tables {
-            let live = names.within(*n, &kind.name(*n));
-            if existing.contains(&kind.name(*n)) {
-                renames.push(format!("{live} TO {}", names.within(*n, &kind.retired(*n))));
+            for kind in self.shadows.kinds() {
+                let live = names.within(*n, &kind.name(*n));
+                if existing.contains(&kind.name(*n)) {
+                    renames.push(format!("{live} TO {}", names.within(*n, &kind.retired(*n))));
+                }
+                renames.push(format!("{} TO {live}", names.within(*n, &kind.shadow(*n))));
             }
-            renames.push(format!("{} TO {live}", names.within(*n, &kind.shadow(*n))));
         }
         Ok(format!("RENAME TABLE {}", renames.join(", ")))
     }

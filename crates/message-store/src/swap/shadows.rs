@@ -79,7 +79,8 @@ impl Shadows {
         }
     }
 
-    fn kind(&self) -> Table {
+    /// The kinds of tables: what is built together is swapped together.
+    pub(super) fn kinds(&self) -> &'static [Table] {
         Table::of(self.sink)
     }
 }
@@ -110,15 +111,22 @@ impl MessageStore {
         schema::ensure_database(self, shadows.shard, session).await?;
         let existing = tables_of(self, shadows.shard, session).await?;
         for number in &shadows.tables {
-            self.drop_table(*number, &shadows.kind().retired(*number), session)
-                .await?;
+            for kind in shadows.kinds() {
+                self.drop_table(*number, &kind.retired(*number), session)
+                    .await?;
+            }
         }
-        let siblings = shadows.siblings(self.layout());
-        let unfinished: Vec<TableNumber> = siblings
-            .into_iter()
-            .filter(|number| existing.contains(&shadows.kind().shadow(*number)))
-            .collect();
-        if unfinished == shadows.tables {
+        let mut unfinished: Vec<(TableNumber, Table)> = Vec::new();
+        for number in shadows.siblings(self.layout()) {
+            let kinds = shadows.kinds().iter().map(|kind| (number, *kind));
+            unfinished.extend(kinds.filter(|(n, kind)| existing.contains(&kind.shadow(*n))));
+        }
+        // An earlier version of this program built fewer kinds.
+        let wanted = shadows.tables.iter().flat_map(|number| {
+            let kinds = shadows.kinds().iter();
+            kinds.map(|kind| (*number, *kind))
+        });
+        if unfinished.iter().copied().eq(wanted) {
             return Ok(ShadowState::Unfinished);
         }
         if unfinished.is_empty() {
@@ -127,7 +135,10 @@ impl MessageStore {
             // They were built for other tables, so their offsets do not hold for these.
             self.discard(shadows, topic, session).await?;
         }
-        let is_live = |number: &TableNumber| existing.contains(&shadows.kind().name(*number));
+        let is_live = |number: &TableNumber| {
+            let mut kinds = shadows.kinds().iter();
+            kinds.all(|kind| existing.contains(&kind.name(*number)))
+        };
         Ok(if shadows.tables.iter().all(is_live) {
             ShadowState::Absent
         } else {
@@ -146,8 +157,10 @@ impl MessageStore {
     ) -> Result<(), StoreError> {
         let mut lock = SchemaLock::take(self, shadows.shard).await?;
         for number in &shadows.tables {
-            let session = &mut lock.session;
-            schema::create_shadow(self, shadows.kind(), *number, session, now).await?;
+            for kind in shadows.kinds() {
+                let session = &mut lock.session;
+                schema::create_shadow(self, *kind, *number, session, now).await?;
+            }
         }
         lock.release().await
     }
@@ -181,8 +194,10 @@ impl MessageStore {
             session.execute(forget).await?;
         }
         for number in shadows.siblings(self.layout()) {
-            self.drop_table(number, &shadows.kind().shadow(number), session)
-                .await?;
+            for kind in shadows.kinds() {
+                self.drop_table(number, &kind.shadow(number), session)
+                    .await?;
+            }
         }
         Ok(())
     }
@@ -194,8 +209,10 @@ impl MessageStore {
     pub async fn drop_replaced(&self, shadows: &Shadows) -> Result<(), StoreError> {
         let mut lock = SchemaLock::take(self, shadows.shard).await?;
         for number in &shadows.tables {
-            let name = shadows.kind().retired(*number);
-            self.drop_table(*number, &name, &mut lock.session).await?;
+            for kind in shadows.kinds() {
+                let name = kind.retired(*number);
+                self.drop_table(*number, &name, &mut lock.session).await?;
+            }
         }
         lock.release().await
     }

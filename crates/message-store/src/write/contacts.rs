@@ -1,14 +1,11 @@
-use schemas::{Ordinal, TableNumber, TimestampMs};
+use schemas::{Chg, ContactFlags, Mid, Ordinal, TableNumber, TimestampMs};
 
-use super::{
-    by_table,
-    transaction::{RowCheck, Transaction},
-};
+use super::{by_table, transaction::Transaction};
 use crate::{
     ContactDelta, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
-    multi_row::{Insert, Preparation},
+    multi_row::{Insert, MultiRow, Preparation},
     names::Table,
     unresolved_read,
 };
@@ -17,11 +14,18 @@ use crate::{
 const KIND_DIRECT: i8 = 0;
 
 const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
-    pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n";
+    pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, pos";
+
+/// Also those of a newest message that was changed.
+const COLUMNS_OF_CHANGED: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
+    pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, pos, last_chg, last_state";
+
+const COLUMNS_OF_CHANGES: &str =
+    "uid, kind, peer, pos, favourite, pinned, muted, blocked, chg, deleted_mid, clear_mid";
 
 impl MessageStore {
     /// Merges contacts by maximum and updates the offsets of [`Sink::Contacts`], both or nothing. A read position without ordinal is stored
-    /// as an unresolved read as well.
+    /// as an unresolved read as well. What only changes need is in statements of its own.
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
@@ -37,13 +41,12 @@ impl MessageStore {
         let sorted = by_table(self, shard, rows, table_of, sort_key)?;
         let mut statements = Vec::new();
         for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-            let insert = Insert {
-                table: &self.names().table(Table::Contact, rows[0].0),
-                columns: COLUMNS,
-                tail: include_str!("../../sql/write/merge_contact.sql"),
-                sizes: Preparation::Once,
-            };
-            statements.extend(insert.statements(rows, bind_row)?);
+            let n = rows[0].0;
+            let rows: Vec<&ContactDelta> = rows.iter().map(|(_, row)| *row).collect();
+            let table = self.names().table(Table::Contact, n);
+            statements.extend(merge_changes(&table, &rows)?);
+            statements.extend(merge(&table, &rows)?);
+            statements.extend(hide(&self.names().table(Table::Hidden, n), &rows)?);
         }
         statements.extend(unresolved_read::statements(
             self.names(),
@@ -52,20 +55,85 @@ impl MessageStore {
             updates,
         )?);
         let target = (Sink::Contacts, topic);
-        Transaction::new(self, shard, target, updates, statements, RowCheck::Upserted)?
+        Transaction::new(self, shard, target, updates, statements)?
             .commit(self)
             .await
     }
 }
 
-fn bind_row(
-    arguments: Arguments,
-    (_, row): &(TableNumber, &ContactDelta),
-) -> Result<Arguments, StoreError> {
-    let arguments = arguments
+/// Comes before [`merge`], which raises `pos`: flags are compared with it.
+fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
+    let is_changed = |row: &&&ContactDelta| {
+        row.flags.is_some() || row.chg > Chg::ZERO || row.deleted_mid.max(row.clear_mid) > Mid::ZERO
+    };
+    let changed: Vec<&ContactDelta> = rows.iter().filter(is_changed).copied().collect();
+    let insert = Insert {
+        table,
+        columns: COLUMNS_OF_CHANGES,
+        tail: include_str!("../../sql/write/merge_contact_change.sql"),
+        sizes: Preparation::Once,
+    };
+    insert.statements(&changed, |arguments, row| {
+        let (offset, flags) = row.flags.unwrap_or((-1, ContactFlags::default()));
+        Ok(bind_key(arguments, row)
+            .with(offset)
+            .with(flags.favourite)
+            .with(flags.pinned)
+            .with(flags.muted)
+            .with(flags.blocked)
+            .with(row.chg.get())
+            .with(row.deleted_mid.get())
+            .with(row.clear_mid.get()))
+    })
+}
+
+fn merge(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
+    let last_chg = |row: &ContactDelta| row.last.as_ref().map_or(Chg::ZERO, |last| last.chg);
+    let (plain, changed): (Vec<&ContactDelta>, Vec<&ContactDelta>) =
+        rows.iter().partition(|row| last_chg(row) == Chg::ZERO);
+    let insert = |columns| Insert {
+        table,
+        columns,
+        tail: include_str!("../../sql/write/merge_contact.sql"),
+        sizes: Preparation::Once,
+    };
+    let mut statements = insert(COLUMNS).statements(&plain, bind_row)?;
+    let of_changed = insert(COLUMNS_OF_CHANGED).statements(&changed, |arguments, row| {
+        let state = row.last.as_ref().map(|last| last.state);
+        let state = state.unwrap_or_default();
+        Ok(bind_row(arguments, row)?
+            .with(last_chg(row).get())
+            .with(state.to_column()))
+    });
+    statements.extend(of_changed?);
+    Ok(statements)
+}
+
+fn hide(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
+    let hidden: Vec<(&ContactDelta, Mid)> = rows
+        .iter()
+        .flat_map(|row| row.hidden.iter().map(|mid| (*row, *mid)))
+        .collect();
+    let insert = Insert {
+        table,
+        columns: "uid, kind, peer, mid",
+        tail: include_str!("../../sql/write/hide.sql"),
+        sizes: Preparation::Once,
+    };
+    insert.statements(&hidden, |arguments, (row, mid)| {
+        Ok(bind_key(arguments, row).with(mid.get()))
+    })
+}
+
+fn bind_key(arguments: Arguments, row: &ContactDelta) -> Arguments {
+    arguments
         .with(row.uid.get())
         .with(KIND_DIRECT)
-        .with(row.peer.get());
+        .with(row.peer.get())
+}
+
+fn bind_row(arguments: Arguments, row: &&ContactDelta) -> Result<Arguments, StoreError> {
+    let arguments = bind_key(arguments, row);
     let arguments = match &row.last {
         Some(last) => arguments
             .with(last.mid.get())
@@ -80,9 +148,10 @@ fn bind_row(
     };
     let arguments = arguments.with(row.peer_n.get()).with(row.own_n.get());
     let reads = [row.read.pc, row.read.mobile];
-    Ok(reads
+    let arguments = reads
         .into_iter()
         .fold(arguments, |arguments, ReadUpTo { mid, n }| {
             arguments.with(mid.get()).with(n.map(Ordinal::get))
-        }))
+        });
+    Ok(arguments.with(row.pos))
 }

@@ -3,22 +3,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemas::TableNumber;
 
 use super::{
-    by_table,
-    transaction::{Removal, RowCheck, Transaction},
+    by_table, changes,
+    transaction::{Removal, RemovedKeys, Transaction},
 };
 use crate::{
-    MessageRow, MessageStore, Month, OffsetUpdate, Shard, Sink, StoreError,
+    ChangeRow, MessageRow, MessageState, MessageStore, Month, OffsetUpdate, Shard, Sink,
+    StoreError,
     arguments::Arguments,
     datetime,
-    multi_row::{Insert, Preparation},
+    multi_row::{Insert, MultiRow, Preparation},
     names::Table,
     schema,
 };
 
 impl MessageStore {
-    /// Inserts messages and updates the offsets of [`Sink::Messages`], both or nothing. `rows` may be empty, and in any order.
-    /// Rows that are there already although the offset says that they are not are replaced by those with their ids. A month that is missing
-    /// is made; rows of months that were dropped are left out.
+    /// Inserts messages, stores changes, and updates the offsets of [`Sink::Messages`], all or nothing. Both may be empty, and in any
+    /// order; a change may be of a message of the same call. A month that is missing is made; messages and changes of months that were dropped
+    /// are left out.
+    ///
+    /// Rows that are there already although the offset says that they are not are replaced by those with their ids. An edit does not change what
+    /// was recalled.
     ///
     /// # Errors
     /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row that no move goes over is there
@@ -28,23 +32,30 @@ impl MessageStore {
         shard: Shard,
         topic: &str,
         rows: &[MessageRow],
+        changes: &[ChangeRow],
         updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
         let table_of = |row: &MessageRow| row.message.conversation().partition().into();
-        let sorted = by_table(self, shard, rows, table_of, |row| (row.id, 0))?;
-        let rows: Vec<Dated<'_>> = sorted
-            .into_iter()
-            .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
-            .collect::<Result<_, StoreError>>()?;
+        let sort_key = |row: &MessageRow| (i64::from(is_changed(row)), row.id);
+        let sorted = by_table(self, shard, rows, table_of, sort_key)?;
+        let table_of = |row: &ChangeRow| row.change.conversation().partition().into();
+        let batch = Batch {
+            rows: sorted
+                .into_iter()
+                .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
+                .collect::<Result<_, StoreError>>()?,
+            changes: by_table(self, shard, changes, table_of, |row| (row.id, 0))?,
+            updates,
+        };
         let target = (Sink::Messages, topic);
-        let outcome = transaction(self, shard, target, &rows, updates)?.commit(self);
+        let outcome = batch.transaction(self, shard, target)?.commit(self);
         match outcome.await {
             Err(error) if error.is_month_missing() => {
-                if !schema::create_requested_months(self, shard, &months_of(&rows)).await? {
+                let months = months_of(&batch.rows);
+                if !schema::create_requested_months(self, shard, &months).await? {
                     return Err(error);
                 }
-                let again = transaction(self, shard, target, &rows, updates)?;
-                again.commit(self).await
+                batch.transaction(self, shard, target)?.commit(self).await
             }
             outcome => outcome,
         }
@@ -54,37 +65,88 @@ impl MessageStore {
 /// A row with its table's number and its month.
 type Dated<'a> = (TableNumber, Month, &'a MessageRow);
 
-/// The rows of months that are kept, and the offset updates.
-fn transaction(
-    store: &MessageStore,
-    shard: Shard,
-    target: (Sink, &str),
-    rows: &[Dated<'_>],
-    updates: &[OffsetUpdate],
-) -> Result<Transaction, StoreError> {
-    let kept_from = store.known_kept_from(shard);
-    let kept: Vec<Dated<'_>> = rows
-        .iter()
-        .filter(|(_, month, _)| Some(*month) >= kept_from)
-        .copied()
-        .collect();
-    let (mut statements, mut removals) = (Vec::new(), Vec::new());
-    for rows in kept.chunk_by(|(a, month, _), (b, other, _)| (a, month) == (b, other)) {
-        let (n, month, _) = rows[0];
-        let table = store.names().table(Table::ChatMsg, n);
-        // The first range would take any older row in silence.
-        let place = format!("{table} PARTITION ({})", month.name());
-        let insert = Insert {
-            table: &place,
-            columns: "id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n",
-            tail: "",
-            sizes: Preparation::Kept,
-        };
-        statements.extend(insert.statements(rows, bind_row)?);
-        removals.extend(removal(table, rows, updates));
+struct Batch<'a> {
+    rows: Vec<Dated<'a>>,
+    changes: Vec<(TableNumber, &'a ChangeRow)>,
+    updates: &'a [OffsetUpdate],
+}
+
+impl Batch<'_> {
+    /// The rows of months that are kept, the changes, and the offset updates.
+    fn transaction(
+        &self,
+        store: &MessageStore,
+        shard: Shard,
+        target: (Sink, &str),
+    ) -> Result<Transaction, StoreError> {
+        let kept_from = store.known_kept_from(shard);
+        let kept: Vec<Dated<'_>> = self
+            .rows
+            .iter()
+            .filter(|(_, month, _)| Some(*month) >= kept_from)
+            .copied()
+            .collect();
+        let (mut statements, mut removals) = (Vec::new(), Vec::new());
+        let group = |(n, month, row): &Dated<'_>| (*n, *month, is_changed(row));
+        for rows in kept.chunk_by(|a, b| group(a) == group(b)) {
+            let (n, month, is_changed) = group(&rows[0]);
+            let table = store.names().table(Table::ChatMsg, n);
+            // The first range would take any older row in silence.
+            let place = format!("{table} PARTITION ({})", month.name());
+            statements.extend(insert(&place, is_changed, rows)?);
+            let ids = rows.iter().map(|(_, _, row)| row.id).collect();
+            removals.extend(self.removal(n, table, RemovedKeys::Messages(ids)));
+        }
+        for changes in self.changes.chunk_by(|(a, _), (b, _)| a == b) {
+            let n = changes[0].0;
+            let table = store.names().table(Table::MsgChange, n);
+            let (inserts, keys) = changes::inserts(&table, changes, kept_from)?;
+            statements.extend(inserts);
+            removals.extend(self.removal(n, table, keys));
+            let messages = store.names().table(Table::ChatMsg, n);
+            statements.extend(changes::updates(&messages, changes)?);
+        }
+        let transaction = Transaction::new(store, shard, target, self.updates, statements)?;
+        Ok(transaction.replacing(removals))
     }
-    let transaction = Transaction::new(store, shard, target, updates, statements, RowCheck::All)?;
-    Ok(transaction.replacing(removals))
+
+    /// What is in the place of these rows is not the database's own truth, since rows come together with the offset: that was
+    /// lost or set back. The log's rows are these (ADR 0006). `None` where their partition is not updated.
+    fn removal(&self, n: TableNumber, table: String, keys: RemovedKeys) -> Option<Removal> {
+        let mut updates = self.updates.iter();
+        let update = updates.find(|update| TableNumber::from(update.partition) == n)?;
+        Some(Removal {
+            table,
+            span: update.from.next.get()..update.to.next.get(),
+            keys,
+        })
+    }
+}
+
+/// Whether it has values in the columns that a message has only once it was changed.
+fn is_changed(row: &MessageRow) -> bool {
+    row.state != MessageState::Shown || row.edited_ts.is_some()
+}
+
+fn insert(place: &str, is_changed: bool, rows: &[Dated<'_>]) -> Result<Vec<MultiRow>, StoreError> {
+    let insert = |columns| Insert {
+        table: place,
+        columns,
+        tail: "",
+        sizes: Preparation::Kept,
+    };
+    if is_changed {
+        insert("id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n, state, edited_ts")
+            .statements(rows, |arguments, dated| {
+                let (_, _, row) = dated;
+                let edited_ts = row.edited_ts.map(datetime::to_column).transpose()?;
+                let state = row.state.to_column();
+                Ok(bind_row(arguments, dated)?.with(state).with(edited_ts))
+            })
+    } else {
+        insert("id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n")
+            .statements(rows, bind_row)
+    }
 }
 
 fn months_of(rows: &[Dated<'_>]) -> BTreeMap<TableNumber, BTreeSet<Month>> {
@@ -93,19 +155,6 @@ fn months_of(rows: &[Dated<'_>]) -> BTreeMap<TableNumber, BTreeSet<Month>> {
         months.entry(*n).or_default().insert(*month);
     }
     months
-}
-
-/// What is in the place of these rows is not the database's own truth, since rows come together with the offset: that was
-/// lost or set back. The log's rows are these (ADR 0006). `None` where their partition is not updated.
-fn removal(table: String, rows: &[Dated<'_>], updates: &[OffsetUpdate]) -> Option<Removal> {
-    let update = updates
-        .iter()
-        .find(|update| TableNumber::from(update.partition) == rows[0].0)?;
-    Some(Removal {
-        table,
-        span: update.from.next.get()..update.to.next.get(),
-        ids: rows.iter().map(|(_, _, row)| row.id).collect(),
-    })
 }
 
 fn bind_row(arguments: Arguments, (n, _, row): &Dated<'_>) -> Result<Arguments, StoreError> {

@@ -1,5 +1,6 @@
 //! The write side: rows and offsets in one transaction.
 
+mod changes;
 mod contacts;
 mod messages;
 mod probe;
@@ -8,7 +9,7 @@ mod transaction;
 
 use schemas::TableNumber;
 
-use self::transaction::{RowCheck, Transaction};
+use self::transaction::Transaction;
 use crate::{MessageStore, OffsetUpdate, Shard, Sink, StoreError};
 
 impl MessageStore {
@@ -23,16 +24,9 @@ impl MessageStore {
         topic: &str,
         updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        Transaction::new(
-            self,
-            shard,
-            (sink, topic),
-            updates,
-            Vec::new(),
-            RowCheck::All,
-        )?
-        .commit(self)
-        .await
+        Transaction::new(self, shard, (sink, topic), updates, Vec::new())?
+            .commit(self)
+            .await
     }
 }
 

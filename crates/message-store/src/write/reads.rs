@@ -1,9 +1,6 @@
 use schemas::TableNumber;
 
-use super::{
-    by_table,
-    transaction::{RowCheck, Transaction},
-};
+use super::{by_table, transaction::Transaction};
 use crate::{
     MessageStore, OffsetUpdate, ReadRow, Shard, Sink, StoreError,
     arguments::Arguments,
@@ -37,7 +34,7 @@ impl MessageStore {
             statements.extend(insert.statements(rows, bind_row)?);
         }
         let target = (Sink::Reads, topic);
-        Transaction::new(self, shard, target, updates, statements, RowCheck::Upserted)?
+        Transaction::new(self, shard, target, updates, statements)?
             .commit(self)
             .await
     }

@@ -15,41 +15,60 @@ pub(super) struct Transaction {
     shard: Shard,
     updates: Option<OffsetStatements>,
     statements: Vec<MultiRow>,
-    rows: RowCheck,
     removals: Vec<Removal>,
 }
 
-/// Rows of `chat_msg_<n>` that give way to those of the transaction.
+/// Rows that give way to those of the transaction.
 pub(super) struct Removal {
     pub(super) table: String,
     /// The ids that the offset moves past; no other row is deleted.
     pub(super) span: Range<i64>,
-    pub(super) ids: Vec<i64>,
+    pub(super) keys: RemovedKeys,
 }
 
-/// How many ids a statement names.
-const IDS_AT_ONCE: usize = 1000;
+pub(super) enum RemovedKeys {
+    /// Of `chat_msg_<n>`: its ids.
+    Messages(Vec<i64>),
+    /// Of `msg_change_<n>`: (lo, hi, chg).
+    Changes(Vec<(i64, i64, i64)>),
+}
+
+/// How many keys a statement names.
+const KEYS_AT_ONCE: usize = 1000;
 
 impl Removal {
-    fn statements(&self) -> impl Iterator<Item = String> {
-        let template = include_str!("../../sql/write/delete_messages.sql")
-            .replace("{table}", &self.table)
-            .replace("{from}", &self.span.start.to_string())
-            .replace("{to}", &self.span.end.to_string());
-        self.ids.chunks(IDS_AT_ONCE).map(move |ids| {
-            let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
-            template.replace("{ids}", &ids.join(", "))
-        })
+    fn statements(&self) -> Vec<String> {
+        let statement = |condition: String| {
+            include_str!("../../sql/write/delete_replaced.sql")
+                .replace("{table}", &self.table)
+                .replace("{from}", &self.span.start.to_string())
+                .replace("{to}", &self.span.end.to_string())
+                .replace("{condition}", &condition)
+        };
+        match &self.keys {
+            RemovedKeys::Messages(ids) => {
+                let ids = ids.chunks(KEYS_AT_ONCE).map(|ids| {
+                    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+                    format!("id IN ({})", ids.join(", "))
+                });
+                ids.map(statement).collect()
+            }
+            RemovedKeys::Changes(keys) => {
+                let keys = keys.chunks(KEYS_AT_ONCE).map(|keys| {
+                    any_of(keys, |(lo, hi, chg)| {
+                        format!("lo = {lo} AND hi = {hi} AND chg = {chg}")
+                    })
+                });
+                keys.map(statement).collect()
+            }
+        }
     }
 }
 
-/// What the server's count of a statement's rows has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowCheck {
-    /// As many as the statement carries.
-    All,
-    /// Upserts: a row counts 1 or 2, whatever became of it.
-    Upserted,
+/// Alternatives, as ranges that the index can use (it cannot use a list of tuples).
+pub(super) fn any_of<T>(places: &[T], condition: impl Fn(&T) -> String) -> String {
+    let places: Vec<String> = places.iter().map(condition).collect();
+    format!("(({}))", places.join(") OR ("))
 }
 
 impl Transaction {
@@ -59,7 +78,6 @@ impl Transaction {
         (sink, topic): (Sink, &str),
         updates: &[OffsetUpdate],
         statements: Vec<MultiRow>,
-        rows: RowCheck,
     ) -> Result<Self, StoreError> {
         let table = store.names().resume_offset(shard);
         Ok(Self {
@@ -67,7 +85,6 @@ impl Transaction {
             shard,
             updates: OffsetStatements::new(&table, &store.names().sink_name(sink), topic, updates)?,
             statements,
-            rows,
             removals: Vec::new(),
         })
     }
@@ -129,7 +146,9 @@ impl Transaction {
             let MultiRow { table, rows, .. } = statement;
             let inserted = session.insert(statement).await;
             let affected = inserted.map_err(|error| error.of(table))?;
-            if self.rows == RowCheck::All && affected != *rows {
+            if let Some(rows) = rows
+                && affected != *rows
+            {
                 return Err(StoreError::fatal(format!(
                     "{table}: an INSERT of {rows} rows affected {affected}"
                 )));

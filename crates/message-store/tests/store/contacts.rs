@@ -1,6 +1,6 @@
-use message_store::{ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo};
+use message_store::{ContactDelta, ContactRow, LastMessage, MessageState, PREVIEW_CHARS, ReadUpTo};
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
-use schemas::{PerDevice, TableNumber, TimestampMs, UserId};
+use schemas::{Chg, PerDevice, TableNumber, TimestampMs, UserId};
 
 use crate::support::{Fixture, NOW, mid, ordinal, user};
 
@@ -42,6 +42,8 @@ fn last(number: i64, srcid: UserId) -> Option<LastMessage> {
         ts: TimestampMs(NOW.0 + number),
         srcid,
         preview: format!("it's {number}\\"),
+        chg: Chg::ZERO,
+        state: MessageState::Shown,
     })
 }
 
@@ -53,13 +55,30 @@ fn any_delta(uid: UserId, peer: UserId) -> impl Strategy<Value = ContactDelta> {
             n: (known || number == 0).then(|| ordinal(number / 2)),
         })
     };
-    (0..8_i64, 0..5_i64, 0..5_i64, read(), read()).prop_map(
-        move |(newest, peer_n, own_n, pc, mobile)| ContactDelta {
-            last: last(newest, peer).filter(|_| newest > 0),
-            peer_n: ordinal(peer_n),
-            own_n: ordinal(own_n),
-            read: PerDevice { pc, mobile },
-            ..ContactDelta::new(uid, peer)
+    let change = (0..4_i64, 0..20_i64, 0..4_i64, 0..4_i64, 0..4_i64);
+    (0..8_i64, 0..5_i64, 0..5_i64, read(), read(), change).prop_map(
+        move |(newest, peer_n, own_n, pc, mobile, (number, pos, deleted, cleared, hidden))| {
+            let chg = Chg::try_from(number).unwrap();
+            ContactDelta {
+                last: last(newest, peer)
+                    .filter(|_| newest > 0)
+                    .map(|last| LastMessage {
+                        preview: format!("{} {number}", last.preview),
+                        chg,
+                        state: [MessageState::Shown, MessageState::Recalled]
+                            [usize::from(number > 2)],
+                        ..last
+                    }),
+                peer_n: ordinal(peer_n),
+                own_n: ordinal(own_n),
+                read: PerDevice { pc, mobile },
+                chg,
+                pos,
+                deleted_mid: mid(deleted),
+                clear_mid: mid(cleared),
+                hidden: (1..=hidden).map(mid).collect(),
+                ..ContactDelta::new(uid, peer)
+            }
         },
     )
 }
@@ -84,10 +103,13 @@ async fn any_order_ends_at_the_maxima() {
         for delta in single.iter().chain(news.iter().rev()) {
             write(&fixture, std::slice::from_ref(delta)).await;
         }
+        let shard = fixture.shard(TableNumber::of_user(uid));
+        let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
+        let hidden = snapshot.hidden(uid, peer, mid(0)..=mid(9)).await.unwrap();
+        assert_eq!(hidden, std::mem::take(&mut expected.hidden));
         let found = contacts_of(&fixture, &[uid]).await;
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].contact, expected, "{news:#?}");
-        assert!(!found[0].deleted && !found[0].favourite);
     }
 }
 

@@ -72,7 +72,7 @@ async fn a_killed_connection_is_replaced() {
     let shard = fixture.shard(partition);
     let write = tokio::spawn(async move {
         store
-            .write_messages(shard, &topic, &[message(users, 1)], &[])
+            .write_messages(shard, &topic, &[message(users, 1)], &[], &[])
             .await
     });
     let mut killer = fixture.admin().await;
@@ -111,7 +111,7 @@ async fn a_dropped_write_goes_on_and_a_dropped_read_poisons_nothing() {
     let (writing, topic) = (store.clone(), fixture.topic.clone());
     let write = tokio::spawn(async move {
         writing
-            .write_messages(shard, &topic, &[message(users, 1)], &[])
+            .write_messages(shard, &topic, &[message(users, 1)], &[], &[])
             .await
     });
     until_waiting(&mut observer, &table).await;
@@ -160,7 +160,7 @@ async fn a_statement_without_an_answer_ends_at_its_deadline() {
         .unwrap();
     let shard = fixture.shard(partition);
     let refused = impatient
-        .write_messages(shard, &fixture.topic, &[message(users, 1)], &[])
+        .write_messages(shard, &fixture.topic, &[message(users, 1)], &[], &[])
         .await
         .unwrap_err();
     assert!(refused.is_transient(), "{refused}");

@@ -171,7 +171,7 @@ async fn a_row_that_is_there_already_or_elsewhere_is_fatal() {
     let other_shard = fixture.store.layout().shards().last().unwrap();
     let refused = fixture
         .store
-        .write_messages(other_shard, &fixture.topic, &[message(users, 9)], &[])
+        .write_messages(other_shard, &fixture.topic, &[message(users, 9)], &[], &[])
         .await;
     assert!(matches!(refused, Err(StoreError::Fatal(_))));
     let mut snapshot = fixture.store.snapshot(other_shard).await.unwrap();

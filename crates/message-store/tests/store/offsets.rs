@@ -1,8 +1,13 @@
-use message_store::{MessageRow, MessageStore, OffsetUpdate, Sink, StoreError};
-use schemas::{LogPosition, NextOffset, Partition, UserId, event::SourceOffset};
+use message_store::{
+    ChangeRow, MessageRow, MessageState, MessageStore, OffsetUpdate, Sink, StoreError,
+};
+use schemas::{Change, LogPosition, NextOffset, Partition, UserId, event::SourceOffset};
 use sqlx::AssertSqlSafe;
 
-use crate::support::{Fixture, conversation, message, resume, step};
+use crate::{
+    changes::{change, edit},
+    support::{Fixture, conversation, message, resume, step},
+};
 
 #[tokio::test]
 async fn rows_and_offset_move_together() {
@@ -26,7 +31,7 @@ async fn rows_and_offset_move_together() {
     let rows = [message(users, 1)];
     fixture
         .store
-        .write_messages(shard, &fixture.topic, &rows, &first)
+        .write_messages(shard, &fixture.topic, &rows, &[], &first)
         .await
         .unwrap();
     assert_eq!(fixture.resume(Sink::Messages, partition).await, to);
@@ -40,7 +45,7 @@ async fn rows_and_offset_move_together() {
     let rows = [message(users, 2)];
     let refused = fixture
         .store
-        .write_messages(shard, &fixture.topic, &rows, &stale)
+        .write_messages(shard, &fixture.topic, &rows, &[], &stale)
         .await;
     assert!(
         matches!(
@@ -142,8 +147,8 @@ async fn of_two_writers_one_is_turned_away() {
         let (one, two) = tokio::join!(
             fixture
                 .store
-                .write_messages(shard, &fixture.topic, &rows, &moves),
-            rival.write_messages(shard, &fixture.topic, &rows, &moves),
+                .write_messages(shard, &fixture.topic, &rows, &[], &moves),
+            rival.write_messages(shard, &fixture.topic, &rows, &[], &moves),
         );
         let won = [&one, &two]
             .into_iter()
@@ -204,6 +209,16 @@ impl Lost {
         from: LogPosition,
         to: LogPosition,
     ) -> Result<(), StoreError> {
+        self.write_both(rows, &[], from, to).await
+    }
+
+    async fn write_both(
+        &self,
+        rows: &[MessageRow],
+        changes: &[ChangeRow],
+        from: LogPosition,
+        to: LogPosition,
+    ) -> Result<(), StoreError> {
         let Self {
             fixture, partition, ..
         } = self;
@@ -212,7 +227,7 @@ impl Lost {
         let topic = &fixture.topic;
         fixture
             .store
-            .write_messages(shard, topic, rows, &moves)
+            .write_messages(shard, topic, rows, changes, &moves)
             .await
     }
 
@@ -241,6 +256,14 @@ impl Lost {
             .scan_messages(self.partition.into(), -1, 1000)
             .await;
         rows.unwrap()
+    }
+
+    /// The ids of the rows of `msg_change_<n>`.
+    async fn changes(&self) -> Vec<i64> {
+        let shard = self.fixture.shard(self.partition);
+        let mut snapshot = self.fixture.store.snapshot(shard).await.unwrap();
+        let rows = snapshot.scan_changes(self.partition.into(), None, 1000);
+        rows.await.unwrap().iter().map(|row| row.id).collect()
     }
 
     async fn resume(&self) -> LogPosition {
@@ -326,4 +349,67 @@ async fn rows_below_the_offset_are_never_removed() {
     assert!(refused.to_string().contains(&table), "{refused}");
     assert_eq!(lost.table().await, log[..10]);
     assert_eq!(lost.resume().await, resume(10));
+}
+
+#[tokio::test]
+async fn changes_whose_offset_is_lost_are_written_again() {
+    let lost = Lost::new(54).await;
+    // Messages at offsets 0 to 9, and then their changes.
+    let log = lost.log(0..10);
+    let changes: Vec<ChangeRow> = (10..18)
+        .zip([
+            (1, edit("a secret")),
+            (1, Change::Recall),
+            (2, edit("once")),
+            (2, edit("twice")),
+            (3, Change::Delete),
+            (4, Change::Hide),
+            (5, edit("a secret")),
+            (5, Change::Recall),
+        ])
+        .map(|(id, (of, what))| ChangeRow {
+            id,
+            ..change(lost.users, id - 9, of, what)
+        })
+        .collect();
+    let start = LogPosition::default();
+    lost.write_both(&log, &changes, start, resume(18))
+        .await
+        .unwrap();
+    let expected = lost.table().await;
+    assert_eq!(expected[0].state, MessageState::Recalled);
+
+    // From the start, in other batches; one change is gone, so that not every INSERT is a repeat.
+    lost.lose_offset().await;
+    let table = lost.fixture.table("msg_change", lost.partition);
+    assert_eq!(lost.delete(&format!("{table} WHERE id = 12")).await, 1);
+    lost.write(&log, start, resume(10)).await.unwrap();
+    lost.write_both(&[], &changes[..4], resume(10), resume(14))
+        .await
+        .unwrap();
+    lost.write_both(&[], &changes[4..], resume(14), resume(18))
+        .await
+        .unwrap();
+    assert_eq!(lost.table().await, expected);
+    assert_eq!(lost.changes().await, Vec::from_iter(10..18));
+
+    // Only the changes are above the offset: a recalled text stays away meanwhile.
+    lost.lose_offset().await;
+    lost.write_both(&[], &[], start, resume(10)).await.unwrap();
+    for (one, next) in changes.iter().zip(11..) {
+        let one = std::slice::from_ref(one);
+        lost.write_both(&[], one, resume(next - 1), resume(next))
+            .await
+            .unwrap();
+        let texts = lost.table().await;
+        assert!(texts.iter().all(|row| row.message.msg != "a secret"));
+    }
+    assert_eq!(lost.table().await, expected);
+
+    // A change below the offset is never removed.
+    let refused = lost.write_both(&[], &changes[7..], resume(18), resume(19));
+    let refused = refused.await.unwrap_err();
+    assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
+    assert!(refused.to_string().contains(&table), "{refused}");
+    assert_eq!(lost.changes().await, Vec::from_iter(10..18));
 }

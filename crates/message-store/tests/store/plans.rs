@@ -145,12 +145,13 @@ async fn single_places_are_ranges_of_the_index() {
     assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));
 }
 
-fn scan_query(sql: String, uid: i64, peer: i64, limit: u32) -> Query {
-    sqlx::query(AssertSqlSafe(sql))
-        .bind(uid)
-        .bind(peer)
-        .bind(uid)
-        .bind(limit)
+/// A scan of `contact_<n>` behind a row.
+fn scan_of_contacts(table: &str, uid: i64, peer: i64, limit: u32) -> String {
+    include_str!("../../sql/read/scan_contacts.sql")
+        .replace("{table}", table)
+        .replace("{uid}", &uid.to_string())
+        .replace("{peer}", &peer.to_string())
+        .replace("{limit}", &limit.to_string())
 }
 
 /// How many rows the server reads for an answer.
@@ -158,8 +159,7 @@ async fn rows_read(admin: &mut MySqlConnection, query: Query) -> u64 {
     let flush = sqlx::raw_sql("FLUSH STATUS");
     flush.execute(&mut *admin).await.unwrap();
     query.fetch_all(&mut *admin).await.unwrap();
-    let status =
-        "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next')";
+    let status = "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next', 'Handler_read_prev')";
     let status = sqlx::raw_sql(status).fetch_all(&mut *admin).await.unwrap();
     let values = status.iter().map(|row| row.get::<String, _>("Value"));
     values.map(|value| value.parse::<u64>().unwrap()).sum()
@@ -195,34 +195,32 @@ async fn pages_and_scans_do_not_sort() {
     let (uid, peer) = (uid.get(), peer.get());
     let time: PrimitiveDateTime = datetime!(2026-11-21 0:00);
 
-    let scan =
-        include_str!("../../sql/read/scan_messages.sql").replace("{table}", &table("chat_msg"));
-    let scan_plan = explain(&mut admin, scan, |query| {
-        query.bind(uid * 1000).bind(1000_u32)
-    })
-    .await;
-    let contacts =
-        include_str!("../../sql/read/scan_contacts.sql").replace("{table}", &table("contact"));
-    let contacts = explain(&mut admin, contacts, |query| {
-        query.bind(uid).bind(peer).bind(uid).bind(1000_u32)
-    })
-    .await;
+    let scan = include_str!("../../sql/read/scan_messages.sql")
+        .replace("{table}", &table("chat_msg"))
+        .replace("{after}", &(uid * 1000).to_string())
+        .replace("{limit}", "1000");
+    let scan_plan = explain(&mut admin, scan, |query| query).await;
+    let contacts = scan_of_contacts(&table("contact"), uid, peer, 1000);
+    let contacts = explain(&mut admin, contacts, |query| query).await;
     let page =
         include_str!("../../sql/read/contact_page.sql").replace("{table}", &table("contact"));
+    let page = page.replace("{hidden}", &table("hidden"));
     let page = explain(&mut admin, page, |query| {
         query
             .bind(uid)
-            .bind(time)
+            .bind(true)
             .bind(time)
             .bind(peer)
+            .bind(true)
+            .bind(time)
+            .bind(true)
             .bind(50_u32)
     })
     .await;
     // `uid` has a thousand rows, and these pages are behind 966 of them.
     let (late, few) = (peer + 2_900, 10_u32);
-    let scan =
-        include_str!("../../sql/read/scan_contacts.sql").replace("{table}", &table("contact"));
-    let scanned = rows_read(&mut admin, scan_query(scan, uid, late, few)).await;
+    let scan = scan_of_contacts(&table("contact"), uid, late, few);
+    let scanned = rows_read(&mut admin, sqlx::query(AssertSqlSafe(scan))).await;
     let of_users = include_str!("../../sql/read/contacts_of.sql")
         .replace("{table}", &table("contact"))
         .replace("{uid}", &uid.to_string())
@@ -230,13 +228,29 @@ async fn pages_and_scans_do_not_sort() {
         .replace("{uids}", &format!("0, {}", 64 * 2_999 + 21))
         .replace("{limit}", &few.to_string());
     let of_users = rows_read(&mut admin, sqlx::query(AssertSqlSafe(of_users))).await;
+    let late_page = include_str!("../../sql/read/contact_page.sql")
+        .replace("{table}", &table("contact"))
+        .replace("{hidden}", &table("hidden"));
+    let beginning: PrimitiveDateTime = datetime!(1970-01-01 0:00);
+    let late_page = sqlx::query(AssertSqlSafe(late_page))
+        .bind(uid)
+        .bind(false)
+        .bind(beginning)
+        .bind(peer + 30)
+        .bind(false)
+        .bind(beginning)
+        .bind(false)
+        .bind(few);
+    let late_page = rows_read(&mut admin, late_page).await;
     // Those of the page, and one for each further range.
     let most = u64::from(few) + 2;
     assert!(scanned <= most && of_users <= most, "{scanned}, {of_users}");
+    // Three for each row: its own, and whether its message is hidden.
+    assert!(late_page <= 3 * u64::from(few), "{late_page}");
     for (plan, key) in [
         (scan_plan, "PRIMARY"),
         (contacts, "PRIMARY"),
-        (page, "inx_1"),
+        (page, "inx_2"),
     ] {
         assert_eq!(text(&plan[0], "key"), key, "{}", show(&plan));
         assert!(
@@ -321,4 +335,49 @@ async fn a_page_of_unresolved_reads_costs_the_same_anywhere() {
         // Those of the page, and one for each further range.
         assert!(read <= 12, "{read} rows for {sql}");
     }
+}
+
+#[tokio::test]
+async fn changes_find_their_messages_by_the_index() {
+    let fixture = Fixture::shared().await;
+    let (srcid, destid) = fill(&fixture).await;
+    let mut admin = fixture.admin().await;
+    let table = fixture.table("chat_msg", table_number(21));
+    let places: Vec<String> = (1..=1000)
+        .map(|mid| format!("(srcid = {srcid} AND destid = {destid} AND mid = {mid})"))
+        .collect();
+    let recall = include_str!("../../sql/write/recall_messages.sql")
+        .replace("{table}", &table)
+        .replace("{state}", "1")
+        .replace("{places}", &format!("({})", places.join(" OR ")));
+    let edit = include_str!("../../sql/write/edit_messages.sql")
+        .replace("{table}", &table)
+        .replace("{cases}", &format!("WHEN {} THEN NULL", places[0]))
+        .replace("{places}", &format!("({})", places[..64].join(" OR ")));
+    for sql in [recall, edit] {
+        let plan = explain(&mut admin, sql, |query| query).await;
+        assert_eq!(text(&plan[0], "key"), "inx_1", "{}", show(&plan));
+        assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));
+    }
+
+    let changes = fixture.table("msg_change", table_number(21));
+    let after = include_str!("../../sql/read/changes_after.sql")
+        .replace("{table}", &changes)
+        .replace("{messages}", &table);
+    let plan = explain(&mut admin, after, |query| {
+        query.bind(1_i64).bind(2_i64).bind(3_i64).bind(50_u32)
+    })
+    .await;
+    let keys: Vec<String> = plan.iter().map(|row| text(row, "key")).collect();
+    assert_eq!(keys, ["PRIMARY", "inx_1"], "{}", show(&plan));
+    let replaced = include_str!("../../sql/write/delete_replaced.sql")
+        .replace("{table}", &changes)
+        .replace("{from}", "1")
+        .replace("{to}", "9")
+        .replace(
+            "{condition}",
+            "((lo = 1 AND hi = 2 AND chg = 3) OR (lo = 1 AND hi = 2 AND chg = 4))",
+        );
+    let plan = explain(&mut admin, replaced, |query| query).await;
+    assert_eq!(text(&plan[0], "key"), "PRIMARY", "{}", show(&plan));
 }

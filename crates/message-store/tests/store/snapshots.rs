@@ -15,7 +15,7 @@ async fn a_snapshot_stays_as_it_was() {
     let moves = [step(partition, LogPosition::default(), resume(2))];
     fixture
         .store
-        .write_messages(shard, &fixture.topic, &[message(users, 1)], &moves)
+        .write_messages(shard, &fixture.topic, &[message(users, 1)], &[], &moves)
         .await
         .unwrap();
     let mut after = fixture.store.snapshot(shard).await.unwrap();
@@ -49,7 +49,7 @@ async fn offsets_and_rows_agree_while_being_written() {
             let rows: Vec<_> = (1..=7).map(|i| message(users, batch * 7 + i)).collect();
             let to = resume((batch + 1) * 7);
             store
-                .write_messages(shard, &topic, &rows, &[step(partition, from, to)])
+                .write_messages(shard, &topic, &rows, &[], &[step(partition, from, to)])
                 .await
                 .unwrap();
             from = to;

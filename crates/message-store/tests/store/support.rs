@@ -84,7 +84,7 @@ impl Fixture {
         let partition = rows[0].message.conversation().partition();
         let shard = self.shard(partition);
         self.store
-            .write_messages(shard, &self.topic, rows, &[])
+            .write_messages(shard, &self.topic, rows, &[], &[])
             .await
     }
 
@@ -133,18 +133,15 @@ pub fn conversation((a, b): (UserId, UserId)) -> DirectConversation {
 
 /// A message from the first to the second, with most of its values made up from its mid.
 pub fn message((srcid, destid): (UserId, UserId), number: i64) -> MessageRow {
-    MessageRow {
-        id: number,
-        ts: NOW,
-        message: Message {
-            srcid,
-            destid,
-            client_msg_id: format!("c-{number}").try_into().unwrap(),
-            msg: format!("text {number}"),
-            mid: mid(number),
-            n: ordinal(number),
-        },
-    }
+    let message = Message {
+        srcid,
+        destid,
+        client_msg_id: format!("c-{number}").try_into().unwrap(),
+        msg: format!("text {number}"),
+        mid: mid(number),
+        n: ordinal(number),
+    };
+    MessageRow::new(number, NOW, message)
 }
 
 pub fn mids(rows: &[MessageRow]) -> Vec<i64> {

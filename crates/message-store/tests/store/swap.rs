@@ -3,10 +3,13 @@
 use std::{fs, path::Path, time::Duration};
 
 use message_store::{Fence, MessageRow, ShadowState, Shadows, Shard, Sink, StoreError};
-use schemas::{LogPosition, Partition, PartitionMap, UserId};
+use schemas::{Change, LogPosition, Partition, PartitionMap, UserId};
 use sqlx::AssertSqlSafe;
 
-use crate::support::{Fixture, NOW, conversation, message, mids, resume, step};
+use crate::{
+    changes::change,
+    support::{Fixture, NOW, conversation, message, mids, resume, step},
+};
 
 const LONG_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -63,7 +66,9 @@ impl Scene {
         };
         let moves = [step(self.n, at(from), at(to))];
         let topic = &self.fixture.topic;
-        store.write_messages(self.shard, topic, &rows, &moves).await
+        store
+            .write_messages(self.shard, topic, &rows, &[], &moves)
+            .await
     }
 
     async fn fence(&self) -> Fence {
@@ -182,7 +187,11 @@ async fn a_switch_without_its_end_is_settled_by_the_next_run() {
     let scene = Scene::new(5, 3).await;
     let mut admin = scene.fixture.admin().await;
     let live = scene.fixture.table("chat_msg", scene.n);
-    let rename = format!("RENAME TABLE {live} TO {live}_old, {live}_new TO {live}");
+    let changes = scene.fixture.table("msg_change", scene.n);
+    let rename = format!(
+        "RENAME TABLE {live} TO {live}_old, {live}_new TO {live}, \
+         {changes} TO {changes}_old, {changes}_new TO {changes}"
+    );
     sqlx::raw_sql(AssertSqlSafe(rename))
         .execute(&mut admin)
         .await
@@ -196,4 +205,41 @@ async fn a_switch_without_its_end_is_settled_by_the_next_run() {
     );
     scene.write(&scene.fixture.store, 3, 6).await.unwrap();
     assert_eq!(scene.seen().await, [1, 2, 3, 4, 5, 6]);
+}
+
+/// What is swapped together is built together: an earlier version of this program made no shadow of `msg_change_<n>`.
+#[tokio::test]
+async fn shadow_tables_of_one_kind_only_are_dropped() {
+    let scene = Scene::new(2, 1).await;
+    assert_eq!(scene.find().await, ShadowState::Unfinished);
+    let changes = scene.fixture.table("msg_change", scene.n);
+    let drop = format!("DROP TABLE {changes}_new");
+    sqlx::raw_sql(AssertSqlSafe(drop))
+        .execute(&mut scene.fixture.admin().await)
+        .await
+        .unwrap();
+    assert_eq!(scene.find().await, ShadowState::Absent);
+}
+
+#[tokio::test]
+async fn the_tables_of_a_sink_are_swapped_together() {
+    let scene = Scene::new(1, 1).await;
+    let Fixture { store, topic, .. } = &scene.fixture;
+    let shadow = store.shadow(Sink::Messages);
+    let recall = |id| message_store::ChangeRow {
+        id,
+        ..change(scene.users, id, 1, Change::Recall)
+    };
+    for (store, id) in [(store, 2), (&shadow, 3)] {
+        let moves = [step(scene.n, resume(1), resume(3))];
+        let rows = [recall(id)];
+        let write = store.write_messages(scene.shard, topic, &[], &rows, &moves);
+        write.await.unwrap();
+    }
+    scene.fence().await.swap(&scene.built(3)).await.unwrap();
+    store.drop_replaced(&scene.shadows).await.unwrap();
+    let mut snapshot = store.snapshot(scene.shard).await.unwrap();
+    let found = snapshot.scan_changes(scene.n.into(), None, 10).await;
+    let found: Vec<i64> = found.unwrap().iter().map(|row| row.id).collect();
+    assert_eq!(found, [3]);
 }

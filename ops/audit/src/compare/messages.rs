@@ -10,8 +10,8 @@ use schemas::{
 
 use crate::{
     AuditError, Check, Finding, Kind, Scope, Sources,
-    fold::{Messages, message_digest},
-    read,
+    fold::{ChangedTexts, MessageDigest, Messages, Place, Text, Watermark},
+    read, stream,
 };
 
 const PAGE: u32 = 2_000;
@@ -25,8 +25,25 @@ pub(crate) struct MessageTable<'a> {
     /// Those within `bounds`.
     pub(crate) messages: &'a Messages,
     pub(crate) bounds: OffsetRange,
+    /// The highest source offset below the end of `bounds`.
+    pub(crate) watermark: Watermark,
     /// The first offset to compare.
     pub(crate) from: i64,
+}
+
+impl MessageTable<'_> {
+    /// A snapshot of the database that has the table, and the resume offset in it (PROTOCOL M5).
+    pub(crate) async fn snapshot(&self) -> Result<(ReadTx, i64), StoreError> {
+        let store = &self.sources.messages;
+        let topic = self.sources.kafka.topic(Topic::Events);
+        let shard = store.layout().shard_of(self.partition);
+        let mut snapshot = store.snapshot(shard).await?;
+        let resume = snapshot
+            .resume_offsets(Sink::Messages, &topic, &[self.partition])
+            .await?;
+        let next = resume.get(self.partition).map_or(0, |at| at.next.get());
+        Ok((snapshot, next))
+    }
 }
 
 /// Compares the table with the log, up to the smaller of the log's end and the resume offset of the same snapshot (PROTOCOL M5). Returns
@@ -56,24 +73,17 @@ async fn compare_above(
     first_month: Option<Month>,
     check: &mut Check,
 ) -> Result<(), AuditError> {
-    let store = &table.sources.messages;
-    let topic = table.sources.kafka.topic(Topic::Events);
-    let mut snapshot = store
-        .snapshot(store.layout().shard_of(table.partition))
-        .await?;
-    let resume = snapshot
-        .resume_offsets(Sink::Messages, &topic, &[table.partition])
-        .await?;
-    let next = resume.get(table.partition).map_or(0, |at| at.next.get());
+    let (mut snapshot, next) = table.snapshot().await?;
     let digests = &table.messages.digests;
     let below = digests.partition_point(|(id, _)| *id < next);
     let mut merge = RowMerge {
         table,
-        topic,
+        topic: table.sources.kafka.topic(Topic::Events),
         expected: &digests[..below],
         next,
         first_month,
         dropped_below: dropped_below(&table.messages.months, first_month),
+        changed_later: Vec::new(),
         check,
     };
     let compared = match merge.rows(&mut snapshot).await {
@@ -131,7 +141,17 @@ struct RowMerge<'a> {
     /// The first month that is retained, and the offset of its first message.
     first_month: Option<Month>,
     dropped_below: i64,
+    /// Rows with another text, which may be of an event behind the log's end.
+    changed_later: Vec<OtherText>,
     check: &'a mut Check,
+}
+
+struct OtherText {
+    id: i64,
+    place: Place,
+    /// As it was sent.
+    sent: MessageDigest,
+    found: MessageDigest,
 }
 
 impl RowMerge<'_> {
@@ -154,6 +174,28 @@ impl RowMerge<'_> {
             }
         }
         self.report_missing_below(i64::MAX);
+        if self.table.from > 0 {
+            self.changed_before(snapshot).await?;
+        }
+        self.check_changed_later().await
+    }
+
+    /// Compares the messages that are not compared again otherwise, and were changed since.
+    async fn changed_before(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
+        let changed = self.table.messages.changed.iter();
+        let since: Vec<Place> = changed
+            .filter(|(_, changed)| changed.at >= self.table.from)
+            .map(|(place, _)| *place)
+            .collect();
+        for places in since.chunks(PAGE as usize) {
+            for (place, row) in snapshot.messages_by_mid(places).await? {
+                if row.id < self.table.from {
+                    // All columns but the text were compared.
+                    let sent = digest_of(&row);
+                    self.match_text(row.id, place, sent, sent);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -162,8 +204,12 @@ impl RowMerge<'_> {
         match self.expected.split_first() {
             Some(((id, digest), rest)) if *id == row.id => {
                 self.expected = rest;
-                self.check.compared += 1;
-                if *digest != message_digest(row.ts, &row.message) {
+                let (sent, found) = (MessageDigest(*digest), digest_of(row));
+                if sent.has_same_columns(found) {
+                    let place = (row.message.conversation(), row.message.mid);
+                    self.match_text(row.id, place, sent, found);
+                } else {
+                    self.check.compared += 1;
                     let what = self.what_differs(row).await?;
                     self.add(Kind::Different, row.id, what);
                 }
@@ -177,6 +223,73 @@ impl RowMerge<'_> {
             _ => self.add(Kind::Extra, row.id, "no such message".to_owned()),
         }
         Ok(())
+    }
+
+    fn match_text(&mut self, id: i64, place: Place, sent: MessageDigest, found: MessageDigest) {
+        self.check.compared += 1;
+        let changed = self.table.messages.changed.get(&place);
+        if found == sent.changed(changed) {
+            return;
+        }
+        if changed.is_some_and(|changed| changed.at >= self.next) {
+            // The row is of a time before the change: whether it is right is not known any more.
+            return;
+        }
+        self.changed_later.push(OtherText {
+            id,
+            place,
+            sent,
+            found,
+        });
+    }
+
+    /// Reports the rows whose text no event up to the snapshot accounts for.
+    async fn check_changed_later(&mut self) -> Result<(), AuditError> {
+        let suspects = std::mem::take(&mut self.changed_later);
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let changed = self.changed_up_to_the_snapshot().await?;
+        for OtherText {
+            id,
+            place,
+            sent,
+            found,
+        } in suspects
+        {
+            let changed = changed.get(&place);
+            if found != sent.changed(changed) {
+                let what = match changed {
+                    None => "msg".to_owned(),
+                    Some(changed) => format!("not as the change at {} left it", changed.at),
+                };
+                self.add(Kind::Different, id, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// The changed texts with the events between the log's end and the snapshot.
+    async fn changed_up_to_the_snapshot(&self) -> Result<ChangedTexts, AuditError> {
+        let mut changed = self.table.messages.changed.clone();
+        let mut watermark = self.table.watermark;
+        let ranges = [(self.table.partition, self.table.bounds.end..self.next)];
+        if ranges[0].1.is_empty() {
+            return Ok(changed);
+        }
+        let read = self.table.reader.blocking(move |reader| {
+            let read = stream::fold_events(reader, &ranges, |record| {
+                let event = read::event(record)?.ok();
+                if let Some(event) = event.filter(|event| watermark.rise_to(event.src.offset))
+                    && let Body::MessageChange(change) = &event.body
+                {
+                    changed.add(record.offset, event.ts, change);
+                }
+                Ok(())
+            });
+            read.map(|()| changed)
+        });
+        read.await
     }
 
     fn report_missing_below(&mut self, id: i64) {
@@ -222,7 +335,6 @@ impl RowMerge<'_> {
             ("srcid", message.srcid == row.message.srcid),
             ("destid", message.destid == row.message.destid),
             ("mid", message.mid == row.message.mid),
-            ("msg", message.msg == row.message.msg),
             ("ts", ts == row.ts),
             (
                 "client_msg_id",
@@ -237,6 +349,15 @@ impl RowMerge<'_> {
             .collect();
         Ok(names.join(", "))
     }
+}
+
+fn digest_of(row: &MessageRow) -> MessageDigest {
+    let text = Text {
+        msg: &row.message.msg,
+        state: row.state.into(),
+        edited_ts: row.edited_ts,
+    };
+    MessageDigest::of(row.ts, &row.message, &text)
 }
 
 #[cfg(test)]

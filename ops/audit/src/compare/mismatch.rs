@@ -12,12 +12,14 @@ use crate::{
 };
 
 /// The tables that have a row of a user for each peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rows {
     /// `read_chat_mid_<n>`.
     ReadPositions,
     /// `contact_<n>`.
     Contacts,
+    /// `hidden_<n>`: a row for each message.
+    Hidden,
 }
 
 impl Rows {
@@ -25,13 +27,14 @@ impl Rows {
         match self {
             Self::ReadPositions => Area::ReadPositions,
             Self::Contacts => Area::Contacts,
+            Self::Hidden => Area::Hidden,
         }
     }
 
     pub(crate) fn sink(self) -> Sink {
         match self {
             Self::ReadPositions => Sink::Reads,
-            Self::Contacts => Sink::Contacts,
+            Self::Contacts | Self::Hidden => Sink::Contacts,
         }
     }
 
@@ -39,7 +42,7 @@ impl Rows {
     pub(crate) fn table_of(self, uid: UserId, peer: UserId) -> TableNumber {
         match self {
             Self::ReadPositions => DirectConversation::new(uid, peer).partition().into(),
-            Self::Contacts => TableNumber::of_user(uid),
+            Self::Contacts | Self::Hidden => TableNumber::of_user(uid),
         }
     }
 }
@@ -64,6 +67,8 @@ pub(crate) enum StoredValue {
     /// The mids read; 0 without a row.
     Reads(PerDevice<i64>),
     Contact(Option<Contact>),
+    /// The hidden messages, ascending.
+    Hidden(Vec<i64>),
     Keys(RedisKeys),
     /// A value that no projection writes.
     Unreadable(String),
@@ -123,12 +128,15 @@ pub(crate) fn mismatches(
 ) -> Vec<Mismatch> {
     // What is expected of a row is that of its peer alone.
     let of_row =
-        |contacts: &ExpectedContacts| contacts.values().next().copied().unwrap_or_default();
+        |contacts: &ExpectedContacts| contacts.values().next().cloned().unwrap_or_default();
     match stored {
         StoredValue::Reads(mids) => reads_mismatch(key, *mids, &of_row(low), &of_row(high)),
         StoredValue::Contact(contact) => {
             let bounds = (&of_row(low), &of_row(high));
             contact_mismatch(key, contact.as_ref(), bounds, !high.is_empty())
+        }
+        StoredValue::Hidden(mids) => {
+            hidden_mismatches(key, mids, &of_row(low).hidden, &of_row(high).hidden)
         }
         StoredValue::Keys(keys) => key_mismatches(key.uid(), keys, low, high),
         StoredValue::Unreadable(what) => vec![key.mismatch(Kind::Different, what.clone())],
@@ -136,7 +144,7 @@ pub(crate) fn mismatches(
 }
 
 fn of_peer(contacts: &ExpectedContacts, peer: UserId) -> Contact {
-    contacts.get(&peer).copied().unwrap_or_default()
+    contacts.get(&peer).cloned().unwrap_or_default()
 }
 
 fn reads_mismatch(
@@ -173,7 +181,7 @@ fn contact_mismatch(
     (low, high): (&Contact, &Contact),
     is_in_log: bool,
 ) -> Vec<Mismatch> {
-    let found = contact.copied().unwrap_or_default();
+    let found = contact.cloned().unwrap_or_default();
     let Some(column) = found.outside(low, high) else {
         return Vec::new();
     };
@@ -183,6 +191,18 @@ fn contact_mismatch(
         (Some(_), true) => (Kind::Different, column.to_owned()),
     };
     vec![key.mismatch(kind, format!("contact of {}: {what}", users_of(key)))]
+}
+
+/// What is hidden stays so.
+fn hidden_mismatches(key: ValueKey, mids: &[i64], low: &[i64], high: &[i64]) -> Vec<Mismatch> {
+    let missing = low.iter().filter(|mid| !mids.contains(mid));
+    let extra = mids.iter().filter(|mid| !high.contains(mid));
+    let mismatch =
+        |kind, mid: &i64| key.mismatch(kind, format!("hidden of {}: mid {mid}", users_of(key)));
+    missing
+        .map(|mid| mismatch(Kind::Missing, mid))
+        .chain(extra.map(|mid| mismatch(Kind::Extra, mid)))
+        .collect()
 }
 
 fn users_of(key: ValueKey) -> String {
@@ -320,7 +340,10 @@ fn wrong_view(
 
 #[cfg(test)]
 mod tests {
+    use schemas::ContactFlags;
+
     use super::*;
+    use crate::fold::Flags;
 
     fn user(uid: i64) -> UserId {
         uid.try_into().unwrap()
@@ -421,6 +444,88 @@ mod tests {
             kinds(&early, &contacts(5, 2), &contacts(5, 2)),
             [(Area::UnreadViews, Kind::Extra)]
         );
+    }
+
+    #[test]
+    fn a_hidden_message_is_missing_or_extra() {
+        let (uid, peer) = (user(1), user(2));
+        let of = Rows::Hidden;
+        let key = ValueKey::Row { of, uid, peer };
+        let hidden = |mids: &[i64]| {
+            let hidden = mids.to_vec();
+            let contact = Contact {
+                hidden,
+                ..Contact::default()
+            };
+            BTreeMap::from([(peer, contact)])
+        };
+        let kinds = |found: &[i64], low: &[i64], high: &[i64]| {
+            let found = StoredValue::Hidden(found.to_vec());
+            let wrong = mismatches(key, &found, &hidden(low), &hidden(high));
+            wrong.into_iter().map(|one| one.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(&[3], &[3], &[3, 5]), []);
+        assert_eq!(kinds(&[3, 5], &[3], &[3, 5]), []);
+        assert_eq!(kinds(&[5], &[3], &[3, 5]), [Kind::Missing]);
+        assert_eq!(kinds(&[3, 4], &[3], &[3]), [Kind::Extra]);
+    }
+
+    #[test]
+    fn a_contact_may_be_in_between_and_its_flags_any_while_they_change() {
+        let (uid, peer) = (user(1), user(2));
+        let of = Rows::Contacts;
+        let key = ValueKey::Row { of, uid, peer };
+        let contact = |chg, pos, pinned| {
+            let set = ContactFlags {
+                pinned,
+                ..ContactFlags::default()
+            };
+            let flags = Flags { set, at: pos };
+            Contact {
+                chg,
+                pos,
+                flags,
+                ..Contact::default()
+            }
+        };
+        let what = |found: Contact, low: &Contact, high: &Contact| {
+            let of_peer = |contact: &Contact| BTreeMap::from([(peer, contact.clone())]);
+            let found = StoredValue::Contact(Some(found));
+            let wrong = mismatches(key, &found, &of_peer(low), &of_peer(high));
+            let what = wrong.first().map(|one| one.what.clone());
+            what.map(|what| what.rsplit(' ').next().unwrap().to_owned())
+        };
+        let (low, high) = (contact(1, 5, false), contact(3, 9, false));
+        assert_eq!(what(contact(2, 7, true), &low, &high), None);
+        assert_eq!(what(contact(3, 9, false), &low, &high), None);
+        assert_eq!(
+            what(contact(3, 9, true), &low, &high).as_deref(),
+            Some("pinned")
+        );
+        assert_eq!(
+            what(contact(1, 5, true), &low, &low).as_deref(),
+            Some("pinned")
+        );
+        assert_eq!(
+            what(contact(4, 7, false), &low, &high).as_deref(),
+            Some("chg")
+        );
+        assert_eq!(
+            what(contact(3, 10, false), &low, &high).as_deref(),
+            Some("pos")
+        );
+        // From before schema version 4.
+        let plain = contact(0, 9, false);
+        let plain = Contact {
+            flags: Flags::default(),
+            ..plain
+        };
+        let old = Contact {
+            pos: -1,
+            ..plain.clone()
+        };
+        assert_eq!(what(old.clone(), &plain, &plain), None);
+        assert_eq!(what(old, &high, &high).as_deref(), Some("chg"));
     }
 
     #[test]

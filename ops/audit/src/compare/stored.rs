@@ -58,6 +58,7 @@ pub(crate) async fn read_value(
         ValueKey::Row { of, uid, peer } => match of {
             Rows::ReadPositions => read_position(sources, uid, peer).await,
             Rows::Contacts => contact(sources, uid, peer).await,
+            Rows::Hidden => hidden(sources, uid, peer).await,
         },
         ValueKey::Unread { uid } => {
             return match connect(sources, uid).await? {
@@ -84,6 +85,19 @@ async fn read_position(
     let mut snapshot = sources.messages.snapshot(shard).await?;
     let mids = snapshot.read_mids(conversation, uid).await?;
     Ok(StoredValue::Reads(mids.map(Mid::get)))
+}
+
+async fn hidden(sources: &Sources, uid: UserId, peer: UserId) -> Result<StoredValue, StoreError> {
+    let shard = sources
+        .messages
+        .layout()
+        .shard_of(TableNumber::of_user(uid));
+    let mut snapshot = sources.messages.snapshot(shard).await?;
+    let all = Mid::ZERO..=Mid::try_from(i64::MAX).expect("it is not below 0");
+    let mids = snapshot.hidden(uid, peer, all).await?;
+    Ok(StoredValue::Hidden(
+        mids.into_iter().map(Mid::get).collect(),
+    ))
 }
 
 /// Where a read position's ordinal is yet to be looked up (PROTOCOL R5), the row is read again, for some seconds.

@@ -180,6 +180,7 @@ pub(crate) async fn compare_values(
             of_conversations.collect(),
         ),
         (Rows::Contacts, "contacts", contact_tables(scope)),
+        (Rows::Hidden, "hidden messages", contact_tables(scope)),
     ] {
         progress(Progress::Comparing { what });
         let mut expected = contact_keys_by(log, rows);
@@ -252,6 +253,7 @@ pub(crate) async fn compare_table(
     let scanned = match rows {
         Rows::ReadPositions => comparison.scan_reads(&mut snapshot).await,
         Rows::Contacts => comparison.scan_contacts(&mut snapshot).await,
+        Rows::Hidden => comparison.scan_hidden(&mut snapshot).await,
     };
     if let Err(cause @ StoreError::Fatal(_)) = scanned {
         let what = format!("{}_{table} cannot be read: {cause}", rows.area().name());
@@ -261,7 +263,8 @@ pub(crate) async fn compare_table(
     }
     scanned?;
     comparison.finish_absent();
-    if log.scope() == Scope::All {
+    // Those of hidden messages are counted with the contacts'.
+    if log.scope() == Scope::All && rows != Rows::Hidden {
         let check = values.checks.of(rows.area());
         check_misfits(&mut snapshot, rows.sink(), table, check).await?;
     }
@@ -312,6 +315,34 @@ impl TableComparison<'_> {
         }
     }
 
+    async fn scan_hidden(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
+        let mut after = None;
+        // Of one contact.
+        let mut of: Option<(UserId, UserId)> = None;
+        let mut mids = Vec::new();
+        loop {
+            let page = snapshot.scan_hidden(self.table, after, PAGE).await?;
+            after = page.last().copied();
+            for (uid, peer, mid) in &page {
+                if of != Some((*uid, *peer)) {
+                    self.hidden_of(of, std::mem::take(&mut mids));
+                    of = Some((*uid, *peer));
+                }
+                mids.push(mid.get());
+            }
+            if after.is_none() {
+                self.hidden_of(of, mids);
+                return Ok(());
+            }
+        }
+    }
+
+    fn hidden_of(&mut self, contact: Option<(UserId, UserId)>, mids: Vec<i64>) {
+        if let Some((uid, peer)) = contact {
+            self.row(uid, peer, StoredValue::Hidden(mids));
+        }
+    }
+
     fn row(&mut self, uid: UserId, peer: UserId, stored: StoredValue) {
         if self.rows.table_of(uid, peer) != self.table {
             return self.misplaced(&format!("{uid} with {peer}"));
@@ -343,6 +374,8 @@ impl TableComparison<'_> {
             let contact = log.contact(uid, peer).unwrap_or_default();
             let stored = match of {
                 Rows::Contacts => StoredValue::Contact(None),
+                Rows::Hidden if contact.hidden.is_empty() => continue,
+                Rows::Hidden => StoredValue::Hidden(Vec::new()),
                 Rows::ReadPositions if contact.reads.iter().all(|(_, read)| read.mid == 0) => {
                     continue;
                 }

@@ -1,7 +1,7 @@
 use message_store::{ContactRow, ReadUpTo};
-use schemas::{DeviceClass, Ordinal, PerDevice};
+use schemas::{ContactFlags, DeviceClass, Ordinal, PerDevice};
 
-use super::preview_digest;
+use super::{message_state::MessageState, preview_digest};
 
 /// The newest message of a conversation; all 0 if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +10,9 @@ pub(crate) struct LastMessage {
     pub(crate) ts: i64,
     pub(crate) srcid: i64,
     pub(crate) preview: u64,
+    /// The change that it is shown with; 0 for none.
+    pub(crate) chg: i64,
+    pub(crate) state: MessageState,
 }
 
 /// The newest message that a user has read; `n` is `None` if a store does not know it.
@@ -25,8 +28,16 @@ impl Default for LastRead {
     }
 }
 
-/// What a projection stores of a conversation for one of its users.
+/// What a user has set for a contact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub(crate) set: ContactFlags,
+    /// The offset of the event that set them; not stored.
+    pub(crate) at: i64,
+}
+
+/// What a projection stores of a conversation for one of its users.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contact {
     pub(crate) last: LastMessage,
     /// n of the peer's newest message; 0 in a note to oneself, which is never unread.
@@ -34,6 +45,15 @@ pub(crate) struct Contact {
     /// n of the user's own newest message.
     pub(crate) own_n: i64,
     pub(crate) reads: PerDevice<LastRead>,
+    /// How many changes the conversation has.
+    pub(crate) chg: i64,
+    /// The offset of the last event that changed any of this.
+    pub(crate) pos: i64,
+    pub(crate) flags: Flags,
+    pub(crate) deleted_mid: i64,
+    pub(crate) clear_mid: i64,
+    /// The messages that the user has hidden, ascending. They are in a table of their own.
+    pub(crate) hidden: Vec<i64>,
 }
 
 impl Contact {
@@ -48,10 +68,21 @@ impl Contact {
                     ts: last.ts.0,
                     srcid: last.srcid.get(),
                     preview: preview_digest(&last.preview),
+                    chg: last.chg.get(),
+                    state: last.state.into(),
                 }),
             peer_n: contact.peer_n.get(),
             own_n: contact.own_n.get(),
             reads: PerDevice::from_fn(|device| LastRead::from(row.contact.read[device])),
+            chg: contact.chg.get(),
+            pos: contact.pos,
+            flags: Flags {
+                set: row.flags(),
+                at: contact.pos,
+            },
+            deleted_mid: contact.deleted_mid.get(),
+            clear_mid: contact.clear_mid.get(),
+            hidden: Vec::new(),
         }
     }
 
@@ -66,11 +97,30 @@ impl Contact {
         if !low.last.spans(&high.last, &self.last) {
             return Some("the last message");
         }
-        if !within(low.peer_n, high.peer_n, self.peer_n) {
-            return Some("peer_n");
+        let numbers = [
+            ("peer_n", low.peer_n, high.peer_n, self.peer_n),
+            ("own_n", low.own_n, high.own_n, self.own_n),
+            ("chg", low.chg, high.chg, self.chg),
+            (
+                "deleted_mid",
+                low.deleted_mid,
+                high.deleted_mid,
+                self.deleted_mid,
+            ),
+            ("clear_mid", low.clear_mid, high.clear_mid, self.clear_mid),
+        ];
+        let mut wrong = numbers
+            .into_iter()
+            .filter(|(_, low, high, found)| !within(*low, *high, *found));
+        if let Some((name, ..)) = wrong.next() {
+            return Some(name);
         }
-        if !within(low.own_n, high.own_n, self.own_n) {
-            return Some("own_n");
+        if let Some(name) = self.outside_flags(low, high) {
+            return Some(name);
+        }
+        let lacks_pos = self.is_without_pos() && high.is_plain();
+        if !lacks_pos && !within(low.pos, high.pos, self.pos) {
+            return Some("pos");
         }
         DeviceClass::ALL.into_iter().find_map(|device| {
             let names = match device {
@@ -79,6 +129,32 @@ impl Contact {
             };
             self.reads[device].outside(&low.reads[device], &high.reads[device], names)
         })
+    }
+
+    /// As a row from before schema version 4 is, until the next event.
+    fn is_without_pos(&self) -> bool {
+        self.pos < 0
+    }
+
+    /// Whether nobody has changed anything in it.
+    fn is_plain(&self) -> bool {
+        self.chg == 0 && self.deleted_mid == 0 && self.flags == Flags::default()
+    }
+
+    /// Flags go back and forth: between two states they may be any.
+    fn outside_flags(&self, low: &Self, high: &Self) -> Option<&'static str> {
+        if low.flags != high.flags && self.pos < high.flags.at {
+            return None;
+        }
+        let (found, right) = (self.flags.set, high.flags.set);
+        let flags = [
+            ("favourite", found.favourite == right.favourite),
+            ("pinned", found.pinned == right.pinned),
+            ("muted", found.muted == right.muted),
+            ("blocked", found.blocked == right.blocked),
+        ];
+        let (name, _) = flags.into_iter().find(|(_, equal)| !equal)?;
+        Some(name)
     }
 }
 
@@ -106,15 +182,21 @@ impl LastRead {
 }
 
 impl LastMessage {
+    /// A later message, or a later change of the same one, is the newer.
+    fn version(&self) -> (i64, i64) {
+        (self.mid, self.chg)
+    }
+
     /// Whether `found` may have been the newest message between `self` and `high`.
     fn spans(&self, high: &Self, found: &Self) -> bool {
-        if found.mid == self.mid {
+        if found.version() == self.version() {
             return found == self;
         }
-        if found.mid == high.mid {
+        if found.version() == high.version() {
             return found == high;
         }
-        within(self.mid, high.mid, found.mid) && within(self.ts, high.ts, found.ts)
+        let versions = self.version()..=high.version();
+        versions.contains(&found.version()) && within(self.ts, high.ts, found.ts)
     }
 }
 

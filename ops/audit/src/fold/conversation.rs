@@ -1,29 +1,84 @@
+use std::collections::BTreeSet;
+
 use schemas::{
-    DeviceClass, DirectConversation, PerDevice, Side, TimestampMs, UserId,
-    event::{Message, ReadPosition},
+    Change, ContactChange, ContactFlags, DeviceClass, DirectConversation, MessageChange, PerDevice,
+    Side, TimestampMs, UserId,
+    event::{Body, Message, ReadPosition},
 };
 
 use super::{
-    contact::{Contact, LastMessage, LastRead},
+    contact::{Contact, Flags, LastMessage, LastRead},
+    message_state::MessageState,
     preview_digest,
     senders::Senders,
 };
 
+/// Who wrote a message is known, and whether it was recalled, while it is among so many of the newest (PROTOCOL C).
+const REACH: i64 = 4_096;
+
+/// Of the messages that were there when rule version 3 began, the authors of so many of the newest are known.
+const KNOWN_BEFORE_VERSION_3: i64 = 128;
+
 /// The state of one conversation. In a note to oneself only `lo` is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversation {
-    last: LastMessage,
+    last: Last,
     lo: UserState,
     hi: UserState,
     senders: Senders,
-    newest_event: i64,
+    /// The sequencer knows the authors of the messages above it.
+    unknown_authors_to: i64,
+    /// Where the newest message is in the recall window; see [`RecallWindow`](super::recall_window::RecallWindow).
+    pub(super) last_place: u64,
+    /// Only where something was changed.
+    changes: Option<Box<Changes>>,
+}
+
+/// The newest message; all 0 if there is none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    mid: i64,
+    ts: i64,
+    srcid: i64,
+    preview: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct UserState {
     /// n of the user's newest message.
     sent: i64,
-    reads: PerDevice<LastRead>,
+    reads: PerDevice<Read>,
+    /// The offset of the last event that changed what the user sees.
+    pos: i64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    mid: i64,
+    n: i64,
+}
+
+/// What few conversations have.
+#[derive(Clone, Debug, Default)]
+struct Changes {
+    /// How many changes there were.
+    chg: i64,
+    /// The change that the newest message is shown with, and what it is by that; 0 for none.
+    last_chg: i64,
+    last_state: MessageState,
+    /// The messages that were recalled or deleted for both.
+    recalled: BTreeSet<i64>,
+    lo: UserChanges,
+    hi: UserChanges,
+}
+
+/// What one of the two users has made of the conversation for himself.
+#[derive(Clone, Debug, Default)]
+struct UserChanges {
+    flags: Flags,
+    deleted_mid: i64,
+    clear_mid: i64,
+    hidden: BTreeSet<i64>,
 }
 
 impl Conversation {
@@ -33,7 +88,7 @@ impl Conversation {
 
     /// The offset of the newest event.
     pub(crate) fn newest_event(&self) -> i64 {
-        self.newest_event
+        self.lo.pos.max(self.hi.pos)
     }
 
     fn user(&self, side: Side) -> &UserState {
@@ -50,12 +105,82 @@ impl Conversation {
         }
     }
 
+    fn user_changes(&self, side: Side) -> Option<&UserChanges> {
+        let changes = self.changes.as_ref()?;
+        Some(match side {
+            Side::Lo => &changes.lo,
+            Side::Hi => &changes.hi,
+        })
+    }
+
+    fn user_changes_mut(&mut self, side: Side) -> &mut UserChanges {
+        let changes = self.changes.get_or_insert_default();
+        match side {
+            Side::Lo => &mut changes.lo,
+            Side::Hi => &mut changes.hi,
+        }
+    }
+
     pub(crate) fn read_mid(&self, id: DirectConversation, uid: UserId, device: DeviceClass) -> i64 {
         self.user(id.side_of(uid)).reads[device].mid
     }
 
-    /// Applies a message; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
-    pub(crate) fn message(
+    pub(crate) fn flags(&self, side: Side) -> ContactFlags {
+        self.user_changes(side)
+            .map_or_else(ContactFlags::default, |changes| changes.flags.set)
+    }
+
+    /// The newest message when the user deleted the contact last; 0 for never.
+    pub(crate) fn deleted_mid(&self, side: Side) -> i64 {
+        self.user_changes(side).map_or(0, |own| own.deleted_mid)
+    }
+
+    /// The message up to which the user has cleared the history; 0 for none.
+    pub(crate) fn clear_mid(&self, side: Side) -> i64 {
+        self.user_changes(side).map_or(0, |own| own.clear_mid)
+    }
+
+    /// Who wrote a message, as far as the sequencer remembers.
+    pub(crate) fn known_author(&self, mid: i64) -> Option<Side> {
+        let is_known = self.last.mid - mid < REACH && mid > self.unknown_authors_to;
+        is_known.then(|| {
+            if self.senders.is_by_hi(mid) {
+                Side::Hi
+            } else {
+                Side::Lo
+            }
+        })
+    }
+
+    pub(crate) fn is_recalled(&self, mid: i64) -> bool {
+        let changes = self.changes.as_ref();
+        changes.is_some_and(|changes| changes.recalled.contains(&mid))
+    }
+
+    /// Rule version 3 begins.
+    pub(crate) fn begin_version_3(&mut self) {
+        self.unknown_authors_to = self.last.mid - KNOWN_BEFORE_VERSION_3;
+    }
+
+    /// Applies an event of it; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
+    pub(crate) fn apply(
+        &mut self,
+        id: DirectConversation,
+        body: &Body,
+        ts: TimestampMs,
+        at: i64,
+        is_whole: bool,
+    ) -> Option<String> {
+        match body {
+            Body::Message(message) => self.message(id, message, ts, at, is_whole),
+            Body::ReadPosition(position) => self.read(id, position, at, is_whole),
+            Body::MessageChange(change) => self.message_change(id, change, at, is_whole),
+            Body::ContactChange(change) => self.contact_change(id, change, at, is_whole),
+            Body::Control(_) | Body::Progress => None,
+        }
+    }
+
+    fn message(
         &mut self,
         id: DirectConversation,
         message: &Message,
@@ -76,21 +201,31 @@ impl Conversation {
         };
         // As in every store, a mid that is not above the newest changes nothing.
         if mid > self.last.mid {
-            self.last = LastMessage {
+            self.last = Last {
                 mid,
                 ts: ts.0,
                 srcid: message.srcid.get(),
                 preview: preview_digest(&message.msg),
             };
+            if let Some(changes) = &mut self.changes {
+                changes.last_chg = 0;
+                changes.last_state = MessageState::Shown;
+            }
         }
         self.user_mut(side).sent = sent.max(n);
         self.senders.set(mid, side == Side::Hi);
-        self.newest_event = at;
+        self.touch_both(id, at);
         wrong
     }
 
-    /// Applies a read position; returns what is wrong with it.
-    pub(crate) fn read(
+    /// Both users see that something happened.
+    fn touch_both(&mut self, id: DirectConversation, at: i64) {
+        for uid in id.users() {
+            self.user_mut(id.side_of(uid)).pos = at;
+        }
+    }
+
+    fn read(
         &mut self,
         id: DirectConversation,
         position: &ReadPosition,
@@ -99,30 +234,137 @@ impl Conversation {
     ) -> Option<String> {
         let (mid, side) = (position.mid.get(), id.side_of(position.uid));
         let before = self.user(side).reads[position.device];
-        let n = before.n.unwrap_or(0) + self.sent_between(id, position.peer, before.mid, mid);
         let uid = position.uid;
-        let wrong = if mid <= before.mid {
-            Some(format!(
+        self.raise_read(id, uid, position.device, mid);
+        self.user_mut(side).pos = at;
+        if mid <= before.mid {
+            return Some(format!(
                 "the read position {mid} of {uid} in {id} follows {}",
                 before.mid
-            ))
-        } else if mid > self.last.mid && is_whole {
-            Some(format!(
+            ));
+        }
+        if mid > self.last.mid && is_whole {
+            return Some(format!(
                 "the read position {mid} of {uid} in {id} is above {}",
                 self.last.mid
-            ))
-        } else if is_whole && position.n.is_some_and(|stated| stated.get() != n) {
-            Some(format!(
+            ));
+        }
+        let n = self.user(side).reads[position.device].n;
+        let is_wrong = is_whole && position.n.is_some_and(|stated| stated.get() != n);
+        is_wrong.then(|| {
+            format!(
                 "the read position {mid} of {uid} in {id} has n {:?}, {n} is right",
                 position.n
+            )
+        })
+    }
+
+    fn raise_read(&mut self, id: DirectConversation, uid: UserId, device: DeviceClass, mid: i64) {
+        let side = id.side_of(uid);
+        let before = self.user(side).reads[device];
+        if mid > before.mid {
+            let n = before.n + self.sent_between(id, id.peer_of(uid), before.mid, mid);
+            self.user_mut(side).reads[device] = Read { mid, n };
+        }
+    }
+
+    /// The user has read everything up to `mid` on every device. A note to oneself is never unread.
+    fn raise_reads(&mut self, id: DirectConversation, uid: UserId, mid: i64) {
+        if !id.is_to_self() {
+            for device in DeviceClass::ALL {
+                self.raise_read(id, uid, device, mid);
+            }
+        }
+    }
+
+    /// Whether a message was to be changed so is judged by [`expected_of_message_change`](super::changes::expected_of_message_change).
+    fn message_change(
+        &mut self,
+        id: DirectConversation,
+        change: &MessageChange,
+        at: i64,
+        is_whole: bool,
+    ) -> Option<String> {
+        let (mid, chg, side) = (change.mid.get(), change.chg.get(), id.side_of(change.by));
+        let kind = change.change.kind();
+        let before = self.changes.as_ref().map_or(0, |changes| changes.chg);
+        let n = match change.change {
+            Change::Clear => Some(self.sent_between(id, change.peer, 0, mid)),
+            _ => None,
+        };
+        let wrong = if chg != before + 1 && (is_whole || before > 0) {
+            Some(format!("chg {chg} of {id} follows {before}"))
+        } else if is_whole && change.n.is_some_and(|stated| Some(stated.get()) != n) {
+            let stated = change.n;
+            Some(format!(
+                "the {kind} up to {mid} in {id} has n {stated:?}, {n:?} is right"
             ))
         } else {
             None
         };
-        if mid > before.mid {
-            self.user_mut(side).reads[position.device] = LastRead { mid, n: Some(n) };
+        self.changes.get_or_insert_default().chg = before.max(chg);
+        match &change.change {
+            Change::Recall => self.change_text(mid, chg, "", MessageState::Recalled),
+            Change::Delete => self.change_text(mid, chg, "", MessageState::Deleted),
+            Change::Edit(msg) => self.change_text(mid, chg, msg, MessageState::Shown),
+            Change::Hide => drop(self.user_changes_mut(side).hidden.insert(mid)),
+            Change::Clear => {
+                let own = self.user_changes_mut(side);
+                own.clear_mid = own.clear_mid.max(mid);
+                self.raise_reads(id, change.by, mid);
+            }
         }
-        self.newest_event = at;
+        self.touch_both(id, at);
+        wrong
+    }
+
+    /// What was recalled stays so.
+    fn change_text(&mut self, mid: i64, chg: i64, msg: &str, state: MessageState) {
+        let last = &mut self.last;
+        let changes = self.changes.get_or_insert_default();
+        if changes.recalled.contains(&mid) {
+            return;
+        }
+        if state != MessageState::Shown {
+            changes.recalled.insert(mid);
+        }
+        if mid == last.mid {
+            last.preview = preview_digest(msg);
+            changes.last_chg = chg;
+            changes.last_state = state;
+        }
+    }
+
+    fn contact_change(
+        &mut self,
+        id: DirectConversation,
+        change: &ContactChange,
+        at: i64,
+        is_whole: bool,
+    ) -> Option<String> {
+        let (uid, side) = (change.uid, id.side_of(change.uid));
+        let (last, n) = (self.last.mid, self.user(id.side_of(change.peer)).sent);
+        let wrong = match change.deleted {
+            Some(deleted) if is_whole && deleted.mid.get() != last => Some(format!(
+                "the contact of {uid} in {id} is deleted at {}, {last} is right",
+                deleted.mid
+            )),
+            Some(deleted) if is_whole && deleted.n.get() != n => Some(format!(
+                "the contact of {uid} in {id} is deleted with n {}, {n} is right",
+                deleted.n
+            )),
+            _ => None,
+        };
+        let own = self.user_changes_mut(side);
+        own.flags = Flags {
+            set: change.flags,
+            at,
+        };
+        if let Some(deleted) = change.deleted {
+            own.deleted_mid = own.deleted_mid.max(deleted.mid.get());
+            self.raise_reads(id, uid, deleted.mid.get());
+        }
+        self.user_mut(side).pos = at;
         wrong
     }
 
@@ -138,13 +380,48 @@ impl Conversation {
 
     /// What a projection stores of it for `uid`.
     pub(crate) fn contact(&self, id: DirectConversation, uid: UserId) -> Contact {
-        let own = self.user(id.side_of(uid));
+        let side = id.side_of(uid);
+        let own = self.user(side);
         let peer = self.user(id.side_of(id.peer_of(uid)));
+        let changes = self.changes.as_ref();
+        let own_changes = self.user_changes(side);
+        let Last {
+            mid,
+            ts,
+            srcid,
+            preview,
+        } = self.last;
         Contact {
-            last: self.last,
+            last: LastMessage {
+                mid,
+                ts,
+                srcid,
+                preview,
+                chg: changes.map_or(0, |changes| changes.last_chg),
+                state: changes.map_or_else(MessageState::default, |changes| changes.last_state),
+            },
             peer_n: if id.is_to_self() { 0 } else { peer.sent },
             own_n: own.sent,
-            reads: own.reads,
+            reads: own
+                .reads
+                .map(|Read { mid, n }| LastRead { mid, n: Some(n) }),
+            chg: changes.map_or(0, |changes| changes.chg),
+            pos: own.pos,
+            flags: own_changes.map_or_else(Flags::default, |own| own.flags),
+            deleted_mid: self.deleted_mid(side),
+            clear_mid: self.clear_mid(side),
+            hidden: own_changes.map_or_else(Vec::new, |own| own.hidden.iter().copied().collect()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What only changes need is behind a pointer.
+    #[test]
+    fn a_conversation_costs_what_the_docs_say() {
+        assert!(size_of::<Conversation>() <= 176);
     }
 }

@@ -1,43 +1,191 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
 use message_store::Month;
-use schemas::{TimestampMs, event::Message};
+use schemas::{
+    Change, Chg, DirectConversation, MessageChange, Mid, TimestampMs, UserId,
+    event::{Body, Event, Message},
+};
+
+use super::message_state::MessageState;
 
 /// How many characters of a text `contact_<n>` keeps.
 const PREVIEW_CHARS: usize = 200;
 
+/// The bits of a digest that are of what a change can change: text, state and time of the edit.
+const TEXT_BITS: u64 = 0xffff_ffff;
+
 /// The messages of a partition.
 #[derive(Default)]
 pub(crate) struct Messages {
-    /// Offset and digest of every message, ascending.
+    /// Offset and digest of every message as it was sent, ascending.
     pub(crate) digests: Vec<(i64, u64)>,
     /// The offset of the first message of each month.
     pub(crate) months: BTreeMap<Month, i64>,
+    /// What became of those that were changed.
+    pub(crate) changed: ChangedTexts,
+    /// The rows of `msg_change_<n>`, in log order.
+    pub(crate) changes: Vec<LoggedChange>,
 }
 
 impl Messages {
-    pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, message: &Message) {
-        self.digests.push((at, message_digest(ts, message)));
-        if let Ok(month) = Month::of(ts) {
-            self.months.entry(month).or_insert(at);
+    pub(crate) fn add(&mut self, at: i64, event: &Event) {
+        match &event.body {
+            Body::Message(message) => {
+                let digest = MessageDigest::of(event.ts, message, &Text::sent(&message.msg));
+                self.digests.push((at, digest.0));
+                if let Ok(month) = Month::of(event.ts) {
+                    self.months.entry(month).or_insert(at);
+                }
+            }
+            Body::MessageChange(change) => {
+                self.changed.add(at, event.ts, change);
+                self.changes.push(LoggedChange::of(at, event.ts, change));
+            }
+            Body::ReadPosition(_) | Body::Control(_) | Body::Progress | Body::ContactChange(_) => {}
         }
     }
 }
 
-/// A hash over every column of a message's row but its id, so that a partition's rows need not be held.
-pub(crate) fn message_digest(ts: TimestampMs, message: &Message) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    message.srcid.hash(&mut hasher);
-    message.destid.hash(&mut hasher);
-    message.client_msg_id.as_str().hash(&mut hasher);
-    message.msg.hash(&mut hasher);
-    message.mid.hash(&mut hasher);
-    message.n.hash(&mut hasher);
-    ts.hash(&mut hasher);
-    hasher.finish()
+/// A change as `msg_change_<n>` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoggedChange {
+    pub(crate) conversation: DirectConversation,
+    pub(crate) chg: Chg,
+    pub(crate) mid: Mid,
+    pub(crate) by: UserId,
+    pub(crate) kind: &'static str,
+    pub(crate) ts: TimestampMs,
+    /// The offset of its event.
+    pub(crate) id: i64,
+}
+
+impl LoggedChange {
+    fn of(at: i64, ts: TimestampMs, change: &MessageChange) -> Self {
+        Self {
+            conversation: change.conversation(),
+            chg: change.chg,
+            mid: change.mid,
+            by: change.by,
+            kind: change.change.kind(),
+            ts,
+            id: at,
+        }
+    }
+}
+
+/// Which message it is.
+pub(crate) type Place = (DirectConversation, Mid);
+
+/// The messages whose text was changed, and their digests since.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangedTexts(HashMap<Place, ChangedText>);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChangedText {
+    /// The offset of the last change.
+    pub(crate) at: i64,
+    text: u64,
+    is_recalled: bool,
+}
+
+impl ChangedTexts {
+    /// What was recalled stays so.
+    pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, change: &MessageChange) {
+        let Some(text) = Text::changed(&change.change, ts) else {
+            return;
+        };
+        let changed = ChangedText {
+            at,
+            text: text.digest(),
+            is_recalled: text.state != MessageState::Shown,
+        };
+        let place = (change.conversation(), change.mid);
+        let held = self.0.entry(place).or_insert(changed);
+        if !held.is_recalled {
+            *held = changed;
+        }
+    }
+
+    pub(crate) fn get(&self, place: &Place) -> Option<&ChangedText> {
+        self.0.get(place)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Place, &ChangedText)> {
+        self.0.iter()
+    }
+}
+
+/// What is shown of a message.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Text<'a> {
+    pub(crate) msg: &'a str,
+    pub(crate) state: MessageState,
+    pub(crate) edited_ts: Option<TimestampMs>,
+}
+
+impl<'a> Text<'a> {
+    fn sent(msg: &'a str) -> Self {
+        Self {
+            msg,
+            state: MessageState::Shown,
+            edited_ts: None,
+        }
+    }
+
+    /// After a change; `None` where it changes no text.
+    fn changed(change: &'a Change, ts: TimestampMs) -> Option<Self> {
+        let without = |state| Self {
+            state,
+            ..Self::sent("")
+        };
+        match change {
+            Change::Recall => Some(without(MessageState::Recalled)),
+            Change::Delete => Some(without(MessageState::Deleted)),
+            Change::Edit(msg) => Some(Self {
+                edited_ts: Some(ts),
+                ..Self::sent(msg)
+            }),
+            Change::Hide | Change::Clear => None,
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish() & TEXT_BITS
+    }
+}
+
+/// A hash over every column of a message's row but its id, so that a partition's rows need not be held: 32 bits of what a change can change,
+/// 32 of all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageDigest(pub(crate) u64);
+
+impl MessageDigest {
+    /// The text of `message` itself does not count.
+    pub(crate) fn of(ts: TimestampMs, message: &Message, text: &Text<'_>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        message.srcid.hash(&mut hasher);
+        message.destid.hash(&mut hasher);
+        message.client_msg_id.as_str().hash(&mut hasher);
+        message.mid.hash(&mut hasher);
+        message.n.hash(&mut hasher);
+        ts.hash(&mut hasher);
+        Self(hasher.finish() & !TEXT_BITS | text.digest())
+    }
+
+    /// The digest after the changes to its text.
+    pub(crate) fn changed(self, changed: Option<&ChangedText>) -> Self {
+        changed.map_or(self, |changed| Self(self.0 & !TEXT_BITS | changed.text))
+    }
+
+    /// Whether two differ in the text only, if at all.
+    pub(crate) fn has_same_columns(self, other: Self) -> bool {
+        self.0 & !TEXT_BITS == other.0 & !TEXT_BITS
+    }
 }
 
 /// A hash of what a contact shows of a text.
@@ -49,4 +197,56 @@ pub(crate) fn preview_digest(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text[..end].hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(change: Change) -> MessageChange {
+        MessageChange {
+            by: 1.try_into().unwrap(),
+            peer: 2.try_into().unwrap(),
+            mid: Mid::ZERO.next(),
+            change,
+            chg: Chg::ZERO.next(),
+            n: None,
+        }
+    }
+
+    #[test]
+    fn a_digest_follows_the_changes_of_the_text_and_a_recall_is_the_last() {
+        let message = Message {
+            srcid: 1.try_into().unwrap(),
+            destid: 2.try_into().unwrap(),
+            client_msg_id: "c".to_owned().try_into().unwrap(),
+            msg: "as it was sent".to_owned(),
+            mid: Mid::ZERO.next(),
+            n: schemas::Ordinal::ZERO.next(),
+        };
+        let (sent_at, edited_at) = (TimestampMs(5), TimestampMs(7));
+        let of_row = |msg, state, edited_ts| {
+            let text = Text {
+                msg,
+                state,
+                edited_ts,
+            };
+            MessageDigest::of(sent_at, &message, &text)
+        };
+        let sent = of_row(&message.msg, MessageState::Shown, None);
+        let edited = of_row("edited", MessageState::Shown, Some(edited_at));
+        let recalled = of_row("", MessageState::Recalled, None);
+        let mut changed = ChangedTexts::default();
+        let place = (message.conversation(), message.mid);
+        let mut after = |of: Change| {
+            changed.add(9, edited_at, &change(of));
+            sent.changed(changed.get(&place))
+        };
+        assert_eq!(after(Change::Hide), sent);
+        assert_eq!(after(Change::Edit("edited".to_owned())), edited);
+        assert_eq!(after(Change::Recall), recalled);
+        assert_eq!(after(Change::Edit("again".to_owned())), recalled);
+        assert_ne!(sent, edited);
+        assert!(sent.has_same_columns(recalled));
+    }
 }

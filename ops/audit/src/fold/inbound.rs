@@ -1,7 +1,7 @@
 //! What follows from the log for an inbound record, and whether that is what became of it.
 
 use schemas::{
-    DirectConversation, Partition,
+    DirectConversation, Partition, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Message, Rules},
@@ -9,9 +9,11 @@ use schemas::{
 
 use super::{
     begun::BegunConversations,
+    changes::{self, expected_of_contact_change, expected_of_message_change},
     conversation::Conversation,
     dedup::{DedupWindow, Lookup, SendKey},
     outcomes::Outcome,
+    recall_window::RecallWindow,
 };
 use crate::{Kind, read};
 
@@ -20,9 +22,18 @@ pub(crate) struct StateBefore<'a> {
     pub(crate) conversation: Option<&'a Conversation>,
     pub(crate) dedup: &'a DedupWindow,
     pub(crate) begun: &'a BegunConversations,
+    pub(crate) recent: &'a RecallWindow,
     pub(crate) rules: &'a Rules,
     /// Log time at the record.
     pub(crate) now: i64,
+}
+
+impl StateBefore<'_> {
+    /// Whether a user who posts himself cannot begin a conversation any more (PROTOCOL S14).
+    pub(super) fn has_begun_enough(&self, user: UserId, by_user: bool) -> bool {
+        let limit = self.rules.new_conversations_per_day;
+        by_user && limit > 0 && self.begun.of(user, self.now) >= limit
+    }
 }
 
 /// What follows for an inbound record from the log before it.
@@ -39,15 +50,32 @@ impl Expected {
     pub(super) fn is_refused_for(self, reason: &str) -> bool {
         matches!(self, Self::Refused(right) if right.as_str() == reason)
     }
+}
 
-    /// Whether it follows from the record alone, whatever the log has before it.
-    pub(super) fn needs_no_log(self) -> bool {
-        match self {
-            Self::Event | Self::Repeat | Self::WithoutEffect => false,
-            Self::Refused(reason) => !matches!(
-                reason,
-                Reason::TooLarge | Reason::Conflict | Reason::TooManyConversations
-            ),
+/// What has to be known of the log before a command in order to judge it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    Nothing,
+    /// The rules in force.
+    Rules,
+    Everything,
+}
+
+impl Needs {
+    pub(super) fn of(command: &Command, expected: Expected, rules: &Rules) -> Self {
+        match (command, expected) {
+            (Command::Control(_), _) => Self::Rules,
+            // Under earlier rules it is malformed, wherever it is.
+            (Command::ChangeMessage(_) | Command::ChangeContact(_), expected)
+                if rules.rule_version < 3
+                    || expected == Expected::Refused(Reason::WrongPartition) =>
+            {
+                Self::Rules
+            }
+            (Command::Send(_) | Command::ReadAck(_), Expected::Refused(Reason::WrongPartition)) => {
+                Self::Nothing
+            }
+            _ => Self::Everything,
         }
     }
 }
@@ -74,6 +102,8 @@ pub(crate) fn conversation_of(command: &Command) -> Option<DirectConversation> {
     match command {
         Command::Send(send) => Some(send.conversation()),
         Command::ReadAck(ack) => Some(ack.conversation()),
+        Command::ChangeMessage(change) => Some(change.conversation()),
+        Command::ChangeContact(change) => Some(change.conversation()),
         Command::Control(_) => None,
     }
 }
@@ -85,9 +115,14 @@ pub(super) fn expected(
     before: &StateBefore<'_>,
 ) -> Expected {
     let (one, other) = match command {
+        Command::Control(control) => return expected_of_control(control, before.rules),
+        Command::ChangeMessage(_) | Command::ChangeContact(_) if before.rules.rule_version < 3 => {
+            return Expected::Refused(Reason::Malformed);
+        }
         Command::Send(send) => (send.srcid, send.destid),
         Command::ReadAck(ack) => (ack.uid, ack.peer),
-        Command::Control(control) => return expected_of_control(control, before.rules),
+        Command::ChangeMessage(asked) => (asked.by, asked.peer),
+        Command::ChangeContact(asked) => (asked.uid, asked.peer),
     };
     if !read::belongs_to(partition, one, other) {
         return Expected::Refused(Reason::WrongPartition);
@@ -96,6 +131,8 @@ pub(super) fn expected(
         Command::Send(send) => expected_of_send(send, before),
         Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Expected::WithoutEffect,
         Command::ReadAck(_) | Command::Control(_) => Expected::Event,
+        Command::ChangeMessage(asked) => expected_of_message_change(asked, before),
+        Command::ChangeContact(asked) => expected_of_contact_change(asked, before),
     }
 }
 
@@ -107,6 +144,9 @@ fn expected_of_send(send: &SendMessage, before: &StateBefore<'_>) -> Expected {
         Lookup::Absent if send.msg.len() as i128 > i128::from(before.rules.max_msg_bytes) => {
             Expected::Refused(Reason::TooLarge)
         }
+        Lookup::Absent if is_blocked(send, before.conversation) => {
+            Expected::Refused(Reason::Blocked)
+        }
         Lookup::Absent if begins_too_many(send, before) => {
             Expected::Refused(Reason::TooManyConversations)
         }
@@ -114,27 +154,28 @@ fn expected_of_send(send: &SendMessage, before: &StateBefore<'_>) -> Expected {
     }
 }
 
+fn is_blocked(send: &SendMessage, conversation: Option<&Conversation>) -> bool {
+    let receiver = send.conversation().side_of(send.destid);
+    conversation.is_some_and(|known| known.flags(receiver).blocked)
+}
+
 fn begins_too_many(send: &SendMessage, before: &StateBefore<'_>) -> bool {
-    let limit = before.rules.new_conversations_per_day;
-    let is_limited = send.by_user && limit > 0 && before.conversation.is_none();
-    is_limited && before.begun.of(send.srcid, before.now) >= limit
+    let last = before.conversation.map_or(0, Conversation::last_mid);
+    last == 0 && before.has_begun_enough(send.srcid, send.by_user)
 }
 
 fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
-    let version = control.rule_version.unwrap_or(rules.rule_version);
-    let window = control.dedup_window_ms.unwrap_or(rules.dedup_window_ms);
-    let entries = control.dedup_max_entries.unwrap_or(rules.dedup_max_entries);
-    let bytes = control.max_msg_bytes.unwrap_or(rules.max_msg_bytes);
-    let longest_window = if version == 2 {
-        49 * 86_400_000
-    } else {
-        36_500 * 86_400_000
+    let after = rules_after(control, rules);
+    let longest_window = match after.rule_version {
+        1 => 36_500 * 86_400_000,
+        _ => 49 * 86_400_000,
     };
-    let is_valid = version >= rules.rule_version.max(1)
-        && (version != 2 || is_valid_version_2(control, rules))
-        && (0..=longest_window).contains(&window)
-        && (1..=10_000_000).contains(&entries)
-        && (1..=65_535).contains(&bytes);
+    let is_valid = after.rule_version >= rules.rule_version.max(1)
+        && (0..=longest_window).contains(&after.dedup_window_ms)
+        && (1..=10_000_000).contains(&after.dedup_max_entries)
+        && (1..=65_535).contains(&after.max_msg_bytes)
+        && (after.rule_version < 2 || is_valid_version_2(control, rules, &after))
+        && (after.rule_version < 3 || (-1..=86_400_000).contains(&after.recall_window_ms));
     if is_valid {
         Expected::Event
     } else {
@@ -142,12 +183,85 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
     }
 }
 
-fn is_valid_version_2(control: &Control, rules: &Rules) -> bool {
-    let of_sender = control.dedup_max_per_sender.unwrap_or(1);
-    let per_day = control.new_conversations_per_day.unwrap_or(0);
-    has_the_key(control, rules)
-        && (1..=10_000_000).contains(&of_sender)
-        && (0..=1_000_000).contains(&per_day)
+fn is_valid_version_2(control: &Control, before: &Rules, after: &Rules) -> bool {
+    has_the_key(control, before)
+        && (1..=10_000_000).contains(&after.dedup_max_per_sender)
+        && (0..=1_000_000).contains(&after.new_conversations_per_day)
+}
+
+/// The rules that a control record leads to, if it is valid: what it asks for, and the rest as it was, or as its version begins.
+fn rules_after(control: &Control, before: &Rules) -> Rules {
+    let version = control.rule_version.unwrap_or(before.rule_version);
+    let mut after = Rules {
+        rule_version: version,
+        dedup_window_ms: control.dedup_window_ms.unwrap_or(before.dedup_window_ms),
+        dedup_max_entries: control
+            .dedup_max_entries
+            .unwrap_or(before.dedup_max_entries),
+        max_msg_bytes: control.max_msg_bytes.unwrap_or(before.max_msg_bytes),
+        ..*before
+    };
+    if version >= 2 {
+        let given = control.hash_key.as_deref();
+        let begins = before.rule_version < 2;
+        let or = |begin, goes_on| if begins { begin } else { goes_on };
+        after.hash_key = before
+            .hash_key
+            .or_else(|| given.and_then(|key| key.try_into().ok()));
+        after.dedup_max_per_sender = control
+            .dedup_max_per_sender
+            .unwrap_or(or(100_000, before.dedup_max_per_sender));
+        after.new_conversations_per_day = control
+            .new_conversations_per_day
+            .unwrap_or(or(20, before.new_conversations_per_day));
+    }
+    if version >= 3 {
+        let begins = before.rule_version < 3;
+        let window = if begins {
+            120_000
+        } else {
+            before.recall_window_ms
+        };
+        after.recall_window_ms = control.recall_window_ms.unwrap_or(window);
+        after.delete_for_all = control.delete_for_all.unwrap_or(before.delete_for_all);
+    }
+    after
+}
+
+/// The first rule of an event that its control record does not lead to.
+pub(super) fn wrong_rule(control: &Control, before: &Rules, found: &Rules) -> Option<&'static str> {
+    let right = rules_after(control, before);
+    let rules = [
+        ("rule_version", right.rule_version == found.rule_version),
+        (
+            "dedup_window_ms",
+            right.dedup_window_ms == found.dedup_window_ms,
+        ),
+        (
+            "dedup_max_entries",
+            right.dedup_max_entries == found.dedup_max_entries,
+        ),
+        ("max_msg_bytes", right.max_msg_bytes == found.max_msg_bytes),
+        ("hash_key", right.hash_key == found.hash_key),
+        (
+            "dedup_max_per_sender",
+            right.dedup_max_per_sender == found.dedup_max_per_sender,
+        ),
+        (
+            "new_conversations_per_day",
+            right.new_conversations_per_day == found.new_conversations_per_day,
+        ),
+        (
+            "recall_window_ms",
+            right.recall_window_ms == found.recall_window_ms,
+        ),
+        (
+            "delete_for_all",
+            right.delete_for_all == found.delete_for_all,
+        ),
+    ];
+    let (name, _) = rules.into_iter().find(|(_, equal)| !equal)?;
+    Some(name)
 }
 
 /// From version 2 on there is a key, and it stays.
@@ -168,7 +282,7 @@ pub(super) fn judge(
         (Expected::Repeat, None) => (Outcome::Repeat, None),
         (Expected::WithoutEffect, None) => (Outcome::WithoutEffect, None),
         (Expected::Event, None) => {
-            let what = "unanswered: no event, no dead letter, no repeat, no ack without effect";
+            let what = "unanswered: no event, no dead letter, no repeat, not without effect";
             (Outcome::Unaccounted, Some((Kind::Missing, what.to_owned())))
         }
         (Expected::Refused(right), None) => {
@@ -201,15 +315,22 @@ fn clamped(ack: &ReadAck, conversation: &Conversation) -> i64 {
     ack.mid.map_or(last, |mid| mid.get().min(last))
 }
 
-/// Whether the read position of an event is its ack's, clamped to the newest message.
-pub(crate) fn is_clamped(
+/// The field of an event that is not what the log before it makes of its command: a read position that is not clamped to the newest message,
+/// or a flag that was not asked for.
+pub(super) fn wrong_by_state(
     command: &Command,
     body: &Body,
     conversation: Option<&Conversation>,
-) -> bool {
-    let (Command::ReadAck(ack), Body::ReadPosition(position)) = (command, body) else {
-        return true;
-    };
-    let expected = conversation.map_or(0, |conversation| clamped(ack, conversation));
-    expected == position.mid.get()
+) -> Option<&'static str> {
+    match (command, body) {
+        (Command::ReadAck(ack), Body::ReadPosition(position)) => {
+            let right = conversation.map_or(0, |conversation| clamped(ack, conversation));
+            (right != position.mid.get()).then_some("mid")
+        }
+        (Command::ChangeContact(asked), Body::ContactChange(change)) => {
+            let is_right = changes::has_the_flags(asked, change, conversation);
+            (!is_right).then_some("a flag")
+        }
+        _ => None,
+    }
 }

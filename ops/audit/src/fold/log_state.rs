@@ -5,8 +5,7 @@ use std::{
 
 use event_log::Record;
 use schemas::{
-    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, UserId,
-    event::{Body, Event},
+    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, UserId, event::Event,
 };
 
 use super::{contact::Contact, conversation::Conversation, watermark::Watermark};
@@ -103,6 +102,13 @@ impl LogState {
             .collect()
     }
 
+    /// The highest source offset of a partition so far.
+    pub(crate) fn watermark(&self, partition: Partition) -> Watermark {
+        self.positions
+            .get(partition)
+            .map_or(Watermark::UNKNOWN, |position| position.watermark)
+    }
+
     /// What is left to fold up to `ends`.
     pub(crate) fn left_to(&self, ends: &PartitionMap<i64>) -> Vec<(Partition, Range<i64>)> {
         self.next_offsets()
@@ -134,11 +140,7 @@ impl LogState {
         }
         let conversation = self.conversations.entry(id).or_default();
         let at = record.offset;
-        let wrong = match &event.body {
-            Body::Message(message) => conversation.message(id, message, event.ts, at, is_whole),
-            Body::ReadPosition(read) => conversation.read(id, read, at, is_whole),
-            Body::Control(_) | Body::Progress => None,
-        };
+        let wrong = conversation.apply(id, &event.body, event.ts, at, is_whole);
         Ok(Some(FoldedEvent { event, wrong }))
     }
 

@@ -1,18 +1,26 @@
 //! The state that follows from the log. Pure code, no I/O.
 
 mod begun;
+mod changes;
 mod contact;
 mod conversation;
 mod dedup;
 mod digest;
 mod inbound;
 mod log_state;
+mod message_state;
 mod outcomes;
 mod partition;
+mod recall_window;
 mod senders;
 mod watermark;
 
+#[cfg(test)]
+pub(crate) use contact::Flags;
 pub(crate) use contact::{Contact, LastRead, ordinal_within};
-pub(crate) use digest::{Messages, message_digest, preview_digest};
+pub(crate) use digest::{
+    ChangedTexts, LoggedChange, MessageDigest, Messages, Place, Text, preview_digest,
+};
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};
+pub(crate) use watermark::Watermark;

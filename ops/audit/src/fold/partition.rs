@@ -2,7 +2,7 @@ use std::{collections::HashMap, iter::Peekable, ops::Range};
 
 use event_log::{EventLogError, Record};
 use schemas::{
-    DirectConversation, Partition, TimestampMs,
+    ConversationId, DirectConversation, Partition, TimestampMs,
     command::Command,
     dead_letter::Reason,
     event::{Body, Event, Message, Rules},
@@ -10,11 +10,13 @@ use schemas::{
 
 use super::{
     begun::BegunConversations,
+    changes,
     conversation::Conversation,
     dedup::{DedupWindow, Lookup},
     digest::Messages,
-    inbound::{self, Expected, StateBefore, conversation_of, is_clamped, message_key},
+    inbound::{self, Expected, Needs, StateBefore, conversation_of, message_key},
     outcomes::{Outcome, Outcomes},
+    recall_window::RecallWindow,
     watermark::Watermark,
 };
 use crate::{
@@ -64,8 +66,11 @@ pub(crate) struct PartitionFold<'a> {
     decided_earlier: i64,
     clock: i64,
     rules: Rules,
+    /// Whether these are the rules in force: not where the start of the log is gone, up to the first control event.
+    knows_rules: bool,
     dedup: DedupWindow,
     begun: BegunConversations,
+    recent: RecallWindow,
     outcomes: Outcomes,
     folded: FoldedPartition,
 }
@@ -80,8 +85,10 @@ impl<'a> PartitionFold<'a> {
             decided_earlier: 0,
             clock: 0,
             rules: Rules::VERSION_1,
+            knows_rules: input.events_start == 0,
             dedup: DedupWindow::default(),
             begun: BegunConversations::default(),
+            recent: RecallWindow::default(),
             outcomes: Outcomes::new(input.examples),
             folded: FoldedPartition {
                 conversations: HashMap::new(),
@@ -214,7 +221,11 @@ impl<'a> PartitionFold<'a> {
                 })
                 .or_else(|| {
                     let reason = self.refusal(record)?;
-                    Some(format!("sequenced although it is to be refused ({reason})"))
+                    // Other refusals of changes are judged by their events: see `apply_change`.
+                    let is_judged = changes::command_of(&event.body).is_some()
+                        && reason != Reason::TooManyConversations;
+                    (!is_judged)
+                        .then(|| format!("sequenced although it is to be refused ({reason})"))
                 }),
         };
         // An event is no older than its cause: a younger record of the same content came in its place.
@@ -226,13 +237,15 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn mismatched_field(&self, command: &Command, body: &Body) -> Option<&'static str> {
-        command.mismatched_field(body).or_else(|| {
-            let conversation =
-                conversation_of(command).and_then(|id| self.folded.conversations.get(&id));
-            // Without the log's start the newest message may be unknown, and so is where a position is clamped.
-            let is_right = !self.is_whole() || is_clamped(command, body, conversation);
-            (!is_right).then_some("mid")
-        })
+        if let Some(field) = command.mismatched_field(body) {
+            return Some(field);
+        }
+        if let (Command::Control(control), Body::Control(rules)) = (command, body) {
+            return inbound::wrong_rule(control, &self.rules, rules).filter(|_| self.knows_rules);
+        }
+        // Without the log's start the newest message may be unknown, and so is where a position is clamped.
+        let id = conversation_of(command).filter(|_| self.is_whole())?;
+        inbound::wrong_by_state(command, body, self.folded.conversations.get(&id))
     }
 
     /// An outcome that the record has besides this event.
@@ -266,7 +279,7 @@ impl<'a> PartitionFold<'a> {
         }
     }
 
-    /// Accounts for a record without an event: a dead letter, a repeat, an ack without effect, or a difference.
+    /// Accounts for a record without an event: a dead letter, a repeat, an ack or change without effect, or a difference.
     fn account_without_event(&mut self, record: &Record) {
         let expected = self.expected(record);
         let refused = self.refused(record, expected);
@@ -277,7 +290,9 @@ impl<'a> PartitionFold<'a> {
                 .dead_lettered_inbound
                 .may_be_deleted(record.timestamp);
         let (outcome, wrong) = match inbound::judge(expected, refused) {
-            (_, Some(_)) if is_gone || !self.is_certain(expected) => (Outcome::Unverifiable, None),
+            (_, Some(_)) if is_gone || !self.is_certain(record, expected) => {
+                (Outcome::Unverifiable, None)
+            }
             judged => judged,
         };
         let wrong = wrong.map(|(kind, what)| self.inbound_finding(record.offset, kind, what));
@@ -300,28 +315,45 @@ impl<'a> PartitionFold<'a> {
         let Ok(command) = read::command(record) else {
             return Expected::Refused(Reason::Malformed);
         };
-        let conversation = conversation_of(&command);
+        self.expected_of(&command, record.timestamp)
+    }
+
+    fn expected_of(&self, command: &Command, time: TimestampMs) -> Expected {
+        let conversation = conversation_of(command);
         let before = StateBefore {
             conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
             dedup: &self.dedup,
             begun: &self.begun,
+            recent: &self.recent,
             rules: &self.rules,
-            now: record.timestamp.0.max(self.clock),
+            now: time.0.max(self.clock),
         };
-        inbound::expected(&command, self.input.partition, &before)
+        inbound::expected(command, self.input.partition, &before)
     }
 
     /// Why a record is to be refused, where that is certain.
     fn refusal(&self, record: &Record) -> Option<Reason> {
         match self.expected(record) {
-            Expected::Refused(reason) if self.is_certain(Expected::Refused(reason)) => Some(reason),
+            expected @ Expected::Refused(reason) if self.is_certain(record, expected) => {
+                Some(reason)
+            }
             _ => None,
         }
     }
 
     /// Whether that is known: not where it depends on events that are gone.
-    fn is_certain(&self, expected: Expected) -> bool {
-        self.is_whole() || expected.needs_no_log()
+    fn is_certain(&self, record: &Record, expected: Expected) -> bool {
+        if self.is_whole() {
+            return true;
+        }
+        let Ok(command) = read::command(record) else {
+            return true;
+        };
+        match Needs::of(&command, expected, &self.rules) {
+            Needs::Nothing => true,
+            Needs::Rules => self.knows_rules,
+            Needs::Everything => false,
+        }
     }
 
     fn apply(&mut self, at: i64, event: Event) {
@@ -334,41 +366,76 @@ impl<'a> PartitionFold<'a> {
         }
         self.clock = self.clock.max(event.ts.0);
         match &event.body {
-            Body::Message(message) => self.apply_message(at, event.ts, message),
-            Body::ReadPosition(position) => {
-                let (id, is_whole) = (position.conversation(), self.is_whole());
-                let conversation = self.folded.conversations.entry(id).or_default();
-                let wrong = conversation.read(id, position, at, is_whole);
-                self.note_wrong(at, wrong);
-            }
-            Body::Control(rules) => self.rules = *rules,
-            Body::Progress => {}
+            Body::Message(message) => self.note_send(at, message),
+            Body::MessageChange(_) | Body::ContactChange(_) => self.judge_change(at, &event),
+            Body::Control(rules) => self.apply_rules(*rules),
+            Body::ReadPosition(_) | Body::Progress => {}
+        }
+        if let Some(ConversationId::Direct(id)) = event.conversation() {
+            self.apply_to_conversation(id, at, &event);
         }
         self.dedup.evict(self.clock, &self.rules);
+        self.recent.evict(self.clock, &self.rules);
     }
 
-    fn apply_message(&mut self, at: i64, ts: TimestampMs, message: &Message) {
-        let (id, is_whole) = (message.conversation(), self.is_whole());
+    fn note_send(&mut self, at: i64, message: &Message) {
         let key = message_key(message);
         if self.dedup.lookup(&key, self.clock, &self.rules) != Lookup::Absent {
             let what = "a client_msg_id is sequenced again within the window";
             self.note_event(at, Kind::Extra, what);
         }
         self.dedup.insert(&key, self.clock, &self.rules);
-        if !self.folded.conversations.contains_key(&id) {
+        let conversation = self.folded.conversations.get(&message.conversation());
+        if conversation.is_none_or(|known| known.last_mid() == 0) {
             self.begun.add(message.srcid, self.clock, &self.rules);
-        }
-        let conversation = self.folded.conversations.entry(id).or_default();
-        let wrong = conversation.message(id, message, ts, at, is_whole);
-        self.note_wrong(at, wrong);
-        if self.input.scope.has_conversation(id) {
-            self.folded.messages.add(at, ts, message);
         }
     }
 
-    fn note_wrong(&mut self, at: i64, wrong: Option<String>) {
+    /// Whether a change was to be made follows from the log before it, whether its cause is retained or not.
+    fn judge_change(&mut self, at: i64, event: &Event) {
+        let Some(command) = changes::command_of(&event.body).filter(|_| self.is_whole()) else {
+            return;
+        };
+        match self.expected_of(&command, event.ts) {
+            Expected::Event => {}
+            Expected::Refused(reason) => {
+                let what = format!("a change that is to be refused ({reason})");
+                self.note_event(at, Kind::Different, what);
+            }
+            Expected::Repeat | Expected::WithoutEffect => {
+                self.note_event(at, Kind::Extra, "a change that changes nothing");
+            }
+        }
+    }
+
+    fn apply_rules(&mut self, rules: Rules) {
+        if rules.rule_version >= 3 && self.rules.rule_version < 3 {
+            for conversation in self.folded.conversations.values_mut() {
+                conversation.begin_version_3();
+            }
+        }
+        self.rules = rules;
+        self.knows_rules = true;
+    }
+
+    fn apply_to_conversation(&mut self, id: DirectConversation, at: i64, event: &Event) {
+        let is_whole = self.is_whole();
+        if let Body::ContactChange(change) = &event.body
+            && !self.folded.conversations.contains_key(&id)
+        {
+            self.begun.add(change.uid, self.clock, &self.rules);
+        }
+        let conversation = self.folded.conversations.entry(id).or_default();
+        let last = conversation.last_mid();
+        let wrong = conversation.apply(id, &event.body, event.ts, at, is_whole);
+        if conversation.last_mid() > last {
+            self.recent.add(conversation, self.clock, &self.rules);
+        }
         if let Some(what) = wrong {
             self.note_event(at, Kind::Different, what);
+        }
+        if self.input.scope.has_conversation(id) {
+            self.folded.messages.add(at, event);
         }
     }
 

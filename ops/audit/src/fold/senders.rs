@@ -19,6 +19,13 @@ impl Senders {
         }
     }
 
+    /// Whether the message `mid` is hi's.
+    pub(crate) fn is_by_hi(&self, mid: i64) -> bool {
+        let at = usize::try_from(mid - 1).unwrap_or(usize::MAX);
+        let word = self.0.get(at / 64);
+        word.is_some_and(|word| word & (1 << (at % 64)) != 0)
+    }
+
     /// How many of the messages above `after` and up to `upto` hi sent.
     pub(crate) fn by_hi(&self, after: i64, upto: i64) -> i64 {
         self.up_to(upto) - self.up_to(after.min(upto))
@@ -56,6 +63,10 @@ mod tests {
             }
             let wanted = by_hi[a..b].iter().filter(|hi| **hi).count();
             prop_assert_eq!(senders.by_hi(a as i64, b as i64), wanted as i64);
+            for (i, hi) in by_hi.iter().enumerate() {
+                prop_assert_eq!(senders.is_by_hi(i as i64 + 1), *hi);
+            }
+            prop_assert!(!senders.is_by_hi(by_hi.len() as i64 + 1));
         }
     }
 }

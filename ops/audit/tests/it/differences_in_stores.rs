@@ -35,7 +35,7 @@ const IN_MYSQL: [Harm; 15] = [
         area: Area::Messages,
         kind: Kind::Extra,
         what: "chat_msg_47",
-        harm: "INSERT INTO {p}1.chat_msg_47 SELECT id + 1000, srcid, destid, mid + 5, msg, ts, hashvalue, client_msg_id, n FROM {p}1.chat_msg_47 LIMIT 1",
+        harm: "INSERT INTO {p}1.chat_msg_47 SELECT id + 1000, srcid, destid, mid + 5, msg, ts, hashvalue, client_msg_id, n, state, edited_ts FROM {p}1.chat_msg_47 LIMIT 1",
         cure: "DELETE FROM {p}1.chat_msg_47 WHERE id >= 1000",
     },
     Harm {
@@ -123,6 +123,154 @@ const IN_MYSQL: [Harm; 15] = [
         cure: "DELETE FROM {p}1.contact_40 WHERE peer = 5",
     },
 ];
+
+// Contacts of 1000 are in database 1, those of 1001, too; of 7 in database 0.
+const OF_CHANGES: [Harm; 15] = [
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "chat_msg_17: not as the change at",
+        harm: "UPDATE {p}0.chat_msg_17 SET msg = 'to be recalled' WHERE mid = 3",
+        cure: "UPDATE {p}0.chat_msg_17 SET msg = '' WHERE mid = 3",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "chat_msg_17: not as the change at",
+        harm: "UPDATE {p}0.chat_msg_17 SET state = 0 WHERE mid = 2",
+        cure: "UPDATE {p}0.chat_msg_17 SET state = 2 WHERE mid = 2",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "chat_msg_17: not as the change at",
+        harm: "UPDATE {p}0.chat_msg_17 SET msg = 'question 0' WHERE mid = 1",
+        cure: "UPDATE {p}0.chat_msg_17 SET msg = 'the best question' WHERE mid = 1",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "chat_msg_17: not as the change at",
+        harm: "UPDATE {p}0.chat_msg_17 SET edited_ts = edited_ts + INTERVAL 1 DAY WHERE mid = 1",
+        cure: "UPDATE {p}0.chat_msg_17 SET edited_ts = edited_ts - INTERVAL 1 DAY WHERE mid = 1",
+    },
+    Harm {
+        area: Area::Messages,
+        kind: Kind::Different,
+        what: "chat_msg_17: msg",
+        harm: "UPDATE {p}0.chat_msg_17 SET state = 1 WHERE mid = 6",
+        cure: "UPDATE {p}0.chat_msg_17 SET state = 0 WHERE mid = 6",
+    },
+    Harm {
+        area: Area::Changes,
+        kind: Kind::Missing,
+        what: "msg_change_17: change 3 of 1000,1001: no row",
+        harm: "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.msg_change_17 WHERE chg = 3; DELETE FROM {p}0.msg_change_17 WHERE chg = 3",
+        cure: "INSERT INTO {p}0.msg_change_17 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+    },
+    Harm {
+        area: Area::Changes,
+        kind: Kind::Different,
+        what: "msg_change_17: change 5 of 1000,1001: mid, change_kind",
+        harm: "UPDATE {p}0.msg_change_17 SET change_kind = 'hide', mid = 4 WHERE chg = 5",
+        cure: "UPDATE {p}0.msg_change_17 SET change_kind = 'recall', mid = 3 WHERE chg = 5",
+    },
+    Harm {
+        area: Area::Changes,
+        kind: Kind::Extra,
+        what: "msg_change_17: no change 10 of 1000,1001",
+        harm: "INSERT INTO {p}0.msg_change_17 SELECT lo, hi, 10, mid, uid, change_kind, ts, id + 1000 FROM {p}0.msg_change_17 WHERE chg = 9",
+        cure: "DELETE FROM {p}0.msg_change_17 WHERE chg = 10",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact of 1000 with 1001: muted",
+        harm: "UPDATE {p}1.contact_40 SET muted = 0 WHERE peer = 1001",
+        cure: "UPDATE {p}1.contact_40 SET muted = 1 WHERE peer = 1001",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact of 1000 with 937: blocked",
+        harm: "UPDATE {p}1.contact_40 SET blocked = 0 WHERE peer = 937",
+        cure: "UPDATE {p}1.contact_40 SET blocked = 1 WHERE peer = 937",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact of 7 with 40: deleted_mid",
+        harm: "UPDATE {p}0.contact_7 SET deleted_mid = 3 WHERE peer = 40",
+        cure: "UPDATE {p}0.contact_7 SET deleted_mid = 4 WHERE peer = 40",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact of 1001 with 1000: the last message",
+        harm: "UPDATE {p}1.contact_41 SET preview = 'answer 3' WHERE peer = 1000",
+        cure: "UPDATE {p}1.contact_41 SET preview = 'the last answer' WHERE peer = 1000",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact of 1001 with 1000: clear_mid",
+        harm: "UPDATE {p}1.contact_41 SET clear_mid = 0 WHERE peer = 1000",
+        cure: "UPDATE {p}1.contact_41 SET clear_mid = 4 WHERE peer = 1000",
+    },
+    Harm {
+        area: Area::Hidden,
+        kind: Kind::Missing,
+        what: "hidden of 1000 with 1001: mid 5",
+        harm: "DELETE FROM {p}1.hidden_40 WHERE mid = 5",
+        cure: "INSERT INTO {p}1.hidden_40 (uid, peer, mid) VALUES (1000, 1001, 5)",
+    },
+    Harm {
+        area: Area::Hidden,
+        kind: Kind::Extra,
+        what: "hidden of 40 with 7: mid 1",
+        harm: "INSERT INTO {p}1.hidden_40 (uid, peer, mid) VALUES (40, 7, 1)",
+        cure: "DELETE FROM {p}1.hidden_40 WHERE uid = 40",
+    },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_wrong_after_changes_is_found() {
+    let env = TestEnv::with_changes().await;
+    env.assert_sound().await;
+    for Harm {
+        area,
+        kind,
+        what,
+        harm,
+        cure,
+    } in OF_CHANGES
+    {
+        env.sql(harm).await;
+        env.assert_finds(area, kind, what).await;
+        env.sql(cure).await;
+    }
+    env.assert_sound().await;
+    // Who clears a history or deletes a contact has read it.
+    env.sql("UPDATE {p}0.read_chat_mid_17 SET pcMid = 3 WHERE uid = 1001")
+        .await;
+    env.assert_finds(
+        Area::ReadPositions,
+        Kind::Different,
+        "pcMid is 3, 4 is right",
+    )
+    .await;
+    env.sql("UPDATE {p}0.read_chat_mid_17 SET pcMid = 4 WHERE uid = 1001")
+        .await;
+    env.redis(&["HSET", "state-7", "40", "4,3,4"]).await;
+    env.redis(&["HSET", "pc-7", "40", "1"]).await;
+    env.redis(&["PEXPIREAT", "pc-7", "9999999999999"]).await;
+    env.assert_finds(
+        Area::UnreadStates,
+        Kind::Different,
+        "pc_n: 4,3,4 is there, 4,4,4 is right",
+    )
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_wrong_in_mysql_is_found() {

@@ -6,7 +6,8 @@ use audit::{Area, AuditError, Kind, Report, Scope};
 use event_log::Admin;
 use message_store::Month;
 use schemas::{
-    Partition, TimestampMs, command::Command, dead_letter::Reason, event::Body, topics::Topic,
+    Change, Partition, TimestampMs, command::Command, dead_letter::Reason, event::Body,
+    topics::Topic,
 };
 
 use crate::{
@@ -36,6 +37,25 @@ async fn a_consistent_world_has_no_difference_and_everything_was_compared() {
     // A program reads the same.
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["differences"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_every_kind_are_none_and_were_compared() {
+    let mut env = TestEnv::with_changes().await;
+    let report = env.assert_sound().await;
+    let compared = |report: &Report, area| report.check(area).unwrap().compared;
+    assert_eq!(compared(&report, Area::Messages), 12);
+    assert_eq!(compared(&report, Area::Changes), 9);
+    assert_eq!(compared(&report, Area::Hidden), 1);
+    // Of 937, who has not said anything, there is no row, and nothing to compare but that.
+    assert_eq!(compared(&report, Area::Contacts), 6);
+    assert_eq!(report.inbound.sequenced, 27);
+    // A message brings the deleted contact back, and what was recalled stays so.
+    env.story.send(40, 7, "are you there?").await;
+    env.story.change(40, 7, 5, Change::Recall).await;
+    env.catch_up().await;
+    let report = env.assert_sound().await;
+    assert_eq!(compared(&report, Area::Changes), 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]

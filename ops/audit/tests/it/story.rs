@@ -4,10 +4,12 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    DeviceClass, DirectConversation, InboundPosition, Mid, Ordinal, Partition, TimestampMs, UserId,
-    command::{Command, ReadAck, SendMessage},
+    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
+    DeviceClass, DirectConversation, InboundPosition, MessageChange, Mid, Ordinal, Partition,
+    TimestampMs, UserId,
+    command::{Command, Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
-    event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
+    event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
     topics::Topic,
 };
 
@@ -26,6 +28,8 @@ pub struct Story {
     mids: BTreeMap<DirectConversation, Mid>,
     /// Who sent each message of a conversation.
     senders: BTreeMap<DirectConversation, Vec<UserId>>,
+    chgs: BTreeMap<DirectConversation, Chg>,
+    flags: BTreeMap<(UserId, UserId), ContactFlags>,
     /// The events in order, progress too.
     pub events: Vec<LoggedEvent>,
     sends: u64,
@@ -53,6 +57,8 @@ impl Story {
             appender: Appender::new(kafka, &settings).unwrap(),
             mids: BTreeMap::new(),
             senders: BTreeMap::new(),
+            chgs: BTreeMap::new(),
+            flags: BTreeMap::new(),
             events: Vec::new(),
             sends: 0,
         }
@@ -104,9 +110,7 @@ impl Story {
     pub async fn read(&mut self, uid: i64, peer: i64, device: DeviceClass, mid: i64) {
         let ack = ack(uid, peer, device, mid);
         let cause = self.post(Command::ReadAck(ack)).await;
-        let upto = &self.senders[&ack.conversation()][..usize::try_from(mid).unwrap()];
-        let n = upto.iter().filter(|sender| **sender == user(peer)).count();
-        let n: Ordinal = i64::try_from(n).unwrap().try_into().unwrap();
+        let n = self.sent_up_to(ack.conversation(), user(peer), mid);
         let position = ReadPosition {
             uid: user(uid),
             peer: user(peer),
@@ -117,24 +121,107 @@ impl Story {
         self.tell(cause, Body::ReadPosition(position)).await;
     }
 
+    /// Rule version 3 begins in a partition.
+    pub async fn begin_version_3(&mut self, partition: Partition) {
+        let control = Control {
+            rule_version: Some(3),
+            hash_key: Some(vec![7; 16]),
+            delete_for_all: Some(true),
+            ..Control::default()
+        };
+        let rules = Rules {
+            rule_version: 3,
+            hash_key: Some([7; 16].into()),
+            dedup_max_per_sender: 100_000,
+            new_conversations_per_day: 20,
+            recall_window_ms: 120_000,
+            delete_for_all: true,
+            ..Rules::VERSION_1
+        };
+        let cause = self.post_to(partition, Command::Control(control)).await;
+        self.tell(cause, Body::Control(rules)).await;
+    }
+
+    /// A change of a message.
+    pub async fn change(&mut self, by: i64, peer: i64, mid: i64, change: Change) {
+        let asked = ChangeMessage {
+            by: user(by),
+            peer: user(peer),
+            mid: mid.try_into().unwrap(),
+            change: change.clone(),
+        };
+        let id = asked.conversation();
+        let cause = self.post(Command::ChangeMessage(asked)).await;
+        let chg = self.chgs.entry(id).or_default();
+        *chg = chg.next();
+        let chg = *chg;
+        let n = (change == Change::Clear).then(|| self.sent_up_to(id, user(peer), mid));
+        let change = MessageChange {
+            by: user(by),
+            peer: user(peer),
+            mid: mid.try_into().unwrap(),
+            change,
+            chg,
+            n,
+        };
+        self.tell(cause, Body::MessageChange(change)).await;
+    }
+
+    /// A change of a contact: the flags that are set from now on, or that it is deleted.
+    pub async fn contact(&mut self, uid: i64, peer: i64, set: Option<fn(&mut ContactFlags)>) {
+        let (uid, peer) = (user(uid), user(peer));
+        let flags = self.flags.entry((uid, peer)).or_default();
+        if let Some(set) = set {
+            set(flags);
+        }
+        let flags = *flags;
+        let deleted = set.is_none();
+        let ask = |flag| set.map(|_| flag);
+        let asked = ChangeContact {
+            uid,
+            peer,
+            favourite: ask(flags.favourite),
+            pinned: ask(flags.pinned),
+            muted: ask(flags.muted),
+            blocked: ask(flags.blocked),
+            deleted,
+            by_user: true,
+        };
+        let id = asked.conversation();
+        let cause = self.post(Command::ChangeContact(asked)).await;
+        let mid = self.mids.get(&id).copied().unwrap_or_default();
+        let deleted = deleted.then(|| DeletedContact {
+            mid,
+            n: self.sent_up_to(id, peer, mid.get()),
+        });
+        let change = ContactChange {
+            uid,
+            peer,
+            flags,
+            deleted,
+        };
+        self.tell(cause, Body::ContactChange(change)).await;
+    }
+
+    fn sent_up_to(&self, id: DirectConversation, sender: UserId, mid: i64) -> Ordinal {
+        let senders = self.senders.get(&id).map_or(&[][..], Vec::as_slice);
+        let upto = &senders[..usize::try_from(mid).unwrap()];
+        let sent = upto.iter().filter(|by| **by == sender).count();
+        i64::try_from(sent).unwrap().try_into().unwrap()
+    }
+
     /// The ordinal that a position has or should have.
     pub fn ordinal(&self, position: &ReadPosition) -> Ordinal {
-        let upto = usize::try_from(position.mid.get()).unwrap();
-        let senders = &self.senders[&position.conversation()][..upto];
-        let n = senders
-            .iter()
-            .filter(|sender| **sender == position.peer)
-            .count();
-        i64::try_from(n).unwrap().try_into().unwrap()
+        self.sent_up_to(position.conversation(), position.peer, position.mid.get())
     }
 
     /// Puts a command on `chat.inbound`.
     pub async fn post(&self, command: Command) -> (Partition, i64) {
-        let partition = match &command {
-            Command::Send(send) => send.conversation().partition(),
-            Command::ReadAck(ack) => ack.conversation().partition(),
-            Command::Control(_) => unreachable!("none is posted"),
-        };
+        let conversation = command.conversation().expect("a control has none");
+        self.post_to(conversation.partition(), command).await
+    }
+
+    async fn post_to(&self, partition: Partition, command: Command) -> (Partition, i64) {
         let offset = self
             .put(Topic::Inbound, partition, &command.encode(), None, &[])
             .await;

@@ -6,14 +6,14 @@ use audit::{Area, AuditError, Kind, Options, Report, Scope, Sources};
 use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
-    ContactDelta, LastMessage, MessageRow, MessageStore, MySqlConfig, OffsetUpdate, ReadRow,
-    ReadUpTo, Shard, Sink,
+    ChangeRow, ContactDelta, LastMessage, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
+    ReadRow, ReadUpTo, Shard, Sink,
 };
 use schemas::{
-    DeviceClass, LogPosition, Mid, NextOffset, Partition, PartitionMap, PerDevice, TableNumber,
-    UserId,
+    Change, ContactFlags, DeviceClass, LogPosition, MessageChange, Mid, NextOffset, Partition,
+    PartitionMap, PerDevice, TableNumber, TimestampMs, UserId,
     dead_letter::Reason,
-    event::{Body, ReadPosition},
+    event::{Body, Message, ReadPosition},
     topics::Topic,
 };
 use sqlx::Connection as _;
@@ -100,6 +100,45 @@ impl TestEnv {
         env
     }
 
+    /// The users 1000 and 1001 change what they said and see in every way, and 7 and 40 their contacts.
+    pub async fn with_changes() -> Self {
+        let mut env = Self::new().await;
+        let story = &mut env.story;
+        for partition in [17, 47] {
+            story.begin_version_3(partition.try_into().unwrap()).await;
+        }
+        for i in 0..4 {
+            story.send(1001, 1000, &format!("question {i}")).await;
+            story.send(1000, 1001, &format!("answer {i}")).await;
+            story.send(40, 7, "elsewhere").await;
+        }
+        env.catch_up().await;
+        let story = &mut env.story;
+        let edit = |msg: &str| Change::Edit(msg.to_owned());
+        story.change(1001, 1000, 1, edit("a better question")).await;
+        story.change(1001, 1000, 1, edit("the best question")).await;
+        story.change(1000, 1001, 2, Change::Delete).await;
+        story.change(1001, 1000, 3, edit("to be recalled")).await;
+        story.change(1001, 1000, 3, Change::Recall).await;
+        story.change(1000, 1001, 5, Change::Hide).await;
+        story.change(1000, 1001, 7, Change::Hide).await;
+        story.change(1001, 1000, 4, Change::Clear).await;
+        story.change(1000, 1001, 8, edit("the last answer")).await;
+        let pinned = |flags: &mut ContactFlags| (flags.pinned, flags.muted) = (true, true);
+        story.contact(1000, 1001, Some(pinned)).await;
+        // With whom nobody has talked.
+        story
+            .contact(1000, 937, Some(|flags| flags.blocked = true))
+            .await;
+        story.contact(7, 40, None).await;
+        story
+            .contact(40, 7, Some(|flags| flags.favourite = true))
+            .await;
+        env.catch_up().await;
+        env.make_users(&[1000, 1001, 7, 40]).await;
+        env
+    }
+
     /// A repeat, acks that move nothing, junk: all answered for, none with an event.
     async fn be_silent(&mut self) {
         use schemas::command::Command;
@@ -163,35 +202,39 @@ impl TestEnv {
     ) {
         let layout = self.sources.messages.layout();
         let is_here = |table: TableNumber| layout.shard_of(table) == shard;
-        let (mut messages, mut reads, mut contacts) = (Vec::new(), Vec::new(), Vec::new());
-        for LoggedEvent {
-            partition,
-            offset,
-            event,
-        } in logged
-        {
+        let (mut messages, mut changes, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+        let mut contacts: BTreeMap<_, ContactDelta> = BTreeMap::new();
+        for one in logged {
+            for contact in self.contacts_of(one) {
+                if is_here(TableNumber::of_user(contact.uid)) {
+                    contacts
+                        .entry((contact.uid, contact.peer))
+                        .or_insert_with(|| ContactDelta::new(contact.uid, contact.peer))
+                        .merge(contact);
+                }
+            }
+            let LoggedEvent {
+                partition,
+                offset: id,
+                event,
+            } = one;
+            if !is_here((*partition).into()) {
+                continue;
+            }
             match &event.body {
                 Body::Message(message) => {
-                    let row = MessageRow {
-                        id: *offset,
-                        ts: event.ts,
-                        message: message.clone(),
-                    };
-                    contacts.extend(contacts_of(&row));
-                    if is_here((*partition).into()) {
-                        messages.push(row);
-                    }
+                    messages.push(MessageRow::new(*id, event.ts, message.clone()));
                 }
-                Body::ReadPosition(position) => {
-                    contacts.push(self.read_contact(position));
-                    if is_here((*partition).into()) {
-                        reads.push(read_row(position));
-                    }
-                }
-                Body::Control(_) | Body::Progress => {}
+                Body::MessageChange(change) => changes.push(ChangeRow {
+                    id: *id,
+                    ts: event.ts,
+                    change: change.clone(),
+                }),
+                _ => {}
             }
+            reads.extend(event.body.read_positions().map(|one| read_row(&one)));
         }
-        contacts.retain(|contact: &ContactDelta| is_here(TableNumber::of_user(contact.uid)));
+        let contacts: Vec<ContactDelta> = contacts.into_values().collect();
         let own: PartitionMap<_> = ends
             .iter()
             .filter(|(p, _)| is_here((*p).into()))
@@ -200,7 +243,7 @@ impl TestEnv {
         let (store, topic) = (self.sources.messages.clone(), self.topic.clone());
         let moves = self.moves(shard, Sink::Messages, &own);
         store
-            .write_messages(shard, &topic, &messages, &moves)
+            .write_messages(shard, &topic, &messages, &changes, &moves)
             .await
             .unwrap();
         let moves = self.moves(shard, Sink::Reads, &own);
@@ -236,31 +279,49 @@ impl TestEnv {
         moves
     }
 
-    fn read_contact(&self, position: &ReadPosition) -> ContactDelta {
-        let mut contact = ContactDelta::new(position.uid, position.peer);
-        contact.read[position.device] = ReadUpTo {
-            mid: position.mid,
-            n: Some(self.story.ordinal(position)),
+    /// What an event changes in the contacts of its users.
+    fn contacts_of(&self, LoggedEvent { offset, event, .. }: &LoggedEvent) -> Vec<ContactDelta> {
+        let mut contacts = match &event.body {
+            Body::Message(message) => contacts_of_message(event.ts, message),
+            Body::MessageChange(change) => contacts_of_change(event.ts, change),
+            Body::ContactChange(change) => {
+                let mut contact = ContactDelta::new(change.uid, change.peer);
+                contact.flags = Some((*offset, change.flags));
+                contact.deleted_mid = change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid);
+                vec![contact]
+            }
+            Body::ReadPosition(position) => {
+                vec![ContactDelta::new(position.uid, position.peer)]
+            }
+            Body::Control(_) | Body::Progress => Vec::new(),
         };
-        contact
+        for position in event.body.read_positions() {
+            contacts[0].read[position.device] = ReadUpTo {
+                mid: position.mid,
+                n: Some(self.story.ordinal(&position)),
+            };
+        }
+        for contact in &mut contacts {
+            contact.pos = *offset;
+        }
+        contacts
     }
 
     async fn write_redis(&mut self, logged: &[LoggedEvent], ends: &PartitionMap<LogPosition>) {
         let mut updates: BTreeMap<UserId, UserUpdate> = BTreeMap::new();
         for LoggedEvent { event, .. } in logged {
-            match &event.body {
-                Body::Message(message) => updates
+            if let Body::Message(message) = &event.body {
+                updates
                     .entry(message.destid)
                     .or_insert_with(|| UserUpdate::new(message.destid))
-                    .message(message.srcid, message.n),
-                Body::ReadPosition(position) => {
-                    let n = Some(self.story.ordinal(position));
-                    updates
-                        .entry(position.uid)
-                        .or_insert_with(|| UserUpdate::new(position.uid))
-                        .read(&ReadPosition { n, ..*position });
-                }
-                Body::Control(_) | Body::Progress => {}
+                    .message(message.srcid, message.n);
+            }
+            for position in event.body.read_positions() {
+                let n = Some(self.story.ordinal(&position));
+                updates
+                    .entry(position.uid)
+                    .or_insert_with(|| UserUpdate::new(position.uid))
+                    .read(&ReadPosition { n, ..position });
             }
         }
         let positions = self.redis.read_positions().await.unwrap();
@@ -379,15 +440,9 @@ impl TestEnv {
     }
 }
 
-fn contacts_of(row: &MessageRow) -> Vec<ContactDelta> {
-    let message = &row.message;
+fn contacts_of_message(ts: TimestampMs, message: &Message) -> Vec<ContactDelta> {
     let with_last = |uid, peer| ContactDelta {
-        last: Some(LastMessage {
-            mid: message.mid,
-            ts: row.ts,
-            srcid: message.srcid,
-            preview: message.msg.clone(),
-        }),
+        last: Some(LastMessage::of(message, ts)),
         ..ContactDelta::new(uid, peer)
     };
     let mut own = with_last(message.srcid, message.destid);
@@ -400,6 +455,22 @@ fn contacts_of(row: &MessageRow) -> Vec<ContactDelta> {
     } else {
         vec![own, theirs]
     }
+}
+
+/// Of who made it first.
+fn contacts_of_change(ts: TimestampMs, change: &MessageChange) -> Vec<ContactDelta> {
+    let of = |uid, peer| ContactDelta {
+        chg: change.chg,
+        last: LastMessage::changed(change, ts),
+        ..ContactDelta::new(uid, peer)
+    };
+    let mut contacts = vec![of(change.by, change.peer), of(change.peer, change.by)];
+    match change.change {
+        Change::Hide => drop(contacts[0].hidden.insert(change.mid)),
+        Change::Clear => contacts[0].clear_mid = change.mid,
+        Change::Recall | Change::Delete | Change::Edit(_) => {}
+    }
+    contacts
 }
 
 fn read_row(position: &ReadPosition) -> ReadRow {

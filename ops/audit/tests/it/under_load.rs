@@ -6,13 +6,28 @@ use std::{
 };
 
 use audit::{Options, Sources};
-use schemas::DeviceClass;
+use schemas::{Change, ContactFlags, DeviceClass};
 
 use crate::test_env::TestEnv;
 
+/// Of the newest message, and of one from before.
+async fn change_what_was_said(env: &mut TestEnv, mid: i64) {
+    let edit = |msg: &str| Change::Edit(msg.to_owned());
+    let story = &mut env.story;
+    story.change(1001, 1000, mid, edit("go on, please")).await;
+    story.change(1001, 1000, mid, Change::Recall).await;
+    story.change(1000, 1001, 8, edit(&mid.to_string())).await;
+    story.change(1000, 1001, mid, Change::Hide).await;
+    story.contact(7, 40, None).await;
+    for _ in 0..2 {
+        let toggle = |flags: &mut ContactFlags| flags.muted = !flags.muted;
+        story.contact(1000, 1001, Some(toggle)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_on_meanwhile_is_no_difference() {
-    let mut env = TestEnv::with_story().await;
+    let mut env = TestEnv::with_changes().await;
     let sources = Sources {
         kafka: env.kafka.clone(),
         messages: env.sources.messages.clone(),
@@ -24,12 +39,13 @@ async fn what_goes_on_meanwhile_is_no_difference() {
     };
     let done = AtomicBool::new(false);
     let talk = async {
-        let mut mid = 7;
+        let mut mid = 8;
         while !done.load(Ordering::Relaxed) {
             env.story.send(1001, 1000, "go on").await;
             env.story.send(40, 7, "go on").await;
             mid += 1;
             env.story.read(1000, 1001, DeviceClass::Pc, mid).await;
+            change_what_was_said(&mut env, mid).await;
             env.catch_up().await;
         }
         mid

@@ -3,7 +3,7 @@
 use prost::Message as _;
 use schemas::{
     DirectConversation, Mid, Ordinal, UserId,
-    event::{Message, Rules, UnknownRules},
+    event::{KNOWN_RULE_VERSION, Message, Rules, UnknownRules},
     proto::SequencerSnapshot,
 };
 
@@ -243,11 +243,11 @@ fn junk_is_passed_over_and_a_gap_or_a_newer_program_halts() {
     };
     assert_eq!(gap, Err(missing));
     let newer = Rules {
-        rule_version: 3,
+        rule_version: KNOWN_RULE_VERSION + 1,
         ..Rules::VERSION_1
     };
     let newer = [event(0, Body::Control(newer))];
-    let halted = Err(UnknownRules::Version(3).into());
+    let halted = Err(UnknownRules::Version(KNOWN_RULE_VERSION + 1).into());
     assert_eq!(load(&newer, 0, INBOUND, vec![]), halted);
     // Whatever a field means then.
     let mut snapshot = snapshot_of(&newer, 1);

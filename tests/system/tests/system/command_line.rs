@@ -36,12 +36,66 @@ fn commands_tell_the_seeds_story() {
         env.tidemark(&elsewhere).await?.expect(0)?;
         let table = env.tidemark(&["history", &me, &boss]).await?.expect(0)?;
         ensure!(table.stdout.contains("Are you there?"), "{}", table.stdout);
+        let changes = ["changes", &me, &boss, "--after-chg", "0", "--limit", "5"];
+        let changes = env.tidemark(&changes).await?.expect(0)?;
+        ensure!(
+            changes.stdout.trim_end().ends_with("text"),
+            "{}",
+            changes.stdout
+        );
         Ok(())
     });
 }
 
 async fn json_of(env: &TestEnv, args: &[&str]) -> Result<Value> {
     env.tidemark(args).await?.expect(0)?.json()
+}
+
+#[test]
+fn changes_are_posted_as_they_are_said() {
+    run(Servers::Shared, async |env| {
+        let [me, peer] = new_users().map(|uid: i64| uid.to_string());
+        let of_message = ["--by", &me, "--peer", &peer, "--mid", "1"];
+        let of_contact = ["contact", "--uid", &me, "--peer", &peer];
+        let cases: [(&[&str], &[&str], &str, Value); 4] = [
+            (
+                &["recall"],
+                &of_message,
+                "changeMessage",
+                json!({ "kind": "CHANGE_KIND_RECALL" }),
+            ),
+            (
+                &["edit", "new"],
+                &of_message,
+                "changeMessage",
+                json!({ "kind": "CHANGE_KIND_EDIT", "msg": "new" }),
+            ),
+            (
+                &["clear"],
+                &of_message,
+                "changeMessage",
+                json!({ "kind": "CHANGE_KIND_CLEAR" }),
+            ),
+            (
+                &of_contact,
+                &["--pin", "--unmute"],
+                "changeContact",
+                json!({ "pinned": true, "muted": false }),
+            ),
+        ];
+        for (command, arguments, kind, said) in cases {
+            let posted = json_of(env, &[command, arguments, &["--json"]].concat()).await?;
+            let at = format!("{}:{}", posted["partition"], posted["offset"]);
+            let tail = ["tail", "inbound", "--from", &at, "-n", "1", "--json"];
+            let record = json_of(env, &[&tail[..], &["--no-follow"]].concat()).await?;
+            let change = &record["value"][kind];
+            ensure!(change["peer"] == peer, "{record}");
+            for (name, value) in said.as_object().into_iter().flatten() {
+                ensure!(change[name] == *value, "{record} has another {name}");
+            }
+        }
+        Ok(())
+    });
 }
 
 #[test]
@@ -190,7 +244,7 @@ fn rules_change_in_every_partition() {
         };
         let begun = rules(&["show"]).await?;
         ensure!(begun.len() == 64, "{begun:?}");
-        let is_newest = |rules: &Value| rules["rule_version"] == 2 && rules["hash_key"].is_null();
+        let is_newest = |rules: &Value| rules["rule_version"] == 3 && rules["hash_key"].is_null();
         ensure!(begun.iter().all(is_newest), "{begun:?}");
         let most = ["set", "--dedup-max-entries", "900000"];
         for changed in [rules(&most).await?, rules(&["show"]).await?] {
@@ -199,10 +253,10 @@ fn rules_change_in_every_partition() {
             ensure!(changed.iter().all(is_changed), "{changed:?}");
         }
         // The same version again changes nothing.
-        rules(&["set", "--rule-version", "2"]).await?;
+        rules(&["set", "--rule-version", "3"]).await?;
         for (setting, value, named) in [
             ("--rule-version", "1", "rule_version"),
-            ("--rule-version", "3", "version 3"),
+            ("--rule-version", "4", "version 4"),
             ("--dedup-max-entries", "0", "dedup_max_entries"),
             ("--dedup-window-ms", "4294967296", "dedup_window_ms"),
         ] {
@@ -248,12 +302,13 @@ fn exit_codes_say_what_went_wrong() {
         let ingest_url = format!("client.ingest_url=http://{nobody}");
         let empty_redis = format!("redis.url={}/15", env.redis.url());
         let nowhere = "kafka.prefix=nowhere.";
-        let cases: [(&[&str], i32); 25] = [
+        let cases: [(&[&str], i32); 26] = [
             (&["version"], 0),
             (&["completions", "bash"], 0),
             (&["status"], 0),
             (&["no-such-command"], 2),
             (&["send", "0", "1", "text"], 2),
+            (&["contact", "--uid", "1", "--peer", "2"], 2),
             (&["tail", "no-such-topic"], 2),
             (&["config", "check", "--set", "ingest.no_such_key=1"], 3),
             (&["config", "check", "--set", "ingest.max_msg_bytes=0"], 3),

@@ -74,6 +74,15 @@ fn what_is_no_uid_is_refused_by_name_and_changes_nothing() {
                 let mut body = json!({ "uid": me.to_string(), "peer": peer.to_string(), "device": "pc", "mid": 1 });
                 body[field] = uid.clone();
                 refused(env, "/v1/read-acks", &body, field).await?;
+                let mut body =
+                    json!({ "uid": me.to_string(), "peer": peer.to_string(), "pinned": true });
+                body[field] = uid.clone();
+                refused(env, "/v1/contact-changes", &body, field).await?;
+            }
+            for field in ["by", "peer"] {
+                let mut body = json!({ "by": me.to_string(), "peer": peer.to_string(), "mid": 1, "kind": "hide" });
+                body[field] = uid.clone();
+                refused(env, "/v1/message-changes", &body, field).await?;
             }
         }
         for mid in [
@@ -88,6 +97,8 @@ fn what_is_no_uid_is_refused_by_name_and_changes_nothing() {
         ] {
             let body = json!({ "uid": me.to_string(), "peer": peer.to_string(), "device": "pc", "mid": mid });
             refused(env, "/v1/read-acks", &body, "mid").await?;
+            let body = json!({ "by": me.to_string(), "peer": peer.to_string(), "mid": mid, "kind": "hide" });
+            refused(env, "/v1/message-changes", &body, "mid").await?;
         }
         for device in [
             json!("PC"),

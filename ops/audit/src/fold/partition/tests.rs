@@ -7,6 +7,8 @@ use schemas::{
 
 use super::*;
 
+mod changes;
+
 fn record(offset: i64, value: Vec<u8>) -> Record {
     Record {
         partition: Partition::try_from(3).unwrap(),
@@ -96,18 +98,34 @@ fn try_fold(
     dead_lettered_events: OfPartition,
 ) -> Result<FoldedPartition, AuditError> {
     let input = PartitionInput {
+        dead_lettered_inbound,
+        dead_lettered_events,
+        ..input(inbound.len())
+    };
+    run(&input, events, inbound)
+}
+
+fn input(inbound: usize) -> PartitionInput {
+    PartitionInput {
         partition: Partition::try_from(3).unwrap(),
         scope: Scope::All,
         events_topic: "chat.events".to_owned(),
         inbound_topic: "chat.inbound".to_owned(),
         events_start: 0,
-        inbound: 0..i64::try_from(inbound.len()).unwrap(),
-        dead_lettered_inbound,
-        dead_lettered_events,
+        inbound: 0..i64::try_from(inbound).unwrap(),
+        dead_lettered_inbound: OfPartition::default(),
+        dead_lettered_events: OfPartition::default(),
         examples: 10,
-    };
+    }
+}
+
+fn run(
+    input: &PartitionInput,
+    events: Vec<Record>,
+    inbound: Vec<Record>,
+) -> Result<FoldedPartition, AuditError> {
     let open = move || Box::new(inbound.clone().into_iter().map(Ok)) as Records;
-    PartitionFold::new(&input, &open).run(events.into_iter().map(Ok))
+    PartitionFold::new(input, &open).run(events.into_iter().map(Ok))
 }
 
 #[test]
@@ -557,6 +575,8 @@ fn rule_version_2_begins_with_a_key_and_does_not_end() {
     let version_2 = Rules {
         rule_version: 2,
         hash_key: Some([7; 16].into()),
+        dedup_max_per_sender: 100_000,
+        new_conversations_per_day: 20,
         ..Rules::VERSION_1
     };
     let control = |version: u32, key: Option<Vec<u8>>| {

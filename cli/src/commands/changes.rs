@@ -1,0 +1,43 @@
+use serde_json::Value;
+
+use crate::{args::ChangesArgs, context::CommandContext, output::Table};
+
+pub(super) async fn run(
+    context: &CommandContext,
+    args: &ChangesArgs,
+    json: bool,
+) -> anyhow::Result<()> {
+    let mut query: Vec<(&str, String)> = Vec::new();
+    query.extend(args.after_chg.map(|chg| ("after_chg", chg.to_string())));
+    query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
+    query.extend(
+        args.after
+            .iter()
+            .map(|position| ("after", position.to_string())),
+    );
+    let path = format!("/v1/users/{}/conversations/{}/changes", args.uid, args.peer);
+    let path = super::with_query(&path, &query);
+    let answer: Value = context.client()?.get(&path).await?;
+    if json {
+        println!("{answer}");
+    } else {
+        print!("{}", table(&answer));
+    }
+    Ok(())
+}
+
+fn table(answer: &Value) -> Table {
+    let mut table = Table::new(["chg", "time", "mid", "kind", "text"]).right(&[0, 2]);
+    for item in answer["items"].as_array().into_iter().flatten() {
+        let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        table.row([
+            item["chg"].to_string(),
+            text("ts"),
+            item["mid"].to_string(),
+            text("kind"),
+            // Control characters in a text must not reach the terminal.
+            text("msg").escape_debug().to_string(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,2 @@
+SELECT mid FROM {table}
+WHERE uid = ? AND kind = 0 AND peer = ? AND mid BETWEEN ? AND ?

@@ -1,1 +1,0 @@
-DELETE FROM {table} WHERE id >= {from} AND id < {to} AND id IN ({ids})

@@ -1,0 +1,1 @@
+DELETE FROM {table} WHERE ts < '{month}-01' LIMIT {limit}

@@ -1,0 +1,56 @@
+use std::sync::Arc;
+
+use access::Caller;
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use problem::Problem;
+
+use crate::{
+    json,
+    json::MessageChangeBody,
+    media::{ProtobufBody, SingleEncoding},
+    openapi::Refusal,
+    protobuf,
+    responses::AcceptedBody,
+    single,
+    state::Ingest,
+};
+
+/// Recall, edit or hide a message
+///
+/// The 202 means that it is on the log; `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. Where the outcome is
+/// unknown it may be repeated: a recall, a delete or a clear again does nothing, an edit or a hide again is another change that shows the
+/// same, unless another edit was posted meanwhile. Refused as malformed below rule version 3.
+#[utoipa::path(
+    post,
+    path = "/v1/message-changes",
+    tag = "ingest",
+    request_body(
+        description = "A change to a message; in protobuf a `chat.v1.ChangeMessage`.",
+        content(
+            (MessageChangeBody = "application/json"),
+            (ProtobufBody = "application/x-protobuf"),
+        ),
+    ),
+    responses(
+        (status = 202, description = "It is on the log; in protobuf a `chat.v1.Accepted`.", content(
+            (AcceptedBody = "application/json"),
+            (ProtobufBody = "application/x-protobuf"),
+        )),
+        Refusal,
+    ),
+)]
+pub(crate) async fn post_message_change(
+    State(ingest): State<Arc<Ingest>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let max_msg_bytes = ingest.config.max_msg_bytes;
+    single::post(&ingest, &caller, request, |encoding, body| match encoding {
+        SingleEncoding::Json => json::message_change(body, max_msg_bytes),
+        SingleEncoding::Protobuf => protobuf::message_change(body, max_msg_bytes),
+    })
+    .await
+}

@@ -1,0 +1,170 @@
+//! Compares `msg_change_<n>` with the changes of the log. Its rows are never changed.
+
+use message_store::{Month, ReadTx, StoreError, StoredChange};
+use schemas::{Chg, DirectConversation, topics::Topic};
+
+use super::MessageTable;
+use crate::{AuditError, Check, Finding, Kind, fold::LoggedChange};
+
+const PAGE: u32 = 2_000;
+
+/// Compares the table with the log, up to the smaller of the log's end and the resume offset of the same snapshot. Rows of dropped months may
+/// be there, or not.
+pub(crate) async fn compare_changes(
+    table: &MessageTable<'_>,
+    check: &mut Check,
+) -> Result<(), AuditError> {
+    let (mut snapshot, next) = table.snapshot().await?;
+    let store = &table.sources.messages;
+    let shard = store.layout().shard_of(table.partition);
+    let first_month = store.kept_from(shard).await?;
+    let mut expected: Vec<&LoggedChange> = table.messages.changes.iter().collect();
+    expected.retain(|change| change.id < next);
+    expected.sort_by_key(|change| key(change));
+    let mut merge = ChangeMerge {
+        table,
+        next,
+        first_month,
+        expected: &expected,
+        check,
+    };
+    let compared = if table.from == 0 {
+        merge.all_rows(&mut snapshot).await
+    } else {
+        merge.new_rows(&mut snapshot).await
+    };
+    match compared {
+        // A row that cannot be decoded was not written by a projection.
+        Err(StoreError::Fatal(cause)) => {
+            let what = format!("msg_change_{} cannot be read: {cause}", table.partition);
+            check.add(Finding::new(Kind::Different, what));
+            Ok(())
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+fn key(change: &LoggedChange) -> (DirectConversation, Chg) {
+    (change.conversation, change.chg)
+}
+
+/// Merges the rows with the log's changes; both ascend by conversation and chg.
+struct ChangeMerge<'a> {
+    table: &'a MessageTable<'a>,
+    /// The resume offset of the snapshot.
+    next: i64,
+    first_month: Option<Month>,
+    /// The changes whose rows were not read yet.
+    expected: &'a [&'a LoggedChange],
+    check: &'a mut Check,
+}
+
+impl ChangeMerge<'_> {
+    async fn all_rows(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
+        let (scope, mut after) = (self.table.scope, None);
+        loop {
+            let number = self.table.partition.into();
+            let page = snapshot.scan_changes(number, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some((last.conversation, last.chg));
+            for row in &page {
+                if scope.has_conversation(row.conversation) {
+                    self.match_row(row);
+                }
+            }
+        }
+        self.report_missing_up_to(None);
+        Ok(())
+    }
+
+    /// Those of the expected changes; earlier ones were compared.
+    async fn new_rows(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
+        let changes = self.expected;
+        for of_one in changes.chunk_by(|one, next| one.conversation == next.conversation) {
+            for some in of_one.chunks(PAGE as usize) {
+                let (first, last) = (some[0], some[some.len() - 1]);
+                let mut after = first.chg.get() - 1;
+                while after < last.chg.get() {
+                    let above = Chg::try_from(after).unwrap_or(Chg::ZERO);
+                    let found = snapshot.changes_after(first.conversation, above, PAGE);
+                    let found = found.await?;
+                    let Some(newest) = found.last() else { break };
+                    after = newest.chg.get();
+                    for row in found.iter().filter(|row| row.chg <= last.chg) {
+                        self.match_row(row);
+                    }
+                }
+            }
+        }
+        self.report_missing_up_to(None);
+        Ok(())
+    }
+
+    fn match_row(&mut self, row: &StoredChange) {
+        self.report_missing_up_to(Some((row.conversation, row.chg)));
+        match self.expected.split_first() {
+            Some((change, rest)) if key(change) == (row.conversation, row.chg) => {
+                self.expected = rest;
+                self.check.compared += 1;
+                let columns = [
+                    ("mid", change.mid == row.mid),
+                    ("uid", change.by == row.by),
+                    ("change_kind", change.kind == row.kind.as_str()),
+                    ("ts", change.ts == row.ts),
+                    ("id", change.id == row.id),
+                ];
+                let names = columns.iter().filter(|(_, equal)| !equal);
+                let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+                if !names.is_empty() {
+                    self.add(Kind::Different, change, &names.join(", "));
+                }
+            }
+            // Its event was deleted from the log by retention.
+            _ if row.id < self.table.bounds.start => {}
+            // It is to be deleted.
+            _ if Month::of(row.ts).ok() < self.first_month => {}
+            // Its event was appended after the log's end was read.
+            _ if (self.table.bounds.end..self.next).contains(&row.id) => {}
+            _ => {
+                let what = format!("no change {} of {}", row.chg, row.conversation);
+                self.note(Kind::Extra, row.id, &what);
+            }
+        }
+    }
+
+    /// Reports the changes before this one that have no row; `None` is the end.
+    fn report_missing_up_to(&mut self, place: Option<(DirectConversation, Chg)>) {
+        while let Some((missing, rest)) = self.expected.split_first()
+            && place.is_none_or(|place| key(missing) < place)
+        {
+            self.expected = rest;
+            if Month::of(missing.ts).ok() < self.first_month {
+                continue;
+            }
+            self.check.compared += 1;
+            self.add(Kind::Missing, missing, "no row");
+        }
+    }
+
+    fn add(&mut self, kind: Kind, change: &LoggedChange, what: &str) {
+        let LoggedChange {
+            conversation,
+            chg,
+            id,
+            ..
+        } = change;
+        self.note(
+            kind,
+            *id,
+            &format!("change {chg} of {conversation}: {what}"),
+        );
+    }
+
+    fn note(&mut self, kind: Kind, id: i64, what: &str) {
+        let partition = self.table.partition;
+        let topic = self.table.sources.kafka.topic(Topic::Events);
+        let what = format!("msg_change_{partition}: {what}");
+        self.check
+            .add(Finding::new(kind, what).at(&topic, partition, id));
+    }
+}

@@ -1,0 +1,146 @@
+//! What follows from the log for a change of a message or of a contact.
+
+use schemas::{
+    Change, ChangeContact, ChangeMessage, ContactChange, ContactFlags, MessageChange,
+    command::Command, dead_letter::Reason, event::Body,
+};
+
+use super::{
+    conversation::Conversation,
+    inbound::{Expected, StateBefore},
+};
+
+/// The command that an event of these answers: one that asks for all that the event says. That it was posted by a user himself is not said.
+pub(super) fn command_of(body: &Body) -> Option<Command> {
+    match body {
+        Body::MessageChange(MessageChange {
+            by,
+            peer,
+            mid,
+            change,
+            ..
+        }) => Some(Command::ChangeMessage(ChangeMessage {
+            by: *by,
+            peer: *peer,
+            mid: *mid,
+            change: change.clone(),
+        })),
+        Body::ContactChange(change) => Some(Command::ChangeContact(ChangeContact {
+            uid: change.uid,
+            peer: change.peer,
+            favourite: Some(change.flags.favourite),
+            pinned: Some(change.flags.pinned),
+            muted: Some(change.flags.muted),
+            blocked: Some(change.flags.blocked),
+            deleted: change.deleted.is_some(),
+            by_user: false,
+        })),
+        Body::Message(_) | Body::ReadPosition(_) | Body::Control(_) | Body::Progress => None,
+    }
+}
+
+pub(super) fn expected_of_message_change(
+    asked: &ChangeMessage,
+    before: &StateBefore<'_>,
+) -> Expected {
+    let mid = asked.mid.get();
+    let conversation = match before.conversation {
+        Some(conversation) if mid <= conversation.last_mid() => conversation,
+        _ => return Expected::Refused(Reason::UnknownMessage),
+    };
+    let side = asked.conversation().side_of(asked.by);
+    match asked.change {
+        Change::Hide => Expected::Event,
+        Change::Clear if mid <= conversation.clear_mid(side) => Expected::WithoutEffect,
+        Change::Clear => Expected::Event,
+        Change::Recall | Change::Delete | Change::Edit(_) => {
+            expected_of_text_change(asked, conversation, before)
+        }
+    }
+}
+
+/// Of what the author does to a message for both users.
+fn expected_of_text_change(
+    asked: &ChangeMessage,
+    conversation: &Conversation,
+    before: &StateBefore<'_>,
+) -> Expected {
+    let (id, mid) = (asked.conversation(), asked.mid.get());
+    if asked.change == Change::Delete && !before.rules.delete_for_all {
+        return Expected::Refused(Reason::NotAllowed);
+    }
+    let Some(author) = conversation.known_author(mid) else {
+        return Expected::Refused(Reason::TooOld);
+    };
+    if author != id.side_of(asked.by) {
+        return Expected::Refused(Reason::NotTheAuthor);
+    }
+    let is_recalled = conversation.is_recalled(mid);
+    let Change::Edit(msg) = &asked.change else {
+        return if is_recalled {
+            Expected::WithoutEffect
+        } else {
+            expected_by_window(conversation, mid, before)
+        };
+    };
+    if is_recalled {
+        Expected::Refused(Reason::Recalled)
+    } else if msg.len() as i128 > i128::from(before.rules.max_msg_bytes) {
+        Expected::Refused(Reason::TooLarge)
+    } else if conversation.flags(id.side_of(asked.peer)).blocked {
+        Expected::Refused(Reason::Blocked)
+    } else {
+        Expected::Event
+    }
+}
+
+fn expected_by_window(conversation: &Conversation, mid: i64, before: &StateBefore<'_>) -> Expected {
+    let window = match before.rules.recall_window_ms {
+        ..0 => return Expected::Event,
+        0 => return Expected::Refused(Reason::NotAllowed),
+        window => window,
+    };
+    match before.recent.written(conversation, mid) {
+        Some(ts) if before.now.saturating_sub(ts) <= window => Expected::Event,
+        _ => Expected::Refused(Reason::TooLate),
+    }
+}
+
+pub(super) fn expected_of_contact_change(
+    asked: &ChangeContact,
+    before: &StateBefore<'_>,
+) -> Expected {
+    let side = asked.conversation().side_of(asked.uid);
+    let conversation = before.conversation;
+    let flags = conversation.map_or_else(ContactFlags::default, |known| known.flags(side));
+    let stays = !asked.deleted
+        || conversation.is_none_or(|known| known.deleted_mid(side) == known.last_mid());
+    if stays && flags_after(asked, flags) == flags {
+        return Expected::WithoutEffect;
+    }
+    if conversation.is_none() && before.has_begun_enough(asked.uid, asked.by_user) {
+        return Expected::Refused(Reason::TooManyConversations);
+    }
+    Expected::Event
+}
+
+/// What is asked for, and the other flags as they were.
+fn flags_after(asked: &ChangeContact, flags: ContactFlags) -> ContactFlags {
+    ContactFlags {
+        favourite: asked.favourite.unwrap_or(flags.favourite),
+        pinned: asked.pinned.unwrap_or(flags.pinned),
+        muted: asked.muted.unwrap_or(flags.muted),
+        blocked: asked.blocked.unwrap_or(flags.blocked),
+    }
+}
+
+/// Whether an event has the flags that a command leads to.
+pub(super) fn has_the_flags(
+    asked: &ChangeContact,
+    change: &ContactChange,
+    conversation: Option<&Conversation>,
+) -> bool {
+    let side = asked.conversation().side_of(asked.uid);
+    let flags = conversation.map_or_else(ContactFlags::default, |known| known.flags(side));
+    flags_after(asked, flags) == change.flags
+}

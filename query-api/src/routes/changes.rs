@@ -1,0 +1,182 @@
+use std::sync::Arc;
+
+use access::Caller;
+use axum::{Json, extract::State};
+use message_store::{Sink, StoredChange};
+use problem::{Path, Problem, Query};
+use schemas::{Chg, UserId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    after::{AsOf, RequiredWatermarks, Watermarks},
+    deadline::Deadline,
+    error::QueryError,
+    message_item::utc,
+    parameters::{ChgBound, ConversationPath, Limit, TimeoutMs},
+    sink_watermarks,
+    state::QueryApi,
+    view::View,
+};
+
+/// Which changes.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ChangesQuery {
+    /// Those above this number; all where absent.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    after_chg: Option<ChgBound>,
+    /// How many at most; 50 where absent.
+    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+    limit: Option<Limit>,
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    #[serde(default)]
+    #[param(example = json!(["17:42"]))]
+    after: Vec<String>,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// Changes of one conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChangesPage {
+    /// The changes, by number. What the other user hides and clears is left out, so a page may hold fewer than `limit`; only `next` tells
+    /// whether it is the last.
+    items: Vec<ChangeItem>,
+    /// The parameter that goes on where this page ends; null where nothing is left.
+    #[schema(example = "after_chg=1")]
+    next: Option<String>,
+    /// With `after=`: how far the stores had come, by partition.
+    #[serde(skip_serializing_if = "AsOf::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
+    as_of: AsOf,
+}
+
+/// A change to a message, or to what the user sees of the conversation.
+#[derive(Debug, Serialize, ToSchema)]
+struct ChangeItem {
+    /// Its number among the changes of the conversation: 1, 2, 3 …
+    #[schema(minimum = 1, example = 1)]
+    chg: i64,
+    /// The message; of a clear the newest that is cleared.
+    #[schema(minimum = 1, example = 3)]
+    mid: i64,
+    /// `recall`, `edit`, `delete` (a recall after which the message is not shown at all), `hide` or `clear` (both for the user only).
+    #[schema(value_type = String, example = "recall")]
+    kind: &'static str,
+    /// When, UTC.
+    #[schema(example = "2025-11-21T08:01:00.123Z")]
+    ts: String,
+    /// Of an edit the newest text of the message, which may be that of a later edit. Absent where the message was recalled since, or the
+    /// user does not see it any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msg: Option<String>,
+}
+
+/// List what was changed in a conversation
+///
+/// A device that has all messages of a conversation and all changes up to its `chg` (see the list of conversations) has all of it.
+/// Changes are kept as long as the configuration says; a device that is further behind reads the messages again.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{uid}/conversations/{peer}/changes",
+    tag = "query",
+    params(ConversationPath, ChangesQuery),
+    responses(
+        (status = 200, description = "The changes; none is not an error.", body = ChangesPage),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_changes(
+    State(api): State<Arc<QueryApi>>,
+    caller: Caller,
+    Path(path): Path<ConversationPath>,
+    Query(query): Query<ChangesQuery>,
+) -> Result<Json<ChangesPage>, QueryError> {
+    caller.may_read(path.uid)?;
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let partition = path.conversation().partition();
+    let required =
+        RequiredWatermarks::parse(&query.after, api.epoch.get())?.restrict_to(|p| p == partition);
+    let after = query.after_chg.map_or(Chg::ZERO, |ChgBound(chg)| chg);
+    let limit = query.limit.unwrap_or_default();
+
+    let attempt = || changes(&api, &path, after, limit, &required);
+    let (mut rows, watermarks) = api.poll(deadline, attempt).await?;
+    let mut as_of = AsOf::from(watermarks);
+    let more = rows.len() > limit.get();
+    rows.truncate(limit.get());
+    let next = rows.last().filter(|_| more).map(|row| row.chg);
+    if rows.iter().any(|row| row.msg.is_some()) {
+        let attempt = || view(&api, &path, &rows, &required);
+        let (view, watermarks) = api.poll(deadline, attempt).await?;
+        as_of = as_of.and(watermarks);
+        for row in rows.iter_mut().filter(|row| !view.shows(row.mid)) {
+            row.msg = None;
+        }
+    }
+    Ok(Json(ChangesPage {
+        items: rows
+            .into_iter()
+            .filter(|row| concerns(row, path.uid))
+            .map(ChangeItem::from)
+            .collect(),
+        next: next.map(|chg| format!("after_chg={chg}")),
+        as_of,
+    }))
+}
+
+/// Reads one row more than the page shows, which tells whether there is a next page.
+async fn changes(
+    api: &QueryApi,
+    path: &ConversationPath,
+    after: Chg,
+    limit: Limit,
+    required: &RequiredWatermarks,
+) -> Result<(Vec<StoredChange>, Watermarks), QueryError> {
+    let conversation = path.conversation();
+    let shard = api.store.layout().shard_of(conversation.partition());
+    let mut tx = api.store.snapshot(shard).await?;
+    let watermarks =
+        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, required).await?;
+    let rows = tx
+        .changes_after(conversation, after, limit.and_one())
+        .await?;
+    Ok((rows, watermarks))
+}
+
+/// What the user sees of the messages whose texts are in these changes.
+async fn view(
+    api: &QueryApi,
+    path: &ConversationPath,
+    rows: &[StoredChange],
+    required: &RequiredWatermarks,
+) -> Result<(View, Watermarks), QueryError> {
+    let (mut view, watermarks) = View::read(api, path.uid, path.peer, required).await?;
+    sink_watermarks::expect_reached(view.store(), required, &watermarks)?;
+    let edited = rows.iter().filter(|row| row.msg.is_some());
+    view.read_hidden(api, edited.map(|row| row.mid)).await?;
+    Ok((view, watermarks))
+}
+
+/// Whether it is a change for both, or the user's own.
+fn concerns(change: &StoredChange, uid: UserId) -> bool {
+    !change.kind.is_for_one() || change.by == uid
+}
+
+impl From<StoredChange> for ChangeItem {
+    fn from(row: StoredChange) -> Self {
+        Self {
+            chg: row.chg.get(),
+            mid: row.mid.get(),
+            kind: row.kind.as_str(),
+            ts: utc(row.ts),
+            msg: row.msg,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Changes to messages after they were sent, and to what a user sees of a conversation.
+
+use crate::{
+    Chg, DirectConversation, Mid, Ordinal, UserId,
+    command::{Malformed, text, uid},
+    event::ordinal,
+    proto,
+};
+
+/// What becomes of a message, or of one user's view of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its text goes, for both sides; its number stays. Final.
+    Recall,
+    /// A recall after which the message is not shown at all.
+    Delete,
+    /// It gets this text.
+    Edit(String),
+    /// It is not shown to the user who hides it any more.
+    Hide,
+    /// Neither it nor anything before it is shown to the user who clears the history any more, and all of that is read.
+    Clear,
+}
+
+impl Change {
+    /// `recall`, `delete`, `edit`, `hide` or `clear`, as in JSON and in MySQL.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Recall => "recall",
+            Self::Delete => "delete",
+            Self::Edit(_) => "edit",
+            Self::Hide => "hide",
+            Self::Clear => "clear",
+        }
+    }
+
+    /// The new text of an edit.
+    #[must_use]
+    pub fn msg(&self) -> Option<&str> {
+        match self {
+            Self::Edit(msg) => Some(msg),
+            Self::Recall | Self::Delete | Self::Hide | Self::Clear => None,
+        }
+    }
+
+    /// Whether it concerns the user only who makes it.
+    #[must_use]
+    pub fn is_for_one(&self) -> bool {
+        matches!(self, Self::Hide | Self::Clear)
+    }
+
+    /// The change of this kind; `msg` is the text of an edit.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there is no such kind, an edit has no right text, or another change has one.
+    pub fn new(kind: &str, msg: Option<String>) -> Result<Self, Malformed> {
+        let change = match kind {
+            "recall" => Self::Recall,
+            "delete" => Self::Delete,
+            "edit" => return Ok(Self::Edit(text(msg.unwrap_or_default())?)),
+            "hide" => Self::Hide,
+            "clear" => Self::Clear,
+            _ => {
+                let wrong = format!(
+                    "is {:?}; must be recall, edit, delete, hide or clear",
+                    crate::Excerpt(kind)
+                );
+                return Err(Malformed::new("kind", wrong));
+            }
+        };
+        match msg {
+            None => Ok(change),
+            Some(_) => Err(Malformed::new("msg", "is given; only an edit has one")),
+        }
+    }
+
+    fn from_proto(kind: i32, msg: String) -> Result<Self, Malformed> {
+        let kind = match proto::ChangeKind::try_from(kind) {
+            Ok(proto::ChangeKind::Recall) => "recall",
+            Ok(proto::ChangeKind::Delete) => "delete",
+            Ok(proto::ChangeKind::Edit) => "edit",
+            Ok(proto::ChangeKind::Hide) => "hide",
+            Ok(proto::ChangeKind::Clear) => "clear",
+            Ok(proto::ChangeKind::Unspecified) | Err(_) => {
+                let wrong = format!(
+                    "is {kind}; must be 1 (recall), 2 (delete), 3 (edit), 4 (hide) or 5 (clear)"
+                );
+                return Err(Malformed::new("kind", wrong));
+            }
+        };
+        Self::new(kind, Some(msg).filter(|msg| !msg.is_empty()))
+    }
+
+    fn into_proto(self) -> (proto::ChangeKind, String) {
+        match self {
+            Self::Recall => (proto::ChangeKind::Recall, String::new()),
+            Self::Delete => (proto::ChangeKind::Delete, String::new()),
+            Self::Edit(msg) => (proto::ChangeKind::Edit, msg),
+            Self::Hide => (proto::ChangeKind::Hide, String::new()),
+            Self::Clear => (proto::ChangeKind::Clear, String::new()),
+        }
+    }
+}
+
+/// The command: `by` changes a message of the conversation with `peer`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeMessage {
+    /// Who makes the change.
+    pub by: UserId,
+    /// The other user of the conversation.
+    pub peer: UserId,
+    /// The message, at least 1.
+    pub mid: Mid,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+impl ChangeMessage {
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.by, self.peer)
+    }
+}
+
+/// The event: a message was changed, or what `by` sees of the conversation with `peer`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageChange {
+    /// Who made the change.
+    pub by: UserId,
+    /// The other user of the conversation.
+    pub peer: UserId,
+    /// The message.
+    pub mid: Mid,
+    /// What became of it.
+    pub change: Change,
+    /// Its number among the changes of the conversation: 1, 2, 3 …
+    pub chg: Chg,
+    /// Of a clear: how many messages `peer` had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5).
+    pub n: Option<Ordinal>,
+}
+
+impl MessageChange {
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.by, self.peer)
+    }
+}
+
+fn mid(value: i64) -> Result<Mid, Malformed> {
+    match Mid::try_from(value) {
+        Ok(mid) if mid > Mid::ZERO => Ok(mid),
+        _ => Err(Malformed::new(
+            "mid",
+            format!("is {value}; must be a message's number, 1 or more"),
+        )),
+    }
+}
+
+impl TryFrom<proto::ChangeMessage> for ChangeMessage {
+    type Error = Malformed;
+
+    fn try_from(change: proto::ChangeMessage) -> Result<Self, Malformed> {
+        Ok(Self {
+            by: uid("by", change.by)?,
+            peer: uid("peer", change.peer)?,
+            mid: mid(change.mid)?,
+            change: Change::from_proto(change.kind, change.msg)?,
+        })
+    }
+}
+
+impl From<ChangeMessage> for proto::ChangeMessage {
+    fn from(change: ChangeMessage) -> Self {
+        let (kind, msg) = change.change.into_proto();
+        Self {
+            by: change.by.get(),
+            peer: change.peer.get(),
+            mid: change.mid.get(),
+            kind: kind.into(),
+            msg,
+        }
+    }
+}
+
+impl TryFrom<proto::MessageChanged> for MessageChange {
+    type Error = Malformed;
+
+    fn try_from(change: proto::MessageChanged) -> Result<Self, Malformed> {
+        let chg = match Chg::try_from(change.chg) {
+            Ok(chg) if chg > Chg::ZERO => chg,
+            _ => {
+                let wrong = format!("is {}; must be 1 or more", change.chg);
+                return Err(Malformed::new("chg", wrong));
+            }
+        };
+        Ok(Self {
+            by: uid("by", change.by)?,
+            peer: uid("peer", change.peer)?,
+            mid: mid(change.mid)?,
+            change: Change::from_proto(change.kind, change.msg)?,
+            chg,
+            n: change.n.map(ordinal).transpose()?,
+        })
+    }
+}
+
+impl From<MessageChange> for proto::MessageChanged {
+    fn from(change: MessageChange) -> Self {
+        let (kind, msg) = change.change.into_proto();
+        Self {
+            by: change.by.get(),
+            peer: change.peer.get(),
+            mid: change.mid.get(),
+            kind: kind.into(),
+            msg,
+            chg: change.chg.get(),
+            n: change.n.map(Ordinal::get),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_edit_has_a_text() {
+        for kind in ["recall", "delete", "hide", "clear"] {
+            assert_eq!(Change::new(kind, None).unwrap().kind(), kind);
+            let with_text = Change::new(kind, Some("new".to_owned()));
+            assert_eq!(with_text.unwrap_err().field, "msg");
+        }
+        let edit = Change::new("edit", Some("new".to_owned())).unwrap();
+        assert_eq!((edit.kind(), edit.msg()), ("edit", Some("new")));
+        assert_eq!(Change::new("edit", None).unwrap_err().field, "msg");
+        assert_eq!(Change::new("undo", None).unwrap_err().field, "kind");
+    }
+
+    #[test]
+    fn the_field_at_fault_is_named() {
+        let change = |edit: fn(&mut proto::ChangeMessage)| {
+            let mut change = proto::ChangeMessage {
+                by: 1001,
+                peer: 1000,
+                mid: 3,
+                kind: proto::ChangeKind::Recall.into(),
+                msg: String::new(),
+            };
+            edit(&mut change);
+            ChangeMessage::try_from(change)
+        };
+        assert!(change(|_| {}).is_ok());
+        let field = |edit| change(edit).unwrap_err().field;
+        assert_eq!(field(|c| c.by = 0), "by");
+        assert_eq!(field(|c| c.peer = -1), "peer");
+        assert_eq!(field(|c| c.mid = 0), "mid");
+        assert_eq!(field(|c| c.kind = 0), "kind");
+        assert_eq!(field(|c| c.msg.push('x')), "msg");
+    }
+}

@@ -1,0 +1,132 @@
+//! What is remembered of a conversation beyond its counts, from rule version 3 on: who wrote older messages, which were recalled, and what its
+//! users say about it.
+
+use schemas::{Chg, ContactFlags, Mid, Side};
+
+/// Who wrote a message is known, and whether it was recalled, for so many of the newest messages.
+pub(super) const REACH: i64 = 4_096;
+
+/// What few conversations have. A conversation without has all of it as in the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// How many changes there were.
+    pub(super) chg: Chg,
+    pub(super) older: OlderSenders,
+    /// The messages within reach that were recalled, ascending.
+    pub(super) recalled: Vec<Mid>,
+    pub(super) lo: ContactState,
+    pub(super) hi: ContactState,
+}
+
+/// What one of the two users says about the conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ContactState {
+    pub(super) flags: ContactFlags,
+    /// The newest message when the user deleted the contact last.
+    pub(super) deleted: Mid,
+    /// The message up to which the user has cleared the history.
+    pub(super) cleared: Mid,
+}
+
+impl Changes {
+    pub(super) fn contact(&self, side: Side) -> &ContactState {
+        match side {
+            Side::Lo => &self.lo,
+            Side::Hi => &self.hi,
+        }
+    }
+
+    pub(super) fn contact_mut(&mut self, side: Side) -> &mut ContactState {
+        match side {
+            Side::Lo => &mut self.lo,
+            Side::Hi => &mut self.hi,
+        }
+    }
+
+    pub(super) fn is_recalled(&self, mid: Mid) -> bool {
+        self.recalled.binary_search(&mid).is_ok()
+    }
+
+    pub(super) fn recall(&mut self, mid: Mid) {
+        if let Err(place) = self.recalled.binary_search(&mid) {
+            self.recalled.insert(place, mid);
+        }
+    }
+
+    /// Forgets what is out of reach of the newest message.
+    pub(super) fn evict(&mut self, last: Mid) {
+        let gone = last.get() - REACH;
+        self.older.evict(gone);
+        let out_of_reach = self.recalled.partition_point(|mid| mid.get() <= gone);
+        self.recalled.drain(..out_of_reach);
+    }
+}
+
+/// Who wrote the messages before those of [`RecentSenders`](super::conversation::RecentSenders), a bit for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct OlderSenders {
+    /// The mid of the first bit; 0 where there is none.
+    pub(super) from: i64,
+    /// How many bits there are.
+    pub(super) len: i64,
+    /// Bit i of word j: hi wrote the message `from + 64 j + i`.
+    pub(super) words: Vec<u64>,
+}
+
+impl OlderSenders {
+    /// Adds the message behind the last one.
+    pub(super) fn push(&mut self, mid: i64, side: Side) {
+        if self.len == 0 {
+            self.from = mid;
+        }
+        if self.len % 64 == 0 {
+            self.words.push(0);
+        }
+        if let Some(word) = self.words.last_mut() {
+            *word |= u64::from(side == Side::Hi) << (self.len % 64);
+        }
+        self.len += 1;
+    }
+
+    pub(super) fn get(&self, mid: Mid) -> Option<Side> {
+        let place = mid.get().checked_sub(self.from)?;
+        if !(0..self.len).contains(&place) {
+            return None;
+        }
+        let word = self.words.get(usize::try_from(place / 64).ok()?)?;
+        Some(match word >> (place % 64) & 1 {
+            0 => Side::Lo,
+            _ => Side::Hi,
+        })
+    }
+
+    /// Drops the words that have nothing above `gone`.
+    fn evict(&mut self, gone: i64) {
+        while self.len >= 64 && self.from + 63 <= gone {
+            self.words.remove(0);
+            self.from += 64;
+            self.len -= 64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_senders_are_known_within_reach_and_take_half_a_kilobyte() {
+        let mut changes = Changes::default();
+        let side = |mid: i64| if mid % 3 == 0 { Side::Lo } else { Side::Hi };
+        for mid in 5..20_000 {
+            changes.older.push(mid, side(mid));
+            changes.evict(Mid::try_from(mid + 128).unwrap());
+        }
+        let get = |mid: i64| changes.older.get(Mid::try_from(mid).unwrap());
+        for mid in 20_000 + 128 - REACH..20_000 {
+            assert_eq!(get(mid), Some(side(mid)), "{mid}");
+        }
+        assert_eq!((get(20_000), get(9), get(1)), (None, None, None));
+        assert!(changes.older.words.len() <= 63);
+    }
+}

@@ -1,0 +1,154 @@
+//! The decisions about changes to messages and contacts (PROTOCOL C, K).
+
+use schemas::{
+    Change, ChangeContact, ChangeMessage, ContactChange, DeletedContact, MessageChange, Mid, Side,
+    TimestampMs, dead_letter::Reason, event::Body,
+};
+
+use super::{
+    State,
+    conversation::Conversation,
+    step::{Decision, EventStamp, NoOp, begins_too_many, refuse},
+};
+
+pub(super) fn step_message_change(
+    state: &State,
+    stamp: EventStamp,
+    asked: ChangeMessage,
+) -> Decision {
+    let id = asked.conversation();
+    let unknown = Conversation::default();
+    let conversation = state.conversations.get(&id).unwrap_or(&unknown);
+    if asked.mid > conversation.last_mid {
+        let last = conversation.last_mid;
+        let detail = format!("mid is {}: the conversation has {last} messages", asked.mid);
+        return refuse(Reason::UnknownMessage, detail);
+    }
+    let side = id.side_of(asked.by);
+    let n = match asked.change {
+        Change::Hide => None,
+        Change::Clear if asked.mid <= conversation.contact(side).cleared => {
+            return Decision::NoOp(NoOp::AlreadyCleared);
+        }
+        Change::Clear => conversation.count_at(id.side_of(asked.peer), asked.mid),
+        Change::Recall | Change::Delete | Change::Edit(_) => {
+            if let Err(decision) = may_change(state, stamp.ts, conversation, side, &asked) {
+                return decision;
+            }
+            None
+        }
+    };
+    stamp.emit(Body::MessageChange(MessageChange {
+        by: asked.by,
+        peer: asked.peer,
+        mid: asked.mid,
+        change: asked.change,
+        chg: conversation.chg().next(),
+        n,
+    }))
+}
+
+/// Whether a user may recall, delete or edit a message that is there; the decision where not.
+fn may_change(
+    state: &State,
+    now: TimestampMs,
+    conversation: &Conversation,
+    side: Side,
+    asked: &ChangeMessage,
+) -> Result<(), Decision> {
+    let refused = |reason, detail: &str| Err(refuse(reason, detail.to_owned()));
+    if asked.change == Change::Delete && !state.rules.delete_for_all {
+        return refused(
+            Reason::NotAllowed,
+            "the rules do not allow to delete a message for both sides",
+        );
+    }
+    let Some(author) = conversation.author(asked.mid) else {
+        return refused(
+            Reason::TooOld,
+            "mid is too far behind the newest message: who wrote it is remembered for the newest 4,096",
+        );
+    };
+    if author != side {
+        return refused(Reason::NotTheAuthor, "by did not write the message");
+    }
+    let is_recalled = conversation.is_recalled(asked.mid);
+    match &asked.change {
+        Change::Edit(_) if is_recalled => refused(Reason::Recalled, "the message was recalled"),
+        Change::Edit(msg) => may_edit(state, conversation, side, msg),
+        _ if is_recalled => Err(Decision::NoOp(NoOp::AlreadyRecalled)),
+        _ => may_recall(state, now, conversation, asked.mid),
+    }
+}
+
+fn may_edit(
+    state: &State,
+    conversation: &Conversation,
+    side: Side,
+    msg: &str,
+) -> Result<(), Decision> {
+    let most = state.rules.max_msg_bytes;
+    if i64::try_from(msg.len()).is_ok_and(|bytes| bytes > most) {
+        let detail = format!("msg has {} bytes: at most {most} are right", msg.len());
+        return Err(refuse(Reason::TooLarge, detail));
+    }
+    if conversation.is_blocked(side) {
+        let detail = "peer has blocked by";
+        return Err(refuse(Reason::Blocked, detail.to_owned()));
+    }
+    Ok(())
+}
+
+fn may_recall(
+    state: &State,
+    now: TimestampMs,
+    conversation: &Conversation,
+    mid: Mid,
+) -> Result<(), Decision> {
+    let window = state.rules.recall_window_ms;
+    match window {
+        0 => {
+            let detail = "the rules do not allow to recall messages";
+            return Err(refuse(Reason::NotAllowed, detail.to_owned()));
+        }
+        ..0 => return Ok(()),
+        1.. => {}
+    }
+    let steps = conversation.last_mid.get() - mid.get();
+    let written = state.recent.ts(conversation.last_place, steps, state.clock);
+    if written.is_some_and(|written| now.0.saturating_sub(written.0) <= window) {
+        return Ok(());
+    }
+    let detail = format!("a message can be recalled for {window} ms");
+    Err(refuse(Reason::TooLate, detail))
+}
+
+pub(super) fn step_contact_change(
+    state: &State,
+    stamp: EventStamp,
+    asked: &ChangeContact,
+) -> Decision {
+    let id = asked.conversation();
+    let known = state.conversations.get(&id);
+    let unknown = Conversation::default();
+    let conversation = known.unwrap_or(&unknown);
+    let contact = conversation.contact(id.side_of(asked.uid));
+    let flags = asked.applied_to(contact.flags);
+    let deletes = asked.deleted && conversation.last_mid > contact.deleted;
+    if flags == contact.flags && !deletes {
+        return Decision::NoOp(NoOp::ContactUnchanged);
+    }
+    if known.is_none() && asked.by_user && begins_too_many(state, stamp.ts, asked.uid) {
+        let detail = "uid has begun as many conversations in this partition today as a user may";
+        return refuse(Reason::TooManyConversations, detail.to_owned());
+    }
+    stamp.emit(Body::ContactChange(ContactChange {
+        uid: asked.uid,
+        peer: asked.peer,
+        flags,
+        deleted: asked.deleted.then(|| DeletedContact {
+            mid: conversation.last_mid,
+            n: conversation.count(id.side_of(asked.peer)),
+        }),
+    }))
+}
