@@ -4,7 +4,7 @@ use prost::{DecodeError, Message as _};
 
 use crate::{
     ChangeContact, ChangeMessage, ClientMsgId, ConversationId, DeviceClass, DirectConversation,
-    Mid, UserId, fast_decoder,
+    GroupCommand, Mid, UserId, fast_decoder,
     proto::{self, inbound_command},
 };
 
@@ -93,6 +93,8 @@ pub struct Control {
     pub recall_window_ms: Option<i64>,
     /// Whether a message may be deleted for both sides. Ignored below rule version 3.
     pub delete_for_all: Option<bool>,
+    /// The most members of a group. Ignored below rule version 3.
+    pub max_group_members: Option<i64>,
 }
 
 /// The value of a `chat.inbound` record.
@@ -108,6 +110,8 @@ pub enum Command {
     ChangeMessage(ChangeMessage),
     /// Changes a contact.
     ChangeContact(ChangeContact),
+    /// Asks for something in a group.
+    Group(GroupCommand),
 }
 
 impl Command {
@@ -119,6 +123,7 @@ impl Command {
             Self::ReadAck(ack) => Some(ack.conversation().into()),
             Self::ChangeMessage(change) => Some(change.conversation().into()),
             Self::ChangeContact(change) => Some(change.conversation().into()),
+            Self::Group(command) => Some(ConversationId::Group(command.gid)),
             Self::Control(_) => None,
         }
     }
@@ -137,18 +142,30 @@ impl Command {
         match command.command {
             None => Err(Malformed::new(
                 "command",
-                "is absent; must be send_message, read_ack, change_message, change_contact or control",
+                "is absent; must be send_message, read_ack, change_message, change_contact, change_group or control",
             )),
+            Some(inbound_command::Command::SendMessage(send)) if send.gid != 0 => {
+                send.try_into().map(Self::Group)
+            }
             Some(inbound_command::Command::SendMessage(send)) => send.try_into().map(Self::Send),
+            Some(inbound_command::Command::ReadAck(ack)) if ack.gid != 0 => {
+                ack.try_into().map(Self::Group)
+            }
             Some(inbound_command::Command::ReadAck(ack)) => ack.try_into().map(Self::ReadAck),
             Some(inbound_command::Command::Control(control)) => {
                 control.try_into().map(Self::Control)
+            }
+            Some(inbound_command::Command::ChangeMessage(change)) if change.gid != 0 => {
+                change.try_into().map(Self::Group)
             }
             Some(inbound_command::Command::ChangeMessage(change)) => {
                 change.try_into().map(Self::ChangeMessage)
             }
             Some(inbound_command::Command::ChangeContact(change)) => {
                 change.try_into().map(Self::ChangeContact)
+            }
+            Some(inbound_command::Command::ChangeGroup(change)) => {
+                change.try_into().map(Self::Group)
             }
         }
     }
@@ -162,6 +179,7 @@ impl Command {
             Self::Control(control) => inbound_command::Command::Control(control.into()),
             Self::ChangeMessage(change) => inbound_command::Command::ChangeMessage(change.into()),
             Self::ChangeContact(change) => inbound_command::Command::ChangeContact(change.into()),
+            Self::Group(command) => command.into(),
         };
         proto::InboundCommand {
             command: Some(command),
@@ -246,6 +264,7 @@ impl From<SendMessage> for proto::SendMessage {
             client_msg_id: send.client_msg_id.into_string(),
             msg: send.msg,
             by_user: send.by_user,
+            gid: 0,
         }
     }
 }
@@ -277,6 +296,7 @@ impl From<ReadAck> for proto::ReadAck {
             peer: ack.peer.get(),
             device: proto::DeviceClass::from(ack.device).into(),
             mid: ack.mid.map(Mid::get),
+            gid: 0,
         }
     }
 }
@@ -305,6 +325,7 @@ impl TryFrom<proto::Control> for Control {
             new_conversations_per_day: control.new_conversations_per_day,
             recall_window_ms: control.recall_window_ms,
             delete_for_all: control.delete_for_all,
+            max_group_members: control.max_group_members,
         })
     }
 }
@@ -321,6 +342,7 @@ impl From<Control> for proto::Control {
             new_conversations_per_day: control.new_conversations_per_day,
             recall_window_ms: control.recall_window_ms,
             delete_for_all: control.delete_for_all,
+            max_group_members: control.max_group_members,
         }
     }
 }
@@ -332,6 +354,7 @@ mod tests {
     fn send(edit: impl FnOnce(&mut proto::SendMessage)) -> Result<Command, Malformed> {
         let mut send = proto::SendMessage {
             by_user: false,
+            gid: 0,
             srcid: 1001,
             destid: 1000,
             client_msg_id: "c".to_owned(),
@@ -373,6 +396,7 @@ mod tests {
                 peer: 2,
                 device,
                 mid,
+                gid: 0,
             })
         };
         assert_eq!(ack(0, None).unwrap_err().field, "device");

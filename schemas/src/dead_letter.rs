@@ -56,10 +56,24 @@ pub enum Reason {
     Recalled,
     /// The rules do not allow it.
     NotAllowed,
+    /// It names a group that there is not.
+    UnknownGroup,
+    /// It creates a group whose gid is that of another one.
+    GroupExists,
+    /// Its user is no member of the group, or it names somebody who is none.
+    NotAMember,
+    /// Its user may not do that in the group.
+    NoRight,
+    /// Its user is muted in the group.
+    Muted,
+    /// The group has as many members as it may have.
+    GroupFull,
+    /// The group was dissolved.
+    Dissolved,
 }
 
 impl Reason {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 20] = [
         Self::Malformed,
         Self::WrongPartition,
         Self::TooLarge,
@@ -73,6 +87,13 @@ impl Reason {
         Self::TooOld,
         Self::Recalled,
         Self::NotAllowed,
+        Self::UnknownGroup,
+        Self::GroupExists,
+        Self::NotAMember,
+        Self::NoRight,
+        Self::Muted,
+        Self::GroupFull,
+        Self::Dissolved,
     ];
 
     /// The name in the header.
@@ -92,6 +113,13 @@ impl Reason {
             Self::TooOld => "too-old",
             Self::Recalled => "recalled",
             Self::NotAllowed => "not-allowed",
+            Self::UnknownGroup => "unknown-group",
+            Self::GroupExists => "group-exists",
+            Self::NotAMember => "not-a-member",
+            Self::NoRight => "no-right",
+            Self::Muted => "muted",
+            Self::GroupFull => "group-full",
+            Self::Dissolved => "dissolved",
         }
     }
 }

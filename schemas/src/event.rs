@@ -4,8 +4,8 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, DirectConversation, HashKey,
-    MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
+    Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, DirectConversation,
+    GroupEvent, HashKey, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     fast_decoder,
@@ -100,7 +100,7 @@ impl ReadPosition {
     }
 }
 
-/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 changes to messages and contacts.
+/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 groups, and changes to messages and contacts.
 pub const KNOWN_RULE_VERSION: u32 = 3;
 
 /// What a newer program wrote. Whoever folds `chat.events` stops before it (PROTOCOL S5).
@@ -138,6 +138,8 @@ pub struct Rules {
     pub recall_window_ms: i64,
     /// Whether a message may be deleted for both sides; false below rule version 3.
     pub delete_for_all: bool,
+    /// The most members of a group; 0 below rule version 3.
+    pub max_group_members: i64,
 }
 
 impl Rules {
@@ -152,6 +154,7 @@ impl Rules {
         new_conversations_per_day: 0,
         recall_window_ms: 0,
         delete_for_all: false,
+        max_group_members: 0,
     };
 }
 
@@ -181,6 +184,8 @@ pub enum Body {
     MessageChange(MessageChange),
     /// What a user says about a contact.
     ContactChange(ContactChange),
+    /// Something happened in a group.
+    Group(GroupEvent),
 }
 
 impl Body {
@@ -291,7 +296,13 @@ impl Event {
                 return Err(UnknownRules::EventKind.into());
             }
             None => return Err(Malformed::new("event", "is absent").into()),
+            Some(sequenced_event::Event::Message(message)) if message.gid != 0 => {
+                Body::Group(message.try_into()?)
+            }
             Some(sequenced_event::Event::Message(message)) => Body::Message(message.try_into()?),
+            Some(sequenced_event::Event::ReadPosition(position)) if position.gid != 0 => {
+                Body::Group(position.try_into()?)
+            }
             Some(sequenced_event::Event::ReadPosition(position)) => {
                 Body::ReadPosition(position.try_into()?)
             }
@@ -300,12 +311,16 @@ impl Event {
                 Body::Control(rules.try_into()?)
             }
             Some(sequenced_event::Event::Progress(proto::Progress {})) => Body::Progress,
+            Some(sequenced_event::Event::MessageChange(change)) if change.gid != 0 => {
+                Body::Group(change.try_into()?)
+            }
             Some(sequenced_event::Event::MessageChange(change)) => {
                 Body::MessageChange(change.try_into()?)
             }
             Some(sequenced_event::Event::ContactChange(change)) => {
                 Body::ContactChange(change.try_into()?)
             }
+            Some(sequenced_event::Event::GroupChange(change)) => Body::Group(change.try_into()?),
         };
         let src = src.try_into()?;
         Ok(Self { src, ts, body })
@@ -328,6 +343,7 @@ impl Event {
             Body::Progress => sequenced_event::Event::Progress(proto::Progress {}),
             Body::MessageChange(change) => sequenced_event::Event::MessageChange(change.into()),
             Body::ContactChange(change) => sequenced_event::Event::ContactChange(change.into()),
+            Body::Group(event) => event.into(),
         };
         let event = proto::SequencedEvent {
             src: Some(self.src.into()),
@@ -344,6 +360,7 @@ impl Event {
             Body::ReadPosition(position) => Some(position.conversation().into()),
             Body::MessageChange(change) => Some(change.conversation().into()),
             Body::ContactChange(change) => Some(change.conversation().into()),
+            Body::Group(event) => Some(ConversationId::Group(event.gid)),
             Body::Control(_) | Body::Progress => None,
         }
     }
@@ -417,6 +434,7 @@ impl From<Message> for proto::MessageSequenced {
             msg: message.msg,
             mid: message.mid.get(),
             n: message.n.get(),
+            gid: 0,
         }
     }
 }
@@ -443,6 +461,7 @@ impl From<ReadPosition> for proto::ReadPositionMoved {
             device: proto::DeviceClass::from(position.device).into(),
             mid: position.mid.get(),
             n: position.n.map(Ordinal::get),
+            gid: 0,
         }
     }
 }
@@ -469,6 +488,7 @@ impl TryFrom<proto::ControlApplied> for Rules {
             new_conversations_per_day: rules.new_conversations_per_day,
             recall_window_ms: rules.recall_window_ms,
             delete_for_all: rules.delete_for_all,
+            max_group_members: rules.max_group_members,
         })
     }
 }
@@ -487,6 +507,7 @@ impl From<Rules> for proto::ControlApplied {
             new_conversations_per_day: rules.new_conversations_per_day,
             recall_window_ms: rules.recall_window_ms,
             delete_for_all: rules.delete_for_all,
+            max_group_members: rules.max_group_members,
         }
     }
 }

@@ -61,6 +61,7 @@ fn message_sequenced(mut fields: Fields<'_>) -> Option<MessageSequenced> {
         msg: fields.text(4)?.to_owned(),
         mid: fields.varint(5)?.cast_signed(),
         n: fields.varint(6)?.cast_signed(),
+        gid: fields.varint(7)?.cast_signed(),
     };
     fields.end(message)
 }
@@ -72,6 +73,7 @@ fn read_position(mut fields: Fields<'_>) -> Option<ReadPositionMoved> {
         device: DeviceClass::try_from(fields.varint(3)? as i32).ok()?.into(),
         mid: fields.varint(4)?.cast_signed(),
         n: fields.optional_varint(5)?.map(u64::cast_signed),
+        gid: fields.varint(6)?.cast_signed(),
     };
     fields.end(position)
 }
@@ -83,6 +85,7 @@ fn send_message(mut fields: Fields<'_>) -> Option<SendMessage> {
         client_msg_id: fields.text(3)?.to_owned(),
         msg: fields.text(4)?.to_owned(),
         by_user: fields.varint(5)? != 0,
+        gid: fields.varint(6)?.cast_signed(),
     };
     fields.end(send)
 }
@@ -181,7 +184,7 @@ mod tests {
     }
 
     fn any_event() -> impl Strategy<Value = SequencedEvent> {
-        let numbers = (any::<i64>(), 0..9_i64, any::<i64>(), 0..9_i64);
+        let numbers = (any::<i64>(), 0..9_i64, any::<i64>(), 0..9_i64, 0..3_i64);
         let message = (numbers, ".{0,9}", ".{0,300}").prop_map(|(numbers, id, msg)| {
             sequenced_event::Event::Message(MessageSequenced {
                 srcid: numbers.0,
@@ -190,9 +193,10 @@ mod tests {
                 msg,
                 mid: numbers.2,
                 n: numbers.3,
+                gid: numbers.4,
             })
         });
-        let numbers = (any::<i64>(), any::<i64>(), 0..4_i32, any::<i64>());
+        let numbers = (any::<i64>(), 0..3_i64, 0..4_i32, any::<i64>(), 0..3_i64);
         let position = (numbers, option::of(any::<i64>())).prop_map(|(numbers, n)| {
             sequenced_event::Event::ReadPosition(ReadPositionMoved {
                 uid: numbers.0,
@@ -200,6 +204,7 @@ mod tests {
                 device: numbers.2,
                 mid: numbers.3,
                 n,
+                gid: numbers.4,
             })
         });
         let event = prop_oneof![message, position];
@@ -210,14 +215,15 @@ mod tests {
     }
 
     fn any_send() -> impl Strategy<Value = InboundCommand> {
-        let users = (any::<i64>(), any::<i64>(), any::<bool>());
-        (users, ".{0,9}", ".{0,300}").prop_map(|((srcid, destid, by_user), id, msg)| {
+        let users = (any::<i64>(), 0..3_i64, any::<bool>(), 0..3_i64);
+        (users, ".{0,9}", ".{0,300}").prop_map(|((srcid, destid, by_user, gid), id, msg)| {
             let send = SendMessage {
                 srcid,
                 destid,
                 client_msg_id: id,
                 msg,
                 by_user,
+                gid,
             };
             InboundCommand {
                 command: Some(inbound_command::Command::SendMessage(send)),

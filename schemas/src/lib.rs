@@ -8,6 +8,7 @@ pub mod dead_letter;
 mod device;
 pub mod event;
 mod fast_decoder;
+mod group;
 mod hash_key;
 mod ids;
 mod log_position;
@@ -21,6 +22,10 @@ pub mod topics;
 pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
 pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
 pub use device::{DeviceClass, PerDevice};
+pub use group::{
+    CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind, GroupCommand, GroupEvent,
+    GroupMember, GroupRole, GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
+};
 pub use hash_key::HashKey;
 pub use ids::{Chg, ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};

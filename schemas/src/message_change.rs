@@ -75,7 +75,7 @@ impl Change {
         }
     }
 
-    fn from_proto(kind: i32, msg: String) -> Result<Self, Malformed> {
+    pub(crate) fn from_proto(kind: i32, msg: String) -> Result<Self, Malformed> {
         let kind = match proto::ChangeKind::try_from(kind) {
             Ok(proto::ChangeKind::Recall) => "recall",
             Ok(proto::ChangeKind::Delete) => "delete",
@@ -92,7 +92,7 @@ impl Change {
         Self::new(kind, Some(msg).filter(|msg| !msg.is_empty()))
     }
 
-    fn into_proto(self) -> (proto::ChangeKind, String) {
+    pub(crate) fn into_proto(self) -> (proto::ChangeKind, String) {
         match self {
             Self::Recall => (proto::ChangeKind::Recall, String::new()),
             Self::Delete => (proto::ChangeKind::Delete, String::new()),
@@ -149,6 +149,16 @@ impl MessageChange {
     }
 }
 
+pub(crate) fn chg(value: i64) -> Result<Chg, Malformed> {
+    match Chg::try_from(value) {
+        Ok(chg) if chg > Chg::ZERO => Ok(chg),
+        _ => Err(Malformed::new(
+            "chg",
+            format!("is {value}; must be 1 or more"),
+        )),
+    }
+}
+
 fn mid(value: i64) -> Result<Mid, Malformed> {
     match Mid::try_from(value) {
         Ok(mid) if mid > Mid::ZERO => Ok(mid),
@@ -178,6 +188,7 @@ impl From<ChangeMessage> for proto::ChangeMessage {
         Self {
             by: change.by.get(),
             peer: change.peer.get(),
+            gid: 0,
             mid: change.mid.get(),
             kind: kind.into(),
             msg,
@@ -189,19 +200,12 @@ impl TryFrom<proto::MessageChanged> for MessageChange {
     type Error = Malformed;
 
     fn try_from(change: proto::MessageChanged) -> Result<Self, Malformed> {
-        let chg = match Chg::try_from(change.chg) {
-            Ok(chg) if chg > Chg::ZERO => chg,
-            _ => {
-                let wrong = format!("is {}; must be 1 or more", change.chg);
-                return Err(Malformed::new("chg", wrong));
-            }
-        };
         Ok(Self {
             by: uid("by", change.by)?,
             peer: uid("peer", change.peer)?,
             mid: mid(change.mid)?,
             change: Change::from_proto(change.kind, change.msg)?,
-            chg,
+            chg: chg(change.chg)?,
             n: change.n.map(ordinal).transpose()?,
         })
     }
@@ -213,6 +217,7 @@ impl From<MessageChange> for proto::MessageChanged {
         Self {
             by: change.by.get(),
             peer: change.peer.get(),
+            gid: 0,
             mid: change.mid.get(),
             kind: kind.into(),
             msg,
@@ -245,6 +250,7 @@ mod tests {
             let mut change = proto::ChangeMessage {
                 by: 1001,
                 peer: 1000,
+                gid: 0,
                 mid: 3,
                 kind: proto::ChangeKind::Recall.into(),
                 msg: String::new(),

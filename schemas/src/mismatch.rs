@@ -1,7 +1,8 @@
 //! Compares a command with the event that should answer it.
 
 use crate::{
-    ChangeContact, ChangeMessage, ContactChange, MessageChange,
+    ChangeContact, ChangeMessage, ContactChange, GroupAction, GroupBody, GroupChange, GroupCommand,
+    GroupEvent, MessageChange, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Message, ReadPosition, Rules},
 };
@@ -21,7 +22,98 @@ impl Command {
             (Self::ChangeContact(asked), Body::ContactChange(change)) => {
                 of_contact_change(asked, change)
             }
+            (Self::Group(command), Body::Group(event)) => of_group(command, event),
             _ => Some("the kind"),
+        }
+    }
+}
+
+fn of_group(command: &GroupCommand, event: &GroupEvent) -> Option<&'static str> {
+    let same = [
+        ("gid", command.gid == event.gid),
+        ("by", command.by == event.by),
+    ];
+    if let Some(field) = first_unequal(same) {
+        return Some(field);
+    }
+    match (&command.action, &event.body) {
+        (
+            GroupAction::Send { client_msg_id, msg },
+            GroupBody::Message {
+                client_msg_id: id,
+                msg: text,
+                ..
+            },
+        ) => first_unequal([("client_msg_id", client_msg_id == id), ("msg", msg == text)]),
+        (GroupAction::Read { device, mid: asked }, GroupBody::ReadPosition { device: on, mid }) => {
+            first_unequal([
+                ("device", device == on),
+                ("mid", asked.is_none_or(|asked| *mid <= asked)),
+            ])
+        }
+        (
+            GroupAction::ChangeMessage { mid: asked, change },
+            GroupBody::MessageChange {
+                mid, change: made, ..
+            },
+        ) => first_unequal([
+            ("mid", asked == mid),
+            ("kind", change.kind() == made.kind()),
+            ("msg", change == made),
+        ]),
+        (action, GroupBody::Change(change)) if action.change_kind() == Some(change.kind) => {
+            of_group_change(command, change)
+        }
+        _ => Some("the kind"),
+    }
+}
+
+/// A change may concern fewer users than it names: those of whom it is true already are left out.
+fn of_group_change(command: &GroupCommand, change: &GroupChange) -> Option<&'static str> {
+    let settings = &change.settings;
+    let is_set = |asked: Option<bool>, set: bool| asked.is_none_or(|asked| asked == set);
+    let only = |whom: &dyn Fn(UserId) -> bool| change.members.iter().all(|one| whom(one.uid));
+    match &command.action {
+        GroupAction::Create(create) => first_unequal([
+            ("name", create.name == settings.name),
+            ("owner", command.by == settings.owner),
+            ("open", create.open == settings.open),
+            (
+                "whole_history",
+                create.whole_history == settings.whole_history,
+            ),
+            (
+                "members",
+                only(&|one| one == command.by || create.members.contains(&one)),
+            ),
+        ]),
+        GroupAction::Add(who) => first_unequal([("add", only(&|one| who.contains(&one)))]),
+        GroupAction::Remove(who) => first_unequal([("remove", only(&|one| who.contains(&one)))]),
+        GroupAction::Join | GroupAction::Leave => {
+            first_unequal([("members", only(&|one| one == command.by))])
+        }
+        GroupAction::SetRole { uid, role } => first_unequal([(
+            "role",
+            change
+                .members
+                .iter()
+                .any(|one| one.uid == *uid && one.role == Some(*role)),
+        )]),
+        GroupAction::Rename(name) => first_unequal([("name", *name == settings.name)]),
+        GroupAction::Mute(None) => first_unequal([("muted", settings.muted)]),
+        GroupAction::Unmute(None) => first_unequal([("muted", !settings.muted)]),
+        GroupAction::Mute(Some(uid)) => first_unequal([("uid", only(&|one| one == *uid))]),
+        GroupAction::Unmute(Some(uid)) => first_unequal([("uid", only(&|one| one == *uid))]),
+        GroupAction::SetOptions(options) => first_unequal([
+            ("open", is_set(options.open, settings.open)),
+            (
+                "whole_history",
+                is_set(options.whole_history, settings.whole_history),
+            ),
+        ]),
+        GroupAction::Dissolve => first_unequal([("dissolved", settings.dissolved)]),
+        GroupAction::Send { .. } | GroupAction::Read { .. } | GroupAction::ChangeMessage { .. } => {
+            Some("the kind")
         }
     }
 }
@@ -113,6 +205,10 @@ fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
         (
             "delete_for_all",
             rules.rule_version < 3 || matches(control.delete_for_all, rules.delete_for_all),
+        ),
+        (
+            "max_group_members",
+            rules.rule_version < 3 || matches(control.max_group_members, rules.max_group_members),
         ),
     ])
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use prost::Message as _;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, Mid, Partition,
-    TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, CreateGroup, DeviceClass, DirectConversation,
+    GroupAction, GroupCommand, GroupId, GroupRole, Mid, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, Source, SourceOffset},
 };
@@ -161,7 +161,8 @@ fn next_record(data: &mut &[u8]) -> Option<Record> {
         6..=8 => read_ack(data)?.encode(),
         9..=11 => message_change(data)?.encode(),
         12 => contact_change(data)?.encode(),
-        13..=14 => control(data)?.encode(),
+        13 => group(data)?.encode(),
+        14 => control(data)?.encode(),
         _ => {
             let count = byte(data)?;
             bytes(data, count).to_vec()
@@ -236,6 +237,60 @@ fn contact_change(data: &mut &[u8]) -> Option<Command> {
     }))
 }
 
+/// One of two groups of the partition, whose first users are those of [`PAIRS`].
+fn group(data: &mut &[u8]) -> Option<Command> {
+    let users = [1, 3, 67, 2, 5, 6].map(|uid: i64| UserId::try_from(uid));
+    let user = |bits: u8| users[usize::from(bits) % users.len()].clone().ok();
+    let (choice, who, value) = (byte(data)?, byte(data)?, byte(data)?);
+    let one = user(value)?;
+    let action = match choice >> 3 & 15 {
+        0..=4 => GroupAction::Send {
+            client_msg_id: (value % 16).to_string().try_into().ok()?,
+            msg: "x".repeat(1 + usize::from(value >> 6)),
+        },
+        5 => GroupAction::Read {
+            device: DeviceClass::ALL[usize::from(value & 1)],
+            mid: Mid::try_from(i64::from(value >> 1))
+                .ok()
+                .filter(|mid| *mid > Mid::ZERO),
+        },
+        6 => GroupAction::ChangeMessage {
+            mid: Mid::try_from(1 + i64::from(value >> 3)).ok()?,
+            change: match value % 5 {
+                0 => Change::Recall,
+                1 => Change::Delete,
+                2 => Change::Edit("y".to_owned()),
+                3 => Change::Hide,
+                _ => Change::Clear,
+            },
+        },
+        7 => GroupAction::Create(CreateGroup {
+            name: "n".to_owned(),
+            members: vec![one, user(value >> 4)?],
+            open: value & 1 != 0,
+            whole_history: false,
+        }),
+        8 => GroupAction::Add(vec![one, user(value >> 4)?]),
+        9 => GroupAction::Remove(vec![one]),
+        10 => GroupAction::Join,
+        11 => GroupAction::Leave,
+        12 => GroupAction::SetRole {
+            uid: one,
+            role: GroupRole::ALL[usize::from(value >> 4) % 3],
+        },
+        13 => GroupAction::Mute(Some(one).filter(|_| value & 64 != 0)),
+        14 => GroupAction::Unmute(Some(one).filter(|_| value & 64 != 0)),
+        _ if value % 8 == 0 => GroupAction::Dissolve,
+        _ => GroupAction::Rename(format!("n{value}")),
+    };
+    Some(Command::Group(GroupCommand {
+        gid: GroupId::try_from(if choice & 1 == 0 { 4 } else { 68 }).ok()?,
+        by: user(who)?,
+        by_user: choice & 2 != 0,
+        action,
+    }))
+}
+
 fn control(data: &mut &[u8]) -> Option<Command> {
     let which = byte(data)?;
     let mut given = |bit: u8| (which & bit != 0).then(|| number(data));
@@ -249,5 +304,6 @@ fn control(data: &mut &[u8]) -> Option<Command> {
         new_conversations_per_day: (which & 64 != 0).then_some(1),
         recall_window_ms: (which & 128 != 0).then_some(100),
         delete_for_all: (which & 128 != 0).then_some(true),
+        max_group_members: (which & 128 != 0).then_some(4),
     }))
 }

@@ -26,6 +26,10 @@ const DEFAULT_NEW_CONVERSATIONS_PER_DAY: i64 = 20;
 const RECALL_WINDOW_MS: RangeInclusive<i64> = -1..=recent_messages::MAX_WINDOW_MS;
 /// What version 3 begins with: two minutes.
 const DEFAULT_RECALL_WINDOW_MS: i64 = 120_000;
+/// A million members are about 60 MB.
+const MAX_GROUP_MEMBERS: RangeInclusive<i64> = 1..=1_000_000;
+/// What version 3 begins with.
+const DEFAULT_MAX_GROUP_MEMBERS: i64 = 10_000;
 /// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 
@@ -85,13 +89,14 @@ fn version_2(rules: Rules, version_before: u32, control: &Control) -> Result<Rul
 
 /// Sets what version 3 adds.
 fn version_3(rules: Rules, version_before: u32, control: &Control) -> Rules {
-    let window_ms = match version_before {
-        1 | 2 => DEFAULT_RECALL_WINDOW_MS,
-        _ => rules.recall_window_ms,
+    let (window_ms, members) = match version_before {
+        1 | 2 => (DEFAULT_RECALL_WINDOW_MS, DEFAULT_MAX_GROUP_MEMBERS),
+        _ => (rules.recall_window_ms, rules.max_group_members),
     };
     Rules {
         recall_window_ms: control.recall_window_ms.unwrap_or(window_ms),
         delete_for_all: control.delete_for_all.unwrap_or(rules.delete_for_all),
+        max_group_members: control.max_group_members.unwrap_or(members),
         ..rules
     }
 }
@@ -140,7 +145,13 @@ fn check_bounds(rules: &Rules, version_before: u32) -> Result<(), InvalidRules> 
     let of_version_2 = of_version_2.into_iter().filter(|_| version >= 2);
     // Below version 3 it is 0.
     let window = ("recall_window_ms", rules.recall_window_ms, RECALL_WINDOW_MS);
-    let later = of_version_2.chain([window]);
+    let members = (
+        "max_group_members",
+        rules.max_group_members,
+        MAX_GROUP_MEMBERS,
+    );
+    let members = (version >= 3).then_some(members);
+    let later = of_version_2.chain([window]).chain(members);
     for (name, value, bounds) in of_version_1.into_iter().chain(later) {
         if !bounds.contains(&value) {
             let (start, end) = (bounds.start(), bounds.end());

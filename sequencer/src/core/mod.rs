@@ -15,11 +15,13 @@ mod chunked_queue;
 mod control;
 mod conversation;
 mod dedup;
+mod group;
 mod recent_messages;
 pub mod snapshot;
 mod state;
 mod step;
 mod step_changes;
+mod step_group;
 
 pub use control::{InvalidRules, change};
 pub use state::State;

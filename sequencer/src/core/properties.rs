@@ -6,8 +6,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message as _;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, Mid, Partition,
-    TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, GroupBody, GroupId, Mid,
+    Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
@@ -20,7 +20,11 @@ use super::{
 };
 use crate::{
     shell::InboundRecord,
-    sim::oracle::{Expected, expected_results},
+    sim::{
+        oracle::{Expected, expected_results},
+        rng::Rng,
+        traffic,
+    },
 };
 
 /// Pairs of one partition, 4: two conversations that share a user, and one to oneself.
@@ -110,6 +114,7 @@ fn control() -> impl Strategy<Value = Command> {
     let changes = (
         prop::option::of(-1..2000_i64),
         prop::option::of(any::<bool>()),
+        prop::option::of(0..6_i64),
     );
     let key = prop::option::of(prop::sample::select(&[15, 16][..]));
     let per_day = prop::option::of(0..3_i64);
@@ -128,6 +133,7 @@ fn control() -> impl Strategy<Value = Command> {
                 new_conversations_per_day: per_day,
                 recall_window_ms: changes.0,
                 delete_for_all: changes.1,
+                max_group_members: changes.2,
             })
         },
     )
@@ -149,6 +155,7 @@ fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
         6 => read_ack().prop_map(Command::encode),
         6 => message_change().prop_map(Command::encode),
         2 => contact_change().prop_map(Command::encode),
+        6 => any::<u64>().prop_map(|seed| traffic::group(&mut Rng::new(seed)).encode()),
         1 => control().prop_map(Command::encode),
         1 => prop::collection::vec(any::<u8>(), 0..9),
     ];
@@ -231,6 +238,8 @@ proptest! {
         let mut last_mids: BTreeMap<DirectConversation, Mid> = BTreeMap::new();
         let mut positions: BTreeMap<(UserId, UserId, DeviceClass), Mid> = BTreeMap::new();
         let mut chgs: BTreeMap<DirectConversation, i64> = BTreeMap::new();
+        let mut group_mids: BTreeMap<GroupId, Mid> = BTreeMap::new();
+        let mut group_chgs: BTreeMap<GroupId, i64> = BTreeMap::new();
         let mut clock = TimestampMs(0);
         for event in run(&mut State::default(), &records) {
             prop_assert!(event.ts >= clock);
@@ -254,6 +263,25 @@ proptest! {
                     *chg += 1;
                     prop_assert_eq!(change.chg.get(), *chg);
                 }
+                Body::Group(event) => match event.body {
+                    GroupBody::Message { mid, .. } => {
+                        let last = group_mids.entry(event.gid).or_default();
+                        prop_assert_eq!(mid, last.next());
+                        *last = mid;
+                    }
+                    GroupBody::MessageChange { chg, .. } => {
+                        let last = group_chgs.entry(event.gid).or_default();
+                        *last += 1;
+                        prop_assert_eq!(chg.get(), *last);
+                    }
+                    GroupBody::ReadPosition { mid, .. } => {
+                        prop_assert!(mid <= group_mids[&event.gid]);
+                    }
+                    GroupBody::Change(change) => {
+                        let dissolved = change.settings.dissolved;
+                        prop_assert_eq!(change.member_count == 0, dissolved);
+                    }
+                },
                 Body::Control(_) | Body::Progress | Body::ContactChange(_) => {}
             }
         }
@@ -296,7 +324,12 @@ proptest! {
                 continue;
             };
             state.apply(&event);
-            if let Body::Message(_) = event.body {
+            let is_send = match &event.body {
+                Body::Message(_) => true,
+                Body::Group(of) => matches!(of.body, GroupBody::Message { .. }),
+                _ => false,
+            };
+            if is_send {
                 prop_assert_eq!(decide(&state, record), Decision::NoOp(NoOp::Repeat));
             }
         }
@@ -379,6 +412,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         position,
         change,
         contact,
+        any_group_event(),
         rules,
         Just(Body::Progress)
     ];
@@ -389,6 +423,70 @@ fn any_event() -> impl Strategy<Value = Event> {
         },
         ts: TimestampMs(ts),
         body,
+    })
+}
+
+fn any_group_event() -> impl Strategy<Value = Body> {
+    use schemas::{
+        Chg, GroupChange, GroupChangeKind, GroupEvent, GroupMember, GroupRole, GroupSettings,
+    };
+    let settings =
+        (1..4_i64, any::<[bool; 2]>()).prop_map(|(owner, [muted, dissolved])| GroupSettings {
+            name: "n".to_owned(),
+            owner: user(owner),
+            open: true,
+            whole_history: false,
+            muted,
+            dissolved,
+        });
+    let role = prop::option::of(prop::sample::select(&GroupRole::ALL[..]));
+    let member = (1..4_i64, role, any::<bool>()).prop_map(|(uid, role, muted)| GroupMember {
+        uid: user(uid),
+        role,
+        muted,
+        joined: muted,
+    });
+    let kinds = [
+        GroupChangeKind::Create,
+        GroupChangeKind::Add,
+        GroupChangeKind::Dissolve,
+    ];
+    let kind = prop::sample::select(kinds.to_vec());
+    let mid = || (1..=i64::MAX).prop_map(|mid| Mid::try_from(mid).unwrap());
+    let change = (kind, settings, prop::collection::vec(member, 0..3), mid()).prop_map(
+        |(kind, settings, members, last_mid)| {
+            GroupBody::Change(Box::new(GroupChange {
+                kind,
+                settings,
+                member_count: 7,
+                last_mid,
+                members,
+            }))
+        },
+    );
+    let message = (0..3_u8, mid()).prop_map(|(id, mid)| GroupBody::Message {
+        client_msg_id: id.to_string().try_into().unwrap(),
+        msg: "m".to_owned(),
+        mid,
+    });
+    let changes = [Change::Recall, Change::Hide, Change::Clear];
+    let message_change = (mid(), prop::sample::select(changes.to_vec()));
+    let message_change = message_change.prop_map(|(mid, change)| GroupBody::MessageChange {
+        mid,
+        change,
+        chg: Chg::ZERO,
+    });
+    let position = mid().prop_map(|mid| GroupBody::ReadPosition {
+        device: DeviceClass::Pc,
+        mid,
+    });
+    let body = prop_oneof![change, message, message_change, position];
+    (1..4_i64, body).prop_map(|(by, body)| {
+        Body::Group(GroupEvent {
+            gid: GroupId::try_from(4).unwrap(),
+            by: user(by),
+            body,
+        })
     })
 }
 

@@ -1,5 +1,7 @@
 //! The state as a [`SequencerSnapshot`], the message of `chat.snapshots`.
 
+mod groups;
+
 use std::collections::BTreeSet;
 
 use bytes::Buf;
@@ -9,17 +11,19 @@ use prost::{
     encoding::{DecodeContext, decode_key},
 };
 use schemas::{
-    Chg, ContactFlags, DirectConversation, Mid, PerDevice, TimestampMs, UserId,
+    Chg, ContactFlags, DirectConversation, GroupId, Mid, PerDevice, TimestampMs, UserId,
     event::{Rules, Source, UnknownRules, known_version},
     proto::{self, SequencerSnapshot},
 };
 
+use self::groups::{read_group, write_group};
 use super::{
     State,
     changes::{Changes, ContactState, OlderSenders},
     chunked_queue::ChunkedQueue,
     conversation::{Conversation, RecentSenders},
     dedup::{DedupEntries, KeyedEntry, UnkeyedEntry},
+    group::Group,
     recent_messages::{RecentMessage, RecentMessages},
 };
 
@@ -53,6 +57,8 @@ pub struct Snapshot {
     dedup: DedupEntries,
     begun: HashMap<UserId, u32>,
     recent: RecentMessages,
+    groups: Vec<(GroupId, Box<Group>)>,
+    group_members: usize,
 }
 
 impl Snapshot {
@@ -61,6 +67,7 @@ impl Snapshot {
     #[must_use]
     pub fn of(state: &State, src: Source) -> Self {
         let conversations = state.conversations.iter();
+        let groups = state.groups.iter();
         Self {
             src,
             events_offset: 0,
@@ -71,6 +78,8 @@ impl Snapshot {
             dedup: state.dedup.entries(),
             begun: state.begun.clone(),
             recent: state.recent.clone(),
+            groups: groups.map(|(gid, of)| (*gid, of.clone())).collect(),
+            group_members: state.group_members,
         }
     }
 
@@ -80,10 +89,10 @@ impl Snapshot {
         self.src
     }
 
-    /// The number of conversations and sends in it.
+    /// The number of conversations, groups, members and sends in it.
     #[must_use]
     pub fn entries(&self) -> usize {
-        self.conversations.len() + self.dedup.len()
+        self.conversations.len() + self.groups.len() + self.group_members + self.dedup.len()
     }
 
     /// Sets the offset of `chat.events` at which a fold must continue, and the source of the record before that.
@@ -100,7 +109,9 @@ impl Snapshot {
     #[must_use]
     pub fn into_message(mut self) -> SequencerSnapshot {
         self.conversations.sort_unstable_by_key(|(id, _)| *id);
+        self.groups.sort_unstable_by_key(|(gid, _)| *gid);
         let conversations = self.conversations.iter();
+        let groups = self.groups.iter();
         SequencerSnapshot {
             format_version: FORMAT_VERSION,
             src: Some(self.src.into()),
@@ -114,6 +125,7 @@ impl Snapshot {
             senders: write_senders(&self.dedup, &self.begun),
             recent_messages: pieces(self.recent.queue.iter().map(|message| message.to_bytes())),
             recent_messages_from: self.recent.from,
+            groups: groups.flat_map(|(gid, of)| write_group(*gid, of)).collect(),
         }
     }
 }
@@ -197,6 +209,7 @@ struct Entries {
     dedup: DedupEntries,
     begun: HashMap<UserId, u32>,
     recent: ChunkedQueue<RecentMessage>,
+    groups: HashMap<GroupId, Box<Group>>,
 }
 
 impl Entries {
@@ -211,6 +224,8 @@ impl Entries {
             read_keyed(&mut self.dedup.keyed, &piece)?;
         } else if let Some(piece) = fields.recent_messages.pop() {
             read_recent(&mut self.recent, &piece)?;
+        } else if let Some(piece) = fields.groups.pop() {
+            read_group(&mut self.groups, piece)?;
         } else if let Some(sender) = fields.senders.pop() {
             self.take_sender(&sender)?;
         } else {
@@ -235,7 +250,10 @@ impl Entries {
     }
 
     fn into_state(self, clock: TimestampMs, rules: Rules, recent_from: u64) -> State {
+        let members = self.groups.values().map(|group| group.members.len());
         State {
+            group_members: members.sum(),
+            groups: self.groups,
             clock,
             rules,
             conversations: self.conversations,

@@ -2,11 +2,17 @@
 
 use hashbrown::HashMap;
 use schemas::{
-    Change, ContactChange, DirectConversation, MessageChange, Mid, TimestampMs, UserId,
+    Change, ContactChange, DirectConversation, GroupBody, GroupChangeKind, GroupEvent, GroupId,
+    MessageChange, Mid, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Rules},
 };
 
-use super::{conversation::Conversation, dedup::Dedup, recent_messages::RecentMessages};
+use super::{
+    conversation::Conversation,
+    dedup::{Dedup, SendFields},
+    group::Group,
+    recent_messages::RecentMessages,
+};
 
 /// The fold of one partition of `chat.events`.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +26,9 @@ pub struct State {
     pub(super) begun: HashMap<UserId, u32>,
     /// When the messages of the recall window were written.
     pub(super) recent: RecentMessages,
+    pub(super) groups: HashMap<GroupId, Box<Group>>,
+    /// How many members all groups have.
+    pub(super) group_members: usize,
 }
 
 impl Default for State {
@@ -31,6 +40,8 @@ impl Default for State {
             dedup: Dedup::default(),
             begun: HashMap::new(),
             recent: RecentMessages::default(),
+            groups: HashMap::new(),
+            group_members: 0,
         }
     }
 }
@@ -60,10 +71,10 @@ impl State {
         self.dedup.len()
     }
 
-    /// The number of conversations and sends: the size of its snapshot.
+    /// The number of conversations, groups, members and sends: the size of its snapshot.
     #[must_use]
     pub fn entries(&self) -> usize {
-        self.conversations() + self.dedup_entries()
+        self.conversations() + self.groups.len() + self.group_members + self.dedup_entries()
     }
 
     /// How many conversations a user has begun on the day of `now`, while that is limited.
@@ -94,6 +105,7 @@ impl State {
             Body::ReadPosition(position) => self.apply_read_position(position),
             Body::MessageChange(change) => self.apply_message_change(change),
             Body::ContactChange(change) => self.apply_contact_change(change),
+            Body::Group(event) => self.apply_group(event),
             Body::Control(_) | Body::Progress => {}
         }
     }
@@ -108,9 +120,44 @@ impl State {
         conversation.last_place =
             self.recent
                 .push(self.clock, conversation.last_place, &self.rules);
-        self.dedup
-            .insert(message.into(), message.mid, self.clock, &self.rules);
+        self.remember(message.into(), message.mid);
+    }
+
+    fn remember(&mut self, send: SendFields<'_>, mid: Mid) {
+        self.dedup.insert(send, mid, self.clock, &self.rules);
         self.dedup.evict(self.clock, self.clock, &self.rules);
+    }
+
+    fn apply_group(&mut self, event: &GroupEvent) {
+        if let GroupBody::Change(change) = &event.body
+            && change.kind == GroupChangeKind::Create
+            && !self.groups.contains_key(&event.gid)
+        {
+            if self.rules.new_conversations_per_day > 0 {
+                *self.begun.entry(event.by).or_default() += 1;
+            }
+            let group = Box::new(Group::new(change.settings.clone()));
+            self.groups.insert(event.gid, group);
+        }
+        let Some(group) = self.groups.get_mut(&event.gid) else {
+            return;
+        };
+        if let GroupBody::Message {
+            client_msg_id,
+            msg,
+            mid,
+        } = &event.body
+        {
+            group.push(event.by);
+            let place = self.recent.push(self.clock, group.last_place, &self.rules);
+            group.last_place = place;
+            let send = SendFields::of_group(event.by, event.gid, client_msg_id, msg);
+            self.remember(send, *mid);
+            return;
+        }
+        self.group_members -= group.members.len();
+        group.apply(event, self.rules.hash_key.as_ref());
+        self.group_members += group.members.len();
     }
 
     fn apply_read_position(&mut self, position: &ReadPosition) {

@@ -11,8 +11,9 @@ use super::{
     State,
     control::{self, InvalidRules},
     conversation::Conversation,
-    dedup::Known,
+    dedup::{Known, SendFields},
     step_changes::{step_contact_change, step_message_change},
+    step_group::step_group,
 };
 
 /// One record of `chat.inbound`.
@@ -68,6 +69,8 @@ pub enum NoOp {
     AlreadyCleared,
     /// A change to a contact that is as it asks for.
     ContactUnchanged,
+    /// A change to a group that is as it asks for.
+    GroupUnchanged,
 }
 
 /// Decides about an inbound record of `partition`. The same state and record always give the same decision.
@@ -77,13 +80,13 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Ok(command) => command,
         Err(malformed) => return refuse(Reason::Malformed, malformed.to_string()),
     };
-    let is_change = matches!(
+    let is_of_version_3 = matches!(
         command,
-        Command::ChangeMessage(_) | Command::ChangeContact(_)
+        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_)
     );
-    if is_change && state.rules.rule_version < 3 {
+    if is_of_version_3 && state.rules.rule_version < 3 {
         // As by programs that do not know it.
-        let detail = "changes to messages and contacts begin with rule version 3";
+        let detail = "groups, and changes to messages and contacts, begin with rule version 3";
         return refuse(Reason::Malformed, detail.to_owned());
     }
     let conversation = command.conversation();
@@ -105,6 +108,7 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Command::Control(control) => step_control(state, stamp, &control),
         Command::ChangeMessage(change) => step_message_change(state, stamp, change),
         Command::ChangeContact(change) => step_contact_change(state, stamp, &change),
+        Command::Group(command) => step_group(state, stamp, command),
     }
 }
 
@@ -132,22 +136,9 @@ fn effective_ts(state: &State, inbound: &Inbound<'_>) -> TimestampMs {
 
 fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
     let id = send.conversation();
-    // An expired entry stays until the next event evicts it, because a record without an event must not change the state.
-    let known = state
-        .dedup
-        .find((&send).into(), state.clock, stamp.ts, &state.rules);
-    match known {
-        None => {}
-        Some(Known::Repeat) => return Decision::NoOp(NoOp::Repeat),
-        Some(Known::Conflict) => {
-            let detail = "client_msg_id is that of an earlier message with other contents";
-            return refuse(Reason::Conflict, detail.to_owned());
-        }
-    }
-    let (bytes, most) = (send.msg.len(), state.rules.max_msg_bytes);
-    if i64::try_from(bytes).is_ok_and(|bytes| bytes > most) {
-        let detail = format!("msg has {bytes} bytes: at most {most} are right");
-        return refuse(Reason::TooLarge, detail);
+    let checked = step_repeat(state, stamp, (&send).into());
+    if let Err(decision) = checked.and_then(|()| check_msg_bytes(state, &send.msg)) {
+        return decision;
     }
     let unknown = Conversation::default();
     let conversation = state.conversations.get(&id).unwrap_or(&unknown);
@@ -171,6 +162,34 @@ fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
         client_msg_id: send.client_msg_id,
         msg: send.msg,
     }))
+}
+
+/// The decision about a send whose client_msg_id is known.
+pub(super) fn step_repeat(
+    state: &State,
+    stamp: EventStamp,
+    send: SendFields<'_>,
+) -> Result<(), Decision> {
+    // An expired entry stays until the next event evicts it, because a record without an event must not change the state.
+    let known = state.dedup.find(send, state.clock, stamp.ts, &state.rules);
+    match known {
+        None => Ok(()),
+        Some(Known::Repeat) => Err(Decision::NoOp(NoOp::Repeat)),
+        Some(Known::Conflict) => {
+            let detail = "client_msg_id is that of an earlier message with other contents";
+            Err(refuse(Reason::Conflict, detail.to_owned()))
+        }
+    }
+}
+
+/// The decision about a text that is too large.
+pub(super) fn check_msg_bytes(state: &State, msg: &str) -> Result<(), Decision> {
+    let (bytes, most) = (msg.len(), state.rules.max_msg_bytes);
+    if i64::try_from(bytes).is_ok_and(|bytes| bytes > most) {
+        let detail = format!("msg has {bytes} bytes: at most {most} are right");
+        return Err(refuse(Reason::TooLarge, detail));
+    }
+    Ok(())
 }
 
 /// Whether a user who begins a conversation begins one more than the rules allow in a day (PROTOCOL S14).

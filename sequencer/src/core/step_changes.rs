@@ -1,14 +1,14 @@
 //! The decisions about changes to messages and contacts (PROTOCOL C, K).
 
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ContactChange, DeletedContact, MessageChange, Mid, Side,
+    Change, ChangeContact, ChangeMessage, ContactChange, DeletedContact, MessageChange, Side,
     TimestampMs, dead_letter::Reason, event::Body,
 };
 
 use super::{
     State,
     conversation::Conversation,
-    step::{Decision, EventStamp, NoOp, begins_too_many, refuse},
+    step::{Decision, EventStamp, NoOp, begins_too_many, check_msg_bytes, refuse},
 };
 
 pub(super) fn step_message_change(
@@ -77,7 +77,10 @@ fn may_change(
         Change::Edit(_) if is_recalled => refused(Reason::Recalled, "the message was recalled"),
         Change::Edit(msg) => may_edit(state, conversation, side, msg),
         _ if is_recalled => Err(Decision::NoOp(NoOp::AlreadyRecalled)),
-        _ => may_recall(state, now, conversation, asked.mid),
+        _ => {
+            let steps = conversation.last_mid.get() - asked.mid.get();
+            check_recall_window(state, now, conversation.last_place, steps)
+        }
     }
 }
 
@@ -87,11 +90,7 @@ fn may_edit(
     side: Side,
     msg: &str,
 ) -> Result<(), Decision> {
-    let most = state.rules.max_msg_bytes;
-    if i64::try_from(msg.len()).is_ok_and(|bytes| bytes > most) {
-        let detail = format!("msg has {} bytes: at most {most} are right", msg.len());
-        return Err(refuse(Reason::TooLarge, detail));
-    }
+    check_msg_bytes(state, msg)?;
     if conversation.is_blocked(side) {
         let detail = "peer has blocked by";
         return Err(refuse(Reason::Blocked, detail.to_owned()));
@@ -99,11 +98,13 @@ fn may_edit(
     Ok(())
 }
 
-fn may_recall(
+/// Whether the message can still be recalled that is `steps` messages of its conversation before the one at the place `last`; the decision
+/// where not.
+pub(super) fn check_recall_window(
     state: &State,
     now: TimestampMs,
-    conversation: &Conversation,
-    mid: Mid,
+    last: u64,
+    steps: i64,
 ) -> Result<(), Decision> {
     let window = state.rules.recall_window_ms;
     match window {
@@ -114,8 +115,7 @@ fn may_recall(
         ..0 => return Ok(()),
         1.. => {}
     }
-    let steps = conversation.last_mid.get() - mid.get();
-    let written = state.recent.ts(conversation.last_place, steps, state.clock);
+    let written = state.recent.ts(last, steps, state.clock);
     if written.is_some_and(|written| now.0.saturating_sub(written.0) <= window) {
         return Ok(());
     }

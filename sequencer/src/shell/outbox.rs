@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use schemas::event::{Body, Event, Source};
+use schemas::{
+    GroupBody,
+    event::{Body, Event, Source},
+};
 
 use super::{DeadLetter, HaltReason, OutputId, ShellConfig, ShellEffects};
 
@@ -192,6 +195,16 @@ fn event_bytes(event: &Event) -> usize {
     let texts = match &event.body {
         Body::Message(message) => message.msg.len() + message.client_msg_id.as_str().len(),
         Body::MessageChange(change) => change.change.msg().map_or(0, str::len),
+        Body::Group(event) => match &event.body {
+            GroupBody::Message {
+                client_msg_id, msg, ..
+            } => msg.len() + client_msg_id.as_str().len(),
+            GroupBody::MessageChange { change, .. } => change.msg().map_or(0, str::len),
+            GroupBody::Change(change) => {
+                change.settings.name.len() + size_of_val(change.members.as_slice())
+            }
+            GroupBody::ReadPosition { .. } => 0,
+        },
         Body::ReadPosition(_) | Body::Control(_) | Body::Progress | Body::ContactChange(_) => 0,
     };
     RECORD_BYTES + texts

@@ -1,7 +1,7 @@
 //! One owned partition.
 
 use schemas::{
-    Partition,
+    GroupBody, Partition,
     event::{Body, Event, Source, SourceOffset},
 };
 
@@ -27,6 +27,8 @@ pub struct Counts {
     pub message_changes: u64,
     /// Changes to contacts.
     pub contact_changes: u64,
+    /// Changes to groups and their members.
+    pub group_changes: u64,
     /// Sends whose client_msg_id is sequenced already.
     pub repeats: u64,
     /// Read-acks that advanced no position.
@@ -302,13 +304,14 @@ impl PartitionShell {
     }
 
     fn emit(&mut self, event: Event, now_ms: u64) {
-        match event.body {
+        match &event.body {
             Body::Message(_) => self.counts.messages += 1,
             Body::ReadPosition(_) => self.counts.read_positions += 1,
             Body::Control(_) => self.counts.controls += 1,
             Body::Progress => self.counts.progress += 1,
             Body::MessageChange(_) => self.counts.message_changes += 1,
             Body::ContactChange(_) => self.counts.contact_changes += 1,
+            Body::Group(group) => self.count_group(&group.body),
         }
         self.state.apply(&event);
         self.snapshots.changed();
@@ -318,13 +321,25 @@ impl PartitionShell {
         self.last_event = Some(self.outbox.push_event(event));
     }
 
+    fn count_group(&mut self, body: &GroupBody) {
+        match body {
+            GroupBody::Message { .. } => self.counts.messages += 1,
+            GroupBody::ReadPosition { .. } => self.counts.read_positions += 1,
+            GroupBody::MessageChange { .. } => self.counts.message_changes += 1,
+            GroupBody::Change(_) => self.counts.group_changes += 1,
+        }
+    }
+
     fn count_no_op(&mut self, no_op: NoOp) {
         match no_op {
             NoOp::Repeat => self.counts.repeats += 1,
             NoOp::PositionNotAdvanced { .. } | NoOp::UnknownConversation | NoOp::NoteToSelf => {
                 self.counts.no_op_read_acks += 1;
             }
-            NoOp::AlreadyRecalled | NoOp::AlreadyCleared | NoOp::ContactUnchanged => {
+            NoOp::AlreadyRecalled
+            | NoOp::AlreadyCleared
+            | NoOp::ContactUnchanged
+            | NoOp::GroupUnchanged => {
                 self.counts.no_op_changes += 1;
             }
         }

@@ -1,9 +1,12 @@
 //! The expected results for an inbound log: a second implementation of the protocol, as naive as possible and without code of the core. It
 //! looks everything up in the list of events so far.
 
+mod groups;
+
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DirectConversation, HashKey, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, Chg, ClientMsgId, ContactChange, ContactFlags,
+    ConversationId, DeletedContact, DirectConversation, GroupBody, GroupChangeKind, HashKey,
+    MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -44,17 +47,56 @@ struct Oracle {
     rules: Rules,
     events: Vec<Event>,
     /// Messages whose repeats are recognised, with their times, oldest first.
-    remembered: Vec<(i64, Message)>,
+    remembered: Vec<(i64, Sent)>,
     /// The senders of the messages of this round.
     round: Vec<UserId>,
     /// Messages of senders who had their share of the round.
-    own: Vec<(UserId, Vec<(i64, Message)>)>,
+    own: Vec<(UserId, Vec<(i64, Sent)>)>,
     /// The days on which conversations were begun while that was limited, and by whom.
     begun: Vec<(i64, UserId)>,
     /// The messages of the recall window, with their times.
-    recent: Vec<(i64, Message)>,
+    recent: Vec<(i64, Sent)>,
     /// How many events there were before rule version 3.
     before_version_3: Option<usize>,
+}
+
+/// A message, direct or in a group.
+#[derive(Clone, PartialEq, Eq)]
+struct Sent {
+    conversation: ConversationId,
+    sender: UserId,
+    client_msg_id: ClientMsgId,
+    msg: String,
+    mid: Mid,
+}
+
+impl Sent {
+    fn of(body: &Body) -> Option<Self> {
+        match body {
+            Body::Message(message) => Some(Self {
+                conversation: message.conversation().into(),
+                sender: message.srcid,
+                client_msg_id: message.client_msg_id.clone(),
+                msg: message.msg.clone(),
+                mid: message.mid,
+            }),
+            Body::Group(event) => match &event.body {
+                GroupBody::Message {
+                    client_msg_id,
+                    msg,
+                    mid,
+                } => Some(Self {
+                    conversation: ConversationId::Group(event.gid),
+                    sender: event.by,
+                    client_msg_id: client_msg_id.clone(),
+                    msg: msg.clone(),
+                    mid: *mid,
+                }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 impl Oracle {
@@ -64,7 +106,7 @@ impl Oracle {
         };
         let is_change = matches!(
             command,
-            Command::ChangeMessage(_) | Command::ChangeContact(_)
+            Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_)
         );
         if is_change && self.rules.rule_version < 3 {
             return Expected::DeadLetter(Reason::Malformed);
@@ -76,6 +118,7 @@ impl Oracle {
             Command::Control(control) => self.control(&control),
             Command::ChangeMessage(change) => self.change_message(ts, change),
             Command::ChangeContact(change) => self.change_contact(ts, &change),
+            Command::Group(command) => self.group(ts, command),
         };
         match decided {
             Err(reason) => Expected::DeadLetter(reason),
@@ -108,7 +151,7 @@ impl Oracle {
             }
         }
         let (clock, window) = (self.clock, self.rules.dedup_window_ms);
-        let is_live = |(ts, _): &(i64, Message)| clock - ts <= window;
+        let is_live = |(ts, _): &(i64, Sent)| clock - ts <= window;
         self.remembered.retain(is_live);
         if clock / 1000 != second_before {
             self.own.iter_mut().for_each(|(_, own)| own.retain(is_live));
@@ -123,25 +166,26 @@ impl Oracle {
         {
             self.begun.push((clock / DAY_MS, change.uid));
         }
-        if let Body::Message(message) = &event.body {
+        if let Some(sent) = Sent::of(&event.body) {
             if recall_window > 0 {
-                self.recent.push((clock, message.clone()));
+                self.recent.push((clock, sent.clone()));
             }
-            self.remember(message);
-            if message.mid == Mid::ZERO.next() && self.rules.new_conversations_per_day > 0 {
-                self.begun.push((clock / DAY_MS, message.srcid));
-            }
+            self.remember(sent);
+        }
+        if let Some(user) = begins(&event.body).filter(|_| self.rules.new_conversations_per_day > 0)
+        {
+            self.begun.push((clock / DAY_MS, user));
         }
         keep_newest(&mut self.remembered, self.rules.dedup_max_entries);
         self.events.push(event);
     }
 
-    fn remember(&mut self, message: &Message) {
+    fn remember(&mut self, sent: Sent) {
         let (all, of_one) = (
             self.rules.dedup_max_entries,
             self.rules.dedup_max_per_sender,
         );
-        let (sender, entry) = (message.srcid, (self.clock, message.clone()));
+        let (sender, entry) = (sent.sender, (self.clock, sent));
         if self.rules.rule_version == 1 || of_one >= all {
             self.remembered.push(entry);
             return;
@@ -169,20 +213,15 @@ impl Oracle {
     fn send(&self, ts: i64, send: SendMessage) -> Result<Option<Body>, Reason> {
         let conversation = send.conversation();
         self.belongs_here(conversation.partition())?;
-        let own = self.own.iter().flat_map(|(_, own)| own);
-        let before = self.remembered.iter().chain(own).find(|(then, message)| {
-            ts - then <= self.rules.dedup_window_ms
-                && message.conversation() == conversation
-                && message.srcid == send.srcid
-                && message.client_msg_id == send.client_msg_id
-        });
-        if let Some((_, message)) = before {
-            let same = message.destid == send.destid && message.msg == send.msg;
-            return if same {
-                Ok(None)
-            } else {
-                Err(Reason::Conflict)
-            };
+        match self.repeats(
+            ts,
+            conversation.into(),
+            send.srcid,
+            (&send.client_msg_id, &send.msg),
+        ) {
+            Some(true) => return Ok(None),
+            Some(false) => return Err(Reason::Conflict),
+            None => {}
         }
         if send.msg.len() as i64 > self.rules.max_msg_bytes {
             return Err(Reason::TooLarge);
@@ -203,6 +242,25 @@ impl Oracle {
             client_msg_id: send.client_msg_id,
             msg: send.msg,
         })))
+    }
+
+    /// Whether a send has the id of an earlier one, and its text.
+    fn repeats(
+        &self,
+        ts: i64,
+        conversation: ConversationId,
+        sender: UserId,
+        (client_msg_id, msg): (&ClientMsgId, &str),
+    ) -> Option<bool> {
+        let own = self.own.iter().flat_map(|(_, own)| own);
+        let mut live = self.remembered.iter().chain(own);
+        let before = live.find(|(then, sent)| {
+            ts - then <= self.rules.dedup_window_ms
+                && sent.conversation == conversation
+                && sent.sender == sender
+                && sent.client_msg_id == *client_msg_id
+        });
+        before.map(|(_, sent)| sent.msg == msg)
     }
 
     fn read_ack(&self, ack: &ReadAck) -> Result<Option<Body>, Reason> {
@@ -296,8 +354,7 @@ impl Oracle {
                     }
                     Change::Edit(_) => {}
                     _ if is_recalled => return Ok(None),
-                    _ if self.rules.recall_window_ms == 0 => return Err(Reason::NotAllowed),
-                    _ => self.is_in_time(ts, message)?,
+                    _ => self.is_recallable(ts, conversation.into(), asked.mid)?,
                 }
             }
         }
@@ -311,10 +368,14 @@ impl Oracle {
         })))
     }
 
-    fn is_in_time(&self, ts: i64, message: &Message) -> Result<(), Reason> {
+    fn is_recallable(&self, ts: i64, conversation: ConversationId, mid: Mid) -> Result<(), Reason> {
         let window = self.rules.recall_window_ms;
-        let is_recent =
-            |(written, recent): &(i64, Message)| recent == message && ts - written <= window;
+        let is_recent = |(written, recent): &(i64, Sent)| {
+            (recent.conversation, recent.mid) == (conversation, mid) && ts - written <= window
+        };
+        if window == 0 {
+            return Err(Reason::NotAllowed);
+        }
         if window < 0 || self.recent.iter().any(is_recent) {
             Ok(())
         } else {
@@ -425,6 +486,12 @@ impl Oracle {
             },
             delete_for_all: version >= 3
                 && control.delete_for_all.unwrap_or(self.rules.delete_for_all),
+            max_group_members: match control.max_group_members {
+                _ if version < 3 => 0,
+                Some(most) => most,
+                None if self.rules.rule_version < 3 => 10_000,
+                None => self.rules.max_group_members,
+            },
         };
         let key_is_right = match key {
             _ if version == 1 => true,
@@ -441,6 +508,7 @@ impl Oracle {
             && (version == 1 || (1..=10_000_000).contains(&rules.dedup_max_per_sender))
             && rules.new_conversations_per_day <= 1_000_000
             && (-1..=86_400_000).contains(&rules.recall_window_ms)
+            && (version < 3 || (1..=1_000_000).contains(&rules.max_group_members))
             && rules.dedup_window_ms <= longest_window
             && (1..=10_000_000).contains(&rules.dedup_max_entries)
             && (1..=65_535).contains(&rules.max_msg_bytes);
@@ -467,7 +535,21 @@ impl Oracle {
     }
 }
 
-fn keep_newest(remembered: &mut Vec<(i64, Message)>, most: i64) {
+/// The user who begins a conversation with a message, or a group.
+fn begins(body: &Body) -> Option<UserId> {
+    match body {
+        Body::Message(message) => (message.mid == Mid::ZERO.next()).then_some(message.srcid),
+        Body::Group(event) => match &event.body {
+            GroupBody::Change(change) => {
+                (change.kind == GroupChangeKind::Create).then_some(event.by)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn keep_newest(remembered: &mut Vec<(i64, Sent)>, most: i64) {
     let gone = (remembered.len() as i64 - most).max(0);
     remembered.drain(..gone as usize);
 }

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, DeviceClass, Mid, Partition, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, CreateGroup, DeviceClass, GroupAction, GroupCommand,
+    GroupId, GroupRole, Mid, Partition, SetGroupOptions, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
 };
 
@@ -34,11 +35,12 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         let value = match rng.below(100) {
             // The first record lowers the limits, so that they are met.
             _ if offset == 0 => limits(rng).encode(),
-            0..40 => send(rng).encode(),
-            40..58 if offset > 1 => again(rng, &records),
-            58..72 => read_ack(rng).encode(),
-            72..80 => message_change(rng).encode(),
-            80..85 => contact_change(rng).encode(),
+            0..30 => send(rng).encode(),
+            30..45 if offset > 1 => again(rng, &records),
+            45..55 => read_ack(rng).encode(),
+            55..62 => message_change(rng).encode(),
+            62..66 => contact_change(rng).encode(),
+            66..85 => group(rng).encode(),
             85..90 => limits(rng).encode(),
             90..93 => beyond_limits(rng).encode(),
             93..96 => elsewhere(rng).encode(),
@@ -157,6 +159,65 @@ fn contact_change(rng: &mut Rng) -> Command {
     })
 }
 
+/// Two groups of few users, of whom some are members and some are not.
+pub(crate) fn group(rng: &mut Rng) -> Command {
+    let one = |rng: &mut Rng| user(rng.between(1, 6));
+    let some = |rng: &mut Rng| (0..rng.between(1, 3)).map(|_| one(rng)).collect::<Vec<_>>();
+    let whom = |rng: &mut Rng| Some(one(rng)).filter(|_| rng.chance(60));
+    let action = match rng.below(40) {
+        0..12 => GroupAction::Send {
+            client_msg_id: format!("c{}", rng.below(12)).try_into().unwrap(),
+            msg: (*rng.pick(&TEXTS)).to_owned(),
+        },
+        12..16 => GroupAction::Read {
+            device: *rng.pick(&DeviceClass::ALL),
+            mid: rng
+                .chance(70)
+                .then(|| Mid::try_from(rng.between(1, 12)).unwrap()),
+        },
+        16..21 => GroupAction::ChangeMessage {
+            mid: Mid::try_from(rng.between(1, 10)).unwrap(),
+            change: match rng.below(8) {
+                0..3 => Change::Recall,
+                3 => Change::Delete,
+                4..6 => Change::Edit((*rng.pick(&TEXTS)).to_owned()),
+                6 => Change::Hide,
+                _ => Change::Clear,
+            },
+        },
+        21..25 => GroupAction::Create(CreateGroup {
+            name: (*rng.pick(&["Lunch", "Dinner"])).to_owned(),
+            members: some(rng),
+            open: rng.chance(70),
+            whole_history: rng.chance(50),
+        }),
+        25..28 => GroupAction::Add(some(rng)),
+        28..30 => GroupAction::Remove(some(rng)),
+        30..32 => GroupAction::Join,
+        32 => GroupAction::Leave,
+        33 | 34 => GroupAction::SetRole {
+            uid: one(rng),
+            role: *rng.pick(&GroupRole::ALL),
+        },
+        35 => GroupAction::Rename((*rng.pick(&["Lunch", "Breakfast"])).to_owned()),
+        36 => GroupAction::Mute(whom(rng)),
+        37 => GroupAction::Unmute(whom(rng)),
+        38 => GroupAction::SetOptions(SetGroupOptions {
+            open: Some(rng.chance(50)),
+            whole_history: rng.chance(50).then_some(true),
+        }),
+        _ if rng.chance(80) => GroupAction::Unmute(None),
+        _ => GroupAction::Dissolve,
+    };
+    Command::Group(GroupCommand {
+        gid: GroupId::try_from(*rng.pick(&[4, 68])).unwrap(),
+        // Mostly the first ones, so that owners and admins act.
+        by: user(rng.between(1, 6).min(rng.between(1, 6))),
+        by_user: rng.chance(60),
+        action,
+    })
+}
+
 fn limits(rng: &mut Rng) -> Command {
     let mut maybe = |low, high| {
         let value = rng.between(low, high);
@@ -172,6 +233,7 @@ fn limits(rng: &mut Rng) -> Command {
         new_conversations_per_day: maybe(0, 2),
         recall_window_ms: maybe(-1, 400),
         delete_for_all: maybe(0, 1).map(|allowed| allowed == 1),
+        max_group_members: maybe(2, 6),
     };
     if rng.chance(40) {
         // Enough for rounds of several entries.
@@ -182,7 +244,7 @@ fn limits(rng: &mut Rng) -> Command {
 
 fn beyond_limits(rng: &mut Rng) -> Command {
     let mut control = Control::default();
-    match rng.below(11) {
+    match rng.below(12) {
         0 => control.rule_version = Some(0),
         1 => control.dedup_window_ms = Some(i64::MAX),
         2 => control.dedup_max_entries = Some(0),
@@ -194,6 +256,8 @@ fn beyond_limits(rng: &mut Rng) -> Command {
         7 => control.dedup_max_per_sender = Some(0),
         8 => control.new_conversations_per_day = Some(1_000_001),
         9 => control.recall_window_ms = Some(86_400_001),
+        // Refused from version 3 on.
+        10 => control.max_group_members = Some(0),
         _ => control.hash_key = Some(vec![7; 16]),
     }
     Command::Control(control)
@@ -204,6 +268,10 @@ fn elsewhere(rng: &mut Rng) -> Command {
     let mut command = send(rng);
     if let Command::Send(send) = &mut command {
         send.srcid = user(send.srcid.get() + 1);
+    }
+    if let (Command::Group(group), true) = (group(rng), rng.chance(30)) {
+        let gid = GroupId::try_from(group.gid.get() + 1).unwrap();
+        return Command::Group(GroupCommand { gid, ..group });
     }
     command
 }

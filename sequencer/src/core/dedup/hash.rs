@@ -5,16 +5,16 @@ use std::{hash::Hasher as _, mem};
 use schemas::{DirectConversation, HashKey};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use super::SendFields;
+use super::{Destination, SendFields};
 
-/// SipHash-1-3 with 128 bits over (srcid, destid, client_msg_id), which name the conversation and the sender as well. All but the last have
+/// SipHash-1-3 with 128 bits over (srcid, destid or gid, client_msg_id), which name the conversation and the sender as well. All but the last have
 /// a fixed length, so that different triples have different encodings.
 pub(super) struct KeyedId(SipHasher13);
 
 impl KeyedId {
     pub(super) fn new(key: &HashKey, send: SendFields<'_>) -> Self {
         let mut hasher = SipHasher13::new_with_key(key.bytes());
-        let users = u128::from(send.destid.get().cast_unsigned()) << 64
+        let users = u128::from(send.destination.number()) << 64
             | u128::from(send.srcid.get().cast_unsigned());
         hasher.write(&users.to_le_bytes());
         hasher.write(send.client_msg_id.as_str().as_bytes());
@@ -36,17 +36,25 @@ impl KeyedId {
 
 /// BLAKE3 over (conversation, sender, client_msg_id), cut to 16 bytes: the key of rule version 1.
 pub(super) fn unkeyed(send: SendFields<'_>) -> [u8; 16] {
-    let conversation = DirectConversation::new(send.srcid, send.destid);
-    let [lo, hi] = [conversation.lo(), conversation.hi()].map(|user| user.get().to_le_bytes());
+    let [lo, hi] = match send.destination {
+        Destination::User(destid) => {
+            let conversation = DirectConversation::new(send.srcid, destid);
+            [conversation.lo().get(), conversation.hi().get()]
+        }
+        // 0 is no user.
+        Destination::Group(gid) => [0, gid.get()],
+    };
+    let [lo, hi] = [lo, hi].map(i64::to_le_bytes);
     let sender = send.srcid.get().to_le_bytes();
     let id = send.client_msg_id.as_str().as_bytes();
     blake3_of(&[&lo, &hi, &sender, id])
 }
 
-/// BLAKE3 over (srcid, destid, msg), cut to 8 bytes.
+/// BLAKE3 over (srcid, destid or gid, msg), cut to 8 bytes.
 pub(super) fn unkeyed_payload(send: SendFields<'_>) -> u64 {
-    let [srcid, destid] = [send.srcid, send.destid].map(|user| user.get().to_le_bytes());
-    u64::from_le_bytes(blake3_of(&[&srcid, &destid, send.msg.as_bytes()]))
+    let srcid = send.srcid.get().to_le_bytes();
+    let destination = send.destination.number().to_le_bytes();
+    u64::from_le_bytes(blake3_of(&[&srcid, &destination, send.msg.as_bytes()]))
 }
 
 /// The first bytes, at most 32, of BLAKE3 over the pieces. Short pieces are copied together first: one call of the hash costs half as much as
@@ -100,7 +108,7 @@ mod tests {
         let client_msg_id: ClientMsgId = "measured-1".to_owned().try_into().unwrap();
         let send = SendFields {
             srcid: 1001.try_into().unwrap(),
-            destid: i64::MAX.try_into().unwrap(),
+            destination: Destination::User(i64::MAX.try_into().unwrap()),
             client_msg_id: &client_msg_id,
             msg: "Are you there? \u{1f30a}",
         };

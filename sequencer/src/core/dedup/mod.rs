@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use schemas::{
-    ClientMsgId, Mid, TimestampMs, UserId,
+    ClientMsgId, GroupId, Mid, TimestampMs, UserId,
     command::SendMessage,
     event::{Message, Rules},
 };
@@ -24,16 +24,49 @@ use super::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
 #[derive(Clone, Copy)]
 pub(super) struct SendFields<'a> {
     srcid: UserId,
-    destid: UserId,
+    destination: Destination,
     client_msg_id: &'a ClientMsgId,
     msg: &'a str,
+}
+
+/// Where a message is sent to.
+#[derive(Clone, Copy)]
+enum Destination {
+    User(UserId),
+    Group(GroupId),
+}
+
+impl Destination {
+    /// Another one for each user and each group.
+    fn number(self) -> u64 {
+        match self {
+            Self::User(uid) => uid.get().cast_unsigned(),
+            Self::Group(gid) => gid.get().cast_unsigned() | 1 << 63,
+        }
+    }
+}
+
+impl<'a> SendFields<'a> {
+    pub(super) fn of_group(
+        srcid: UserId,
+        gid: GroupId,
+        client_msg_id: &'a ClientMsgId,
+        msg: &'a str,
+    ) -> Self {
+        Self {
+            srcid,
+            destination: Destination::Group(gid),
+            client_msg_id,
+            msg,
+        }
+    }
 }
 
 impl<'a> From<&'a SendMessage> for SendFields<'a> {
     fn from(send: &'a SendMessage) -> Self {
         Self {
             srcid: send.srcid,
-            destid: send.destid,
+            destination: Destination::User(send.destid),
             client_msg_id: &send.client_msg_id,
             msg: &send.msg,
         }
@@ -44,7 +77,7 @@ impl<'a> From<&'a Message> for SendFields<'a> {
     fn from(message: &'a Message) -> Self {
         Self {
             srcid: message.srcid,
-            destid: message.destid,
+            destination: Destination::User(message.destid),
             client_msg_id: &message.client_msg_id,
             msg: &message.msg,
         }

@@ -1,0 +1,318 @@
+//! Groups: what members ask for, and what became of it.
+
+mod wire;
+
+use crate::{
+    Change, Chg, ClientMsgId, DeviceClass, GroupId, Mid, UserId, command::Malformed, proto,
+};
+
+pub use self::wire::group_name;
+
+/// The most users that one command names.
+pub const MAX_NAMED_USERS: usize = 1_000;
+
+/// What a member may do; each role may do more than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupRole {
+    /// Reads and sends.
+    Member,
+    /// Adds, removes and mutes members, renames the group, and recalls everybody's messages.
+    Admin,
+    /// Gives roles, and dissolves the group. There is exactly one.
+    Owner,
+}
+
+impl GroupRole {
+    /// All, ascending.
+    pub const ALL: [Self; 3] = [Self::Member, Self::Admin, Self::Owner];
+
+    /// `member`, `admin` or `owner`, as in JSON and in MySQL.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Member => "member",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+    }
+
+    /// From its number in the `.proto` file; `None` where there is none.
+    #[must_use]
+    pub fn from_proto(role: i32) -> Option<Self> {
+        match proto::GroupRole::try_from(role) {
+            Ok(proto::GroupRole::Member) => Some(Self::Member),
+            Ok(proto::GroupRole::Admin) => Some(Self::Admin),
+            Ok(proto::GroupRole::Owner) => Some(Self::Owner),
+            Ok(proto::GroupRole::Unspecified) | Err(_) => None,
+        }
+    }
+}
+
+impl From<GroupRole> for proto::GroupRole {
+    fn from(role: GroupRole) -> Self {
+        match role {
+            GroupRole::Member => Self::Member,
+            GroupRole::Admin => Self::Admin,
+            GroupRole::Owner => Self::Owner,
+        }
+    }
+}
+
+impl std::str::FromStr for GroupRole {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let role = Self::ALL.into_iter().find(|role| role.as_str() == text);
+        role.ok_or_else(|| {
+            let wrong = format!(
+                "is {:?}; must be member, admin or owner",
+                crate::Excerpt(text)
+            );
+            Malformed::new("role", wrong)
+        })
+    }
+}
+
+/// The command: a user asks for something in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupCommand {
+    /// The group.
+    pub gid: GroupId,
+    /// Who asks.
+    pub by: UserId,
+    /// He posted it himself, so limits of users apply.
+    pub by_user: bool,
+    /// What he asks for.
+    pub action: GroupAction,
+}
+
+/// What a user asks for in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupAction {
+    /// To send a message.
+    Send {
+        /// The sender's own id of this send.
+        client_msg_id: ClientMsgId,
+        /// At least one byte, without NUL.
+        msg: String,
+    },
+    /// To have read up to a message on a class of device.
+    Read {
+        /// The class of the reader's device.
+        device: DeviceClass,
+        /// The newest message read, at least 1; `None` for the newest that is sequenced before this record.
+        mid: Option<Mid>,
+    },
+    /// To change a message.
+    ChangeMessage {
+        /// The message, at least 1.
+        mid: Mid,
+        /// What becomes of it.
+        change: Change,
+    },
+    /// To begin the group, as its owner.
+    Create(CreateGroup),
+    /// To make users members: 1 to [`MAX_NAMED_USERS`].
+    Add(Vec<UserId>),
+    /// To make users no members any more: 1 to [`MAX_NAMED_USERS`].
+    Remove(Vec<UserId>),
+    /// To become a member of an open group.
+    Join,
+    /// To be no member any more.
+    Leave,
+    /// To give a member a role. [`GroupRole::Owner`] gives the group away.
+    SetRole {
+        /// The member.
+        uid: UserId,
+        /// The role.
+        role: GroupRole,
+    },
+    /// To give the group this name.
+    Rename(String),
+    /// That a member, or all but admins and the owner, do not send any more.
+    Mute(Option<UserId>),
+    /// The opposite.
+    Unmute(Option<UserId>),
+    /// To set options.
+    SetOptions(SetGroupOptions),
+    /// To end the group.
+    Dissolve,
+}
+
+/// A group as it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateGroup {
+    /// 1 to 100 characters without control characters.
+    pub name: String,
+    /// The first members besides the owner, at most [`MAX_NAMED_USERS`].
+    pub members: Vec<UserId>,
+    /// Anybody may join.
+    pub open: bool,
+    /// Members see what was sent before they joined.
+    pub whole_history: bool,
+}
+
+/// Options of a group; `None` leaves one as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetGroupOptions {
+    /// Anybody may join.
+    pub open: Option<bool>,
+    /// Members see what was sent before they joined.
+    pub whole_history: Option<bool>,
+}
+
+/// The event: something happened in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupEvent {
+    /// The group.
+    pub gid: GroupId,
+    /// Who did it.
+    pub by: UserId,
+    /// What happened.
+    pub body: GroupBody,
+}
+
+/// What happened in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupBody {
+    /// A message was sequenced. Who sends has read everything before it, on all classes of device.
+    Message {
+        /// The sender's own id of this send.
+        client_msg_id: ClientMsgId,
+        /// The text.
+        msg: String,
+        /// Its number in the group: 1, 2, 3 …
+        mid: Mid,
+    },
+    /// A read position moved up.
+    ReadPosition {
+        /// The class of the reader's device.
+        device: DeviceClass,
+        /// The newest message read.
+        mid: Mid,
+    },
+    /// A message was changed, or what `by` sees of the group.
+    MessageChange {
+        /// The message.
+        mid: Mid,
+        /// What became of it.
+        change: Change,
+        /// Its number among the changes of the group: 1, 2, 3 …
+        chg: Chg,
+    },
+    /// The group, or who its members are, was changed.
+    Change(Box<GroupChange>),
+}
+
+/// A change of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupChange {
+    /// Which change it was.
+    pub kind: GroupChangeKind,
+    /// The settings from here on.
+    pub settings: GroupSettings,
+    /// How many members there are from here on; 0 once it is dissolved.
+    pub member_count: i64,
+    /// The newest message: who joins here has read up to it.
+    pub last_mid: Mid,
+    /// Those whom it concerns, as they are from here on. A dissolution names nobody.
+    pub members: Vec<GroupMember>,
+}
+
+/// The kinds of [`GroupChange`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the actions of the same names")]
+pub enum GroupChangeKind {
+    Create,
+    Add,
+    Remove,
+    Join,
+    Leave,
+    SetRole,
+    Rename,
+    Mute,
+    Unmute,
+    SetOptions,
+    Dissolve,
+}
+
+impl GroupChangeKind {
+    const ALL: [(Self, proto::GroupChangeKind, &str); 11] = [
+        (Self::Create, proto::GroupChangeKind::Create, "create"),
+        (Self::Add, proto::GroupChangeKind::Add, "add"),
+        (Self::Remove, proto::GroupChangeKind::Remove, "remove"),
+        (Self::Join, proto::GroupChangeKind::Join, "join"),
+        (Self::Leave, proto::GroupChangeKind::Leave, "leave"),
+        (Self::SetRole, proto::GroupChangeKind::Role, "role"),
+        (Self::Rename, proto::GroupChangeKind::Rename, "rename"),
+        (Self::Mute, proto::GroupChangeKind::Mute, "mute"),
+        (Self::Unmute, proto::GroupChangeKind::Unmute, "unmute"),
+        (Self::SetOptions, proto::GroupChangeKind::Options, "options"),
+        (Self::Dissolve, proto::GroupChangeKind::Dissolve, "dissolve"),
+    ];
+
+    /// `create`, `add`, `remove`, `join`, `leave`, `role`, `rename`, `mute`, `unmute`, `options` or `dissolve`, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL[self as usize].2
+    }
+
+    fn from_proto(kind: i32) -> Result<Self, Malformed> {
+        let known = proto::GroupChangeKind::try_from(kind).ok();
+        let found = Self::ALL.into_iter().find(|row| Some(row.1) == known);
+        found
+            .map(|row| row.0)
+            .ok_or_else(|| Malformed::new("kind", format!("is {kind}; must be from 1 to 11")))
+    }
+}
+
+impl GroupAction {
+    /// The kind of change that it asks for; `None` for messages, read positions and changes of messages.
+    #[must_use]
+    pub fn change_kind(&self) -> Option<GroupChangeKind> {
+        Some(match self {
+            Self::Send { .. } | Self::Read { .. } | Self::ChangeMessage { .. } => return None,
+            Self::Create(_) => GroupChangeKind::Create,
+            Self::Add(_) => GroupChangeKind::Add,
+            Self::Remove(_) => GroupChangeKind::Remove,
+            Self::Join => GroupChangeKind::Join,
+            Self::Leave => GroupChangeKind::Leave,
+            Self::SetRole { .. } => GroupChangeKind::SetRole,
+            Self::Rename(_) => GroupChangeKind::Rename,
+            Self::Mute(_) => GroupChangeKind::Mute,
+            Self::Unmute(_) => GroupChangeKind::Unmute,
+            Self::SetOptions(_) => GroupChangeKind::SetOptions,
+            Self::Dissolve => GroupChangeKind::Dissolve,
+        })
+    }
+}
+
+/// The settings of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub owner: UserId,
+    /// Anybody may join.
+    pub open: bool,
+    /// Members see what was sent before they joined.
+    pub whole_history: bool,
+    /// Only admins and the owner send.
+    pub muted: bool,
+    /// It has ended: nobody is a member any more.
+    pub dissolved: bool,
+}
+
+/// A user whom a [`GroupChange`] concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The user.
+    pub uid: UserId,
+    /// The role; `None` for who is no member any more.
+    pub role: Option<GroupRole>,
+    /// Does not send.
+    pub muted: bool,
+    /// Was no member before.
+    pub joined: bool,
+}

@@ -1,0 +1,411 @@
+//! The protobuf messages of groups, and their checks.
+
+use crate::{
+    Change, CreateGroup, GroupAction, GroupBody, GroupChange, GroupCommand, GroupEvent, GroupId,
+    GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
+    command::{Malformed, device, text, uid},
+    group::{GroupChangeKind, MAX_NAMED_USERS},
+    message_change::chg,
+    proto,
+};
+
+/// The longest name of a group, characters.
+const MAX_NAME_CHARS: usize = 100;
+
+/// Checks a gid of a protobuf message, where `other` is the field in whose place it is.
+fn gid(value: i64, other: &'static str, other_value: i64) -> Result<GroupId, Malformed> {
+    if other_value != 0 {
+        return Err(Malformed::new(other, "is given beside gid; must be absent"));
+    }
+    GroupId::try_from(value).map_err(|e| Malformed::new("gid", e))
+}
+
+/// Checks the name of a group.
+///
+/// # Errors
+/// [`Malformed`] where it has no characters, too many, or control characters.
+pub fn group_name(name: String) -> Result<String, Malformed> {
+    let chars = name.chars().count();
+    if chars == 0 || chars > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        let wrong = format!("must be 1 to {MAX_NAME_CHARS} characters without control characters");
+        return Err(Malformed::new("name", wrong));
+    }
+    Ok(name)
+}
+
+fn users(field: &'static str, uids: &[i64], least: usize) -> Result<Vec<UserId>, Malformed> {
+    if !(least..=MAX_NAMED_USERS).contains(&uids.len()) {
+        let wrong = format!(
+            "has {} users; must be {least} to {MAX_NAMED_USERS}",
+            uids.len()
+        );
+        return Err(Malformed::new(field, wrong));
+    }
+    uids.iter().map(|one| uid(field, *one)).collect()
+}
+
+fn message_mid(value: i64) -> Result<Mid, Malformed> {
+    match Mid::try_from(value) {
+        Ok(mid) if mid > Mid::ZERO => Ok(mid),
+        _ => Err(Malformed::new(
+            "mid",
+            format!("is {value}; must be a message's number, 1 or more"),
+        )),
+    }
+}
+
+impl TryFrom<proto::SendMessage> for GroupCommand {
+    type Error = Malformed;
+
+    fn try_from(send: proto::SendMessage) -> Result<Self, Malformed> {
+        let client_msg_id = send.client_msg_id.try_into();
+        Ok(Self {
+            gid: gid(send.gid, "destid", send.destid)?,
+            by: uid("srcid", send.srcid)?,
+            by_user: send.by_user,
+            action: GroupAction::Send {
+                client_msg_id: client_msg_id.map_err(|e| Malformed::new("client_msg_id", e))?,
+                msg: text(send.msg)?,
+            },
+        })
+    }
+}
+
+impl TryFrom<proto::ReadAck> for GroupCommand {
+    type Error = Malformed;
+
+    fn try_from(ack: proto::ReadAck) -> Result<Self, Malformed> {
+        Ok(Self {
+            gid: gid(ack.gid, "peer", ack.peer)?,
+            by: uid("uid", ack.uid)?,
+            by_user: false,
+            action: GroupAction::Read {
+                device: device(ack.device)?,
+                mid: ack.mid.map(message_mid).transpose()?,
+            },
+        })
+    }
+}
+
+impl TryFrom<proto::ChangeMessage> for GroupCommand {
+    type Error = Malformed;
+
+    fn try_from(change: proto::ChangeMessage) -> Result<Self, Malformed> {
+        Ok(Self {
+            gid: gid(change.gid, "peer", change.peer)?,
+            by: uid("by", change.by)?,
+            by_user: false,
+            action: GroupAction::ChangeMessage {
+                mid: message_mid(change.mid)?,
+                change: Change::from_proto(change.kind, change.msg)?,
+            },
+        })
+    }
+}
+
+impl TryFrom<proto::ChangeGroup> for GroupCommand {
+    type Error = Malformed;
+
+    fn try_from(change: proto::ChangeGroup) -> Result<Self, Malformed> {
+        use proto::change_group::Action;
+
+        let whom = |mute: proto::MuteGroup| match mute.uid {
+            0 => Ok(None),
+            one => uid("uid", one).map(Some),
+        };
+        let action = match change.action {
+            None => {
+                let wrong = "is absent; must be create, add, remove, join, leave, role, rename, mute, unmute, options or dissolve";
+                return Err(Malformed::new("action", wrong));
+            }
+            Some(Action::Create(create)) => GroupAction::Create(CreateGroup {
+                name: group_name(create.name)?,
+                members: users("members", &create.members, 0)?,
+                open: create.open,
+                whole_history: create.whole_history,
+            }),
+            Some(Action::Add(who)) => GroupAction::Add(users("add", &who.uids, 1)?),
+            Some(Action::Remove(who)) => GroupAction::Remove(users("remove", &who.uids, 1)?),
+            Some(Action::Join(_)) => GroupAction::Join,
+            Some(Action::Leave(_)) => GroupAction::Leave,
+            Some(Action::Role(set)) => GroupAction::SetRole {
+                uid: uid("uid", set.uid)?,
+                role: GroupRole::from_proto(set.role).ok_or_else(|| {
+                    let wrong = format!(
+                        "is {}; must be 1 (member), 2 (admin) or 3 (owner)",
+                        set.role
+                    );
+                    Malformed::new("role", wrong)
+                })?,
+            },
+            Some(Action::Rename(name)) => GroupAction::Rename(group_name(name)?),
+            Some(Action::Mute(mute)) => GroupAction::Mute(whom(mute)?),
+            Some(Action::Unmute(mute)) => GroupAction::Unmute(whom(mute)?),
+            Some(Action::Options(options)) => {
+                if options.open.is_none() && options.whole_history.is_none() {
+                    let wrong = "is absent, and so is whole_history; must be one or both of them";
+                    return Err(Malformed::new("open", wrong));
+                }
+                GroupAction::SetOptions(SetGroupOptions {
+                    open: options.open,
+                    whole_history: options.whole_history,
+                })
+            }
+            Some(Action::Dissolve(_)) => GroupAction::Dissolve,
+        };
+        Ok(Self {
+            gid: GroupId::try_from(change.gid).map_err(|e| Malformed::new("gid", e))?,
+            by: uid("by", change.by)?,
+            by_user: change.by_user,
+            action,
+        })
+    }
+}
+
+impl From<GroupCommand> for proto::inbound_command::Command {
+    fn from(command: GroupCommand) -> Self {
+        use proto::change_group::Action;
+
+        let (gid, by, by_user) = (command.gid.get(), command.by.get(), command.by_user);
+        let uids = |users: Vec<UserId>| users.into_iter().map(UserId::get).collect();
+        let whom = |uid: Option<UserId>| proto::MuteGroup {
+            uid: uid.map_or(0, UserId::get),
+        };
+        let action = match command.action {
+            GroupAction::Send { client_msg_id, msg } => {
+                return Self::SendMessage(proto::SendMessage {
+                    srcid: by,
+                    destid: 0,
+                    client_msg_id: client_msg_id.into_string(),
+                    msg,
+                    by_user,
+                    gid,
+                });
+            }
+            GroupAction::Read { device, mid } => {
+                return Self::ReadAck(proto::ReadAck {
+                    uid: by,
+                    peer: 0,
+                    device: proto::DeviceClass::from(device).into(),
+                    mid: mid.map(Mid::get),
+                    gid,
+                });
+            }
+            GroupAction::ChangeMessage { mid, change } => {
+                let (kind, msg) = change.into_proto();
+                return Self::ChangeMessage(proto::ChangeMessage {
+                    by,
+                    peer: 0,
+                    gid,
+                    mid: mid.get(),
+                    kind: kind.into(),
+                    msg,
+                });
+            }
+            GroupAction::Create(create) => Action::Create(proto::CreateGroup {
+                name: create.name,
+                members: uids(create.members),
+                open: create.open,
+                whole_history: create.whole_history,
+            }),
+            GroupAction::Add(who) => Action::Add(proto::GroupUsers { uids: uids(who) }),
+            GroupAction::Remove(who) => Action::Remove(proto::GroupUsers { uids: uids(who) }),
+            GroupAction::Join => Action::Join(proto::GroupBy {}),
+            GroupAction::Leave => Action::Leave(proto::GroupBy {}),
+            GroupAction::SetRole { uid, role } => Action::Role(proto::SetGroupRole {
+                uid: uid.get(),
+                role: proto::GroupRole::from(role).into(),
+            }),
+            GroupAction::Rename(name) => Action::Rename(name),
+            GroupAction::Mute(uid) => Action::Mute(whom(uid)),
+            GroupAction::Unmute(uid) => Action::Unmute(whom(uid)),
+            GroupAction::SetOptions(options) => Action::Options(proto::SetGroupOptions {
+                open: options.open,
+                whole_history: options.whole_history,
+            }),
+            GroupAction::Dissolve => Action::Dissolve(proto::GroupBy {}),
+        };
+        Self::ChangeGroup(proto::ChangeGroup {
+            gid,
+            by,
+            action: Some(action),
+            by_user,
+        })
+    }
+}
+
+impl TryFrom<proto::GroupSettings> for GroupSettings {
+    type Error = Malformed;
+
+    fn try_from(settings: proto::GroupSettings) -> Result<Self, Malformed> {
+        Ok(Self {
+            name: group_name(settings.name)?,
+            owner: uid("owner", settings.owner)?,
+            open: settings.open,
+            whole_history: settings.whole_history,
+            muted: settings.muted,
+            dissolved: settings.dissolved,
+        })
+    }
+}
+
+impl From<GroupSettings> for proto::GroupSettings {
+    fn from(settings: GroupSettings) -> Self {
+        Self {
+            name: settings.name,
+            owner: settings.owner.get(),
+            open: settings.open,
+            whole_history: settings.whole_history,
+            muted: settings.muted,
+            dissolved: settings.dissolved,
+        }
+    }
+}
+
+impl TryFrom<proto::MessageSequenced> for GroupEvent {
+    type Error = Malformed;
+
+    fn try_from(message: proto::MessageSequenced) -> Result<Self, Malformed> {
+        let client_msg_id = message.client_msg_id.try_into();
+        Ok(Self {
+            gid: gid(message.gid, "destid", message.destid)?,
+            by: uid("srcid", message.srcid)?,
+            body: GroupBody::Message {
+                client_msg_id: client_msg_id.map_err(|e| Malformed::new("client_msg_id", e))?,
+                msg: text(message.msg)?,
+                mid: message_mid(message.mid)?,
+            },
+        })
+    }
+}
+
+impl TryFrom<proto::ReadPositionMoved> for GroupEvent {
+    type Error = Malformed;
+
+    fn try_from(position: proto::ReadPositionMoved) -> Result<Self, Malformed> {
+        Ok(Self {
+            gid: gid(position.gid, "peer", position.peer)?,
+            by: uid("uid", position.uid)?,
+            body: GroupBody::ReadPosition {
+                device: device(position.device)?,
+                mid: message_mid(position.mid)?,
+            },
+        })
+    }
+}
+
+impl TryFrom<proto::MessageChanged> for GroupEvent {
+    type Error = Malformed;
+
+    fn try_from(change: proto::MessageChanged) -> Result<Self, Malformed> {
+        Ok(Self {
+            gid: gid(change.gid, "peer", change.peer)?,
+            by: uid("by", change.by)?,
+            body: GroupBody::MessageChange {
+                mid: message_mid(change.mid)?,
+                change: Change::from_proto(change.kind, change.msg)?,
+                chg: chg(change.chg)?,
+            },
+        })
+    }
+}
+
+impl TryFrom<proto::GroupChanged> for GroupEvent {
+    type Error = Malformed;
+
+    fn try_from(change: proto::GroupChanged) -> Result<Self, Malformed> {
+        let settings = change
+            .settings
+            .ok_or_else(|| Malformed::new("settings", "is absent"))?;
+        let members = change.members.iter().map(|member| {
+            Ok(GroupMember {
+                uid: uid("members.uid", member.uid)?,
+                role: GroupRole::from_proto(member.role),
+                muted: member.muted,
+                joined: member.joined,
+            })
+        });
+        if change.member_count < 0 {
+            return Err(Malformed::new("member_count", "is below 0"));
+        }
+        let body = GroupChange {
+            kind: GroupChangeKind::from_proto(change.kind)?,
+            settings: settings.try_into()?,
+            member_count: change.member_count,
+            last_mid: Mid::try_from(change.last_mid).map_err(|e| Malformed::new("last_mid", e))?,
+            members: members.collect::<Result<_, _>>()?,
+        };
+        Ok(Self {
+            gid: GroupId::try_from(change.gid).map_err(|e| Malformed::new("gid", e))?,
+            by: uid("by", change.by)?,
+            body: GroupBody::Change(Box::new(body)),
+        })
+    }
+}
+
+impl From<GroupEvent> for proto::sequenced_event::Event {
+    fn from(event: GroupEvent) -> Self {
+        let (gid, by) = (event.gid.get(), event.by.get());
+        match event.body {
+            GroupBody::Message {
+                client_msg_id,
+                msg,
+                mid,
+            } => Self::Message(proto::MessageSequenced {
+                srcid: by,
+                destid: 0,
+                client_msg_id: client_msg_id.into_string(),
+                msg,
+                mid: mid.get(),
+                n: 0,
+                gid,
+            }),
+            GroupBody::ReadPosition { device, mid } => {
+                Self::ReadPosition(proto::ReadPositionMoved {
+                    uid: by,
+                    peer: 0,
+                    device: proto::DeviceClass::from(device).into(),
+                    mid: mid.get(),
+                    n: None,
+                    gid,
+                })
+            }
+            GroupBody::MessageChange { mid, change, chg } => {
+                let (kind, msg) = change.into_proto();
+                Self::MessageChange(proto::MessageChanged {
+                    by,
+                    peer: 0,
+                    gid,
+                    mid: mid.get(),
+                    kind: kind.into(),
+                    msg,
+                    chg: chg.get(),
+                    n: None,
+                })
+            }
+            GroupBody::Change(change) => Self::GroupChange(change.into_proto(gid, by)),
+        }
+    }
+}
+
+impl GroupChange {
+    fn into_proto(self, gid: i64, by: i64) -> proto::GroupChanged {
+        let members = self.members.iter().map(|member| proto::GroupMember {
+            uid: member.uid.get(),
+            role: member
+                .role
+                .map_or(0, |role| proto::GroupRole::from(role).into()),
+            muted: member.muted,
+            joined: member.joined,
+        });
+        proto::GroupChanged {
+            gid,
+            by,
+            kind: GroupChangeKind::ALL[self.kind as usize].1.into(),
+            settings: Some(self.settings.into()),
+            member_count: self.member_count,
+            last_mid: self.last_mid.get(),
+            members: members.collect(),
+        }
+    }
+}

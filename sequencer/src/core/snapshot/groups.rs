@@ -1,0 +1,87 @@
+//! Groups in a snapshot: in pieces, so that none needs a large piece of memory.
+
+use hashbrown::HashMap;
+use schemas::{Chg, GroupId, GroupRole, Mid, PerDevice, UserId, proto};
+
+use super::{InvalidSnapshot, mid, write_read_mids};
+use crate::core::group::{Author, Group, Member};
+
+const PIECE: usize = 1_000;
+
+/// The pieces of a group.
+pub(super) fn write_group(gid: GroupId, group: &Group) -> Vec<proto::GroupState> {
+    let mut members: Vec<(&UserId, &Member)> = group.members.iter().collect();
+    members.sort_unstable_by_key(|(uid, _)| **uid);
+    let authors: Vec<i64> = group.authors.iter().map(|author| author.0).collect();
+    let pieces = members.len().max(authors.len()).div_ceil(PIECE).max(1);
+    let of_piece = |index: usize| proto::GroupState {
+        gid: gid.get(),
+        settings: Some(group.settings.clone().into()),
+        last_mid: group.last_mid.get(),
+        chg: group.chg.get(),
+        last_place: group.last_place,
+        creation: group.creation,
+        authors: part(&authors, index).to_vec(),
+        members: part(&members, index).iter().map(write_member).collect(),
+    };
+    (0..pieces).map(of_piece).collect()
+}
+
+fn part<T>(all: &[T], index: usize) -> &[T] {
+    all.chunks(PIECE).nth(index).unwrap_or_default()
+}
+
+fn write_member((uid, member): &(&UserId, &Member)) -> proto::GroupMemberState {
+    proto::GroupMemberState {
+        uid: uid.get(),
+        role: proto::GroupRole::from(member.role).into(),
+        muted: member.muted,
+        read: Some(write_read_mids(member.read)),
+    }
+}
+
+/// Takes the next piece of a group in.
+pub(super) fn read_group(
+    groups: &mut HashMap<GroupId, Box<Group>>,
+    piece: proto::GroupState,
+) -> Result<(), InvalidSnapshot> {
+    let invalid = InvalidSnapshot::Field("groups");
+    let gid = GroupId::try_from(piece.gid).map_err(|_| invalid.clone())?;
+    let settings = piece.settings.ok_or_else(|| invalid.clone())?;
+    let settings = settings.try_into().map_err(|_| invalid.clone())?;
+    let group = groups
+        .entry(gid)
+        .or_insert_with(|| Box::new(Group::new(settings)));
+    group.last_mid = mid(piece.last_mid)?;
+    group.chg = Chg::try_from(piece.chg).map_err(|_| invalid.clone())?;
+    group.last_place = piece.last_place;
+    group.creation = piece.creation;
+    group.authors.extend(piece.authors.into_iter().map(Author));
+    if group.authors.len() as i64 > group.last_mid.get() {
+        return Err(invalid);
+    }
+    for member in &piece.members {
+        let uid = UserId::try_from(member.uid).map_err(|_| invalid.clone())?;
+        group
+            .members
+            .insert(uid, read_member(member, group.last_mid)?);
+    }
+    Ok(())
+}
+
+fn read_member(member: &proto::GroupMemberState, last: Mid) -> Result<Member, InvalidSnapshot> {
+    let invalid = InvalidSnapshot::Field("groups.members");
+    let read = member.read.as_ref().ok_or_else(|| invalid.clone())?;
+    let read = PerDevice {
+        pc: mid(read.pc)?,
+        mobile: mid(read.mobile)?,
+    };
+    if read.pc > last || read.mobile > last {
+        return Err(invalid);
+    }
+    Ok(Member {
+        role: GroupRole::from_proto(member.role).ok_or(invalid)?,
+        muted: member.muted,
+        read,
+    })
+}

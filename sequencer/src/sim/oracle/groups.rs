@@ -1,0 +1,399 @@
+//! What is expected in groups. Everything is looked up in the list of events so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemas::{
+    Change, Chg, ConversationId, CreateGroup, DeviceClass, GroupAction, GroupBody, GroupChange,
+    GroupChangeKind, GroupCommand, GroupEvent, GroupId, GroupMember, GroupRole, GroupSettings, Mid,
+    UserId, dead_letter::Reason, event::Body,
+};
+
+use super::Oracle;
+
+/// Nothing where a command changes nothing.
+type Answer = Result<Option<GroupBody>, Reason>;
+type Members = BTreeMap<UserId, (GroupRole, bool)>;
+
+impl Oracle {
+    pub(super) fn group(&self, ts: i64, command: GroupCommand) -> Result<Option<Body>, Reason> {
+        let (gid, by) = (command.gid, command.by);
+        let conversation = ConversationId::Group(gid);
+        self.belongs_here(conversation.partition())?;
+        let body = match command.action {
+            GroupAction::Send { client_msg_id, msg } => {
+                match self.repeats(ts, conversation, by, (&client_msg_id, &msg)) {
+                    Some(true) => Ok(None),
+                    Some(false) => Err(Reason::Conflict),
+                    None if msg.len() as i64 > self.rules.max_msg_bytes => Err(Reason::TooLarge),
+                    None => self.of_member(gid, by).and_then(|member| {
+                        self.may_speak(gid, member)?;
+                        Ok(Some(GroupBody::Message {
+                            client_msg_id,
+                            msg,
+                            mid: mid(self.sent_in(gid).count() as i64 + 1),
+                        }))
+                    }),
+                }
+            }
+            GroupAction::Create(create) => self.create(ts, gid, (by, command.by_user), &create),
+            GroupAction::Read { device, mid } => self.read_group(gid, by, device, mid),
+            GroupAction::ChangeMessage { mid, change } => {
+                self.change_group_message(ts, gid, by, mid, change)
+            }
+            GroupAction::Join => self.join(gid, by),
+            GroupAction::Leave => self.leave(gid, by),
+            action => self.administer(gid, by, action),
+        };
+        Ok(body?.map(|body| Body::Group(GroupEvent { gid, by, body })))
+    }
+
+    fn in_group(&self, gid: GroupId) -> impl Iterator<Item = (&GroupEvent, i64)> {
+        self.events
+            .iter()
+            .filter_map(move |event| match &event.body {
+                Body::Group(of) if of.gid == gid => Some((of, event.ts.0)),
+                _ => None,
+            })
+    }
+
+    fn group_changes(&self, gid: GroupId) -> impl Iterator<Item = &GroupChange> {
+        self.in_group(gid)
+            .filter_map(|(event, _)| match &event.body {
+                GroupBody::Change(change) => Some(&**change),
+                _ => None,
+            })
+    }
+
+    /// Who sent each message.
+    fn sent_in(&self, gid: GroupId) -> impl Iterator<Item = UserId> {
+        self.in_group(gid)
+            .filter_map(|(event, _)| match &event.body {
+                GroupBody::Message { .. } => Some(event.by),
+                _ => None,
+            })
+    }
+
+    /// The settings of a group that there is.
+    fn settings(&self, gid: GroupId) -> Result<GroupSettings, Reason> {
+        let last = self.group_changes(gid).last();
+        let settings = last.ok_or(Reason::UnknownGroup)?.settings.clone();
+        if settings.dissolved {
+            return Err(Reason::Dissolved);
+        }
+        Ok(settings)
+    }
+
+    fn members(&self, gid: GroupId) -> Members {
+        let mut members = Members::new();
+        for of_event in self.group_changes(gid).flat_map(|change| &change.members) {
+            match of_event.role {
+                Some(role) => members.insert(of_event.uid, (role, of_event.muted)),
+                None => members.remove(&of_event.uid),
+            };
+        }
+        members
+    }
+
+    fn of_member(&self, gid: GroupId, uid: UserId) -> Result<(GroupRole, bool), Reason> {
+        self.settings(gid)?;
+        self.members(gid)
+            .get(&uid)
+            .copied()
+            .ok_or(Reason::NotAMember)
+    }
+
+    fn may_speak(&self, gid: GroupId, (role, muted): (GroupRole, bool)) -> Result<(), Reason> {
+        let silent = muted || self.settings(gid)?.muted;
+        match role {
+            GroupRole::Member if silent => Err(Reason::Muted),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_group(
+        &self,
+        gid: GroupId,
+        by: UserId,
+        device: DeviceClass,
+        asked: Option<Mid>,
+    ) -> Answer {
+        self.of_member(gid, by)?;
+        let last = mid(self.sent_in(gid).count() as i64);
+        let asked = asked.map_or(last, |asked| asked.min(last));
+        let (mut position, mut sent) = (Mid::ZERO, 0);
+        for (event, _) in self.in_group(gid) {
+            let reached = match &event.body {
+                GroupBody::Message { mid, .. } => {
+                    sent = mid.get();
+                    (event.by == by).then_some(*mid)
+                }
+                GroupBody::ReadPosition { device: on, mid } => {
+                    (event.by == by && *on == device).then_some(*mid)
+                }
+                GroupBody::MessageChange {
+                    mid,
+                    change: Change::Clear,
+                    ..
+                } => (event.by == by).then_some(*mid),
+                GroupBody::Change(change) => {
+                    let joined = change.members.iter().any(|one| one.uid == by && one.joined);
+                    joined.then(|| mid(sent))
+                }
+                GroupBody::MessageChange { .. } => None,
+            };
+            position = position.max(reached.unwrap_or_default());
+        }
+        let moved = GroupBody::ReadPosition { device, mid: asked };
+        Ok((asked > position).then_some(moved))
+    }
+
+    fn change_group_message(
+        &self,
+        ts: i64,
+        gid: GroupId,
+        by: UserId,
+        target: Mid,
+        change: Change,
+    ) -> Answer {
+        let member = self.of_member(gid, by)?;
+        let author = self.sent_in(gid).nth(target.get() as usize - 1);
+        let author = author.ok_or(Reason::UnknownMessage)?;
+        let is_recalled = self.in_group(gid).any(|(event, _)| {
+            matches!(&event.body, GroupBody::MessageChange { mid, change: Change::Recall | Change::Delete, .. } if *mid == target)
+        });
+        let is_admin = member.0 > GroupRole::Member;
+        match &change {
+            Change::Hide | Change::Clear => {}
+            Change::Delete if !self.rules.delete_for_all => return Err(Reason::NotAllowed),
+            Change::Edit(msg) => {
+                if author != by {
+                    return Err(Reason::NotTheAuthor);
+                }
+                if is_recalled {
+                    return Err(Reason::Recalled);
+                }
+                if msg.len() as i64 > self.rules.max_msg_bytes {
+                    return Err(Reason::TooLarge);
+                }
+                self.may_speak(gid, member)?;
+            }
+            Change::Recall | Change::Delete => {
+                if !is_admin && author != by {
+                    return Err(Reason::NotTheAuthor);
+                }
+                if is_recalled {
+                    return Ok(None);
+                }
+                if !is_admin {
+                    self.is_recallable(ts, ConversationId::Group(gid), target)?;
+                }
+            }
+        }
+        let changes = self
+            .in_group(gid)
+            .filter(|(event, _)| matches!(event.body, GroupBody::MessageChange { .. }));
+        let chg = Chg::try_from(changes.count() as i64 + 1).unwrap();
+        Ok(Some(GroupBody::MessageChange {
+            mid: target,
+            change,
+            chg,
+        }))
+    }
+
+    fn create(
+        &self,
+        ts: i64,
+        gid: GroupId,
+        (owner, by_user): (UserId, bool),
+        asked: &CreateGroup,
+    ) -> Answer {
+        let others = asked.members.iter().copied().filter(|one| *one != owner);
+        let others: BTreeSet<UserId> = others.collect();
+        let settings = GroupSettings {
+            name: asked.name.clone(),
+            owner,
+            open: asked.open,
+            whole_history: asked.whole_history,
+            muted: false,
+            dissolved: false,
+        };
+        let owner = [joined(owner, GroupRole::Owner)].into_iter();
+        let others = others.into_iter().map(|one| joined(one, GroupRole::Member));
+        let members: Vec<GroupMember> = owner.chain(others).collect();
+        if let Some(first) = self.group_changes(gid).next() {
+            let same = first.settings == settings && first.members == members;
+            return if same {
+                Ok(None)
+            } else {
+                Err(Reason::GroupExists)
+            };
+        }
+        if by_user && self.has_begun_enough(ts, settings.owner) {
+            return Err(Reason::TooManyConversations);
+        }
+        if members.len() as i64 > self.rules.max_group_members {
+            return Err(Reason::GroupFull);
+        }
+        Ok(Some(GroupBody::Change(Box::new(GroupChange {
+            kind: GroupChangeKind::Create,
+            settings,
+            member_count: members.len() as i64,
+            last_mid: Mid::ZERO,
+            members,
+        }))))
+    }
+
+    fn join(&self, gid: GroupId, by: UserId) -> Answer {
+        let settings = self.settings(gid)?;
+        if self.members(gid).contains_key(&by) {
+            return Ok(None);
+        }
+        if !settings.open {
+            return Err(Reason::NoRight);
+        }
+        let members = vec![joined(by, GroupRole::Member)];
+        self.changed(gid, GroupChangeKind::Join, settings, members)
+    }
+
+    fn leave(&self, gid: GroupId, by: UserId) -> Answer {
+        let settings = self.settings(gid)?;
+        match self.members(gid).get(&by) {
+            None => Ok(None),
+            Some((GroupRole::Owner, _)) => Err(Reason::NoRight),
+            Some((_, muted)) => {
+                let members = vec![with_role(by, None, *muted)];
+                self.changed(gid, GroupChangeKind::Leave, settings, members)
+            }
+        }
+    }
+
+    fn administer(&self, gid: GroupId, by: UserId, action: GroupAction) -> Answer {
+        let mut settings = self.settings(gid)?;
+        let kind = action.change_kind().unwrap();
+        let own = self.of_member(gid, by)?.0;
+        let members = self.members(gid);
+        let is_owner = own == GroupRole::Owner;
+        let least = match kind {
+            GroupChangeKind::SetRole | GroupChangeKind::Dissolve => GroupRole::Owner,
+            _ => GroupRole::Admin,
+        };
+        if own < least {
+            return Err(Reason::NoRight);
+        }
+        let mut concerned = Vec::new();
+        match action {
+            GroupAction::Add(who) => {
+                let new = BTreeSet::from_iter(who);
+                let new = new.into_iter().filter(|one| !members.contains_key(one));
+                concerned.extend(new.map(|one| joined(one, GroupRole::Member)));
+            }
+            GroupAction::Remove(who) => {
+                for one in BTreeSet::from_iter(who) {
+                    if let Some((role, muted)) = members.get(&one) {
+                        if *role >= own {
+                            return Err(Reason::NoRight);
+                        }
+                        concerned.push(with_role(one, None, *muted));
+                    }
+                }
+            }
+            GroupAction::SetRole { uid, role } => {
+                let (before, muted) = *members.get(&uid).ok_or(Reason::NotAMember)?;
+                if before != role {
+                    if !is_owner || uid == by {
+                        return Err(Reason::NoRight);
+                    }
+                    let muted = muted && role == GroupRole::Member;
+                    concerned.push(with_role(uid, Some(role), muted));
+                    if role == GroupRole::Owner {
+                        settings.owner = uid;
+                        concerned.push(with_role(by, Some(GroupRole::Admin), false));
+                    }
+                }
+            }
+            GroupAction::Rename(name) => settings.name = name,
+            GroupAction::Mute(None) => settings.muted = true,
+            GroupAction::Unmute(None) => settings.muted = false,
+            GroupAction::Mute(Some(uid)) => {
+                concerned.extend(muted(&members, own, uid, true)?);
+            }
+            GroupAction::Unmute(Some(uid)) => {
+                concerned.extend(muted(&members, own, uid, false)?);
+            }
+            GroupAction::SetOptions(options) => {
+                settings.open = options.open.unwrap_or(settings.open);
+                settings.whole_history = options.whole_history.unwrap_or(settings.whole_history);
+            }
+            GroupAction::Dissolve => settings.dissolved = true,
+            _ => unreachable!("decided elsewhere"),
+        }
+        self.changed(gid, kind, settings, concerned)
+    }
+
+    fn changed(
+        &self,
+        gid: GroupId,
+        kind: GroupChangeKind,
+        settings: GroupSettings,
+        members: Vec<GroupMember>,
+    ) -> Answer {
+        if members.is_empty() && settings == self.settings(gid)? {
+            return Ok(None);
+        }
+        let mut all: BTreeSet<UserId> = self.members(gid).into_keys().collect();
+        for member in &members {
+            match member.role {
+                Some(_) => all.insert(member.uid),
+                None => all.remove(&member.uid),
+            };
+        }
+        let grows = members.iter().any(|member| member.joined);
+        if grows && all.len() as i64 > self.rules.max_group_members {
+            return Err(Reason::GroupFull);
+        }
+        Ok(Some(GroupBody::Change(Box::new(GroupChange {
+            kind,
+            member_count: if settings.dissolved {
+                0
+            } else {
+                all.len() as i64
+            },
+            settings,
+            last_mid: mid(self.sent_in(gid).count() as i64),
+            members,
+        }))))
+    }
+}
+
+fn mid(mid: i64) -> Mid {
+    Mid::try_from(mid).unwrap()
+}
+
+fn joined(uid: UserId, role: GroupRole) -> GroupMember {
+    GroupMember {
+        joined: true,
+        ..with_role(uid, Some(role), false)
+    }
+}
+
+fn with_role(uid: UserId, role: Option<GroupRole>, muted: bool) -> GroupMember {
+    GroupMember {
+        uid,
+        role,
+        muted,
+        joined: false,
+    }
+}
+
+fn muted(
+    members: &Members,
+    own: GroupRole,
+    uid: UserId,
+    muted: bool,
+) -> Result<Option<GroupMember>, Reason> {
+    let (role, before) = *members.get(&uid).ok_or(Reason::NotAMember)?;
+    if role >= own {
+        return Err(Reason::NoRight);
+    }
+    Ok((before != muted).then(|| with_role(uid, Some(role), muted)))
+}
