@@ -41,8 +41,11 @@ impl Part {
         let ndjson = traffic::ndjson(&sends);
         let protobuf = traffic::protobuf(&sends);
         let commands: Vec<Command> = sends.into_iter().map(Command::Send).collect();
-        let inbound: Vec<Vec<u8>> = commands.iter().cloned().map(Command::encode).collect();
-        let events = stepped(&inbound);
+        let inbound = encoded(commands);
+        let events = stepped(newest_rules(), &inbound);
+        let to_group = encoded(traffic::sends_to_group(PARTITION, COUNT));
+        let to_large_group = to_group.clone();
+        let (small, large) = (state_with_group(10), state_with_group(100_000));
         let values: Vec<Vec<u8>> = events.iter().cloned().map(Event::encode).collect();
         let batch = batch(&events);
         let of_batch = batch.clone();
@@ -54,7 +57,13 @@ impl Part {
             Self::new("parse-protobuf", move || {
                 ingest::measured::protobuf(&protobuf)
             }),
-            Self::new("step", move || stepped(&inbound).len()),
+            Self::new("step", move || stepped(newest_rules(), &inbound).len()),
+            Self::new("step-group-of-10", move || {
+                stepped(small.clone(), &to_group).len()
+            }),
+            Self::new("step-group-of-100000", move || {
+                stepped(large.clone(), &to_large_group).len()
+            }),
             // It takes an event for good, so this counts a copy of each, too.
             Self::new("encode-event", move || {
                 let mut value = Vec::new();
@@ -97,14 +106,32 @@ fn partition() -> Partition {
     Partition::try_from(PARTITION).expect("a partition")
 }
 
-/// What the sequencer makes of them, from an empty state with the newest rules.
-fn stepped(inbound: &[Vec<u8>]) -> Vec<Event> {
+fn encoded(commands: Vec<Command>) -> Vec<Vec<u8>> {
+    commands.into_iter().map(Command::encode).collect()
+}
+
+/// A state with nothing but the newest rules.
+fn newest_rules() -> State {
     let mut state = State::default();
     state.apply(&Event {
         src: traffic::source(0),
         ts: traffic::TS,
         body: Body::Control(traffic::newest_rules()),
     });
+    state
+}
+
+/// The same with the group that messages are sent to.
+fn state_with_group(members: i64) -> State {
+    let mut state = newest_rules();
+    for event in stepped(state.clone(), &encoded(traffic::group(PARTITION, members))) {
+        state.apply(&event);
+    }
+    state
+}
+
+/// What the sequencer makes of them.
+fn stepped(mut state: State, inbound: &[Vec<u8>]) -> Vec<Event> {
     let mut events = Vec::with_capacity(inbound.len());
     for (offset, value) in (1..).zip(inbound) {
         let src = traffic::source(offset);

@@ -1,8 +1,8 @@
 //! Messages of some hundred conversations, the same at every run.
 
 use schemas::{
-    HashKey, TimestampMs,
-    command::{Control, SendMessage},
+    CreateGroup, GroupAction, GroupCommand, GroupId, HashKey, MAX_NAMED_USERS, TimestampMs, UserId,
+    command::{Command, Control, SendMessage},
     event::{KNOWN_RULE_VERSION, Rules, Source, SourceOffset},
     proto::{self, ingest_event},
 };
@@ -31,11 +31,54 @@ pub(crate) fn sends(partition: i64, count: usize) -> Vec<SendMessage> {
     (0..count as i64).map(send).collect()
 }
 
-/// What a new installation begins with.
+/// Sends of the first members of the group of a partition.
+pub(crate) fn sends_to_group(partition: i64, count: usize) -> Vec<Command> {
+    let send = |number: i64| {
+        let action = GroupAction::Send {
+            client_msg_id: format!("measured-{number}").try_into().expect("an id"),
+            msg: TEXT.to_owned(),
+        };
+        in_group(partition, user(1 + number % 10), action)
+    };
+    (0..count as i64).map(send).collect()
+}
+
+/// The group of a partition: the users from 1 on, of whom the first is the owner.
+pub(crate) fn group(partition: i64, members: i64) -> Vec<Command> {
+    let create = GroupAction::Create(CreateGroup {
+        name: "Lunch".to_owned(),
+        members: Vec::new(),
+        open: false,
+        whole_history: false,
+    });
+    let others: Vec<UserId> = (2..=members).map(user).collect();
+    let adds = others.chunks(MAX_NAMED_USERS);
+    let adds = adds.map(|some| GroupAction::Add(some.to_vec()));
+    let actions = [create].into_iter().chain(adds);
+    actions
+        .map(|action| in_group(partition, user(1), action))
+        .collect()
+}
+
+fn in_group(partition: i64, by: UserId, action: GroupAction) -> Command {
+    Command::Group(GroupCommand {
+        gid: GroupId::try_from(6400 + partition).expect("a gid"),
+        by,
+        by_user: false,
+        action,
+    })
+}
+
+fn user(uid: i64) -> UserId {
+    uid.try_into().expect("a uid")
+}
+
+/// What a new installation begins with: large groups besides.
 pub(crate) fn newest_rules() -> Rules {
     let control = Control {
         rule_version: Some(KNOWN_RULE_VERSION),
         hash_key: Some(vec![7; HashKey::BYTES]),
+        max_group_members: Some(100_000),
         ..Control::default()
     };
     change(Rules::VERSION_1, &control).expect("the rules are right")

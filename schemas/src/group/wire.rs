@@ -409,3 +409,197 @@ impl GroupChange {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Chg, ConversationId, DeviceClass, GroupChangeKind, TimestampMs,
+        command::Command,
+        event::{Body, Event, Source, SourceOffset},
+    };
+
+    fn user(uid: i64) -> UserId {
+        UserId::try_from(uid).unwrap()
+    }
+
+    fn command(action: GroupAction) -> Command {
+        Command::Group(GroupCommand {
+            gid: GroupId::try_from(5000).unwrap(),
+            by: user(1000),
+            by_user: false,
+            action,
+        })
+    }
+
+    fn field(change: proto::ChangeGroup) -> &'static str {
+        GroupCommand::try_from(change).unwrap_err().field
+    }
+
+    #[test]
+    fn every_command_round_trips() {
+        let mid = Mid::ZERO.next();
+        let actions = [
+            GroupAction::Send {
+                client_msg_id: "c".to_owned().try_into().unwrap(),
+                msg: "hello".to_owned(),
+            },
+            GroupAction::Read {
+                device: DeviceClass::Mobile,
+                mid: None,
+            },
+            GroupAction::ChangeMessage {
+                mid,
+                change: Change::Edit("new".to_owned()),
+            },
+            GroupAction::Create(CreateGroup {
+                name: "Lunch".to_owned(),
+                members: vec![user(1001), user(i64::MAX)],
+                open: true,
+                whole_history: true,
+            }),
+            GroupAction::Add(vec![user(1)]),
+            GroupAction::Remove(vec![user(1)]),
+            GroupAction::Join,
+            GroupAction::Leave,
+            GroupAction::SetRole {
+                uid: user(1),
+                role: GroupRole::Owner,
+            },
+            GroupAction::Rename("Dinner".to_owned()),
+            GroupAction::Mute(None),
+            GroupAction::Unmute(Some(user(1))),
+            GroupAction::SetOptions(SetGroupOptions {
+                open: Some(false),
+                whole_history: None,
+            }),
+            GroupAction::Dissolve,
+        ];
+        for action in actions {
+            let command = command(action);
+            assert_eq!(Command::parse(&command.clone().encode()).unwrap(), command);
+            let key = command.conversation().map(|id| id.to_string());
+            assert_eq!(key.as_deref(), Some("g:5000"));
+        }
+    }
+
+    #[test]
+    fn every_event_round_trips() {
+        let mid = Mid::ZERO.next();
+        let settings = GroupSettings {
+            name: "Lunch".to_owned(),
+            owner: user(1000),
+            open: false,
+            whole_history: true,
+            muted: true,
+            dissolved: false,
+        };
+        let left = GroupMember {
+            uid: user(1001),
+            role: None,
+            muted: true,
+            joined: false,
+        };
+        let bodies = [
+            GroupBody::Message {
+                client_msg_id: "c".to_owned().try_into().unwrap(),
+                msg: "hello".to_owned(),
+                mid,
+            },
+            GroupBody::ReadPosition {
+                device: DeviceClass::Pc,
+                mid,
+            },
+            GroupBody::MessageChange {
+                mid,
+                change: Change::Recall,
+                chg: Chg::ZERO.next(),
+            },
+            GroupBody::Change(Box::new(GroupChange {
+                kind: GroupChangeKind::Leave,
+                settings,
+                member_count: 1,
+                last_mid: mid,
+                members: vec![left],
+            })),
+        ];
+        for body in bodies {
+            let gid = GroupId::try_from(5000).unwrap();
+            let event = Event {
+                src: Source {
+                    offset: SourceOffset::START,
+                    leader_epoch: 0,
+                },
+                ts: TimestampMs(5),
+                body: Body::Group(GroupEvent {
+                    gid,
+                    by: user(1000),
+                    body,
+                }),
+            };
+            let partition = ConversationId::Group(gid).partition();
+            let read = Event::read(partition, &event.clone().encode(), event.ts);
+            assert_eq!(read.unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn kinds_have_their_own_names() {
+        let kinds = [GroupChangeKind::Create, GroupChangeKind::Dissolve];
+        assert_eq!(kinds.map(GroupChangeKind::as_str), ["create", "dissolve"]);
+        for (index, (kind, number, _)) in GroupChangeKind::ALL.into_iter().enumerate() {
+            assert_eq!((kind as usize, number as usize), (index, index + 1));
+        }
+    }
+
+    #[test]
+    fn the_field_at_fault_is_named() {
+        use proto::change_group::Action;
+
+        let change = |action| proto::ChangeGroup {
+            gid: 5000,
+            by: 1000,
+            action,
+            by_user: false,
+        };
+        let dissolve = || Some(Action::Dissolve(proto::GroupBy {}));
+        assert_eq!(field(change(None)), "action");
+        let gid = 0;
+        assert_eq!(
+            field(proto::ChangeGroup {
+                gid,
+                ..change(dissolve())
+            }),
+            "gid"
+        );
+        let by = -1;
+        assert_eq!(
+            field(proto::ChangeGroup {
+                by,
+                ..change(dissolve())
+            }),
+            "by"
+        );
+        let add = |uids| change(Some(Action::Add(proto::GroupUsers { uids })));
+        assert_eq!(field(add(vec![])), "add");
+        assert_eq!(field(add(vec![0])), "add");
+        assert_eq!(field(add((1..=1_001).collect())), "add");
+        assert!(GroupCommand::try_from(add((1..=1_000).collect())).is_ok());
+        for name in [String::new(), "x".repeat(101), "a\nb".to_owned()] {
+            assert_eq!(field(change(Some(Action::Rename(name)))), "name");
+        }
+        let role = proto::SetGroupRole { uid: 1, role: 4 };
+        assert_eq!(field(change(Some(Action::Role(role)))), "role");
+        let options = proto::SetGroupOptions::default();
+        assert_eq!(field(change(Some(Action::Options(options)))), "open");
+        let both = proto::SendMessage {
+            srcid: 1,
+            destid: 2,
+            gid: 3,
+            client_msg_id: "c".to_owned(),
+            msg: "hello".to_owned(),
+            by_user: false,
+        };
+        assert_eq!(GroupCommand::try_from(both).unwrap_err().field, "destid");
+    }
+}

@@ -183,3 +183,101 @@ pub(super) fn creation(
     hasher.write(settings.name.as_bytes());
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use schemas::{GroupId, GroupMember};
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        UserId::try_from(uid).unwrap()
+    }
+
+    fn settings() -> GroupSettings {
+        GroupSettings {
+            name: "Lunch".to_owned(),
+            owner: user(1),
+            open: false,
+            whole_history: false,
+            muted: false,
+            dissolved: false,
+        }
+    }
+
+    fn changed(kind: GroupChangeKind, settings: GroupSettings, members: &[i64]) -> GroupEvent {
+        let members = members.iter().map(|uid| GroupMember {
+            uid: user(*uid),
+            role: Some(GroupRole::Member),
+            muted: false,
+            joined: true,
+        });
+        let members: Vec<GroupMember> = members.collect();
+        GroupEvent {
+            gid: GroupId::try_from(5000).unwrap(),
+            by: user(1),
+            body: GroupBody::Change(Box::new(GroupChange {
+                kind,
+                settings,
+                member_count: members.len() as i64,
+                last_mid: Mid::ZERO,
+                members,
+            })),
+        }
+    }
+
+    #[test]
+    fn a_dissolved_group_keeps_what_says_that_it_was_there() {
+        let mut group = Group::new(settings());
+        group.apply(&changed(GroupChangeKind::Create, settings(), &[1, 2]), None);
+        group.push(user(1));
+        let created = group.creation;
+        let dissolved = GroupSettings {
+            dissolved: true,
+            ..settings()
+        };
+        group.apply(&changed(GroupChangeKind::Dissolve, dissolved, &[]), None);
+        assert_eq!((group.members.len(), group.authors.len()), (0, 0));
+        assert_eq!((group.creation, group.last_mid.get()), (created, 1));
+    }
+
+    #[test]
+    fn a_creation_is_known_by_what_it_asks_for_in_any_order() {
+        let of = |settings: &GroupSettings, members: &[i64]| {
+            creation(None, settings, members.iter().map(|uid| user(*uid)))
+        };
+        let first = of(&settings(), &[2, 3]);
+        assert_eq!(of(&settings(), &[3, 1, 2, 2]), first);
+        assert_ne!(of(&settings(), &[2]), first);
+        for change in [
+            |s: &mut GroupSettings| s.name.push('.'),
+            |s: &mut GroupSettings| s.owner = user(4),
+            |s: &mut GroupSettings| s.open = true,
+            |s: &mut GroupSettings| s.whole_history = true,
+        ] {
+            let mut other = settings();
+            change(&mut other);
+            assert_ne!(of(&other, &[2, 3]), first, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn authors_are_known_for_the_newest_4096_messages() {
+        let mut group = Group::new(settings());
+        for uid in 1..=5_000 {
+            group.push(user(uid));
+        }
+        let author = |mid: i64| group.author(Mid::try_from(mid).unwrap());
+        assert_eq!(author(5_000 - REACH), None);
+        for mid in 5_000 - REACH + 1..=5_000 {
+            assert!(author(mid).is_some_and(|author| author.is(user(mid))));
+        }
+        assert_eq!(author(5_001), None);
+    }
+
+    #[test]
+    fn a_member_costs_what_the_docs_say() {
+        // The slot, its key and the table's control byte.
+        assert_eq!(size_of::<(UserId, Member)>() + 1, 33);
+    }
+}

@@ -85,3 +85,47 @@ fn read_member(member: &proto::GroupMemberState, last: Mid) -> Result<Member, In
         read,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use schemas::GroupSettings;
+
+    use super::*;
+
+    #[test]
+    fn a_large_group_comes_back_from_its_pieces() {
+        let user = |uid: i64| UserId::try_from(uid).unwrap();
+        let mut group = Group::new(GroupSettings {
+            name: "Lunch".to_owned(),
+            owner: user(1),
+            open: true,
+            whole_history: true,
+            muted: false,
+            dissolved: false,
+        });
+        for uid in 1..=4_500 {
+            group.push(user(uid));
+            if uid <= 2_500 {
+                let member = Member {
+                    role: GroupRole::Member,
+                    muted: uid % 2 == 0,
+                    read: PerDevice {
+                        pc: group.last_mid,
+                        mobile: Mid::ZERO,
+                    },
+                };
+                group.members.insert(user(uid), member);
+            }
+        }
+        let gid = GroupId::try_from(5000).unwrap();
+        let pieces = write_group(gid, &group);
+        let sizes = |piece: &proto::GroupState| piece.members.len().max(piece.authors.len());
+        assert_eq!(pieces.iter().map(sizes).max(), Some(PIECE));
+        let mut read = HashMap::new();
+        for piece in pieces {
+            read_group(&mut read, piece).unwrap();
+        }
+        assert_eq!(read.remove(&gid), Some(Box::new(group)));
+        assert!(read.is_empty());
+    }
+}
