@@ -85,6 +85,7 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
         },
         ts: record.timestamp,
         body,
+        words: None,
     })
 }
 

@@ -123,6 +123,7 @@ mod tests {
             src,
             ts: TimestampMs(7),
             body,
+            words: None,
         };
         let rows = ContactDelta::of_event(&LogEvent { offset: 5, event });
         rows.into_iter().flatten().collect()

@@ -164,6 +164,7 @@ impl Log {
             },
             ts: TimestampMs(self.clock),
             body,
+            words: None,
         };
         let value = event.clone().encode();
         let offset = self.put(partition, &value, event.ts).await;
@@ -191,6 +192,7 @@ impl Log {
             },
             ts: TimestampMs(self.clock),
             body: Body::Progress,
+            words: None,
         };
         let ts = event.ts;
         self.put(partition, &event.encode(), ts).await;

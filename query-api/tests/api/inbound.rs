@@ -32,6 +32,7 @@ fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
         },
         ts,
         body,
+        words: None,
     }
 }
 

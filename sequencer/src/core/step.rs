@@ -1,7 +1,7 @@
 //! The decision about one inbound record.
 
 use schemas::{
-    ConversationId, Mid, Partition, TimestampMs, UserId,
+    ConversationId, Mid, Partition, TimestampMs, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Source, UnknownRules},
@@ -76,8 +76,8 @@ pub enum NoOp {
 /// Decides about an inbound record of `partition`. The same state and record always give the same decision.
 #[must_use]
 pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decision {
-    let command = match Command::parse(inbound.value) {
-        Ok(command) => command,
+    let (command, words) = match Command::parse_with_words(inbound.value) {
+        Ok(parsed) => parsed,
         Err(malformed) => return refuse(Reason::Malformed, malformed.to_string()),
     };
     let is_of_version_3 = matches!(
@@ -101,6 +101,7 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     let stamp = EventStamp {
         src: inbound.src,
         ts: effective_ts(state, inbound),
+        words,
     };
     match command {
         Command::Send(send) => step_send(state, stamp, send),
@@ -112,11 +113,12 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     }
 }
 
-/// The source and the time of the event that a record leads to.
+/// What the event that a record leads to has from the record: source, time, and what the filter of words did with its text.
 #[derive(Clone, Copy)]
 pub(super) struct EventStamp {
     src: Source,
     pub(super) ts: TimestampMs,
+    words: Option<WordVerdict>,
 }
 
 impl EventStamp {
@@ -125,6 +127,7 @@ impl EventStamp {
             src: self.src,
             ts: self.ts,
             body,
+            words: self.words,
         })
     }
 }

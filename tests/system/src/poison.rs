@@ -91,7 +91,8 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
 
 fn encoded(command: Command) -> Vec<u8> {
     let command = Some(command);
-    InboundCommand { command }.encode_to_vec()
+    let words = None;
+    InboundCommand { command, words }.encode_to_vec()
 }
 
 /// Values for `chat.events` in the partition of a conversation, and why each is passed over.
@@ -118,6 +119,7 @@ pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
         src,
         ts: TimestampMs(1),
         body: Body::Message(message),
+        words: None,
     };
     let whole = elsewhere.encode();
     Ok(vec![

@@ -231,7 +231,12 @@ mod tests {
                 offset: watermark,
                 leader_epoch,
             };
-            self.events.push(Event { src, ts, body });
+            self.events.push(Event {
+                src,
+                ts,
+                body,
+                words: None,
+            });
         }
 
         /// Removes the newest records.
