@@ -144,7 +144,7 @@ impl Log {
             Body::ReadPosition(position) => position.conversation(),
             Body::MessageChange(change) => change.conversation(),
             Body::ContactChange(change) => change.conversation(),
-            Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
+            Body::Control(_) | Body::Progress | Body::Group(_) => unreachable!("none is sent"),
         };
         let partition = conversation.partition();
         // Gaps, as those between inbound offsets that emitted nothing.

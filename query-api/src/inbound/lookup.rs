@@ -3,7 +3,7 @@ use event_log::LogReader;
 use message_store::MessageStore;
 use problem::Problem;
 use schemas::{
-    ChangeContact, ChangeMessage, DirectConversation, InboundPosition, Mid, TimestampMs, UserId,
+    ChangeContact, ChangeMessage, ConversationId, InboundPosition, Mid, TimestampMs, UserId,
     command::{Command, Malformed, SendMessage},
     dead_letter::Reason,
     topics::Topic,
@@ -158,17 +158,18 @@ fn look_up_in_log(
     })
 }
 
-/// The conversation of a change to a message or to a contact.
-fn changed_conversation(command: &Command) -> Option<DirectConversation> {
+/// The conversation of a change to a message or to a contact, and of whatever is asked for in a group.
+fn changed_conversation(command: &Command) -> Option<ConversationId> {
     match command {
-        Command::ChangeMessage(change) => Some(change.conversation()),
-        Command::ChangeContact(change) => Some(change.conversation()),
+        Command::ChangeMessage(change) => Some(change.conversation().into()),
+        Command::ChangeContact(change) => Some(change.conversation().into()),
+        Command::Group(command) => Some(ConversationId::Group(command.gid)),
         Command::Send(_) | Command::ReadAck(_) | Command::Control(_) => None,
     }
 }
 
 /// The users whom a record concerns: a send and a change to a message its two sides; a read-ack, and what changes one user's view only, that
-/// user; other records nobody.
+/// user; what is asked for in a group who asks; other records nobody.
 fn concerned(value: &[u8]) -> Vec<UserId> {
     match Command::parse(value) {
         Ok(Command::Send(send)) => vec![send.srcid, send.destid],
@@ -178,6 +179,7 @@ fn concerned(value: &[u8]) -> Vec<UserId> {
         }
         Ok(Command::ChangeMessage(ChangeMessage { by, peer, .. })) => vec![by, peer],
         Ok(Command::ChangeContact(ChangeContact { uid, .. })) => vec![uid],
+        Ok(Command::Group(command)) => vec![command.by],
         Ok(Command::Control(_)) | Err(_) => vec![],
     }
 }
@@ -192,7 +194,8 @@ fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
             Command::Send(_)
             | Command::ReadAck(_)
             | Command::ChangeMessage(_)
-            | Command::ChangeContact(_),
+            | Command::ChangeContact(_)
+            | Command::Group(_),
         ) => (Reason::WrongPartition, lost()),
     };
     Outcome::Refused {

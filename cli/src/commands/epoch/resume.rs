@@ -184,7 +184,7 @@ mod tests {
                 flags: change.applied_to(ContactFlags::default()),
                 deleted: None,
             }),
-            Command::Control(_) => unreachable!("no test has one"),
+            Command::Control(_) | Command::Group(_) => unreachable!("no test has one"),
         }
     }
 
