@@ -21,8 +21,8 @@ impl MessageStore {
     /// order; a change may be of a message of the same call. A month that is missing is made; messages and changes of months that were dropped
     /// are left out.
     ///
-    /// Rows that are there already although the offset says that they are not are replaced by those with their ids. An edit does not change what
-    /// was recalled.
+    /// Rows that are there already although the offset says that they are not are replaced by those with their ids. What was recalled stays
+    /// without a text.
     ///
     /// # Errors
     /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row that no move goes over is there
@@ -95,7 +95,8 @@ impl Batch<'_> {
             let place = format!("{table} PARTITION ({})", month.name());
             statements.extend(insert(&place, is_changed, rows)?);
             let ids = rows.iter().map(|(_, _, row)| row.id).collect();
-            removals.extend(self.removal(n, table, RemovedKeys::Messages(ids)));
+            let changes = store.names().table(Table::MsgChange, n);
+            removals.extend(self.removal(n, table, RemovedKeys::Messages { ids, changes }));
         }
         for changes in self.changes.chunk_by(|(a, _), (b, _)| a == b) {
             let n = changes[0].0;
