@@ -1,6 +1,6 @@
 use access::Caller;
 use event_log::LogReader;
-use message_store::MessageStore;
+use message_store::{MessageState, MessageStore};
 use problem::Problem;
 use schemas::{
     ChangeContact, ChangeMessage, ConversationId, InboundPosition, Mid, TimestampMs, UserId,
@@ -62,7 +62,10 @@ pub(crate) async fn lookup(
             let original = deadline.bound(original(&api.store, &send, below)).await??;
             let refused = match original {
                 Some(_) => None,
-                None => refused(api, caller, position, appended, deadline).await?,
+                None => {
+                    let conversation = send.conversation().into();
+                    refused(api, caller, position, (appended, conversation), deadline).await?
+                }
             };
             Ok(refused.unwrap_or_else(|| Outcome::repeat(send, original)))
         }
@@ -74,7 +77,7 @@ async fn refused(
     api: &QueryApi,
     caller: &Caller,
     position: InboundPosition,
-    appended: TimestampMs,
+    (appended, conversation): (TimestampMs, ConversationId),
     deadline: Deadline,
 ) -> Result<Option<Outcome>, QueryError> {
     let topic = api.inbound_topic.clone();
@@ -86,7 +89,7 @@ async fn refused(
             appended,
             budget,
         };
-        search.scan()
+        scan_all(&mut search, conversation)
     };
     api.reader_pool.with_reader(caller, deadline, scan).await
 }
@@ -142,7 +145,7 @@ fn look_up_in_log(
     if let Some(conversation) = command.as_ref().ok().and_then(changed_conversation)
         && conversation.partition() == partition
     {
-        let refused = search.scan()?;
+        let refused = scan_all(&mut search, conversation)?;
         let outcome = refused.unwrap_or_else(|| Outcome::without_effect(conversation));
         return Ok(LogLookup::Outcome(outcome));
     }
@@ -156,6 +159,17 @@ fn look_up_in_log(
         }
         other => LogLookup::Outcome(refused_without_letter(other)),
     })
+}
+
+/// Its refusal by all dead letters since then; where these are too many, that there is no event is all that can be said.
+fn scan_all(
+    search: &mut DeadLetterSearch<'_>,
+    conversation: ConversationId,
+) -> Result<Option<Outcome>, LookupError> {
+    match search.scan() {
+        Err(LookupError::TooLong(_)) => Ok(Some(Outcome::no_event(conversation))),
+        found => found,
+    }
 }
 
 /// The conversation of a change to a message or to a contact, and of whatever is asked for in a group.
@@ -204,8 +218,8 @@ fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
     }
 }
 
-/// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text. An id may be used
-/// again after the dedup window.
+/// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text, or had another one before
+/// it was changed. An id may be used again after the dedup window.
 async fn original(
     store: &MessageStore,
     send: &SendMessage,
@@ -219,6 +233,9 @@ async fn original(
         .find_by_client_msg_id(conversation, send.srcid, &send.client_msg_id)
         .await?;
     let newest = rows.into_iter().rfind(|row| row.id < below);
-    let repeated = newest.filter(|row| row.message.msg == send.msg);
+    let repeated = newest.filter(|row| {
+        let is_changed = row.state != MessageState::Shown || row.edited_ts.is_some();
+        is_changed || row.message.msg == send.msg
+    });
     Ok(repeated.map(|row| row.message.mid))
 }

@@ -161,6 +161,12 @@ pub(crate) enum Outcome {
         #[schema(example = "1000,1001")]
         conversation: String,
     },
+    /// It led to no event: it was refused, or what it asks for was so before. Which of the two is not known, since too many records were refused after it.
+    NoEvent {
+        /// `lo,hi`, or `g:` and the gid of a group.
+        #[schema(example = "1000,1001")]
+        conversation: String,
+    },
     /// It changed the rules of its partition.
     RulesChanged {
         /// The offset of the change in the same partition of `chat.events`.
@@ -283,6 +289,12 @@ impl Outcome {
 
     pub(super) fn without_effect(conversation: ConversationId) -> Self {
         Self::WithoutEffect {
+            conversation: conversation.to_string(),
+        }
+    }
+
+    pub(super) fn no_event(conversation: ConversationId) -> Self {
+        Self::NoEvent {
             conversation: conversation.to_string(),
         }
     }
