@@ -216,6 +216,25 @@ async fn note(
     Ok(())
 }
 
+/// Checks that a database has no newer schema than that of the tables that this program builds.
+///
+/// # Errors
+/// Fatal where it has.
+pub(crate) async fn expect_no_newer_version(
+    session: &mut Session,
+    database: &str,
+) -> Result<(), StoreError> {
+    let present = present_version(session, database).await?;
+    let own = MIGRATIONS.last().map_or(0, |last| last.version);
+    if present <= own {
+        return Ok(());
+    }
+    Err(StoreError::fatal(format!(
+        "{database} has schema version {present}, and this program builds tables of version {own}: \
+         run the rebuild with the program whose `db apply` ran last"
+    )))
+}
+
 async fn present_version(session: &mut Session, database: &str) -> Result<u32, StoreError> {
     let sql = format!(
         "SELECT CAST(COALESCE(MAX(version), 0) AS UNSIGNED) AS version FROM {database}.schema_version"

@@ -43,13 +43,15 @@ impl Fence {
     /// Waits for transactions in flight, and locks the offsets.
     ///
     /// # Errors
-    /// As all writes.
+    /// As all writes; fatal where the database has a newer schema than this program's tables.
     pub async fn acquire(
         store: &MessageStore,
         shadows: &Shadows,
         topic: &str,
     ) -> Result<Self, StoreError> {
         let mut schema = SchemaLock::take(store, shadows.shard).await?;
+        let database = store.names().database(shadows.shard);
+        schema::expect_no_newer_version(&mut schema.session, &database).await?;
         copy_months(store, shadows, &mut schema.session).await?;
         schema
             .session
