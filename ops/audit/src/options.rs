@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use event_log::KafkaConfig;
 use message_store::MessageStore;
-use schemas::{DirectConversation, Partition, UserId};
+use schemas::{ConversationId, DirectConversation, GroupId, Partition, UserId};
 use serde::Serialize;
 use unread_store::UnreadStore;
 
@@ -48,7 +48,7 @@ pub enum Scope {
     All,
     /// One conversation, for both of its users.
     Conversation(DirectConversation),
-    /// One user, in all conversations.
+    /// One user, in all conversations; of groups the user's membership, and not what others have sent.
     User(UserId),
 }
 
@@ -68,6 +68,23 @@ impl Scope {
             Self::Conversation(one) => one == conversation,
             Self::User(uid) => conversation.has(uid),
         }
+    }
+
+    pub(crate) fn has(self, conversation: ConversationId) -> bool {
+        match conversation {
+            ConversationId::Direct(id) => self.has_conversation(id),
+            ConversationId::Group(gid) => self.has_group(gid),
+        }
+    }
+
+    /// Whether a group and its messages are compared.
+    pub(crate) fn has_group(self, _: GroupId) -> bool {
+        self == Self::All
+    }
+
+    /// Whether what the stores have of a user in a group is compared.
+    pub(crate) fn has_member(self, gid: GroupId, uid: UserId) -> bool {
+        self == Self::User(uid) || self.has_group(gid)
     }
 
     /// Whether what `uid` sees of `peer` is compared.

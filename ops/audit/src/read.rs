@@ -1,6 +1,8 @@
 //! Reads records of the log. Written apart from what the sequencer and the projections read with, so that a mistake there is not made
 //! here as well.
 
+mod group;
+
 use std::fmt::Display;
 
 use event_log::Record;
@@ -65,14 +67,7 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
         _ => {}
     }
     let body = body(decoded.event.ok_or("event is absent")?)?;
-    let users = match &body {
-        Body::Message(message) => Some((message.srcid, message.destid)),
-        Body::ReadPosition(position) => Some((position.uid, position.peer)),
-        Body::MessageChange(change) => Some((change.by, change.peer)),
-        Body::ContactChange(change) => Some((change.uid, change.peer)),
-        Body::Control(_) | Body::Progress => None,
-    };
-    if users.is_some_and(|(one, other)| !belongs_to(record.partition, one, other)) {
+    if body_place(&body).is_some_and(|place| place != i128::from(record.partition.get())) {
         return Err("its conversation belongs to another partition".into());
     }
     Ok(Event {
@@ -92,7 +87,11 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
 pub(crate) fn command(record: &Record) -> Result<Command, String> {
     let decoded = proto::InboundCommand::decode(record.bytes())
         .map_err(|e| format!("is no InboundCommand ({e})"))?;
-    Ok(match decoded.command.ok_or("command is absent")? {
+    let command = decoded.command.ok_or("command is absent")?;
+    if let Some(command) = group::command(&command)? {
+        return Ok(Command::Group(command));
+    }
+    Ok(match command {
         inbound_command::Command::SendMessage(send) => Command::Send(SendMessage {
             srcid: field("srcid", send.srcid)?,
             destid: field("destid", send.destid)?,
@@ -116,15 +115,43 @@ pub(crate) fn command(record: &Record) -> Result<Command, String> {
         inbound_command::Command::ChangeContact(asked) => {
             Command::ChangeContact(contact_change_asked_for(&asked)?)
         }
+        inbound_command::Command::ChangeGroup(_) => return Err("gid is absent".to_owned()),
     })
 }
 
-/// Whether the records of the conversation of these two users are in this partition.
-pub(crate) fn belongs_to(partition: Partition, one: UserId, other: UserId) -> bool {
-    (i128::from(one.get()) + i128::from(other.get())) % 64 == i128::from(partition.get())
+/// Whether the records of what the command is about are in this partition. Control records are in all.
+pub(crate) fn belongs_to(partition: Partition, command: &Command) -> bool {
+    let place = match command {
+        Command::Send(send) => of_users(send.srcid, send.destid),
+        Command::ReadAck(ack) => of_users(ack.uid, ack.peer),
+        Command::ChangeMessage(asked) => of_users(asked.by, asked.peer),
+        Command::ChangeContact(asked) => of_users(asked.uid, asked.peer),
+        Command::Group(asked) => i128::from(asked.gid.get()) % 64,
+        Command::Control(_) => return true,
+    };
+    place == i128::from(partition.get())
+}
+
+fn body_place(body: &Body) -> Option<i128> {
+    match body {
+        Body::Message(message) => Some(of_users(message.srcid, message.destid)),
+        Body::ReadPosition(position) => Some(of_users(position.uid, position.peer)),
+        Body::MessageChange(change) => Some(of_users(change.by, change.peer)),
+        Body::ContactChange(change) => Some(of_users(change.uid, change.peer)),
+        Body::Group(event) => Some(i128::from(event.gid.get()) % 64),
+        Body::Control(_) | Body::Progress => None,
+    }
+}
+
+/// The number of the partition of two users' conversation.
+fn of_users(one: UserId, other: UserId) -> i128 {
+    (i128::from(one.get()) + i128::from(other.get())) % 64
 }
 
 fn body(event: sequenced_event::Event) -> Result<Body, String> {
+    if let Some(event) = group::event(&event)? {
+        return Ok(Body::Group(event));
+    }
     Ok(match event {
         sequenced_event::Event::Message(message) => Body::Message(Message {
             srcid: field("srcid", message.srcid)?,
@@ -154,6 +181,7 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
             new_conversations_per_day: rules.new_conversations_per_day,
             recall_window_ms: rules.recall_window_ms,
             delete_for_all: rules.delete_for_all,
+            max_group_members: rules.max_group_members,
         }),
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
         sequenced_event::Event::MessageChange(changed) => Body::MessageChange(MessageChange {
@@ -181,6 +209,7 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
                 }),
             },
         }),
+        sequenced_event::Event::GroupChange(_) => return Err("gid is absent".to_owned()),
     })
 }
 
@@ -239,6 +268,7 @@ fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
         new_conversations_per_day: control.new_conversations_per_day,
         recall_window_ms: control.recall_window_ms,
         delete_for_all: control.delete_for_all,
+        max_group_members: control.max_group_members,
     })
 }
 

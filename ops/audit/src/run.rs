@@ -183,6 +183,7 @@ impl<'a> Audit<'a> {
     ) -> Result<(), AuditError> {
         let FoldedPartition {
             conversations,
+            groups,
             messages,
             watermark,
             events,
@@ -209,7 +210,8 @@ impl<'a> Audit<'a> {
             self.dropped.entry(floor).or_default().push(partition);
         }
         compare_changes(&table, checks.of(Area::Changes)).await?;
-        self.log.add(partition, bounds, watermark, conversations);
+        self.log
+            .add(partition, bounds, watermark, conversations, groups);
         Ok(())
     }
 

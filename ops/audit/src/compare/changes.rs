@@ -1,7 +1,7 @@
 //! Compares `msg_change_<n>` with the changes of the log. Its rows are never changed.
 
 use message_store::{Month, ReadTx, StoreError, StoredChange};
-use schemas::{Chg, DirectConversation, topics::Topic};
+use schemas::{Chg, ConversationId, topics::Topic};
 
 use super::MessageTable;
 use crate::{AuditError, Check, Finding, Kind, fold::LoggedChange};
@@ -44,7 +44,7 @@ pub(crate) async fn compare_changes(
     }
 }
 
-fn key(change: &LoggedChange) -> (DirectConversation, Chg) {
+fn key(change: &LoggedChange) -> (ConversationId, Chg) {
     (change.conversation, change.chg)
 }
 
@@ -68,7 +68,7 @@ impl ChangeMerge<'_> {
             let Some(last) = page.last() else { break };
             after = Some((last.conversation, last.chg));
             for row in &page {
-                if scope.has_conversation(row.conversation) {
+                if scope.has(row.conversation.into()) {
                     self.match_row(row);
                 }
             }
@@ -81,12 +81,15 @@ impl ChangeMerge<'_> {
     async fn new_rows(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let changes = self.expected;
         for of_one in changes.chunk_by(|one, next| one.conversation == next.conversation) {
+            let ConversationId::Direct(conversation) = of_one[0].conversation else {
+                continue;
+            };
             for some in of_one.chunks(PAGE as usize) {
                 let (first, last) = (some[0], some[some.len() - 1]);
                 let mut after = first.chg.get() - 1;
                 while after < last.chg.get() {
                     let above = Chg::try_from(after).unwrap_or(Chg::ZERO);
-                    let found = snapshot.changes_after(first.conversation, above, PAGE);
+                    let found = snapshot.changes_after(conversation, above, PAGE);
                     let found = found.await?;
                     let Some(newest) = found.last() else { break };
                     after = newest.chg.get();
@@ -101,9 +104,10 @@ impl ChangeMerge<'_> {
     }
 
     fn match_row(&mut self, row: &StoredChange) {
-        self.report_missing_up_to(Some((row.conversation, row.chg)));
+        let place = (ConversationId::from(row.conversation), row.chg);
+        self.report_missing_up_to(Some(place));
         match self.expected.split_first() {
-            Some((change, rest)) if key(change) == (row.conversation, row.chg) => {
+            Some((change, rest)) if key(change) == place => {
                 self.expected = rest;
                 self.check.compared += 1;
                 let columns = [
@@ -133,7 +137,7 @@ impl ChangeMerge<'_> {
     }
 
     /// Reports the changes before this one that have no row; `None` is the end.
-    fn report_missing_up_to(&mut self, place: Option<(DirectConversation, Chg)>) {
+    fn report_missing_up_to(&mut self, place: Option<(ConversationId, Chg)>) {
         while let Some((missing, rest)) = self.expected.split_first()
             && place.is_none_or(|place| key(missing) < place)
         {

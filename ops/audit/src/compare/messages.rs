@@ -3,14 +3,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use event_log::LogReader;
 use message_store::{MessageRow, Month, ReadTx, Sink, StoreError};
 use schemas::{
-    OffsetRange, Partition, TableNumber,
-    event::{Body, Event},
+    ConversationId, DirectConversation, Mid, OffsetRange, Partition, TableNumber, event::Event,
     topics::Topic,
 };
 
 use crate::{
     AuditError, Check, Finding, Kind, Scope, Sources,
-    fold::{ChangedTexts, MessageDigest, Messages, Place, Text, Watermark},
+    fold::{
+        ChangedMessage, ChangedTexts, MessageDigest, Messages, Place, SentMessage, Text, Watermark,
+    },
     read, stream,
 };
 
@@ -183,16 +184,19 @@ impl RowMerge<'_> {
     /// Compares the messages that are not compared again otherwise, and were changed since.
     async fn changed_before(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
         let changed = self.table.messages.changed.iter();
-        let since: Vec<Place> = changed
+        let since: Vec<(DirectConversation, Mid)> = changed
             .filter(|(_, changed)| changed.at >= self.table.from)
-            .map(|(place, _)| *place)
+            .filter_map(|((conversation, mid), _)| match conversation {
+                ConversationId::Direct(id) => Some((*id, *mid)),
+                ConversationId::Group(_) => None,
+            })
             .collect();
         for places in since.chunks(PAGE as usize) {
-            for (place, row) in snapshot.messages_by_mid(places).await? {
+            for ((conversation, mid), row) in snapshot.messages_by_mid(places).await? {
                 if row.id < self.table.from {
                     // All columns but the text were compared.
                     let sent = digest_of(&row);
-                    self.match_text(row.id, place, sent, sent);
+                    self.match_text(row.id, (conversation.into(), mid), sent, sent);
                 }
             }
         }
@@ -206,7 +210,7 @@ impl RowMerge<'_> {
                 self.expected = rest;
                 let (sent, found) = (MessageDigest(*digest), digest_of(row));
                 if sent.has_same_columns(found) {
-                    let place = (row.message.conversation(), row.message.mid);
+                    let place = (row.message.conversation().into(), row.message.mid);
                     self.match_text(row.id, place, sent, found);
                 } else {
                     self.check.compared += 1;
@@ -281,9 +285,9 @@ impl RowMerge<'_> {
             let read = stream::fold_events(reader, &ranges, |record| {
                 let event = read::event(record)?.ok();
                 if let Some(event) = event.filter(|event| watermark.rise_to(event.src.offset))
-                    && let Body::MessageChange(change) = &event.body
+                    && let Some(change) = ChangedMessage::of_event(&event.body)
                 {
-                    changed.add(record.offset, event.ts, change);
+                    changed.add(record.offset, event.ts, &change);
                 }
                 Ok(())
             });
@@ -323,24 +327,20 @@ impl RowMerge<'_> {
         let event = record
             .await?
             .and_then(|record| read::event(&record).ok()?.ok());
-        let Some(Event {
-            ts,
-            body: Body::Message(message),
-            ..
-        }) = event
-        else {
+        let Some(Event { ts, body, .. }) = event else {
             return Ok("the row".to_owned());
         };
+        let Some((sent, _)) = SentMessage::of_event(&body) else {
+            return Ok("the row".to_owned());
+        };
+        let found = SentMessage::of_message(&row.message);
         let columns = [
-            ("srcid", message.srcid == row.message.srcid),
-            ("destid", message.destid == row.message.destid),
-            ("mid", message.mid == row.message.mid),
+            ("srcid", sent.srcid == found.srcid),
+            ("destid", sent.receiver() == found.receiver()),
+            ("mid", sent.mid == found.mid),
             ("ts", ts == row.ts),
-            (
-                "client_msg_id",
-                message.client_msg_id == row.message.client_msg_id,
-            ),
-            ("n", message.n == row.message.n),
+            ("client_msg_id", sent.client_msg_id == found.client_msg_id),
+            ("n", sent.n == found.n),
         ];
         let names: Vec<&str> = columns
             .iter()
@@ -357,7 +357,7 @@ fn digest_of(row: &MessageRow) -> MessageDigest {
         state: row.state.into(),
         edited_ts: row.edited_ts,
     };
-    MessageDigest::of(row.ts, &row.message, &text)
+    MessageDigest::of(row.ts, &SentMessage::of_message(&row.message), &text)
 }
 
 #[cfg(test)]

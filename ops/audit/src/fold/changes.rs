@@ -1,4 +1,4 @@
-//! What follows from the log for a change of a message or of a contact.
+//! What follows from the log for a change of a message or of a contact, between two users.
 
 use schemas::{
     Change, ChangeContact, ChangeMessage, ContactChange, ContactFlags, MessageChange,
@@ -7,10 +7,11 @@ use schemas::{
 
 use super::{
     conversation::Conversation,
+    group_outcome,
     inbound::{Expected, StateBefore},
 };
 
-/// The command that an event of these answers: one that asks for all that the event says. That it was posted by a user himself is not said.
+/// The command that an event of these, or in a group, answers: one that asks for all that the event says. That it was posted by a user himself is not said.
 pub(super) fn command_of(body: &Body) -> Option<Command> {
     match body {
         Body::MessageChange(MessageChange {
@@ -35,6 +36,7 @@ pub(super) fn command_of(body: &Body) -> Option<Command> {
             deleted: change.deleted.is_some(),
             by_user: false,
         })),
+        Body::Group(event) => Some(Command::Group(group_outcome::command_of(event))),
         Body::Message(_) | Body::ReadPosition(_) | Body::Control(_) | Body::Progress => None,
     }
 }
@@ -80,7 +82,8 @@ fn expected_of_text_change(
         return if is_recalled {
             Expected::WithoutEffect
         } else {
-            expected_by_window(conversation, mid, before)
+            let back = conversation.last_mid() - mid;
+            expected_by_window((conversation.last_place, back), before)
         };
     };
     if is_recalled {
@@ -94,13 +97,17 @@ fn expected_of_text_change(
     }
 }
 
-fn expected_by_window(conversation: &Conversation, mid: i64, before: &StateBefore<'_>) -> Expected {
+/// Of a recall by its author of the message that is so many before the newest, which has a place in the recall window.
+pub(super) fn expected_by_window(
+    (last_place, back): (u64, i64),
+    before: &StateBefore<'_>,
+) -> Expected {
     let window = match before.rules.recall_window_ms {
         ..0 => return Expected::Event,
         0 => return Expected::Refused(Reason::NotAllowed),
         window => window,
     };
-    match before.recent.written(conversation, mid) {
+    match before.recent.written(last_place, back) {
         Some(ts) if before.now.saturating_sub(ts) <= window => Expected::Event,
         _ => Expected::Refused(Reason::TooLate),
     }

@@ -3,7 +3,7 @@ use std::{
     hash::{BuildHasher as _, RandomState},
 };
 
-use schemas::{ClientMsgId, UserId, event::Rules};
+use schemas::{ClientMsgId, ConversationId, UserId, event::Rules};
 
 /// The recent sends, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number. From rule version
 /// 2 on a sender takes a part of them, and what he sends beyond that is remembered by itself (PROTOCOL S3).
@@ -43,15 +43,14 @@ pub(crate) enum Lookup {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendKey<'a> {
     pub(crate) srcid: UserId,
-    pub(crate) destid: UserId,
+    pub(crate) to: ConversationId,
     pub(crate) client_msg_id: &'a ClientMsgId,
     pub(crate) msg: &'a str,
 }
 
 impl SendKey<'_> {
     fn key(&self, hashes: &RandomState) -> u64 {
-        // Sender and receiver name the conversation as well.
-        hashes.hash_one((self.srcid, self.destid, self.client_msg_id.as_str()))
+        hashes.hash_one((self.srcid, self.to, self.client_msg_id.as_str()))
     }
 }
 
@@ -148,13 +147,15 @@ impl Sends {
 
 #[cfg(test)]
 mod tests {
+    use schemas::DirectConversation;
+
     use super::*;
 
     fn send<'a>(id: &'a ClientMsgId, msg: &'a str) -> SendKey<'a> {
         let user = |uid: i64| UserId::try_from(uid).unwrap();
         SendKey {
             srcid: user(1),
-            destid: user(2),
+            to: DirectConversation::new(user(1), user(2)).into(),
             client_msg_id: id,
             msg,
         }

@@ -5,7 +5,7 @@ use std::{
 
 use message_store::Month;
 use schemas::{
-    Change, Chg, DirectConversation, MessageChange, Mid, TimestampMs, UserId,
+    Change, Chg, ClientMsgId, ConversationId, GroupBody, MessageChange, Mid, TimestampMs, UserId,
     event::{Body, Event, Message},
 };
 
@@ -20,8 +20,10 @@ const TEXT_BITS: u64 = 0xffff_ffff;
 /// The messages of a partition.
 #[derive(Default)]
 pub(crate) struct Messages {
-    /// Offset and digest of every message as it was sent, ascending.
+    /// Offset and digest of every direct message as it was sent, ascending.
     pub(crate) digests: Vec<(i64, u64)>,
+    /// The same of messages in groups.
+    pub(crate) group_digests: Vec<(i64, u64)>,
     /// The offset of the first message of each month.
     pub(crate) months: BTreeMap<Month, i64>,
     /// What became of those that were changed.
@@ -32,19 +34,113 @@ pub(crate) struct Messages {
 
 impl Messages {
     pub(crate) fn add(&mut self, at: i64, event: &Event) {
-        match &event.body {
-            Body::Message(message) => {
-                let digest = MessageDigest::of(event.ts, message, &Text::sent(&message.msg));
-                self.digests.push((at, digest.0));
-                if let Ok(month) = Month::of(event.ts) {
-                    self.months.entry(month).or_insert(at);
+        if let Some((sent, msg)) = SentMessage::of_event(&event.body) {
+            let digest = MessageDigest::of(event.ts, &sent, &Text::sent(msg));
+            match sent.conversation {
+                ConversationId::Direct(_) => self.digests.push((at, digest.0)),
+                ConversationId::Group(_) => self.group_digests.push((at, digest.0)),
+            }
+            if let Ok(month) = Month::of(event.ts) {
+                self.months.entry(month).or_insert(at);
+            }
+        }
+        if let Some(changed) = ChangedMessage::of_event(&event.body) {
+            self.changed.add(at, event.ts, &changed);
+            self.changes.push(LoggedChange::of(at, event.ts, &changed));
+        }
+    }
+}
+
+/// A message without its text.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct SentMessage<'a> {
+    pub(crate) conversation: ConversationId,
+    pub(crate) srcid: UserId,
+    pub(crate) client_msg_id: &'a ClientMsgId,
+    pub(crate) mid: Mid,
+    /// 0 in a group.
+    pub(crate) n: i64,
+}
+
+impl<'a> SentMessage<'a> {
+    pub(crate) fn of_message(message: &'a Message) -> Self {
+        Self {
+            conversation: message.conversation().into(),
+            srcid: message.srcid,
+            client_msg_id: &message.client_msg_id,
+            mid: message.mid,
+            n: message.n.get(),
+        }
+    }
+
+    /// The user or the group that it was sent to.
+    pub(crate) fn receiver(&self) -> i64 {
+        match self.conversation {
+            ConversationId::Direct(id) => id.peer_of(self.srcid).get(),
+            ConversationId::Group(gid) => gid.get(),
+        }
+    }
+
+    /// With its text, if the event is a message.
+    pub(crate) fn of_event(body: &'a Body) -> Option<(Self, &'a str)> {
+        match body {
+            Body::Message(message) => Some((Self::of_message(message), &message.msg)),
+            Body::Group(event) => match &event.body {
+                GroupBody::Message {
+                    client_msg_id,
+                    msg,
+                    mid,
+                } => {
+                    let sent = Self {
+                        conversation: ConversationId::Group(event.gid),
+                        srcid: event.by,
+                        client_msg_id,
+                        mid: *mid,
+                        n: 0,
+                    };
+                    Some((sent, msg))
                 }
-            }
-            Body::MessageChange(change) => {
-                self.changed.add(at, event.ts, change);
-                self.changes.push(LoggedChange::of(at, event.ts, change));
-            }
-            Body::ReadPosition(_) | Body::Control(_) | Body::Progress | Body::ContactChange(_) => {}
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// A change of a message, of users or in a group.
+pub(crate) struct ChangedMessage<'a> {
+    conversation: ConversationId,
+    mid: Mid,
+    by: UserId,
+    chg: Chg,
+    change: &'a Change,
+}
+
+impl<'a> ChangedMessage<'a> {
+    pub(crate) fn of_event(body: &'a Body) -> Option<Self> {
+        match body {
+            Body::MessageChange(changed) => Some(Self::of_change(changed)),
+            Body::Group(event) => match &event.body {
+                GroupBody::MessageChange { mid, change, chg } => Some(Self {
+                    conversation: ConversationId::Group(event.gid),
+                    mid: *mid,
+                    by: event.by,
+                    chg: *chg,
+                    change,
+                }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn of_change(changed: &'a MessageChange) -> Self {
+        Self {
+            conversation: changed.conversation().into(),
+            mid: changed.mid,
+            by: changed.by,
+            chg: changed.chg,
+            change: &changed.change,
         }
     }
 }
@@ -52,7 +148,7 @@ impl Messages {
 /// A change as `msg_change_<n>` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedChange {
-    pub(crate) conversation: DirectConversation,
+    pub(crate) conversation: ConversationId,
     pub(crate) chg: Chg,
     pub(crate) mid: Mid,
     pub(crate) by: UserId,
@@ -63,9 +159,9 @@ pub(crate) struct LoggedChange {
 }
 
 impl LoggedChange {
-    fn of(at: i64, ts: TimestampMs, change: &MessageChange) -> Self {
+    fn of(at: i64, ts: TimestampMs, change: &ChangedMessage<'_>) -> Self {
         Self {
-            conversation: change.conversation(),
+            conversation: change.conversation,
             chg: change.chg,
             mid: change.mid,
             by: change.by,
@@ -77,7 +173,7 @@ impl LoggedChange {
 }
 
 /// Which message it is.
-pub(crate) type Place = (DirectConversation, Mid);
+pub(crate) type Place = (ConversationId, Mid);
 
 /// The messages whose text was changed, and their digests since.
 #[derive(Clone, Debug, Default)]
@@ -93,8 +189,8 @@ pub(crate) struct ChangedText {
 
 impl ChangedTexts {
     /// What was recalled stays so.
-    pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, change: &MessageChange) {
-        let Some(text) = Text::changed(&change.change, ts) else {
+    pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, change: &ChangedMessage<'_>) {
+        let Some(text) = Text::changed(change.change, ts) else {
             return;
         };
         let changed = ChangedText {
@@ -102,7 +198,7 @@ impl ChangedTexts {
             text: text.digest(),
             is_recalled: text.state != MessageState::Shown,
         };
-        let place = (change.conversation(), change.mid);
+        let place = (change.conversation, change.mid);
         let held = self.0.entry(place).or_insert(changed);
         if !held.is_recalled {
             *held = changed;
@@ -165,14 +261,10 @@ impl<'a> Text<'a> {
 pub(crate) struct MessageDigest(pub(crate) u64);
 
 impl MessageDigest {
-    /// The text of `message` itself does not count.
-    pub(crate) fn of(ts: TimestampMs, message: &Message, text: &Text<'_>) -> Self {
+    pub(crate) fn of(ts: TimestampMs, sent: &SentMessage<'_>, text: &Text<'_>) -> Self {
         let mut hasher = DefaultHasher::new();
-        message.srcid.hash(&mut hasher);
-        message.destid.hash(&mut hasher);
-        message.client_msg_id.as_str().hash(&mut hasher);
-        message.mid.hash(&mut hasher);
-        message.n.hash(&mut hasher);
+        // Conversation and sender name the receiver as well.
+        sent.hash(&mut hasher);
         ts.hash(&mut hasher);
         Self(hasher.finish() & !TEXT_BITS | text.digest())
     }
@@ -231,15 +323,16 @@ mod tests {
                 state,
                 edited_ts,
             };
-            MessageDigest::of(sent_at, &message, &text)
+            MessageDigest::of(sent_at, &SentMessage::of_message(&message), &text)
         };
         let sent = of_row(&message.msg, MessageState::Shown, None);
         let edited = of_row("edited", MessageState::Shown, Some(edited_at));
         let recalled = of_row("", MessageState::Recalled, None);
         let mut changed = ChangedTexts::default();
-        let place = (message.conversation(), message.mid);
+        let place = (message.conversation().into(), message.mid);
         let mut after = |of: Change| {
-            changed.add(9, edited_at, &change(of));
+            let of = change(of);
+            changed.add(9, edited_at, &ChangedMessage::of_change(&of));
             sent.changed(changed.get(&place))
         };
         assert_eq!(after(Change::Hide), sent);

@@ -1,10 +1,10 @@
 //! What follows from the log for an inbound record, and whether that is what became of it.
 
 use schemas::{
-    DirectConversation, Partition, UserId,
+    ConversationId, Partition, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
-    event::{Body, Message, Rules},
+    event::{Body, Rules},
 };
 
 use super::{
@@ -12,6 +12,8 @@ use super::{
     changes::{self, expected_of_contact_change, expected_of_message_change},
     conversation::Conversation,
     dedup::{DedupWindow, Lookup, SendKey},
+    group::Group,
+    group_outcome::{expected_in_group, wrong_in_group},
     outcomes::Outcome,
     recall_window::RecallWindow,
 };
@@ -19,7 +21,9 @@ use crate::{Kind, read};
 
 /// The state of a partition before a record.
 pub(crate) struct StateBefore<'a> {
+    /// The one of the command; so is the group.
     pub(crate) conversation: Option<&'a Conversation>,
+    pub(crate) group: Option<&'a Group>,
     pub(crate) dedup: &'a DedupWindow,
     pub(crate) begun: &'a BegunConversations,
     pub(crate) recent: &'a RecallWindow,
@@ -66,9 +70,11 @@ impl Needs {
         match (command, expected) {
             (Command::Control(_), _) => Self::Rules,
             // Under earlier rules it is malformed, wherever it is.
-            (Command::ChangeMessage(_) | Command::ChangeContact(_), expected)
-                if rules.rule_version < 3
-                    || expected == Expected::Refused(Reason::WrongPartition) =>
+            (
+                Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_),
+                expected,
+            ) if rules.rule_version < 3
+                || expected == Expected::Refused(Reason::WrongPartition) =>
             {
                 Self::Rules
             }
@@ -80,30 +86,22 @@ impl Needs {
     }
 }
 
-pub(crate) fn send_key(send: &SendMessage) -> SendKey<'_> {
+fn send_key(send: &SendMessage) -> SendKey<'_> {
     SendKey {
         srcid: send.srcid,
-        destid: send.destid,
+        to: send.conversation().into(),
         client_msg_id: &send.client_msg_id,
         msg: &send.msg,
     }
 }
 
-pub(crate) fn message_key(message: &Message) -> SendKey<'_> {
-    SendKey {
-        srcid: message.srcid,
-        destid: message.destid,
-        client_msg_id: &message.client_msg_id,
-        msg: &message.msg,
-    }
-}
-
-pub(crate) fn conversation_of(command: &Command) -> Option<DirectConversation> {
+pub(crate) fn conversation_of(command: &Command) -> Option<ConversationId> {
     match command {
-        Command::Send(send) => Some(send.conversation()),
-        Command::ReadAck(ack) => Some(ack.conversation()),
-        Command::ChangeMessage(change) => Some(change.conversation()),
-        Command::ChangeContact(change) => Some(change.conversation()),
+        Command::Send(send) => Some(send.conversation().into()),
+        Command::ReadAck(ack) => Some(ack.conversation().into()),
+        Command::ChangeMessage(change) => Some(change.conversation().into()),
+        Command::ChangeContact(change) => Some(change.conversation().into()),
+        Command::Group(asked) => Some(ConversationId::Group(asked.gid)),
         Command::Control(_) => None,
     }
 }
@@ -114,25 +112,24 @@ pub(super) fn expected(
     partition: Partition,
     before: &StateBefore<'_>,
 ) -> Expected {
-    let (one, other) = match command {
-        Command::Control(control) => return expected_of_control(control, before.rules),
-        Command::ChangeMessage(_) | Command::ChangeContact(_) if before.rules.rule_version < 3 => {
-            return Expected::Refused(Reason::Malformed);
-        }
-        Command::Send(send) => (send.srcid, send.destid),
-        Command::ReadAck(ack) => (ack.uid, ack.peer),
-        Command::ChangeMessage(asked) => (asked.by, asked.peer),
-        Command::ChangeContact(asked) => (asked.uid, asked.peer),
-    };
-    if !read::belongs_to(partition, one, other) {
+    let begins_with_version_3 = matches!(
+        command,
+        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_)
+    );
+    if begins_with_version_3 && before.rules.rule_version < 3 {
+        return Expected::Refused(Reason::Malformed);
+    }
+    if !read::belongs_to(partition, command) {
         return Expected::Refused(Reason::WrongPartition);
     }
     match command {
+        Command::Control(control) => expected_of_control(control, before.rules),
         Command::Send(send) => expected_of_send(send, before),
         Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Expected::WithoutEffect,
-        Command::ReadAck(_) | Command::Control(_) => Expected::Event,
+        Command::ReadAck(_) => Expected::Event,
         Command::ChangeMessage(asked) => expected_of_message_change(asked, before),
         Command::ChangeContact(asked) => expected_of_contact_change(asked, before),
+        Command::Group(asked) => expected_in_group(asked, before),
     }
 }
 
@@ -175,7 +172,7 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
         && (1..=10_000_000).contains(&after.dedup_max_entries)
         && (1..=65_535).contains(&after.max_msg_bytes)
         && (after.rule_version < 2 || is_valid_version_2(control, rules, &after))
-        && (after.rule_version < 3 || (-1..=86_400_000).contains(&after.recall_window_ms));
+        && (after.rule_version < 3 || is_valid_version_3(&after));
     if is_valid {
         Expected::Event
     } else {
@@ -187,6 +184,11 @@ fn is_valid_version_2(control: &Control, before: &Rules, after: &Rules) -> bool 
     has_the_key(control, before)
         && (1..=10_000_000).contains(&after.dedup_max_per_sender)
         && (0..=1_000_000).contains(&after.new_conversations_per_day)
+}
+
+fn is_valid_version_3(after: &Rules) -> bool {
+    (-1..=86_400_000).contains(&after.recall_window_ms)
+        && (1..=1_000_000).contains(&after.max_group_members)
 }
 
 /// The rules that a control record leads to, if it is valid: what it asks for, and the rest as it was, or as its version begins.
@@ -217,13 +219,14 @@ fn rules_after(control: &Control, before: &Rules) -> Rules {
     }
     if version >= 3 {
         let begins = before.rule_version < 3;
-        let window = if begins {
-            120_000
+        let (window, members) = if begins {
+            (120_000, 10_000)
         } else {
-            before.recall_window_ms
+            (before.recall_window_ms, before.max_group_members)
         };
         after.recall_window_ms = control.recall_window_ms.unwrap_or(window);
         after.delete_for_all = control.delete_for_all.unwrap_or(before.delete_for_all);
+        after.max_group_members = control.max_group_members.unwrap_or(members);
     }
     after
 }
@@ -258,6 +261,10 @@ pub(super) fn wrong_rule(control: &Control, before: &Rules, found: &Rules) -> Op
         (
             "delete_for_all",
             right.delete_for_all == found.delete_for_all,
+        ),
+        (
+            "max_group_members",
+            right.max_group_members == found.max_group_members,
         ),
     ];
     let (name, _) = rules.into_iter().find(|(_, equal)| !equal)?;
@@ -320,17 +327,19 @@ fn clamped(ack: &ReadAck, conversation: &Conversation) -> i64 {
 pub(super) fn wrong_by_state(
     command: &Command,
     body: &Body,
-    conversation: Option<&Conversation>,
+    before: &StateBefore<'_>,
 ) -> Option<&'static str> {
     match (command, body) {
         (Command::ReadAck(ack), Body::ReadPosition(position)) => {
-            let right = conversation.map_or(0, |conversation| clamped(ack, conversation));
+            let right = before.conversation;
+            let right = right.map_or(0, |conversation| clamped(ack, conversation));
             (right != position.mid.get()).then_some("mid")
         }
         (Command::ChangeContact(asked), Body::ContactChange(change)) => {
-            let is_right = changes::has_the_flags(asked, change, conversation);
+            let is_right = changes::has_the_flags(asked, change, before.conversation);
             (!is_right).then_some("a flag")
         }
+        (Command::Group(asked), Body::Group(event)) => wrong_in_group(asked, event, before),
         _ => None,
     }
 }

@@ -5,10 +5,16 @@ use std::{
 
 use event_log::Record;
 use schemas::{
-    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, UserId, event::Event,
+    ConversationId, DirectConversation, GroupId, OffsetRange, Partition, PartitionMap, UserId,
+    event::{Body, Event},
 };
 
-use super::{contact::Contact, conversation::Conversation, watermark::Watermark};
+use super::{
+    contact::Contact,
+    conversation::Conversation,
+    group::{Group, Member},
+    watermark::Watermark,
+};
 use crate::{AuditError, Scope, read};
 
 /// How far a partition is folded.
@@ -26,10 +32,11 @@ pub(crate) struct FoldedEvent {
     pub(crate) wrong: Option<String>,
 }
 
-/// All conversations, folded up to each partition's position.
+/// All conversations and groups, folded up to each partition's position.
 pub(crate) struct LogState {
     scope: Scope,
     conversations: HashMap<DirectConversation, Conversation>,
+    groups: HashMap<GroupId, Group>,
     peers: HashMap<UserId, Vec<UserId>>,
     positions: PartitionMap<FoldPosition>,
     /// Partitions whose log does not begin at 0: their state is incomplete.
@@ -41,6 +48,7 @@ impl LogState {
         Self {
             scope,
             conversations: HashMap::new(),
+            groups: HashMap::new(),
             peers: HashMap::new(),
             positions: PartitionMap::new(),
             without_start: HashSet::new(),
@@ -61,13 +69,14 @@ impl LogState {
         }
     }
 
-    /// Adds the conversations of a partition that was folded within `bounds`.
+    /// Adds the conversations and groups of a partition that was folded within `bounds`.
     pub(crate) fn add(
         &mut self,
         partition: Partition,
         bounds: OffsetRange,
         watermark: Watermark,
         conversations: HashMap<DirectConversation, Conversation>,
+        groups: HashMap<GroupId, Group>,
     ) {
         let next = bounds.end;
         let is_whole = false;
@@ -86,6 +95,7 @@ impl LogState {
             self.add_peers(id);
             self.conversations.insert(id, conversation);
         }
+        self.groups.extend(groups);
     }
 
     fn add_peers(&mut self, id: DirectConversation) {
@@ -132,15 +142,21 @@ impl LogState {
             return Ok(None);
         };
         let is_whole = position.is_whole;
-        let Some(ConversationId::Direct(id)) = event.conversation() else {
-            return Ok(Some(FoldedEvent { event, wrong: None }));
-        };
-        if !self.conversations.contains_key(&id) {
-            self.add_peers(id);
-        }
-        let conversation = self.conversations.entry(id).or_default();
         let at = record.offset;
-        let wrong = conversation.apply(id, &event.body, event.ts, at, is_whole);
+        let wrong = match (event.conversation(), &event.body) {
+            (Some(ConversationId::Direct(id)), body) => {
+                if !self.conversations.contains_key(&id) {
+                    self.add_peers(id);
+                }
+                let conversation = self.conversations.entry(id).or_default();
+                conversation.apply(id, body, event.ts, at, is_whole)
+            }
+            (_, Body::Group(of_group)) => {
+                let group = self.groups.entry(of_group.gid).or_default();
+                group.apply(of_group, event.ts, at, is_whole)
+            }
+            _ => None,
+        };
         Ok(Some(FoldedEvent { event, wrong }))
     }
 
@@ -186,6 +202,31 @@ impl LogState {
             .filter(|(uid, peer)| self.covers(*uid, *peer))
     }
 
+    /// Whether what the stores have of a group, and of its members, is in scope and known.
+    pub(crate) fn covers_group(&self, gid: GroupId) -> bool {
+        let partition = ConversationId::Group(gid).partition();
+        self.scope.has_group(gid) && !self.without_start.contains(&partition)
+    }
+
+    /// Whether what the stores have of a user in a group is in scope and known.
+    pub(crate) fn covers_member(&self, gid: GroupId, uid: UserId) -> bool {
+        let partition = ConversationId::Group(gid).partition();
+        self.scope.has_member(gid, uid) && !self.without_start.contains(&partition)
+    }
+
+    pub(crate) fn group(&self, gid: GroupId) -> Option<&Group> {
+        self.groups.get(&gid)
+    }
+
+    pub(crate) fn member(&self, gid: GroupId, uid: UserId) -> Option<&Member> {
+        self.groups.get(&gid)?.of_user(uid)
+    }
+
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &Group)> {
+        self.groups.iter().map(|(gid, group)| (*gid, group))
+    }
+
+    /// The users of direct conversations.
     pub(crate) fn users(&self) -> impl Iterator<Item = UserId> + '_ {
         self.peers.keys().copied()
     }

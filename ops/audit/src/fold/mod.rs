@@ -6,6 +6,8 @@ mod contact;
 mod conversation;
 mod dedup;
 mod digest;
+mod group;
+mod group_outcome;
 mod inbound;
 mod log_state;
 mod message_state;
@@ -19,7 +21,8 @@ mod watermark;
 pub(crate) use contact::Flags;
 pub(crate) use contact::{Contact, LastRead, ordinal_within};
 pub(crate) use digest::{
-    ChangedTexts, LoggedChange, MessageDigest, Messages, Place, Text, preview_digest,
+    ChangedMessage, ChangedTexts, LoggedChange, MessageDigest, Messages, Place, SentMessage, Text,
+    preview_digest,
 };
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};

@@ -1,20 +1,23 @@
+mod apply;
+
 use std::{collections::HashMap, iter::Peekable, ops::Range};
 
 use event_log::{EventLogError, Record};
 use schemas::{
-    ConversationId, DirectConversation, Partition, TimestampMs,
+    ConversationId, DirectConversation, GroupId, Partition, TimestampMs,
     command::Command,
     dead_letter::Reason,
-    event::{Body, Event, Message, Rules},
+    event::{Body, Event, Rules},
 };
 
 use super::{
     begun::BegunConversations,
     changes,
     conversation::Conversation,
-    dedup::{DedupWindow, Lookup},
+    dedup::DedupWindow,
     digest::Messages,
-    inbound::{self, Expected, Needs, StateBefore, conversation_of, message_key},
+    group::Group,
+    inbound::{self, Expected, Needs, StateBefore, conversation_of},
     outcomes::{Outcome, Outcomes},
     recall_window::RecallWindow,
     watermark::Watermark,
@@ -45,6 +48,7 @@ pub(crate) struct PartitionInput {
 /// The result of folding a partition.
 pub(crate) struct FoldedPartition {
     pub(crate) conversations: HashMap<DirectConversation, Conversation>,
+    pub(crate) groups: HashMap<GroupId, Group>,
     /// Those in scope.
     pub(crate) messages: Messages,
     pub(crate) watermark: Watermark,
@@ -92,6 +96,7 @@ impl<'a> PartitionFold<'a> {
             outcomes: Outcomes::new(input.examples),
             folded: FoldedPartition {
                 conversations: HashMap::new(),
+                groups: HashMap::new(),
                 messages: Messages::default(),
                 watermark: if input.events_start == 0 {
                     Watermark::START
@@ -214,16 +219,16 @@ impl<'a> PartitionFold<'a> {
         let what = match read::command(record) {
             Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
             Ok(command) => self
-                .mismatched_field(&command, &event.body)
+                .mismatched_field(&command, event, record.timestamp)
                 .map(|name| {
                     let partition = self.input.partition;
                     format!("{name} is not that of its event, {partition}:{at}")
                 })
                 .or_else(|| {
                     let reason = self.refusal(record)?;
-                    // Other refusals of changes are judged by their events: see `apply_change`.
+                    // Other refusals of changes, and in groups, are judged by their events: see `judge_change`.
                     let is_judged = changes::command_of(&event.body).is_some()
-                        && reason != Reason::TooManyConversations;
+                        && !matches!(reason, Reason::TooManyConversations | Reason::Conflict);
                     (!is_judged)
                         .then(|| format!("sequenced although it is to be refused ({reason})"))
                 }),
@@ -236,7 +241,13 @@ impl<'a> PartitionFold<'a> {
         Some((Kind::Different, what.or_else(is_younger)?))
     }
 
-    fn mismatched_field(&self, command: &Command, body: &Body) -> Option<&'static str> {
+    fn mismatched_field(
+        &self,
+        command: &Command,
+        event: &Event,
+        time: TimestampMs,
+    ) -> Option<&'static str> {
+        let body = &event.body;
         if let Some(field) = command.mismatched_field(body) {
             return Some(field);
         }
@@ -244,8 +255,18 @@ impl<'a> PartitionFold<'a> {
             return inbound::wrong_rule(control, &self.rules, rules).filter(|_| self.knows_rules);
         }
         // Without the log's start the newest message may be unknown, and so is where a position is clamped.
-        let id = conversation_of(command).filter(|_| self.is_whole())?;
-        inbound::wrong_by_state(command, body, self.folded.conversations.get(&id))
+        if !self.is_whole() || self.wrong_in_itself(event).is_some() {
+            return None;
+        }
+        inbound::wrong_by_state(command, body, &self.before(command, time))
+    }
+
+    /// The field in which an event in a group is not what follows from the log before it, whatever its cause asked for.
+    fn wrong_in_itself(&self, event: &Event) -> Option<&'static str> {
+        let command = changes::command_of(&event.body)?;
+        let before = self.before(&command, event.ts);
+        let is_in_group = matches!(command, Command::Group(_));
+        inbound::wrong_by_state(&command, &event.body, &before).filter(|_| is_in_group)
     }
 
     /// An outcome that the record has besides this event.
@@ -319,16 +340,25 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn expected_of(&self, command: &Command, time: TimestampMs) -> Expected {
-        let conversation = conversation_of(command);
-        let before = StateBefore {
-            conversation: conversation.and_then(|id| self.folded.conversations.get(&id)),
+        inbound::expected(command, self.input.partition, &self.before(command, time))
+    }
+
+    fn before(&self, command: &Command, time: TimestampMs) -> StateBefore<'_> {
+        let folded = &self.folded;
+        let (conversation, group) = match conversation_of(command) {
+            Some(ConversationId::Direct(id)) => (folded.conversations.get(&id), None),
+            Some(ConversationId::Group(gid)) => (None, folded.groups.get(&gid)),
+            None => (None, None),
+        };
+        StateBefore {
+            conversation,
+            group,
             dedup: &self.dedup,
             begun: &self.begun,
             recent: &self.recent,
             rules: &self.rules,
             now: time.0.max(self.clock),
-        };
-        inbound::expected(command, self.input.partition, &before)
+        }
     }
 
     /// Why a record is to be refused, where that is certain.
@@ -353,89 +383,6 @@ impl<'a> PartitionFold<'a> {
             Needs::Nothing => true,
             Needs::Rules => self.knows_rules,
             Needs::Everything => false,
-        }
-    }
-
-    fn apply(&mut self, at: i64, event: Event) {
-        if event.body == Body::Progress {
-            return;
-        }
-        if event.ts.0 < self.clock {
-            let what = format!("time falls from {} to {} ms", self.clock, event.ts.0);
-            self.note_event(at, Kind::Different, what);
-        }
-        self.clock = self.clock.max(event.ts.0);
-        match &event.body {
-            Body::Message(message) => self.note_send(at, message),
-            Body::MessageChange(_) | Body::ContactChange(_) => self.judge_change(at, &event),
-            Body::Control(rules) => self.apply_rules(*rules),
-            Body::ReadPosition(_) | Body::Progress => {}
-        }
-        if let Some(ConversationId::Direct(id)) = event.conversation() {
-            self.apply_to_conversation(id, at, &event);
-        }
-        self.dedup.evict(self.clock, &self.rules);
-        self.recent.evict(self.clock, &self.rules);
-    }
-
-    fn note_send(&mut self, at: i64, message: &Message) {
-        let key = message_key(message);
-        if self.dedup.lookup(&key, self.clock, &self.rules) != Lookup::Absent {
-            let what = "a client_msg_id is sequenced again within the window";
-            self.note_event(at, Kind::Extra, what);
-        }
-        self.dedup.insert(&key, self.clock, &self.rules);
-        let conversation = self.folded.conversations.get(&message.conversation());
-        if conversation.is_none_or(|known| known.last_mid() == 0) {
-            self.begun.add(message.srcid, self.clock, &self.rules);
-        }
-    }
-
-    /// Whether a change was to be made follows from the log before it, whether its cause is retained or not.
-    fn judge_change(&mut self, at: i64, event: &Event) {
-        let Some(command) = changes::command_of(&event.body).filter(|_| self.is_whole()) else {
-            return;
-        };
-        match self.expected_of(&command, event.ts) {
-            Expected::Event => {}
-            Expected::Refused(reason) => {
-                let what = format!("a change that is to be refused ({reason})");
-                self.note_event(at, Kind::Different, what);
-            }
-            Expected::Repeat | Expected::WithoutEffect => {
-                self.note_event(at, Kind::Extra, "a change that changes nothing");
-            }
-        }
-    }
-
-    fn apply_rules(&mut self, rules: Rules) {
-        if rules.rule_version >= 3 && self.rules.rule_version < 3 {
-            for conversation in self.folded.conversations.values_mut() {
-                conversation.begin_version_3();
-            }
-        }
-        self.rules = rules;
-        self.knows_rules = true;
-    }
-
-    fn apply_to_conversation(&mut self, id: DirectConversation, at: i64, event: &Event) {
-        let is_whole = self.is_whole();
-        if let Body::ContactChange(change) = &event.body
-            && !self.folded.conversations.contains_key(&id)
-        {
-            self.begun.add(change.uid, self.clock, &self.rules);
-        }
-        let conversation = self.folded.conversations.entry(id).or_default();
-        let last = conversation.last_mid();
-        let wrong = conversation.apply(id, &event.body, event.ts, at, is_whole);
-        if conversation.last_mid() > last {
-            self.recent.add(conversation, self.clock, &self.rules);
-        }
-        if let Some(what) = wrong {
-            self.note_event(at, Kind::Different, what);
-        }
-        if self.input.scope.has_conversation(id) {
-            self.folded.messages.add(at, event);
         }
     }
 

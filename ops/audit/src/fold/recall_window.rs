@@ -2,8 +2,6 @@ use std::collections::VecDeque;
 
 use schemas::event::Rules;
 
-use super::conversation::Conversation;
-
 /// When the messages of the partition were written that have been within the recall window ever since, in log order (PROTOCOL C). 16 bytes a
 /// message. A place is the number of a message among those that came in, from 1.
 #[derive(Debug, Default)]
@@ -16,17 +14,17 @@ pub(crate) struct RecallWindow {
 #[derive(Clone, Copy, Debug)]
 struct Written {
     ts: i64,
-    /// The place of its conversation's message before it; 0 for none.
+    /// The place of its conversation's message before it; 0 for none. A group is a conversation, too.
     before: u64,
 }
 
 impl RecallWindow {
-    /// Adds the newest message of a conversation. Without a window nothing is remembered.
-    pub(super) fn add(&mut self, conversation: &mut Conversation, ts: i64, rules: &Rules) {
-        let before = std::mem::take(&mut conversation.last_place);
+    /// Adds the newest message of a conversation; `last_place` is that of the newest one. Without a window nothing is remembered.
+    pub(super) fn add(&mut self, last_place: &mut u64, ts: i64, rules: &Rules) {
+        let before = std::mem::take(last_place);
         if rules.recall_window_ms > 0 {
             self.messages.push_back(Written { ts, before });
-            conversation.last_place = self.left + self.messages.len() as u64;
+            *last_place = self.left + self.messages.len() as u64;
         }
     }
 
@@ -41,10 +39,10 @@ impl RecallWindow {
         }
     }
 
-    /// When a message was written, if it is in the window.
-    pub(super) fn written(&self, conversation: &Conversation, mid: i64) -> Option<i64> {
-        let mut found = self.at(conversation.last_place)?;
-        for _ in mid..conversation.last_mid() {
+    /// When a message was written, if it is in the window: the one so many before the newest, which is at `last_place`.
+    pub(super) fn written(&self, last_place: u64, back: i64) -> Option<i64> {
+        let mut found = self.at(last_place)?;
+        for _ in 0..back {
             found = self.at(found.before)?;
         }
         Some(found.ts)

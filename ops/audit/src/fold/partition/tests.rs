@@ -2,12 +2,13 @@ use schemas::{
     DeviceClass, InboundPosition, Mid, Ordinal,
     command::{Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord},
-    event::{KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
+    event::{KNOWN_RULE_VERSION, Message, Source, SourceOffset, UnknownRules},
 };
 
 use super::*;
 
 mod changes;
+mod groups;
 
 fn record(offset: i64, value: Vec<u8>) -> Record {
     Record {

@@ -10,11 +10,11 @@ use crate::fold::LastRead;
 
 /// A log of the users 1 and 2, in which everything is right unless a test says otherwise.
 #[derive(Clone)]
-struct Log {
-    events: Vec<Record>,
+pub(super) struct Log {
+    pub(super) events: Vec<Record>,
     inbound: Vec<Record>,
     refused: Vec<(Record, Reason)>,
-    now: i64,
+    pub(super) now: i64,
     rules: Rules,
     /// Who sent each message.
     senders: Vec<i64>,
@@ -26,12 +26,13 @@ const VERSION_3: Rules = Rules {
     dedup_max_per_sender: 100_000,
     new_conversations_per_day: 20,
     recall_window_ms: 120_000,
+    max_group_members: 10_000,
     ..Rules::VERSION_1
 };
 
 impl Log {
     /// Under rule version 1.
-    fn begin() -> Self {
+    pub(super) fn begin() -> Self {
         Self {
             events: Vec::new(),
             inbound: Vec::new(),
@@ -44,7 +45,7 @@ impl Log {
     }
 
     /// Three messages of 1 and one of 2 under rule version 3.
-    fn of_version_3() -> Self {
+    pub(super) fn of_version_3() -> Self {
         let mut log = Self::begin();
         log.begin_version_3(|_| {});
         for srcid in [1, 1, 1, 2] {
@@ -53,7 +54,7 @@ impl Log {
         log
     }
 
-    fn begin_version_3(&mut self, ask: impl FnOnce(&mut Control)) {
+    pub(super) fn begin_version_3(&mut self, ask: impl FnOnce(&mut Control)) {
         self.rules = Rules {
             hash_key: Some([7; 16].into()),
             ..VERSION_3
@@ -65,13 +66,14 @@ impl Log {
         });
     }
 
-    fn set_rules(&mut self, ask: impl FnOnce(&mut Control)) {
+    pub(super) fn set_rules(&mut self, ask: impl FnOnce(&mut Control)) {
         let mut control = Control::default();
         ask(&mut control);
         let rules = &mut self.rules;
         rules.recall_window_ms = control.recall_window_ms.unwrap_or(rules.recall_window_ms);
         rules.delete_for_all = control.delete_for_all.unwrap_or(rules.delete_for_all);
         rules.max_msg_bytes = control.max_msg_bytes.unwrap_or(rules.max_msg_bytes);
+        rules.max_group_members = control.max_group_members.unwrap_or(rules.max_group_members);
         rules.new_conversations_per_day = control
             .new_conversations_per_day
             .unwrap_or(rules.new_conversations_per_day);
@@ -79,20 +81,24 @@ impl Log {
         self.sequence(Command::Control(control), Body::Control(rules));
     }
 
+    pub(super) fn inbound(&self) -> &[Record] {
+        &self.inbound
+    }
+
     /// A command without an event.
-    fn post(&mut self, command: Command) {
+    pub(super) fn post(&mut self, command: Command) {
         let mut posted = record(self.inbound.len() as i64, command.encode());
         posted.timestamp = TimestampMs(self.now);
         self.inbound.push(posted);
     }
 
-    fn refuse(&mut self, command: Command, reason: Reason) {
+    pub(super) fn refuse(&mut self, command: Command, reason: Reason) {
         self.post(command);
         let posted = self.inbound.last().unwrap().clone();
         self.refused.push((posted, reason));
     }
 
-    fn sequence(&mut self, command: Command, body: Body) {
+    pub(super) fn sequence(&mut self, command: Command, body: Body) {
         self.post(command);
         let source = (0, self.inbound.len() as i64 - 1);
         let mut sequenced = event(self.events.len() as i64, source, body);
@@ -100,7 +106,7 @@ impl Log {
         self.events.push(sequenced);
     }
 
-    fn send(&mut self, srcid: i64) {
+    pub(super) fn send(&mut self, srcid: i64) {
         let send = self.next_send(srcid);
         self.senders.push(srcid);
         let message = Message {
@@ -164,7 +170,7 @@ impl Log {
         }
     }
 
-    fn fold(&self) -> FoldedPartition {
+    pub(super) fn fold(&self) -> FoldedPartition {
         let mut events = self.events.clone();
         let last = self.inbound.len() as i64 - 1;
         let mut progress = event(events.len() as i64, (0, last), Body::Progress);
@@ -174,7 +180,7 @@ impl Log {
         fold_refusing(events, self.inbound.clone(), &letters)
     }
 
-    fn assert_sound(&self) -> FoldedPartition {
+    pub(super) fn assert_sound(&self) -> FoldedPartition {
         let folded = self.fold();
         assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
         assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
@@ -182,7 +188,7 @@ impl Log {
     }
 
     /// There is one difference, which says this.
-    fn assert_finds(&self, what: &str) {
+    pub(super) fn assert_finds(&self, what: &str) {
         let FoldedPartition {
             events, inbound, ..
         } = self.fold();
@@ -193,11 +199,11 @@ impl Log {
     }
 }
 
-fn user(uid: i64) -> UserId {
+pub(super) fn user(uid: i64) -> UserId {
     uid.try_into().unwrap()
 }
 
-fn edit(msg: &str) -> Change {
+pub(super) fn edit(msg: &str) -> Change {
     Change::Edit(msg.to_owned())
 }
 

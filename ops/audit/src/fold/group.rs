@@ -1,0 +1,283 @@
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+    sync::LazyLock,
+};
+
+use schemas::{
+    Change, DeviceClass, GroupBody, GroupChange, GroupChangeKind, GroupEvent, GroupId, GroupRole,
+    GroupSettings, PerDevice, TimestampMs, UserId,
+};
+
+use super::{message_state::MessageState, preview_digest};
+
+/// Who wrote a message is known, and whether it was recalled, while it is among so many of the newest (PROTOCOL C).
+const REACH: usize = 4_096;
+
+/// The state of one group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    /// `None` where its creation was not seen.
+    pub(crate) settings: Option<GroupSettings>,
+    pub(crate) last: LastInGroup,
+    /// How many changes of messages there were.
+    pub(crate) chg: i64,
+    /// The offset of the last event that changed the group, its messages or its members.
+    pub(crate) pos: i64,
+    /// As the last change says.
+    pub(crate) member_count: i64,
+    /// Where the newest message is in the recall window; see [`RecallWindow`](super::recall_window::RecallWindow).
+    pub(super) last_place: u64,
+    /// The digest of what its creation asked for.
+    creation: u64,
+    /// Those who are members now.
+    now_members: i64,
+    /// Everybody who was ever a member, or named as one.
+    members: HashMap<UserId, Member>,
+    /// Of the newest messages, oldest first.
+    authors: VecDeque<UserId>,
+    recalled: BTreeSet<i64>,
+}
+
+/// The newest message, and how it is shown; all 0 if there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LastInGroup {
+    pub(crate) mid: i64,
+    pub(crate) ts: i64,
+    pub(crate) srcid: i64,
+    pub(crate) preview: u64,
+    /// The change that it is shown with; 0 for none.
+    pub(crate) chg: i64,
+    pub(crate) state: MessageState,
+}
+
+/// What the log says of a user in a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// `None` for who is no member any more.
+    pub(crate) role: Option<GroupRole>,
+    pub(crate) muted: bool,
+    /// The last time that he became a member.
+    pub(crate) joined: Turn,
+    /// The last time that he left; nothing while he is a member.
+    pub(crate) left: Turn,
+    pub(crate) own_last_mid: i64,
+    pub(crate) reads: PerDevice<i64>,
+    pub(crate) clear_mid: i64,
+    /// The messages that he has hidden, ascending.
+    pub(crate) hidden: Vec<i64>,
+    /// The offset of the last change that named him.
+    pub(crate) changed_at: i64,
+    /// The offset of the last event that changed any of this.
+    pub(crate) pos: i64,
+}
+
+/// Where in the log somebody became a member, or ceased to be one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) at: i64,
+    /// The newest message then.
+    pub(crate) mid: i64,
+}
+
+impl Member {
+    /// Up to where he has read (PROTOCOL G4).
+    fn read_mid(&self, device: DeviceClass) -> i64 {
+        let others = self.own_last_mid.max(self.joined.mid).max(self.clear_mid);
+        self.reads[device].max(others)
+    }
+}
+
+impl Group {
+    /// What is known of a user who is a member.
+    pub(super) fn member(&self, uid: UserId) -> Option<(GroupRole, bool)> {
+        let member = self.members.get(&uid)?;
+        Some((member.role?, member.muted))
+    }
+
+    /// How many members there are, if it is not dissolved.
+    pub(super) fn now_members(&self) -> i64 {
+        self.now_members
+    }
+
+    pub(super) fn read_mid(&self, uid: UserId, device: DeviceClass) -> i64 {
+        let member = self.members.get(&uid);
+        member.map_or(0, |member| member.read_mid(device))
+    }
+
+    /// Who wrote a message, as far as the sequencer remembers.
+    pub(super) fn known_author(&self, mid: i64) -> Option<UserId> {
+        let back = usize::try_from(self.last.mid - mid).ok()?;
+        let place = self.authors.len().checked_sub(back + 1)?;
+        self.authors.get(place).copied()
+    }
+
+    /// Whether a message is remembered as recalled.
+    pub(super) fn is_recalled(&self, mid: i64) -> bool {
+        self.known_author(mid).is_some() && self.recalled.contains(&mid)
+    }
+
+    /// Whether it was created so.
+    pub(super) fn was_created_as(
+        &self,
+        settings: &GroupSettings,
+        members: &BTreeSet<UserId>,
+    ) -> bool {
+        self.creation == creation(settings, members)
+    }
+
+    pub(crate) fn everybody(&self) -> impl Iterator<Item = (UserId, &Member)> {
+        self.members.iter().map(|(uid, member)| (*uid, member))
+    }
+
+    pub(crate) fn of_user(&self, uid: UserId) -> Option<&Member> {
+        self.members.get(&uid)
+    }
+
+    /// Applies an event of it; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
+    pub(crate) fn apply(
+        &mut self,
+        event: &GroupEvent,
+        ts: TimestampMs,
+        at: i64,
+        is_whole: bool,
+    ) -> Option<String> {
+        let GroupEvent { gid, by, body } = event;
+        match body {
+            GroupBody::Message { msg, mid, .. } => {
+                let sent = LastInGroup {
+                    mid: mid.get(),
+                    ts: ts.0,
+                    srcid: by.get(),
+                    preview: preview_digest(msg),
+                    ..LastInGroup::default()
+                };
+                self.message(*gid, *by, sent, at, is_whole)
+            }
+            GroupBody::ReadPosition { device, mid } => {
+                let member = self.touch(*by, at);
+                let read = &mut member.reads[*device];
+                *read = mid.get().max(*read);
+                None
+            }
+            GroupBody::MessageChange { mid, change, chg } => {
+                let before = self.chg;
+                let chg = chg.get();
+                self.chg = before.max(chg);
+                self.message_change(*by, mid.get(), change, chg, at);
+                let is_wrong = chg != before + 1 && (is_whole || before > 0);
+                is_wrong.then(|| format!("chg {chg} of g:{gid} follows {before}"))
+            }
+            GroupBody::Change(change) => {
+                self.change(change, at);
+                None
+            }
+        }
+    }
+
+    fn touch(&mut self, uid: UserId, at: i64) -> &mut Member {
+        let member = self.members.entry(uid).or_default();
+        member.pos = at;
+        member
+    }
+
+    fn message(
+        &mut self,
+        gid: GroupId,
+        by: UserId,
+        sent: LastInGroup,
+        at: i64,
+        is_whole: bool,
+    ) -> Option<String> {
+        let (mid, before) = (sent.mid, self.last.mid);
+        self.pos = at;
+        let member = self.touch(by, at);
+        member.own_last_mid = member.own_last_mid.max(mid);
+        // As in every store, a mid that is not above the newest changes nothing.
+        if mid > before {
+            self.last = sent;
+            self.authors.push_back(by);
+            if self.authors.len() > REACH {
+                self.authors.pop_front();
+            }
+        }
+        let is_wrong = mid != before + 1 && (is_whole || before > 0);
+        is_wrong.then(|| format!("mid {mid} of g:{gid} follows {before}"))
+    }
+
+    fn message_change(&mut self, by: UserId, mid: i64, change: &Change, chg: i64, at: i64) {
+        self.pos = at;
+        match change {
+            Change::Recall => self.change_text(mid, chg, "", MessageState::Recalled),
+            Change::Delete => self.change_text(mid, chg, "", MessageState::Deleted),
+            Change::Edit(msg) => self.change_text(mid, chg, msg, MessageState::Shown),
+            Change::Hide => {
+                let hidden = &mut self.touch(by, at).hidden;
+                if let Err(place) = hidden.binary_search(&mid) {
+                    hidden.insert(place, mid);
+                }
+            }
+            Change::Clear => {
+                let clear_mid = &mut self.touch(by, at).clear_mid;
+                *clear_mid = mid.max(*clear_mid);
+            }
+        }
+    }
+
+    /// What was recalled stays so.
+    fn change_text(&mut self, mid: i64, chg: i64, msg: &str, state: MessageState) {
+        if self.recalled.contains(&mid) {
+            return;
+        }
+        if state != MessageState::Shown {
+            self.recalled.insert(mid);
+        }
+        if mid == self.last.mid {
+            self.last.preview = preview_digest(msg);
+            self.last.chg = chg;
+            self.last.state = state;
+        }
+    }
+
+    fn change(&mut self, change: &GroupChange, at: i64) {
+        self.pos = at;
+        self.member_count = change.member_count;
+        if change.kind == GroupChangeKind::Create {
+            let members = change.members.iter().map(|member| member.uid).collect();
+            self.creation = creation(&change.settings, &members);
+        }
+        self.settings = Some(change.settings.clone());
+        let turn = Turn {
+            at,
+            mid: change.last_mid.get(),
+        };
+        for of_event in &change.members {
+            let member = self.touch(of_event.uid, at);
+            let was_member = member.role.is_some();
+            member.role = of_event.role;
+            member.muted = of_event.muted;
+            member.changed_at = at;
+            match (was_member, of_event.role.is_some()) {
+                (false, true) => (member.joined, member.left) = (turn, Turn::default()),
+                (true, false) => member.left = turn,
+                _ => {}
+            }
+            self.now_members += i64::from(of_event.role.is_some()) - i64::from(was_member);
+        }
+    }
+}
+
+/// A digest of what a creation asks for, its owner among the members or not.
+fn creation(settings: &GroupSettings, members: &BTreeSet<UserId>) -> u64 {
+    // With keys of its own, so that nobody can search for two that are taken for one.
+    static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let GroupSettings {
+        name,
+        owner,
+        open,
+        whole_history,
+        ..
+    } = settings;
+    let others: Vec<&UserId> = members.iter().filter(|one| *one != owner).collect();
+    HASHES.hash_one((name, owner, open, whole_history, others))
+}

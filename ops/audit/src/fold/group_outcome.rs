@@ -1,0 +1,478 @@
+//! What follows from the log for a command in a group (PROTOCOL G).
+
+use std::collections::BTreeSet;
+
+use schemas::{
+    Change, ConversationId, CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind,
+    GroupCommand, GroupEvent, GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
+    dead_letter::Reason,
+};
+
+use super::{
+    changes::expected_by_window,
+    dedup::{Lookup, SendKey},
+    group::Group,
+    inbound::{Expected, StateBefore},
+};
+
+/// Nothing where a command changes nothing.
+type RightChange = Result<Option<GroupChange>, Reason>;
+
+/// The command that an event answers: one that asks for all that the event says. That it was posted by a user himself is not said.
+pub(super) fn command_of(event: &GroupEvent) -> GroupCommand {
+    let action = match &event.body {
+        GroupBody::Message {
+            client_msg_id, msg, ..
+        } => GroupAction::Send {
+            client_msg_id: client_msg_id.clone(),
+            msg: msg.clone(),
+        },
+        GroupBody::ReadPosition { device, mid } => GroupAction::Read {
+            device: *device,
+            mid: Some(*mid),
+        },
+        GroupBody::MessageChange { mid, change, .. } => GroupAction::ChangeMessage {
+            mid: *mid,
+            change: change.clone(),
+        },
+        GroupBody::Change(change) => action_of(event.by, change),
+    };
+    GroupCommand {
+        gid: event.gid,
+        by: event.by,
+        by_user: false,
+        action,
+    }
+}
+
+fn action_of(by: UserId, change: &GroupChange) -> GroupAction {
+    let GroupChange {
+        settings, members, ..
+    } = change;
+    let named = || members.iter().map(|member| member.uid).collect();
+    let first = members.first().map(|member| member.uid);
+    match change.kind {
+        GroupChangeKind::Create => GroupAction::Create(CreateGroup {
+            name: settings.name.clone(),
+            members: named(),
+            open: settings.open,
+            whole_history: settings.whole_history,
+        }),
+        GroupChangeKind::Add => GroupAction::Add(named()),
+        GroupChangeKind::Remove => GroupAction::Remove(named()),
+        GroupChangeKind::Join => GroupAction::Join,
+        GroupChangeKind::Leave => GroupAction::Leave,
+        GroupChangeKind::SetRole => {
+            // Who gives the group away is in the event, too.
+            let of_other = members.iter().find(|member| member.uid != by);
+            GroupAction::SetRole {
+                uid: of_other.map_or(by, |member| member.uid),
+                role: of_other
+                    .and_then(|member| member.role)
+                    .unwrap_or(GroupRole::Member),
+            }
+        }
+        GroupChangeKind::Rename => GroupAction::Rename(settings.name.clone()),
+        GroupChangeKind::Mute => GroupAction::Mute(first),
+        GroupChangeKind::Unmute => GroupAction::Unmute(first),
+        GroupChangeKind::SetOptions => GroupAction::SetOptions(SetGroupOptions {
+            open: Some(settings.open),
+            whole_history: Some(settings.whole_history),
+        }),
+        GroupChangeKind::Dissolve => GroupAction::Dissolve,
+    }
+}
+
+pub(super) fn expected_in_group(command: &GroupCommand, before: &StateBefore<'_>) -> Expected {
+    let expected = match &command.action {
+        GroupAction::Send { client_msg_id, msg } => {
+            let key = SendKey {
+                srcid: command.by,
+                to: ConversationId::Group(command.gid),
+                client_msg_id,
+                msg,
+            };
+            match before.dedup.lookup(&key, before.now, before.rules) {
+                Lookup::SamePayload => Ok(Expected::Repeat),
+                Lookup::OtherPayload => Err(Reason::Conflict),
+                Lookup::Absent => expected_of_send(command.by, msg, before),
+            }
+        }
+        GroupAction::Read { device, .. } => member(command.by, before).map(|(group, _)| {
+            let moves = right_mid(command, group) > group.read_mid(command.by, *device);
+            if moves {
+                Expected::Event
+            } else {
+                Expected::WithoutEffect
+            }
+        }),
+        GroupAction::ChangeMessage { mid, change } => {
+            expected_of_message_change(command.by, mid.get(), change, before)
+        }
+        _ => right_change(command, before).map(|change| match change {
+            Some(_) => Expected::Event,
+            None => Expected::WithoutEffect,
+        }),
+    };
+    expected.unwrap_or_else(Expected::Refused)
+}
+
+/// The field of an event that is not what the log before it makes of its command.
+pub(super) fn wrong_in_group(
+    command: &GroupCommand,
+    event: &GroupEvent,
+    before: &StateBefore<'_>,
+) -> Option<&'static str> {
+    match &event.body {
+        GroupBody::ReadPosition { mid, .. } => {
+            let group = before.group?;
+            (right_mid(command, group) != mid.get()).then_some("mid")
+        }
+        GroupBody::Change(found) => {
+            let right = right_change(command, before).ok().flatten()?;
+            different_field(&right, found)
+        }
+        GroupBody::Message { .. } | GroupBody::MessageChange { .. } => None,
+    }
+}
+
+fn different_field(right: &GroupChange, found: &GroupChange) -> Option<&'static str> {
+    let (of_right, of_found) = (&right.settings, &found.settings);
+    let fields = [
+        ("the kind", right.kind == found.kind),
+        ("name", of_right.name == of_found.name),
+        ("owner", of_right.owner == of_found.owner),
+        ("open", of_right.open == of_found.open),
+        (
+            "whole_history",
+            of_right.whole_history == of_found.whole_history,
+        ),
+        ("muted", of_right.muted == of_found.muted),
+        ("dissolved", of_right.dissolved == of_found.dissolved),
+        ("member_count", right.member_count == found.member_count),
+        ("last_mid", right.last_mid == found.last_mid),
+        ("members", sorted(&right.members) == sorted(&found.members)),
+    ];
+    let (name, _) = fields.into_iter().find(|(_, equal)| !equal)?;
+    Some(name)
+}
+
+fn sorted(members: &[GroupMember]) -> Vec<GroupMember> {
+    let mut members = members.to_vec();
+    members.sort_by_key(|member| member.uid);
+    members
+}
+
+/// The group, if it is there and not dissolved, and its settings.
+fn group<'a>(before: &StateBefore<'a>) -> Result<(&'a Group, &'a GroupSettings), Reason> {
+    let group = before.group.ok_or(Reason::UnknownGroup)?;
+    match &group.settings {
+        None => Err(Reason::UnknownGroup),
+        Some(settings) if settings.dissolved => Err(Reason::Dissolved),
+        Some(settings) => Ok((group, settings)),
+    }
+}
+
+fn member<'a>(uid: UserId, before: &StateBefore<'a>) -> Result<(&'a Group, GroupRole), Reason> {
+    let (group, _) = group(before)?;
+    let (role, _) = group.member(uid).ok_or(Reason::NotAMember)?;
+    Ok((group, role))
+}
+
+fn check_speaks(uid: UserId, before: &StateBefore<'_>) -> Result<(), Reason> {
+    let (group, settings) = group(before)?;
+    match group.member(uid) {
+        None => Err(Reason::NotAMember),
+        Some((GroupRole::Member, true)) => Err(Reason::Muted),
+        Some((GroupRole::Member, false)) if settings.muted => Err(Reason::Muted),
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_bytes(msg: &str, before: &StateBefore<'_>) -> Result<(), Reason> {
+    if msg.len() as i128 > i128::from(before.rules.max_msg_bytes) {
+        return Err(Reason::TooLarge);
+    }
+    Ok(())
+}
+
+fn expected_of_send(by: UserId, msg: &str, before: &StateBefore<'_>) -> Result<Expected, Reason> {
+    check_bytes(msg, before)?;
+    check_speaks(by, before)?;
+    Ok(Expected::Event)
+}
+
+/// Up to where a read-ack has read.
+fn right_mid(command: &GroupCommand, group: &Group) -> i64 {
+    match command.action {
+        GroupAction::Read { mid: Some(mid), .. } => mid.get().min(group.last.mid),
+        _ => group.last.mid,
+    }
+}
+
+fn expected_of_message_change(
+    by: UserId,
+    mid: i64,
+    change: &Change,
+    before: &StateBefore<'_>,
+) -> Result<Expected, Reason> {
+    let (group, role) = member(by, before)?;
+    if mid > group.last.mid {
+        return Err(Reason::UnknownMessage);
+    }
+    let check_author = || match group.known_author(mid) {
+        None => Err(Reason::TooOld),
+        Some(author) if author == by => Ok(()),
+        Some(_) => Err(Reason::NotTheAuthor),
+    };
+    match change {
+        Change::Hide | Change::Clear => Ok(Expected::Event),
+        Change::Edit(msg) => {
+            check_author()?;
+            if group.is_recalled(mid) {
+                return Err(Reason::Recalled);
+            }
+            check_bytes(msg, before)?;
+            check_speaks(by, before)?;
+            Ok(Expected::Event)
+        }
+        Change::Delete if !before.rules.delete_for_all => Err(Reason::NotAllowed),
+        // Admins recall everybody's messages, and at any time.
+        Change::Recall | Change::Delete if role > GroupRole::Member => {
+            Ok(if group.is_recalled(mid) {
+                Expected::WithoutEffect
+            } else {
+                Expected::Event
+            })
+        }
+        Change::Recall | Change::Delete => {
+            check_author()?;
+            if group.is_recalled(mid) {
+                return Ok(Expected::WithoutEffect);
+            }
+            let message = (group.last_place, group.last.mid - mid);
+            Ok(expected_by_window(message, before))
+        }
+    }
+}
+
+/// The change that a command leads to.
+fn right_change(command: &GroupCommand, before: &StateBefore<'_>) -> RightChange {
+    let Some(kind) = command.action.change_kind() else {
+        return Ok(None);
+    };
+    if let GroupAction::Create(asked) = &command.action {
+        return right_creation(command, asked, before);
+    }
+    let (group, settings) = group(before)?;
+    let mut after = Changed {
+        settings: settings.clone(),
+        members: Vec::new(),
+    };
+    match command.action {
+        GroupAction::Join => after.join(command.by, group)?,
+        GroupAction::Leave => after.leave(command.by, group)?,
+        _ => after.administer(command, group)?,
+    }
+    let Changed {
+        settings: set,
+        members,
+    } = after;
+    if members.is_empty() && set == *settings {
+        return Ok(None);
+    }
+    let joined = members.iter().filter(|one| one.joined).count() as i64;
+    let left = members.iter().filter(|one| one.role.is_none()).count() as i64;
+    let count = group.now_members() + joined - left;
+    if joined > 0 && count > before.rules.max_group_members {
+        return Err(Reason::GroupFull);
+    }
+    Ok(Some(GroupChange {
+        kind,
+        member_count: if set.dissolved { 0 } else { count },
+        settings: set,
+        last_mid: Mid::try_from(group.last.mid).unwrap_or_default(),
+        members,
+    }))
+}
+
+fn right_creation(
+    command: &GroupCommand,
+    asked: &CreateGroup,
+    before: &StateBefore<'_>,
+) -> RightChange {
+    let owner = command.by;
+    let settings = GroupSettings {
+        name: asked.name.clone(),
+        owner,
+        open: asked.open,
+        whole_history: asked.whole_history,
+        muted: false,
+        dissolved: false,
+    };
+    let everybody: BTreeSet<UserId> = asked.members.iter().copied().chain([owner]).collect();
+    match before.group {
+        Some(group) if group.was_created_as(&settings, &everybody) => return Ok(None),
+        Some(_) => return Err(Reason::GroupExists),
+        None => {}
+    }
+    if before.has_begun_enough(owner, command.by_user) {
+        return Err(Reason::TooManyConversations);
+    }
+    let count = everybody.len() as i64;
+    if count > before.rules.max_group_members {
+        return Err(Reason::GroupFull);
+    }
+    let members = everybody.into_iter().map(|uid| {
+        let is_owner = uid == owner;
+        new_member(
+            uid,
+            if is_owner {
+                GroupRole::Owner
+            } else {
+                GroupRole::Member
+            },
+        )
+    });
+    Ok(Some(GroupChange {
+        kind: GroupChangeKind::Create,
+        members: members.collect(),
+        settings,
+        member_count: count,
+        last_mid: Mid::ZERO,
+    }))
+}
+
+/// A group after a change, and whom it concerns.
+struct Changed {
+    settings: GroupSettings,
+    members: Vec<GroupMember>,
+}
+
+impl Changed {
+    fn join(&mut self, by: UserId, group: &Group) -> Result<(), Reason> {
+        if group.member(by).is_some() {
+            return Ok(());
+        }
+        if !self.settings.open {
+            return Err(Reason::NoRight);
+        }
+        self.members.push(new_member(by, GroupRole::Member));
+        Ok(())
+    }
+
+    fn leave(&mut self, by: UserId, group: &Group) -> Result<(), Reason> {
+        match group.member(by) {
+            None => Ok(()),
+            Some((GroupRole::Owner, _)) => Err(Reason::NoRight),
+            Some((_, muted)) => {
+                self.members.push(as_of_now(by, None, muted));
+                Ok(())
+            }
+        }
+    }
+
+    /// What admins and the owner do.
+    fn administer(&mut self, command: &GroupCommand, group: &Group) -> Result<(), Reason> {
+        let (own, _) = group.member(command.by).ok_or(Reason::NotAMember)?;
+        let is_owners = matches!(
+            command.action,
+            GroupAction::SetRole { .. } | GroupAction::Dissolve
+        );
+        if own == GroupRole::Member || is_owners && own != GroupRole::Owner {
+            return Err(Reason::NoRight);
+        }
+        match &command.action {
+            GroupAction::Add(uids) => {
+                let new = BTreeSet::from_iter(uids.iter().copied());
+                let new = new.into_iter().filter(|uid| group.member(*uid).is_none());
+                self.members = new.map(|uid| new_member(uid, GroupRole::Member)).collect();
+            }
+            GroupAction::Remove(uids) => {
+                for uid in BTreeSet::from_iter(uids.iter().copied()) {
+                    match group.member(uid) {
+                        Some((role, _)) if role >= own => return Err(Reason::NoRight),
+                        Some((_, muted)) => self.members.push(as_of_now(uid, None, muted)),
+                        None => {}
+                    }
+                }
+            }
+            GroupAction::SetRole { uid, role } => {
+                self.set_role(command.by, *uid, *role, group)?;
+            }
+            GroupAction::Rename(name) => self.settings.name.clone_from(name),
+            GroupAction::Mute(None) => self.settings.muted = true,
+            GroupAction::Unmute(None) => self.settings.muted = false,
+            GroupAction::Mute(Some(uid)) => self.set_muted(*uid, true, own, group)?,
+            GroupAction::Unmute(Some(uid)) => self.set_muted(*uid, false, own, group)?,
+            GroupAction::SetOptions(asked) => {
+                let set = &mut self.settings;
+                set.open = asked.open.unwrap_or(set.open);
+                set.whole_history = asked.whole_history.unwrap_or(set.whole_history);
+            }
+            GroupAction::Dissolve => self.settings.dissolved = true,
+            // Judged elsewhere.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_role(
+        &mut self,
+        by: UserId,
+        uid: UserId,
+        role: GroupRole,
+        group: &Group,
+    ) -> Result<(), Reason> {
+        let (before, muted) = group.member(uid).ok_or(Reason::NotAMember)?;
+        if before == role {
+            return Ok(());
+        }
+        if uid == by {
+            return Err(Reason::NoRight);
+        }
+        // Who is above a member is not muted.
+        let muted = muted && role == GroupRole::Member;
+        self.members.push(as_of_now(uid, Some(role), muted));
+        if role == GroupRole::Owner {
+            self.settings.owner = uid;
+            self.members
+                .push(as_of_now(by, Some(GroupRole::Admin), false));
+        }
+        Ok(())
+    }
+
+    fn set_muted(
+        &mut self,
+        uid: UserId,
+        muted: bool,
+        own: GroupRole,
+        group: &Group,
+    ) -> Result<(), Reason> {
+        let (role, before) = group.member(uid).ok_or(Reason::NotAMember)?;
+        if role >= own {
+            return Err(Reason::NoRight);
+        }
+        if before != muted {
+            self.members.push(as_of_now(uid, Some(role), muted));
+        }
+        Ok(())
+    }
+}
+
+fn new_member(uid: UserId, role: GroupRole) -> GroupMember {
+    GroupMember {
+        joined: true,
+        ..as_of_now(uid, Some(role), false)
+    }
+}
+
+/// A user who was a member before.
+fn as_of_now(uid: UserId, role: Option<GroupRole>, muted: bool) -> GroupMember {
+    GroupMember {
+        uid,
+        role,
+        muted,
+        joined: false,
+    }
+}

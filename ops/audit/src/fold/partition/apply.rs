@@ -1,0 +1,159 @@
+//! What an event that readers take changes, and whether it follows from the log before it.
+
+use schemas::{
+    ConversationId, DirectConversation, GroupBody, GroupChangeKind, GroupEvent,
+    dead_letter::Reason,
+    event::{Body, Event, Rules},
+};
+
+use super::{PartitionFold, changes};
+use crate::{
+    Kind,
+    fold::{
+        dedup::{Lookup, SendKey},
+        digest::SentMessage,
+        inbound::Expected,
+    },
+};
+
+impl PartitionFold<'_> {
+    pub(super) fn apply(&mut self, at: i64, event: Event) {
+        if event.body == Body::Progress {
+            return;
+        }
+        if event.ts.0 < self.clock {
+            let what = format!("time falls from {} to {} ms", self.clock, event.ts.0);
+            self.note_event(at, Kind::Different, what);
+        }
+        self.clock = self.clock.max(event.ts.0);
+        self.judge_change(at, &event);
+        self.note_begun(&event.body);
+        self.note_send(at, &event.body);
+        if let Body::Control(rules) = &event.body {
+            self.apply_rules(*rules);
+        }
+        match (event.conversation(), &event.body) {
+            (Some(ConversationId::Direct(id)), _) => self.apply_to_conversation(id, at, &event),
+            (_, Body::Group(of_group)) => self.apply_to_group(of_group, at, &event),
+            _ => {}
+        }
+        let conversation = event.conversation();
+        if conversation.is_some_and(|id| self.input.scope.has(id)) {
+            self.folded.messages.add(at, &event);
+        }
+        self.dedup.evict(self.clock, &self.rules);
+        self.recent.evict(self.clock, &self.rules);
+    }
+
+    fn note_send(&mut self, at: i64, body: &Body) {
+        let Some((sent, msg)) = SentMessage::of_event(body) else {
+            return;
+        };
+        let key = SendKey {
+            srcid: sent.srcid,
+            to: sent.conversation,
+            client_msg_id: sent.client_msg_id,
+            msg,
+        };
+        if self.dedup.lookup(&key, self.clock, &self.rules) != Lookup::Absent {
+            let what = "a client_msg_id is sequenced again within the window";
+            self.note_event(at, Kind::Extra, what);
+        }
+        self.dedup.insert(&key, self.clock, &self.rules);
+    }
+
+    /// A conversation begins with its first message or with flags of a contact, a group with its creation (PROTOCOL S14).
+    fn note_begun(&mut self, body: &Body) {
+        let known = &self.folded.conversations;
+        let by = match body {
+            Body::Message(message) => {
+                let conversation = known.get(&message.conversation());
+                conversation
+                    .is_none_or(|known| known.last_mid() == 0)
+                    .then_some(message.srcid)
+            }
+            Body::ContactChange(change) => {
+                (!known.contains_key(&change.conversation())).then_some(change.uid)
+            }
+            Body::Group(event) => self.creates(event).then_some(event.by),
+            _ => None,
+        };
+        if let Some(by) = by {
+            self.begun.add(by, self.clock, &self.rules);
+        }
+    }
+
+    fn creates(&self, event: &GroupEvent) -> bool {
+        matches!(&event.body, GroupBody::Change(change) if change.kind == GroupChangeKind::Create)
+            && !self.folded.groups.contains_key(&event.gid)
+    }
+
+    /// Whether a change was to be made, or anything in a group, follows from the log before it, whether its cause is retained or not.
+    fn judge_change(&mut self, at: i64, event: &Event) {
+        let Some(command) = changes::command_of(&event.body).filter(|_| self.is_whole()) else {
+            return;
+        };
+        let is_send = SentMessage::of_event(&event.body).is_some();
+        match self.expected_of(&command, event.ts) {
+            Expected::Event => {
+                if let Some(field) = self.wrong_in_itself(event) {
+                    let what = format!("{field} of an event in a group is not what is right");
+                    self.note_event(at, Kind::Different, what);
+                }
+            }
+            // That a send was sequenced before is reported for itself.
+            Expected::Repeat if is_send => {}
+            Expected::Refused(Reason::Conflict) if is_send => {}
+            Expected::Refused(reason) => {
+                let what = match event.body {
+                    Body::Group(_) => {
+                        format!("an event in a group that is to be refused ({reason})")
+                    }
+                    _ => format!("a change that is to be refused ({reason})"),
+                };
+                self.note_event(at, Kind::Different, what);
+            }
+            Expected::Repeat | Expected::WithoutEffect => {
+                self.note_event(at, Kind::Extra, "a change that changes nothing");
+            }
+        }
+    }
+
+    fn apply_rules(&mut self, rules: Rules) {
+        if rules.rule_version >= 3 && self.rules.rule_version < 3 {
+            for conversation in self.folded.conversations.values_mut() {
+                conversation.begin_version_3();
+            }
+        }
+        self.rules = rules;
+        self.knows_rules = true;
+    }
+
+    fn apply_to_conversation(&mut self, id: DirectConversation, at: i64, event: &Event) {
+        let is_whole = self.is_whole();
+        let conversation = self.folded.conversations.entry(id).or_default();
+        let last = conversation.last_mid();
+        let wrong = conversation.apply(id, &event.body, event.ts, at, is_whole);
+        if conversation.last_mid() > last {
+            let place = &mut conversation.last_place;
+            self.recent.add(place, self.clock, &self.rules);
+        }
+        if let Some(what) = wrong {
+            self.note_event(at, Kind::Different, what);
+        }
+    }
+
+    fn apply_to_group(&mut self, of_group: &GroupEvent, at: i64, event: &Event) {
+        let is_whole = self.is_whole();
+        let group = self.folded.groups.entry(of_group.gid).or_default();
+        let last = group.last.mid;
+        let wrong = group.apply(of_group, event.ts, at, is_whole);
+        if group.last.mid > last {
+            let place = &mut group.last_place;
+            self.recent.add(place, self.clock, &self.rules);
+        }
+        if let Some(what) = wrong {
+            self.note_event(at, Kind::Different, what);
+        }
+    }
+}

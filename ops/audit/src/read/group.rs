@@ -1,0 +1,210 @@
+//! What is said in groups. Messages, read-acks and changes of messages are of a group where they have a gid.
+
+use schemas::{
+    CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind, GroupCommand, GroupEvent,
+    GroupId, GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
+    proto::{self, change_group::Action, inbound_command, sequenced_event},
+};
+
+use super::{change, chg, device, field, mid, text};
+
+/// The command in a group; `None` for one that names no group in the place of a user.
+pub(super) fn command(command: &inbound_command::Command) -> Result<Option<GroupCommand>, String> {
+    let (id, by, by_user, action) = match command {
+        inbound_command::Command::SendMessage(send) if send.gid != 0 => {
+            let id = gid_in_place_of(send.destid, send.gid)?;
+            let action = GroupAction::Send {
+                client_msg_id: field("client_msg_id", send.client_msg_id.clone())?,
+                msg: text(send.msg.clone())?,
+            };
+            (id, field("srcid", send.srcid)?, send.by_user, action)
+        }
+        inbound_command::Command::ReadAck(ack) if ack.gid != 0 => {
+            let id = gid_in_place_of(ack.peer, ack.gid)?;
+            let action = GroupAction::Read {
+                device: device(ack.device)?,
+                mid: ack.mid.map(mid).transpose()?,
+            };
+            (id, field("uid", ack.uid)?, false, action)
+        }
+        inbound_command::Command::ChangeMessage(asked) if asked.gid != 0 => {
+            let id = gid_in_place_of(asked.peer, asked.gid)?;
+            let action = GroupAction::ChangeMessage {
+                mid: mid(asked.mid)?,
+                change: change(asked.kind, asked.msg.clone())?,
+            };
+            (id, field("by", asked.by)?, false, action)
+        }
+        inbound_command::Command::ChangeGroup(asked) => {
+            let id = field("gid", asked.gid)?;
+            let action = asked.action.as_ref().ok_or("action is absent")?;
+            (
+                id,
+                field("by", asked.by)?,
+                asked.by_user,
+                action_of(action)?,
+            )
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(GroupCommand {
+        gid: id,
+        by,
+        by_user,
+        action,
+    }))
+}
+
+fn action_of(action: &Action) -> Result<GroupAction, String> {
+    Ok(match action {
+        Action::Create(asked) => GroupAction::Create(CreateGroup {
+            name: name(&asked.name)?,
+            members: users(&asked.members, 0)?,
+            open: asked.open,
+            whole_history: asked.whole_history,
+        }),
+        Action::Add(asked) => GroupAction::Add(users(&asked.uids, 1)?),
+        Action::Remove(asked) => GroupAction::Remove(users(&asked.uids, 1)?),
+        Action::Join(_) => GroupAction::Join,
+        Action::Leave(_) => GroupAction::Leave,
+        Action::Role(asked) => GroupAction::SetRole {
+            uid: field("uid", asked.uid)?,
+            role: role(asked.role)?.ok_or("role is absent")?,
+        },
+        Action::Rename(asked) => GroupAction::Rename(name(asked)?),
+        Action::Mute(asked) => GroupAction::Mute(one_or_all(asked)?),
+        Action::Unmute(asked) => GroupAction::Unmute(one_or_all(asked)?),
+        Action::Options(asked) if asked.open.is_none() && asked.whole_history.is_none() => {
+            return Err("no option is asked for".to_owned());
+        }
+        Action::Options(asked) => GroupAction::SetOptions(SetGroupOptions {
+            open: asked.open,
+            whole_history: asked.whole_history,
+        }),
+        Action::Dissolve(_) => GroupAction::Dissolve,
+    })
+}
+
+/// The event in a group; `None` for one of something else.
+pub(super) fn event(event: &sequenced_event::Event) -> Result<Option<GroupEvent>, String> {
+    let (id, by, body) = match event {
+        sequenced_event::Event::Message(message) if message.gid != 0 => {
+            let id = gid_in_place_of(message.destid, message.gid)?;
+            let body = GroupBody::Message {
+                client_msg_id: field("client_msg_id", message.client_msg_id.clone())?,
+                msg: text(message.msg.clone())?,
+                mid: mid(message.mid)?,
+            };
+            (id, field("srcid", message.srcid)?, body)
+        }
+        sequenced_event::Event::ReadPosition(position) if position.gid != 0 => {
+            let id = gid_in_place_of(position.peer, position.gid)?;
+            let body = GroupBody::ReadPosition {
+                device: device(position.device)?,
+                mid: mid(position.mid)?,
+            };
+            (id, field("uid", position.uid)?, body)
+        }
+        sequenced_event::Event::MessageChange(changed) if changed.gid != 0 => {
+            let id = gid_in_place_of(changed.peer, changed.gid)?;
+            let body = GroupBody::MessageChange {
+                mid: mid(changed.mid)?,
+                change: change(changed.kind, changed.msg.clone())?,
+                chg: chg(changed.chg)?,
+            };
+            (id, field("by", changed.by)?, body)
+        }
+        sequenced_event::Event::GroupChange(changed) => {
+            let body = GroupBody::Change(Box::new(group_change(changed)?));
+            (field("gid", changed.gid)?, field("by", changed.by)?, body)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(GroupEvent { gid: id, by, body }))
+}
+
+fn group_change(changed: &proto::GroupChanged) -> Result<GroupChange, String> {
+    let settings = changed.settings.as_ref().ok_or("settings are absent")?;
+    if changed.member_count < 0 {
+        return Err("member_count is below 0".to_owned());
+    }
+    let members = changed.members.iter().map(|member| {
+        Ok(GroupMember {
+            uid: field("members.uid", member.uid)?,
+            role: role(member.role).unwrap_or(None),
+            muted: member.muted,
+            joined: member.joined,
+        })
+    });
+    Ok(GroupChange {
+        kind: kind(changed.kind)?,
+        settings: GroupSettings {
+            name: name(&settings.name)?,
+            owner: field("owner", settings.owner)?,
+            open: settings.open,
+            whole_history: settings.whole_history,
+            muted: settings.muted,
+            dissolved: settings.dissolved,
+        },
+        member_count: changed.member_count,
+        last_mid: field::<_, Mid>("last_mid", changed.last_mid)?,
+        members: members.collect::<Result<_, String>>()?,
+    })
+}
+
+fn kind(number: i32) -> Result<GroupChangeKind, String> {
+    Ok(match number {
+        1 => GroupChangeKind::Create,
+        2 => GroupChangeKind::Add,
+        3 => GroupChangeKind::Remove,
+        4 => GroupChangeKind::Join,
+        5 => GroupChangeKind::Leave,
+        6 => GroupChangeKind::SetRole,
+        7 => GroupChangeKind::Rename,
+        8 => GroupChangeKind::Mute,
+        9 => GroupChangeKind::Unmute,
+        10 => GroupChangeKind::SetOptions,
+        11 => GroupChangeKind::Dissolve,
+        _ => return Err(format!("kind is {number}")),
+    })
+}
+
+/// `None` for no role.
+fn role(number: i32) -> Result<Option<GroupRole>, String> {
+    match number {
+        0 => Ok(None),
+        1 => Ok(Some(GroupRole::Member)),
+        2 => Ok(Some(GroupRole::Admin)),
+        3 => Ok(Some(GroupRole::Owner)),
+        _ => Err(format!("role is {number}")),
+    }
+}
+
+fn gid_in_place_of(other: i64, gid: i64) -> Result<GroupId, String> {
+    if other != 0 {
+        return Err("a user is given beside gid".to_owned());
+    }
+    field("gid", gid)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let is_right = (1..=100).contains(&text.chars().count());
+    if !is_right || text.contains(char::is_control) {
+        return Err("name is not 1 to 100 characters without control characters".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn users(uids: &[i64], least: usize) -> Result<Vec<UserId>, String> {
+    if uids.len() < least || uids.len() > 1_000 {
+        return Err(format!("{} users are named", uids.len()));
+    }
+    uids.iter().map(|uid| field("uids", *uid)).collect()
+}
+
+fn one_or_all(mute: &proto::MuteGroup) -> Result<Option<UserId>, String> {
+    match mute.uid {
+        0 => Ok(None),
+        uid => field("uid", uid).map(Some),
+    }
+}
