@@ -316,6 +316,7 @@ fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
         group.send(1);
     });
     let admin = group.after(|group| group.make_admin(2));
+    let two_admins = admin.after(|group| group.make_admin(3));
     let muted = group.after(|group| group.mute(2));
     let all_muted = group.after(|group| {
         group.change(1, Mute(None), |s| s.muted = true, &[]);
@@ -366,6 +367,7 @@ fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
         of(&admin, 2, Remove(users(&[3, 1])), Reason::NoRight),
         of(&admin, 2, Remove(users(&[2])), Reason::NoRight),
         of(&admin, 2, Mute(Some(user(1))), Reason::NoRight),
+        of(&two_admins, 2, Mute(Some(user(3))), Reason::NoRight),
         of(&admin, 2, role(3, to_admin), Reason::NoRight),
         of(&admin, 2, role(3, to_owner), Reason::NoRight),
         of(&admin, 2, Dissolve, Reason::NoRight),
@@ -525,6 +527,9 @@ fn who_joins_or_sends_has_read() {
     group.change(1, GroupAction::Add(users(&[4, 1])), |_| {}, &added);
     group.log.post(read(4));
     group.log.assert_sound();
+    group.change_message(1, 1, Change::Clear);
+    group.log.post(read(1));
+    group.log.assert_sound();
     let unmoved = group.after(|group| group.read(4, 1));
     unmoved.log.assert_finds("a change that changes nothing");
     group.send(1);
@@ -532,6 +537,27 @@ fn who_joins_or_sends_has_read() {
     group.log.assert_sound();
     group.log.post(read(3));
     group.log.assert_finds("unanswered: no event");
+}
+
+#[test]
+fn a_group_may_have_more_members_than_the_rules_allow_now() {
+    let mut group = GroupLog::begin();
+    let limit = |log: &mut Log, most| log.set_rules(|c| c.max_group_members = Some(most));
+    limit(&mut group.log, 1);
+    let name = || "Dinner".to_owned();
+    group.change(1, GroupAction::Rename(name()), |s| s.name = name(), &[]);
+    group.change(2, GroupAction::Leave, |_| {}, &[now(2, None, false)]);
+    for most in [0, 1_000_001] {
+        let control = Control {
+            max_group_members: Some(most),
+            ..Control::default()
+        };
+        group
+            .log
+            .refuse(Command::Control(control), Reason::InvalidControl);
+    }
+    limit(&mut group.log, 1_000_000);
+    group.log.assert_sound();
 }
 
 /// What a change may not say, and what it is found by.
