@@ -244,6 +244,9 @@ pub(crate) struct RuleArgs {
     /// Whether a message may be deleted for both sides: true or false; needs rule version 3
     #[arg(long)]
     pub(crate) delete_for_all: Option<bool>,
+    /// How many members a group has at most; needs rule version 3
+    #[arg(long)]
+    pub(crate) max_group_members: Option<i64>,
 }
 
 #[derive(Debug, Subcommand)]

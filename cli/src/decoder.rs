@@ -85,7 +85,10 @@ mod tests {
             ..proto::SendMessage::default()
         };
         let command = Some(proto::inbound_command::Command::SendMessage(send));
-        let value = prost::Message::encode_to_vec(&proto::InboundCommand { command });
+        let value = prost::Message::encode_to_vec(&proto::InboundCommand {
+            command,
+            words: None,
+        });
         let json = decoder.message("InboundCommand", &value);
         assert_eq!(json["sendMessage"]["srcid"], "9223372036854775807");
         let recall = proto::MessageChanged {
@@ -97,7 +100,11 @@ mod tests {
             ..proto::MessageChanged::default()
         };
         let event = Some(proto::sequenced_event::Event::MessageChange(recall));
-        let value = prost::Message::encode_to_vec(&proto::SequencedEvent { src: None, event });
+        let value = prost::Message::encode_to_vec(&proto::SequencedEvent {
+            src: None,
+            event,
+            words: None,
+        });
         let json = decoder.message("SequencedEvent", &value);
         assert_eq!(json["messageChange"]["kind"], "CHANGE_KIND_RECALL");
         assert_eq!(

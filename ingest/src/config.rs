@@ -1,5 +1,6 @@
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -86,6 +87,10 @@ pub struct IngestConfig {
     /// How long a line of a batch may wait for others of its partition, milliseconds.
     #[garde(range(max = 1_000))]
     pub batch_linger_ms: u32,
+    /// A file with words and what is done with texts that have them; see crates/word-filter. Read again when it changes; texts are not
+    /// checked where this is absent.
+    #[garde(skip)]
+    pub word_dictionary: Option<PathBuf>,
     /// How many connections to each Kafka broker the single posts share, by partition: one has at most five requests in flight, each
     /// with records of one partition. More answer sooner, and send fewer records in a request.
     #[garde(range(min = 1, max = 16))]
@@ -108,6 +113,7 @@ impl Default for IngestConfig {
             message_timeout_ms: 8_000,
             stall_ms: 30_000,
             batch_linger_ms: 5,
+            word_dictionary: None,
             single_connections: 2,
         }
     }

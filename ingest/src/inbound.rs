@@ -33,7 +33,7 @@ impl From<Post> for InboundRecord {
             kind,
             partition: conversation.partition(),
             key: conversation.to_string(),
-            value: post.command.encode(),
+            value: post.command.encode_with_words(post.words),
         }
     }
 }

@@ -195,6 +195,7 @@ impl MessageBody {
     fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
         let send = proto::SendMessage {
             by_user: false,
+            gid: 0,
             srcid: self.srcid.get(),
             destid: self.destid.get(),
             client_msg_id: String::new(),

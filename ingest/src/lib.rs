@@ -17,6 +17,7 @@ mod routes;
 mod service;
 mod single;
 mod state;
+mod words;
 
 #[doc(hidden)]
 pub use batch::{fuzzing, measured};

@@ -38,6 +38,9 @@ pub(crate) enum Refusal {
     /// The media type is none that this call reads.
     #[response(status = 415, content_type = "application/problem+json")]
     MediaType(Problem),
+    /// The text has words that are not accepted.
+    #[response(status = 422, content_type = "application/problem+json")]
+    Words(Problem),
     /// Too much is under way, or more than the caller may send at a time; nothing was done.
     #[response(status = 429, content_type = "application/problem+json")]
     NoRoom(Problem),

@@ -3,7 +3,7 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    ChangeContact, ChangeMessage, ClientMsgId, DirectConversation, UserId,
+    Change, ChangeContact, ChangeMessage, ClientMsgId, DirectConversation, UserId, WordVerdict,
     command::{Command, Malformed, ReadAck, SendMessage},
     proto,
 };
@@ -29,6 +29,8 @@ pub(crate) struct Post {
     pub(crate) command: Command,
     /// The client_msg_id of the message, where it was generated here.
     pub(crate) generated_id: Option<Uuid>,
+    /// What the filter of words did with the text.
+    pub(crate) words: Option<WordVerdict>,
 }
 
 impl EventKind {
@@ -69,6 +71,7 @@ impl Post {
         Ok(Self {
             command: Command::Send(send),
             generated_id,
+            words: None,
         })
     }
 
@@ -87,6 +90,7 @@ impl Post {
         Ok(Self {
             command: Command::ChangeMessage(change),
             generated_id: None,
+            words: None,
         })
     }
 
@@ -96,6 +100,7 @@ impl Post {
         Ok(Self {
             command: Command::ChangeContact(change),
             generated_id: None,
+            words: None,
         })
     }
 
@@ -115,10 +120,25 @@ impl Post {
         match &mut self.command {
             Command::Send(send) => send.by_user = is_user,
             Command::ChangeContact(change) => change.by_user = is_user,
-            Command::ReadAck(_) | Command::ChangeMessage(_) | Command::Control(_) => {}
+            Command::ReadAck(_)
+            | Command::ChangeMessage(_)
+            | Command::Control(_)
+            | Command::Group(_) => {}
         }
         let (kind, author, _) = self.parties();
         caller.may_send_as(author, kind.author_field())
+    }
+
+    /// The text of a message or an edit.
+    pub(crate) fn text_mut(&mut self) -> Option<&mut String> {
+        match &mut self.command {
+            Command::Send(send) => Some(&mut send.msg),
+            Command::ChangeMessage(ChangeMessage {
+                change: Change::Edit(msg),
+                ..
+            }) => Some(msg),
+            _ => None,
+        }
     }
 
     /// The id with which a message can be retried; other events need none.
@@ -128,7 +148,8 @@ impl Post {
             Command::ReadAck(_)
             | Command::Control(_)
             | Command::ChangeMessage(_)
-            | Command::ChangeContact(_) => None,
+            | Command::ChangeContact(_)
+            | Command::Group(_) => None,
         }
     }
 
@@ -152,7 +173,9 @@ impl Post {
                 };
                 (kind, change.uid, change.peer)
             }
-            Command::Control(_) => unreachable!("no encoding of a post has controls"),
+            Command::Control(_) | Command::Group(_) => {
+                unreachable!("no encoding of a post has controls or groups")
+            }
         }
     }
 }
@@ -162,6 +185,7 @@ impl From<ReadAck> for Post {
         Self {
             command: Command::ReadAck(ack),
             generated_id: None,
+            words: None,
         }
     }
 }
@@ -186,7 +210,7 @@ pub(crate) fn invalid_field(malformed: Malformed) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use schemas::{Change, Mid};
+    use schemas::Mid;
 
     use super::*;
 
@@ -198,6 +222,7 @@ mod tests {
             client_msg_id: String::new(),
             msg: "hello".to_owned(),
             by_user: false,
+            gid: 0,
         };
         let user = Caller::User(1001.try_into().unwrap());
         for claimed in [false, true] {
@@ -284,6 +309,7 @@ mod tests {
     fn message(msg: &str, client_msg_id: Option<&str>) -> Result<Post, Problem> {
         let send = proto::SendMessage {
             by_user: false,
+            gid: 0,
             srcid: 1001,
             destid: 1000,
             client_msg_id: String::new(),

@@ -17,7 +17,7 @@ pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem
 
 /// Reads the body of `POST /v1/read-acks`: a `ReadAck`.
 pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
-    Post::read_ack(decode(body, "ReadAck")?)
+    into_read_ack(decode(body, "ReadAck")?)
 }
 
 /// Reads the body of `POST /v1/message-changes`: a `ChangeMessage`.
@@ -36,7 +36,7 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         ingest_event(item).map_err(|error| Problem::invalid_protobuf("IngestEvent", error))?;
     let (kind, post) = match event.event {
         Some(Event::Message(send)) => (EventKind::Message, into_post(send, max_msg_bytes)),
-        Some(Event::ReadAck(ack)) => (EventKind::ReadAck, Post::read_ack(ack)),
+        Some(Event::ReadAck(ack)) => (EventKind::ReadAck, into_read_ack(ack)),
         Some(Event::MessageChange(change)) => (
             EventKind::MessageChange,
             into_message_change(change, max_msg_bytes),
@@ -44,7 +44,7 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         Some(Event::ContactChange(change)) => {
             (EventKind::ContactChange, Post::contact_change(change))
         }
-        None => {
+        Some(Event::GroupChange(_)) | None => {
             return Err(Problem::invalid_field(
                 "event",
                 "is missing",
@@ -59,11 +59,26 @@ fn into_message_change(
     change: proto::ChangeMessage,
     max_msg_bytes: usize,
 ) -> Result<Post, Problem> {
+    no_group(change.gid)?;
     let change = ChangeMessage::try_from(change).map_err(invalid_field)?;
     Post::message_change(change, max_msg_bytes)
 }
 
+fn into_read_ack(ack: proto::ReadAck) -> Result<Post, Problem> {
+    no_group(ack.gid)?;
+    Post::read_ack(ack)
+}
+
+/// The log has groups, and nothing projects them yet.
+fn no_group(gid: i64) -> Result<(), Problem> {
+    match gid {
+        0 => Ok(()),
+        _ => Err(Problem::invalid_field("gid", "is given", "absent")),
+    }
+}
+
 fn into_post(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
+    no_group(send.gid)?;
     let given = std::mem::take(&mut send.client_msg_id);
     let client_msg_id = (!given.is_empty()).then_some(given);
     Post::message(send, client_msg_id, max_msg_bytes)
@@ -87,6 +102,7 @@ mod tests {
         };
         let send = proto::SendMessage {
             by_user: false,
+            gid: 0,
             srcid: 1,
             destid: 0,
             client_msg_id: String::new(),
@@ -97,7 +113,13 @@ mod tests {
             peer: 2,
             device: 0,
             mid: None,
+            gid: 0,
         };
+        let to_group = proto::SendMessage {
+            gid: 5000,
+            ..send.clone()
+        };
+        assert_eq!(field(Some(Event::Message(to_group))), "message.gid");
         assert_eq!(field(Some(Event::Message(send))), "message.destid");
         assert_eq!(field(Some(Event::ReadAck(ack))), "read_ack.device");
         assert_eq!(field(None), "event");
@@ -105,6 +127,7 @@ mod tests {
             by: 1,
             peer: 2,
             mid: 3,
+            gid: 0,
             kind: proto::ChangeKind::Edit.into(),
             msg: "a text of 17 byte".to_owned(),
         };

@@ -8,7 +8,7 @@ use event_log::{Admin, LogReader};
 use service_runtime::{Health, Process, Supervisor, described};
 use tokio::time::interval;
 
-use crate::{config::Config, openapi, readiness, state::Ingest};
+use crate::{config::Config, openapi, readiness, state::Ingest, words};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -32,7 +32,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
 /// respond with 503.
 ///
 /// # Errors
-/// Where librdkafka refuses a setting.
+/// Where librdkafka refuses a setting, or the dictionary of words is not right.
 pub async fn start(
     config: Config,
     access: &Access,
@@ -51,6 +51,10 @@ pub async fn start(
         "ingest readiness",
         readiness::watch(reader, kafka, supervisor.shutdown()),
     );
+    if let Some(words) = &ingest.words {
+        let watched = words::watch(Arc::clone(words), supervisor.shutdown());
+        supervisor.spawn("ingest words", watched);
+    }
     supervisor.spawn("ingest in flight", watch_budgets(Arc::clone(&ingest)));
     Ok(described(access.guard(openapi::calls()), ingest))
 }

@@ -38,6 +38,7 @@ pub(crate) async fn post(
             read_body(ingest, caller, &mut body, declared_bytes, deadline).await?;
         let mut post = parse(encoding, &bytes)?;
         post.authorize(caller)?;
+        ingest.check_words(&mut post)?;
         let client_msg_id = post.client_msg_id().cloned();
         let at = append(ingest, post, permit, deadline).await?;
         Ok(accepted(at, client_msg_id, encoding))

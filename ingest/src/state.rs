@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use access::{Access, Caller, CallerQuota};
+use problem::Problem;
 use service_runtime::Shutdown;
 
 use crate::{
@@ -10,6 +11,8 @@ use crate::{
     config::{Config, IngestConfig},
     inbound::InboundProducer,
     metrics::IngestMetrics,
+    post::Post,
+    words::Words,
 };
 
 pub(crate) struct Ingest {
@@ -25,6 +28,8 @@ pub(crate) struct Ingest {
     pub(crate) batches: ByteBudget,
     /// The number of batches.
     pub(crate) batch_quota: Arc<CallerQuota>,
+    /// `None` where no dictionary is configured.
+    pub(crate) words: Option<Arc<Words>>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -32,7 +37,9 @@ impl Ingest {
     pub(crate) fn new(config: Config, access: Access, shutdown: Shutdown) -> anyhow::Result<Self> {
         let inbound = InboundProducer::new(&config)?;
         let singles_bytes = config.ingest.in_flight_bytes / 4;
+        let dictionary = config.ingest.word_dictionary.as_deref();
         Ok(Self {
+            words: dictionary.map(Words::open).transpose()?.map(Arc::new),
             access,
             inbound,
             metrics: Arc::new(IngestMetrics::new()),
@@ -49,6 +56,14 @@ impl Ingest {
             config: config.ingest,
             shutdown,
         })
+    }
+
+    /// Applies the filter of words to a post, if there is one.
+    pub(crate) fn check_words(&self, post: &mut Post) -> Result<(), Problem> {
+        match &self.words {
+            Some(words) => words.apply(post),
+            None => Ok(()),
+        }
     }
 
     /// Acquires the bytes of a single post of `caller`, if they are free now.

@@ -65,7 +65,8 @@ impl Sink for MessagesSink {
                 Body::ReadPosition(_)
                 | Body::ContactChange(_)
                 | Body::Control(_)
-                | Body::Progress => {}
+                | Body::Progress
+                | Body::Group(_) => {}
             }
         }
         self.offsets.advance(batch.partition, batch.end);

@@ -137,6 +137,7 @@ mod tests {
             src,
             ts: TimestampMs(1),
             body,
+            words: None,
         }
     }
 

@@ -4,7 +4,7 @@ use prost::{DecodeError, Message as _};
 
 use crate::{
     ChangeContact, ChangeMessage, ClientMsgId, ConversationId, DeviceClass, DirectConversation,
-    GroupCommand, Mid, UserId, fast_decoder,
+    GroupCommand, Mid, UserId, WordVerdict, fast_decoder,
     proto::{self, inbound_command},
 };
 
@@ -128,18 +128,31 @@ impl Command {
         }
     }
 
-    /// Parses a record's value.
+    /// Parses a record's value, without what the filter of words did with its text.
     ///
     /// # Errors
     /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
+        Self::parse_with_words(value).map(|(command, _)| command)
+    }
+
+    /// Parses a record's value.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
+    pub fn parse_with_words(value: &[u8]) -> Result<(Self, Option<WordVerdict>), Malformed> {
         let decoded = match fast_decoder::command(value) {
             Some(command) => Ok(command),
             None => proto::InboundCommand::decode(value),
         };
         let command = decoded
             .map_err(|e| Malformed::new("value", format!("is not an InboundCommand ({e})")))?;
-        match command.command {
+        let words = command.words.map(WordVerdict::try_from).transpose()?;
+        Ok((Self::of(command.command)?, words))
+    }
+
+    fn of(command: Option<inbound_command::Command>) -> Result<Self, Malformed> {
+        match command {
             None => Err(Malformed::new(
                 "command",
                 "is absent; must be send_message, read_ack, change_message, change_contact, change_group or control",
@@ -170,9 +183,15 @@ impl Command {
         }
     }
 
-    /// The record's value.
+    /// The record's value, of a text without words of a dictionary.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
+        self.encode_with_words(None)
+    }
+
+    /// The record's value.
+    #[must_use]
+    pub fn encode_with_words(self, words: Option<WordVerdict>) -> Vec<u8> {
         let command = match self {
             Self::Send(send) => inbound_command::Command::SendMessage(send.into()),
             Self::ReadAck(ack) => inbound_command::Command::ReadAck(ack.into()),
@@ -183,6 +202,7 @@ impl Command {
         };
         proto::InboundCommand {
             command: Some(command),
+            words: words.map(Into::into),
         }
         .encode_to_vec()
     }
@@ -362,13 +382,20 @@ mod tests {
         };
         edit(&mut send);
         let command = Some(inbound_command::Command::SendMessage(send));
-        Command::parse(&proto::InboundCommand { command }.encode_to_vec())
+        let words = None;
+        Command::parse(&proto::InboundCommand { command, words }.encode_to_vec())
     }
 
     #[test]
     fn a_command_round_trips() {
         let command = send(|_| {}).unwrap();
         assert_eq!(Command::parse(&command.clone().encode()).unwrap(), command);
+        let words = Some(WordVerdict {
+            masked: true,
+            dictionary: u64::MAX,
+        });
+        let value = command.clone().encode_with_words(words);
+        assert_eq!(Command::parse_with_words(&value).unwrap(), (command, words));
     }
 
     #[test]

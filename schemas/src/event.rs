@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, DirectConversation,
-    GroupEvent, HashKey, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
+    GroupEvent, HashKey, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId, WordVerdict,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     fast_decoder,
@@ -226,6 +226,8 @@ pub struct Event {
     pub ts: TimestampMs,
     /// What it says.
     pub body: Body,
+    /// What the filter of words did with its text, as the inbound record says; `None` where nothing.
+    pub words: Option<WordVerdict>,
 }
 
 /// A record of `chat.events` that every reader skips. Its source offset does not count either.
@@ -323,7 +325,13 @@ impl Event {
             Some(sequenced_event::Event::GroupChange(change)) => Body::Group(change.try_into()?),
         };
         let src = src.try_into()?;
-        Ok(Self { src, ts, body })
+        let words = event.words.map(WordVerdict::try_from).transpose()?;
+        Ok(Self {
+            src,
+            ts,
+            body,
+            words,
+        })
     }
 
     /// The record's value.
@@ -348,6 +356,7 @@ impl Event {
         let event = proto::SequencedEvent {
             src: Some(self.src.into()),
             event: Some(event),
+            words: self.words.map(Into::into),
         };
         event.encode(buffer).expect("a vector grows as needed");
     }
@@ -529,6 +538,10 @@ mod tests {
             },
             ts: TimestampMs(5),
             body,
+            words: Some(WordVerdict {
+                masked: false,
+                dictionary: 7,
+            }),
         }
     }
 
@@ -662,6 +675,7 @@ mod tests {
         let of_src = proto::SequencedEvent {
             src: Some(event(Body::Progress).src.into()),
             event: None,
+            words: None,
         };
         let mut value = of_src.encode_to_vec();
         assert_eq!(skipped(read(&value)).reason, Reason::Malformed);

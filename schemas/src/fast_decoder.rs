@@ -6,7 +6,8 @@
 
 use crate::proto::{
     DeviceClass, InboundCommand, IngestEvent, MessageSequenced, ReadPositionMoved, SendMessage,
-    SequencedEvent, Source, inbound_command, ingest_event, sequenced_event,
+    SequencedEvent, Source, WordAction, WordVerdict, inbound_command, ingest_event,
+    sequenced_event,
 };
 
 /// Decodes an event that is a message or a read position.
@@ -21,26 +22,34 @@ pub(crate) fn event(value: &[u8]) -> Option<SequencedEvent> {
         None => sequenced_event::Event::ReadPosition(read_position(fields.message(3)??)?),
     };
     let event = Some(event);
-    fields.end(SequencedEvent { src, event })
+    let words = words(&mut fields)?;
+    fields.end(SequencedEvent { src, event, words })
 }
 
 /// Decodes a command that is a send.
 pub(crate) fn command(value: &[u8]) -> Option<InboundCommand> {
-    let command = Some(inbound_command::Command::SendMessage(send(value)?));
-    Some(InboundCommand { command })
+    let mut fields = Fields(value);
+    let send = send_message(fields.message(1)??)?;
+    let command = Some(inbound_command::Command::SendMessage(send));
+    let words = words(&mut fields)?;
+    fields.end(InboundCommand { command, words })
 }
 
 /// Decodes an item of a batch that is a message.
 pub(crate) fn ingest_event(item: &[u8]) -> Option<IngestEvent> {
-    let event = Some(ingest_event::Event::Message(send(item)?));
-    Some(IngestEvent { event })
+    let mut fields = Fields(item);
+    let send = send_message(fields.message(1)??)?;
+    let event = Some(ingest_event::Event::Message(send));
+    fields.end(IngestEvent { event })
 }
 
-/// Decodes a message whose only field, the first, is a send.
-fn send(value: &[u8]) -> Option<SendMessage> {
-    let mut fields = Fields(value);
-    let send = send_message(fields.message(1)??)?;
-    fields.end(send)
+fn words(fields: &mut Fields<'_>) -> Option<Option<WordVerdict>> {
+    let Some(mut verdict) = fields.message(14)? else {
+        return Some(None);
+    };
+    let action = WordAction::try_from(verdict.varint(1)? as i32).ok()?.into();
+    let dictionary = verdict.fixed64(2)?;
+    verdict.end(Some(WordVerdict { action, dictionary }))
 }
 
 fn source(mut fields: Fields<'_>) -> Option<Source> {
@@ -94,6 +103,7 @@ fn send_message(mut fields: Fields<'_>) -> Option<SendMessage> {
 struct Fields<'a>(&'a [u8]);
 
 const VARINT: u8 = 0;
+const FIXED_64: u8 = 1;
 const LENGTH_DELIMITED: u8 = 2;
 
 impl<'a> Fields<'a> {
@@ -108,6 +118,16 @@ impl<'a> Fields<'a> {
         } else {
             Some(None)
         }
+    }
+
+    /// Eight bytes; 0 where the field is absent.
+    fn fixed64(&mut self, field: u8) -> Option<u64> {
+        if !self.next_is(field, FIXED_64) {
+            return Some(0);
+        }
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*bytes))
     }
 
     /// A text; empty where the field is absent.
@@ -208,15 +228,22 @@ mod tests {
             })
         });
         let event = prop_oneof![message, position];
-        (any_source(), event).prop_map(|(src, event)| SequencedEvent {
+        (any_source(), event, any_words()).prop_map(|(src, event, words)| SequencedEvent {
             src,
             event: Some(event),
+            words,
         })
+    }
+
+    fn any_words() -> impl Strategy<Value = Option<WordVerdict>> {
+        let verdict = (0..3_i32, any::<u64>());
+        option::of(verdict.prop_map(|(action, dictionary)| WordVerdict { action, dictionary }))
     }
 
     fn any_send() -> impl Strategy<Value = InboundCommand> {
         let users = (any::<i64>(), 0..3_i64, any::<bool>(), 0..3_i64);
-        (users, ".{0,9}", ".{0,300}").prop_map(|((srcid, destid, by_user, gid), id, msg)| {
+        let all = (users, ".{0,9}", ".{0,300}", any_words());
+        all.prop_map(|((srcid, destid, by_user, gid), id, msg, words)| {
             let send = SendMessage {
                 srcid,
                 destid,
@@ -227,6 +254,7 @@ mod tests {
             };
             InboundCommand {
                 command: Some(inbound_command::Command::SendMessage(send)),
+                words,
             }
         })
     }

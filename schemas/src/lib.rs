@@ -18,6 +18,7 @@ mod partition;
 mod partition_map;
 mod table;
 pub mod topics;
+mod word_verdict;
 
 pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
 pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
@@ -33,6 +34,7 @@ pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
 pub use table::TableNumber;
+pub use word_verdict::WordVerdict;
 
 /// The generated types of `proto/chat/v1`, as they are encoded.
 #[allow(missing_docs, reason = "the .proto files carry the documentation")]

@@ -67,7 +67,6 @@ impl SequencerConfig {
             // All 64 partitions together stay below what the producer queues.
             max_in_flight_bytes: 1 << 20,
             max_waiting_bytes: 2 << 20,
-            max_dead_letters_in_flight: 3,
             ..ShellConfig::default()
         }
     }

@@ -38,6 +38,8 @@ impl Part {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let sends = traffic::sends(PARTITION, COUNT);
+        let texts: Vec<String> = sends.iter().map(|send| send.msg.clone()).collect();
+        let filter = traffic::word_filter();
         let ndjson = traffic::ndjson(&sends);
         let protobuf = traffic::protobuf(&sends);
         let commands: Vec<Command> = sends.into_iter().map(Command::Send).collect();
@@ -57,6 +59,7 @@ impl Part {
             Self::new("parse-protobuf", move || {
                 ingest::measured::protobuf(&protobuf)
             }),
+            Self::new("check-words", move || traffic::clean(&filter, &texts)),
             Self::new("step", move || stepped(newest_rules(), &inbound).len()),
             Self::new("step-group-of-10", move || {
                 stepped(small.clone(), &to_group).len()
@@ -117,6 +120,7 @@ fn newest_rules() -> State {
         src: traffic::source(0),
         ts: traffic::TS,
         body: Body::Control(traffic::newest_rules()),
+        words: None,
     });
     state
 }

@@ -7,6 +7,7 @@ use schemas::{
     proto::{self, ingest_event},
 };
 use sequencer::core::change;
+use word_filter::{Checked, WordFilter};
 
 /// When all of them were sent.
 pub(crate) const TS: TimestampMs = TimestampMs(1_763_000_000_000);
@@ -71,6 +72,31 @@ fn in_group(partition: i64, by: UserId, action: GroupAction) -> Command {
 
 fn user(uid: i64) -> UserId {
     uid.try_into().expect("a uid")
+}
+
+/// 100,000 words of 4 to 9 letters, none of which the texts have.
+pub(crate) fn word_filter() -> WordFilter {
+    let mut random = 1_u64;
+    let mut letter = || {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'a' + (random >> 33) as u8 % 26)
+    };
+    let mut word = |n: usize| {
+        format!(
+            "mask {}q\n",
+            (0..3 + n % 6).map(|_| letter()).collect::<String>()
+        )
+    };
+    let words: String = (0..100_000).map(&mut word).collect();
+    WordFilter::parse(&words).expect("a dictionary")
+}
+
+/// How many of the texts have none of the words.
+pub(crate) fn clean(filter: &WordFilter, texts: &[String]) -> usize {
+    let checked = texts.iter().map(|text| filter.check(text));
+    checked.filter(|checked| *checked == Checked::Clean).count()
 }
 
 /// What a new installation begins with: large groups besides.

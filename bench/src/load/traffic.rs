@@ -195,6 +195,7 @@ impl NewMessage<'_> {
     /// As an item of a protobuf batch.
     pub(crate) fn write_item(&self, items: &mut Vec<u8>) {
         let message = proto::SendMessage {
+            gid: 0,
             by_user: false,
             srcid: self.srcid,
             destid: self.destid,

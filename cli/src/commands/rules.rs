@@ -116,6 +116,7 @@ fn controls(
         new_conversations_per_day: args.new_conversations_per_day,
         recall_window_ms: args.recall_window_ms,
         delete_for_all: args.delete_for_all,
+        max_group_members: args.max_group_members,
         hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),
     };
     in_force
@@ -133,9 +134,10 @@ fn controls(
 /// Older versions ignore these settings.
 fn check_version(args: &RuleArgs, version: u32) -> Result<(), Failure> {
     let of_version_2 = args.dedup_max_per_sender.or(args.new_conversations_per_day);
-    let of_version_3 = args.recall_window_ms.is_some() || args.delete_for_all.is_some();
+    let of_version_3 =
+        args.recall_window_ms.or(args.max_group_members).is_some() || args.delete_for_all.is_some();
     let (names, needed) = if of_version_3 && version < 3 {
-        ("recall_window_ms and delete_for_all", 3)
+        ("recall_window_ms, delete_for_all and max_group_members", 3)
     } else if of_version_2.is_some() && version < 2 {
         ("dedup_max_per_sender and new_conversations_per_day", 2)
     } else {
@@ -281,8 +283,9 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
         "new conversations",
         "recall window, ms",
         "delete for all",
+        "group members",
     ])
-    .right(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    .right(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     for (partition, rules) in rules.iter() {
         table.row([
             partition.to_string(),
@@ -294,6 +297,7 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
             rules.new_conversations_per_day.to_string(),
             rules.recall_window_ms.to_string(),
             rules.delete_for_all.to_string(),
+            rules.max_group_members.to_string(),
         ]);
     }
     print!("{table}");

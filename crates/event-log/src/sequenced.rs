@@ -101,6 +101,7 @@ mod tests {
             },
             ts: TimestampMs(ts),
             body: Body::Progress,
+            words: None,
         };
         let mut newest = Sequenced::new(&event((0, 4), 10));
         for later in [event((1, 2), 11), event((0, 5), 12), event((1, -1), 10)] {

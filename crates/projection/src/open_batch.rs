@@ -168,6 +168,7 @@ pub(crate) mod tests {
             },
             ts: TimestampMs(1),
             body,
+            words: None,
         };
         event.encode()
     }

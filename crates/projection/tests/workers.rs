@@ -243,6 +243,7 @@ fn event(src: i64, body: Body) -> Event {
         },
         ts: TimestampMs(1),
         body,
+        words: None,
     }
 }
 

@@ -155,6 +155,7 @@ impl BatchReader {
             .encoding
             .parse(content, config.max_line_bytes, config.max_msg_bytes)?;
         post.authorize(&self.caller)
+            .and_then(|()| self.ingest.check_words(&mut post))
             .map_err(|problem| problem.within(post.kind().member()))?;
         Ok(post)
     }

@@ -239,6 +239,7 @@ async fn a_protobuf_batch() {
     let (srcid, destid) = fresh_pair();
     let send = |destid, msg: &str| {
         item(ingest_event::Event::Message(proto::SendMessage {
+            gid: 0,
             by_user: false,
             srcid,
             destid,
@@ -247,6 +248,7 @@ async fn a_protobuf_batch() {
         }))
     };
     let ack = item(ingest_event::Event::ReadAck(proto::ReadAck {
+        gid: 0,
         uid: destid,
         peer: srcid,
         device: proto::DeviceClass::Mobile.into(),
@@ -298,6 +300,7 @@ async fn a_length_that_cannot_be_read_ends_the_batch() {
     let server = Server::start(&[]);
     let (uid, peer) = fresh_pair();
     let ack = item(ingest_event::Event::ReadAck(proto::ReadAck {
+        gid: 0,
         uid,
         peer,
         device: proto::DeviceClass::Pc.into(),

@@ -116,6 +116,7 @@ async fn protobuf_changes() {
     let server = Server::start(&[]);
     let (by, peer) = fresh_pair();
     let edit = proto::ChangeMessage {
+        gid: 0,
         by,
         peer,
         mid: 3,
@@ -172,6 +173,7 @@ async fn changes_in_batches() {
     assert_eq!(results[4], json!({"accepted": 2, "rejected": 2}));
 
     let hide = proto::ChangeMessage {
+        gid: 0,
         by,
         peer,
         mid: 3,

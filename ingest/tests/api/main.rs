@@ -16,3 +16,4 @@ mod server;
 mod singles;
 mod slow_clients;
 mod stop;
+mod words;

@@ -132,6 +132,7 @@ async fn protobuf_in_protobuf_out() {
     let server = Server::start(&[]);
     let (srcid, destid) = fresh_pair();
     let send = proto::SendMessage {
+        gid: 0,
         by_user: false,
         srcid,
         destid,
@@ -147,6 +148,7 @@ async fn protobuf_in_protobuf_out() {
     assert_eq!(on_log.client_msg_id.as_str(), answer.client_msg_id);
 
     let ack = proto::ReadAck {
+        gid: 0,
         uid: destid,
         peer: srcid,
         device: proto::DeviceClass::Pc.into(),

@@ -9,7 +9,7 @@ use event_log::Record;
 use prost::Message as _;
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, MessageChange, Mid, Partition, UserId,
+    DeviceClass, MessageChange, Mid, Partition, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
     event::{
         Body, Event, KNOWN_RULE_VERSION, Message, ReadPosition, Rules, Source, SourceOffset,
@@ -66,6 +66,7 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
         }
         _ => {}
     }
+    let words = words(decoded.words)?;
     let body = body(decoded.event.ok_or("event is absent")?)?;
     if body_place(&body).is_some_and(|place| place != i128::from(record.partition.get())) {
         return Err("its conversation belongs to another partition".into());
@@ -80,14 +81,40 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
         },
         ts: record.timestamp,
         body,
+        words,
     })
 }
 
 /// The command of a record of `chat.inbound`, or why it is none.
 pub(crate) fn command(record: &Record) -> Result<Command, String> {
+    command_with_words(record).map(|(command, _)| command)
+}
+
+/// The same with what the filter of words did with its text.
+pub(crate) fn command_with_words(
+    record: &Record,
+) -> Result<(Command, Option<WordVerdict>), String> {
     let decoded = proto::InboundCommand::decode(record.bytes())
         .map_err(|e| format!("is no InboundCommand ({e})"))?;
+    let words = words(decoded.words)?;
     let command = decoded.command.ok_or("command is absent")?;
+    Ok((command_of(command)?, words))
+}
+
+fn words(verdict: Option<proto::WordVerdict>) -> Result<Option<WordVerdict>, String> {
+    let Some(verdict) = verdict else {
+        return Ok(None);
+    };
+    if !(1..=2).contains(&verdict.action) {
+        return Err(format!("words.action is {}", verdict.action));
+    }
+    Ok(Some(WordVerdict {
+        masked: verdict.action == 2,
+        dictionary: verdict.dictionary,
+    }))
+}
+
+fn command_of(command: inbound_command::Command) -> Result<Command, String> {
     if let Some(command) = group::command(&command)? {
         return Ok(Command::Group(command));
     }

@@ -81,7 +81,7 @@ impl Rows {
             Body::ReadPosition(position) => {
                 self.contact(position.uid, position.peer).pos = *offset;
             }
-            Body::Control(_) | Body::Progress => {}
+            Body::Control(_) | Body::Progress | Body::Group(_) => {}
         }
         for position in event.body.read_positions() {
             self.read(&position);

@@ -144,7 +144,7 @@ impl Log {
             Body::ReadPosition(position) => position.conversation(),
             Body::MessageChange(change) => change.conversation(),
             Body::ContactChange(change) => change.conversation(),
-            Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
+            Body::Control(_) | Body::Progress | Body::Group(_) => unreachable!("none is sent"),
         };
         let partition = conversation.partition();
         // Gaps, as those between inbound offsets that emitted nothing.
@@ -164,6 +164,7 @@ impl Log {
             },
             ts: TimestampMs(self.clock),
             body,
+            words: None,
         };
         let value = event.clone().encode();
         let offset = self.put(partition, &value, event.ts).await;
@@ -191,6 +192,7 @@ impl Log {
             },
             ts: TimestampMs(self.clock),
             body: Body::Progress,
+            words: None,
         };
         let ts = event.ts;
         self.put(partition, &event.encode(), ts).await;

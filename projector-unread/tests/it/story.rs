@@ -162,7 +162,13 @@ impl Story {
             leader_epoch: 0,
         };
         let ts = now();
-        let value = Event { src, ts, body }.encode();
+        let value = Event {
+            src,
+            ts,
+            body,
+            words: None,
+        }
+        .encode();
         let key = conversation.to_string();
         self.append_record(partition, key.as_bytes(), &value, ts)
             .await;

@@ -118,6 +118,7 @@ mod tests {
             },
             ts: TimestampMs(5),
             body,
+            words: None,
         };
         Record {
             partition: Partition::try_from(3).unwrap(),

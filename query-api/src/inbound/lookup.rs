@@ -1,9 +1,9 @@
 use access::Caller;
 use event_log::LogReader;
-use message_store::MessageStore;
+use message_store::{MessageState, MessageStore};
 use problem::Problem;
 use schemas::{
-    ChangeContact, ChangeMessage, DirectConversation, InboundPosition, Mid, TimestampMs, UserId,
+    ChangeContact, ChangeMessage, ConversationId, InboundPosition, Mid, TimestampMs, UserId,
     command::{Command, Malformed, SendMessage},
     dead_letter::Reason,
     topics::Topic,
@@ -62,7 +62,10 @@ pub(crate) async fn lookup(
             let original = deadline.bound(original(&api.store, &send, below)).await??;
             let refused = match original {
                 Some(_) => None,
-                None => refused(api, caller, position, appended, deadline).await?,
+                None => {
+                    let conversation = send.conversation().into();
+                    refused(api, caller, position, (appended, conversation), deadline).await?
+                }
             };
             Ok(refused.unwrap_or_else(|| Outcome::repeat(send, original)))
         }
@@ -74,7 +77,7 @@ async fn refused(
     api: &QueryApi,
     caller: &Caller,
     position: InboundPosition,
-    appended: TimestampMs,
+    (appended, conversation): (TimestampMs, ConversationId),
     deadline: Deadline,
 ) -> Result<Option<Outcome>, QueryError> {
     let topic = api.inbound_topic.clone();
@@ -86,7 +89,7 @@ async fn refused(
             appended,
             budget,
         };
-        search.scan()
+        scan_all(&mut search, conversation)
     };
     api.reader_pool.with_reader(caller, deadline, scan).await
 }
@@ -142,7 +145,7 @@ fn look_up_in_log(
     if let Some(conversation) = command.as_ref().ok().and_then(changed_conversation)
         && conversation.partition() == partition
     {
-        let refused = search.scan()?;
+        let refused = scan_all(&mut search, conversation)?;
         let outcome = refused.unwrap_or_else(|| Outcome::without_effect(conversation));
         return Ok(LogLookup::Outcome(outcome));
     }
@@ -158,17 +161,29 @@ fn look_up_in_log(
     })
 }
 
-/// The conversation of a change to a message or to a contact.
-fn changed_conversation(command: &Command) -> Option<DirectConversation> {
+/// Its refusal by all dead letters since then; where these are too many, that there is no event is all that can be said.
+fn scan_all(
+    search: &mut DeadLetterSearch<'_>,
+    conversation: ConversationId,
+) -> Result<Option<Outcome>, LookupError> {
+    match search.scan() {
+        Err(LookupError::TooLong(_)) => Ok(Some(Outcome::no_event(conversation))),
+        found => found,
+    }
+}
+
+/// The conversation of a change to a message or to a contact, and of whatever is asked for in a group.
+fn changed_conversation(command: &Command) -> Option<ConversationId> {
     match command {
-        Command::ChangeMessage(change) => Some(change.conversation()),
-        Command::ChangeContact(change) => Some(change.conversation()),
+        Command::ChangeMessage(change) => Some(change.conversation().into()),
+        Command::ChangeContact(change) => Some(change.conversation().into()),
+        Command::Group(command) => Some(ConversationId::Group(command.gid)),
         Command::Send(_) | Command::ReadAck(_) | Command::Control(_) => None,
     }
 }
 
 /// The users whom a record concerns: a send and a change to a message its two sides; a read-ack, and what changes one user's view only, that
-/// user; other records nobody.
+/// user; what is asked for in a group who asks; other records nobody.
 fn concerned(value: &[u8]) -> Vec<UserId> {
     match Command::parse(value) {
         Ok(Command::Send(send)) => vec![send.srcid, send.destid],
@@ -178,6 +193,7 @@ fn concerned(value: &[u8]) -> Vec<UserId> {
         }
         Ok(Command::ChangeMessage(ChangeMessage { by, peer, .. })) => vec![by, peer],
         Ok(Command::ChangeContact(ChangeContact { uid, .. })) => vec![uid],
+        Ok(Command::Group(command)) => vec![command.by],
         Ok(Command::Control(_)) | Err(_) => vec![],
     }
 }
@@ -192,7 +208,8 @@ fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
             Command::Send(_)
             | Command::ReadAck(_)
             | Command::ChangeMessage(_)
-            | Command::ChangeContact(_),
+            | Command::ChangeContact(_)
+            | Command::Group(_),
         ) => (Reason::WrongPartition, lost()),
     };
     Outcome::Refused {
@@ -201,8 +218,8 @@ fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
     }
 }
 
-/// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text. An id may be used
-/// again after the dedup window.
+/// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text, or had another one before
+/// it was changed. An id may be used again after the dedup window.
 async fn original(
     store: &MessageStore,
     send: &SendMessage,
@@ -216,6 +233,9 @@ async fn original(
         .find_by_client_msg_id(conversation, send.srcid, &send.client_msg_id)
         .await?;
     let newest = rows.into_iter().rfind(|row| row.id < below);
-    let repeated = newest.filter(|row| row.message.msg == send.msg);
+    let repeated = newest.filter(|row| {
+        let is_changed = row.state != MessageState::Shown || row.edited_ts.is_some();
+        is_changed || row.message.msg == send.msg
+    });
     Ok(repeated.map(|row| row.message.mid))
 }

@@ -1,5 +1,5 @@
 use schemas::{
-    DeviceClass, DirectConversation, InboundPosition, Mid, UserId,
+    ConversationId, DeviceClass, GroupBody, GroupEvent, InboundPosition, Mid, UserId,
     command::{ReadAck, SendMessage},
     event::{Body, Event, ReadPosition},
 };
@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
     Pending,
     /// It is a message and has its number.
     Sequenced {
-        /// `lo,hi`.
+        /// `lo,hi`, or `g:` and the gid of a group.
         #[schema(example = "1000,1001")]
         conversation: String,
         /// The number.
@@ -77,7 +77,7 @@ pub(crate) enum Outcome {
     },
     /// It changed a message, or what a user sees of a conversation.
     MessageChanged {
-        /// `lo,hi`.
+        /// `lo,hi`, or `g:` and the gid of a group.
         #[schema(example = "1000,1001")]
         conversation: String,
         /// The message.
@@ -116,9 +116,54 @@ pub(crate) enum Outcome {
         #[schema(example = "2025-11-21T08:00:00.123Z")]
         ts: String,
     },
-    /// It is a change to a message or to a contact, and what it asks for was so before.
+    /// It is a read-ack of a group and moved the position.
+    GroupReadPositionMoved {
+        /// The group.
+        #[schema(value_type = String, example = "5000")]
+        gid: String,
+        /// Who read.
+        #[schema(value_type = String, example = "1000")]
+        uid: UserId,
+        /// On what.
+        #[schema(value_type = String, example = "mobile")]
+        device: DeviceClass,
+        /// Up to where, which may be below what was asked for.
+        #[schema(minimum = 1, example = 3)]
+        mid: i64,
+        /// The offset of the move in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
+    /// It changed a group, or who its members are.
+    GroupChanged {
+        /// The group.
+        #[schema(value_type = String, example = "5000")]
+        gid: String,
+        /// `create`, `add`, `remove`, `join`, `leave`, `role`, `rename`, `mute`, `unmute`, `options` or `dissolve`.
+        #[schema(value_type = String, example = "add")]
+        kind: &'static str,
+        /// How many members there are from there on; 0 once it is dissolved.
+        #[schema(minimum = 0, example = 3)]
+        member_count: i64,
+        /// The offset of the change in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
+    /// It is a change to a message, to a contact or in a group, and what it asks for was so before. In a group also a message that repeats another one, and a read-ack that is not above the position.
     WithoutEffect {
-        /// `lo,hi`.
+        /// `lo,hi`, or `g:` and the gid of a group.
+        #[schema(example = "1000,1001")]
+        conversation: String,
+    },
+    /// It led to no event: it was refused, or what it asks for was so before. Which of the two is not known, since too many records were refused after it.
+    NoEvent {
+        /// `lo,hi`, or `g:` and the gid of a group.
         #[schema(example = "1000,1001")]
         conversation: String,
     },
@@ -134,7 +179,7 @@ pub(crate) enum Outcome {
     /// It changed nothing; it is among the dead letters.
     Refused {
         /// Why: `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control`, `too-many-conversations`, `blocked`,
-        /// `unknown-message`, `not-the-author`, `too-late`, `too-old`, `recalled` or `not-allowed`.
+        /// `unknown-message`, `not-the-author`, `too-late`, `too-old`, `recalled` or `not-allowed`; in a group also `unknown-group`, `group-exists`, `not-a-member`, `no-right`, `muted`, `group-full` or `dissolved`.
         #[schema(example = "conflict")]
         reason: String,
         /// Why, for people.
@@ -202,12 +247,54 @@ impl Outcome {
                 events_offset,
                 ts,
             },
+            Body::Group(group) => Self::of_group_event(events_offset, ts, group),
             Body::Progress => return None,
         })
     }
 
-    pub(super) fn without_effect(conversation: DirectConversation) -> Self {
+    fn of_group_event(events_offset: i64, ts: String, event: GroupEvent) -> Self {
+        let conversation = ConversationId::Group(event.gid).to_string();
+        match event.body {
+            GroupBody::Message { mid, .. } => Self::Sequenced {
+                conversation,
+                mid: mid.get(),
+                events_offset,
+                ts,
+            },
+            GroupBody::ReadPosition { device, mid } => Self::GroupReadPositionMoved {
+                gid: event.gid.to_string(),
+                uid: event.by,
+                device,
+                mid: mid.get(),
+                events_offset,
+                ts,
+            },
+            GroupBody::MessageChange { mid, change, chg } => Self::MessageChanged {
+                conversation,
+                mid: mid.get(),
+                kind: change.kind(),
+                chg: chg.get(),
+                events_offset,
+                ts,
+            },
+            GroupBody::Change(change) => Self::GroupChanged {
+                gid: event.gid.to_string(),
+                kind: change.kind.as_str(),
+                member_count: change.member_count,
+                events_offset,
+                ts,
+            },
+        }
+    }
+
+    pub(super) fn without_effect(conversation: ConversationId) -> Self {
         Self::WithoutEffect {
+            conversation: conversation.to_string(),
+        }
+    }
+
+    pub(super) fn no_event(conversation: ConversationId) -> Self {
+        Self::NoEvent {
             conversation: conversation.to_string(),
         }
     }

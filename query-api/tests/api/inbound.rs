@@ -32,6 +32,7 @@ fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
         },
         ts,
         body,
+        words: None,
     }
 }
 
@@ -123,7 +124,10 @@ async fn a_repeat_names_the_message_that_it_repeats() {
         (&body["state"], &body["of_mid"]),
         (&json!("repeat"), &json!(null))
     );
+    // It has been edited since, as its author may.
     chat.rows[0].id = at;
+    chat.rows[0].message.msg = "edited".to_owned();
+    chat.rows[0].edited_ts = Some(ts);
     deployment.write_messages(&chat.rows).await;
     let body = service.ok(&path(again)).await;
     let client_msg_id = chat.rows[0].message.client_msg_id.as_str();
@@ -215,6 +219,20 @@ async fn a_partition_full_of_dead_letters_hides_no_outcome() {
     }
     let kept = deployment.post(p, ack).await;
     let repeat = deployment.post(p, send_of(&chat, 0)).await;
+    // Repeats, too, of a recall and of a message that is not stored.
+    let recall = Command::ChangeMessage(ChangeMessage {
+        by: chat.me,
+        peer: chat.peer,
+        mid: mid(1),
+        change: Change::Recall,
+    });
+    let mut other = Chat::in_partition(p);
+    other.talk(1);
+    let not_stored = send_of(&other, 0);
+    let without_letters = [
+        deployment.post(p, recall).await,
+        deployment.post(p, not_stored).await,
+    ];
     for _ in 0..200 {
         refused.push(deployment.post(p, send_of(&chat, 0)).await);
     }
@@ -241,6 +259,9 @@ async fn a_partition_full_of_dead_letters_hides_no_outcome() {
     );
     let body = service.ok(&path(kept)).await;
     assert_eq!(body["state"], "read_position_kept");
+    for at in without_letters {
+        assert_eq!(service.ok(&path(at)).await["state"], "no_event");
+    }
 }
 
 /// Two owners of a partition both append what they refuse, and the one that is behind may do so last.

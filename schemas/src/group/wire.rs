@@ -536,6 +536,7 @@ mod tests {
                     by: user(1000),
                     body,
                 }),
+                words: None,
             };
             let partition = ConversationId::Group(gid).partition();
             let read = Event::read(partition, &event.clone().encode(), event.ts);

@@ -12,8 +12,7 @@ pub(super) struct Changes {
     /// How many changes there were.
     pub(super) chg: Chg,
     pub(super) older: OlderSenders,
-    /// The messages within reach that were recalled, ascending.
-    pub(super) recalled: Vec<Mid>,
+    pub(super) recalled: Recalled,
     pub(super) lo: ContactState,
     pub(super) hi: ContactState,
 }
@@ -44,12 +43,14 @@ impl Changes {
     }
 
     pub(super) fn is_recalled(&self, mid: Mid) -> bool {
-        self.recalled.binary_search(&mid).is_ok()
+        self.recalled.has(mid)
     }
 
-    pub(super) fn recall(&mut self, mid: Mid) {
-        if let Err(place) = self.recalled.binary_search(&mid) {
-            self.recalled.insert(place, mid);
+    /// Nothing where the message is out of reach of the newest one, whatever the log says.
+    pub(super) fn recall(&mut self, mid: Mid, last: Mid) {
+        self.evict(last);
+        if (last.get() - REACH + 1..=last.get()).contains(&mid.get()) {
+            self.recalled.add(mid);
         }
     }
 
@@ -57,8 +58,54 @@ impl Changes {
     pub(super) fn evict(&mut self, last: Mid) {
         let gone = last.get() - REACH;
         self.older.evict(gone);
-        let out_of_reach = self.recalled.partition_point(|mid| mid.get() <= gone);
-        self.recalled.drain(..out_of_reach);
+        self.recalled.evict(gone);
+    }
+}
+
+/// The messages within reach that were recalled, a bit for each from the first of them on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recalled {
+    /// The mid of the first bit, a multiple of 64; 0 where there is none.
+    pub(super) from: i64,
+    /// Bit i of word j: the message `from + 64 j + i` was recalled.
+    pub(super) words: Vec<u64>,
+}
+
+impl Recalled {
+    fn has(&self, mid: Mid) -> bool {
+        let place = mid.get().checked_sub(self.from);
+        let word = place.and_then(|place| self.words.get(usize::try_from(place / 64).ok()?));
+        word.is_some_and(|word| word >> (mid.get() % 64) & 1 == 1)
+    }
+
+    fn add(&mut self, mid: Mid) {
+        let of_mid = mid.get() - mid.get() % 64;
+        if self.words.is_empty() {
+            self.from = of_mid;
+        }
+        while self.from > of_mid {
+            self.words.insert(0, 0);
+            self.from -= 64;
+        }
+        let place = (of_mid - self.from) as usize / 64;
+        if self.words.len() <= place {
+            self.words.resize(place + 1, 0);
+        }
+        self.words[place] |= 1 << (mid.get() % 64);
+    }
+
+    /// Drops the words that have nothing above `gone`.
+    fn evict(&mut self, gone: i64) {
+        let out_of_reach = (gone + 1 - self.from).div_euclid(64);
+        let out_of_reach = usize::try_from(out_of_reach).unwrap_or(0);
+        if out_of_reach > 0 {
+            self.words.drain(..out_of_reach.min(self.words.len()));
+            self.from = if self.words.is_empty() {
+                0
+            } else {
+                self.from + 64 * out_of_reach as i64
+            };
+        }
     }
 }
 
@@ -128,5 +175,31 @@ mod tests {
         }
         assert_eq!((get(20_000), get(9), get(1)), (None, None, None));
         assert!(changes.older.words.len() <= 63);
+    }
+
+    #[test]
+    fn recalls_are_known_within_reach_and_take_half_a_kilobyte() {
+        let mid = |mid: i64| Mid::try_from(mid).unwrap();
+        let is_recalled = |number: i64| number % 7 == 0;
+        let mut changes = Changes::default();
+        for last in 1..20_000 {
+            // Some late, some at once.
+            let back = if last % 2 == 0 { 0 } else { 500 };
+            if last > back && is_recalled(last - back) {
+                changes.recall(mid(last - back), mid(last));
+            }
+            changes.evict(mid(last));
+            assert!(changes.recalled.words.len() <= 65);
+        }
+        let newest = 19_999;
+        for number in newest - REACH + 1..=newest {
+            let recalled_at_once = number % 2 == 0;
+            let recalled_late = (number + 500) % 2 == 1 && number + 500 <= newest;
+            let expected = is_recalled(number) && (recalled_at_once || recalled_late);
+            assert_eq!(changes.is_recalled(mid(number)), expected, "{number}");
+        }
+        assert!(!changes.is_recalled(mid(7)));
+        changes.evict(mid(100_000));
+        assert_eq!(changes.recalled, Recalled::default());
     }
 }

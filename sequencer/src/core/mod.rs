@@ -5,8 +5,8 @@
 //!
 //! # Memory
 //! An idle conversation takes a slot of 97 bytes in the hash table, which is between 7/16 and 7/8 full: 111 to 222
-//! bytes. From rule version 3 on, one with more than 128 messages takes up to 750 more, and so do changes and contacts with flags; a
-//! recalled message takes 8 while it is among the newest 4,096. A message of
+//! bytes. From rule version 3 on, one with more than 128 messages takes up to 750 more, and so do changes and contacts with flags; recalls
+//! take a bit for each message from the first of them on, 520 bytes at most. A message of
 //! the recall window takes 8. A member of a group takes a slot of 33 bytes in such a table, so 38
 //! to 76, a group some 300 and 8 for each of its newest 4,096 messages. A dedup entry takes 20 bytes in a queue, 40 under rule version 1, and 5 to 9 in the index of that queue. By default a partition
 //! remembers at most a million, so 29 MB, 49 MB under rule version 1, and at most a tenth of that for each sender who sends more than others.

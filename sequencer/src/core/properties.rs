@@ -423,6 +423,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         },
         ts: TimestampMs(ts),
         body,
+        words: None,
     })
 }
 

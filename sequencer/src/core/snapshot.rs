@@ -19,7 +19,7 @@ use schemas::{
 use self::groups::{read_group, write_group};
 use super::{
     State,
-    changes::{Changes, ContactState, OlderSenders},
+    changes::{Changes, ContactState, OlderSenders, Recalled},
     chunked_queue::ChunkedQueue,
     conversation::{Conversation, RecentSenders},
     dedup::{DedupEntries, KeyedEntry, UnkeyedEntry},
@@ -398,7 +398,8 @@ fn write_changes(changes: &Changes) -> proto::ConversationChanges {
         older_senders: changes.older.words.clone(),
         older_from: changes.older.from,
         older_messages: changes.older.len,
-        recalled: changes.recalled.iter().map(|mid| mid.get()).collect(),
+        recalled: changes.recalled.words.clone(),
+        recalled_from: changes.recalled.from,
         lo: Some(write_contact(&changes.lo)),
         hi: Some(write_contact(&changes.hi)),
     }
@@ -421,9 +422,9 @@ fn read_changes(changes: &proto::ConversationChanges) -> Result<Changes, Invalid
     let fits = changes.older_from >= 0
         && (words - 1).max(0) * 64 <= changes.older_messages
         && changes.older_messages <= words * 64;
-    let recalled = changes.recalled.iter().map(|recalled| mid(*recalled));
-    let recalled = recalled.collect::<Result<Vec<_>, _>>()?;
-    if !fits || !recalled.is_sorted_by(|one, next| one < next) {
+    let from = changes.recalled_from;
+    let is_aligned = from >= 0 && from % 64 == 0;
+    if !fits || !is_aligned {
         return Err(invalid);
     }
     Ok(Changes {
@@ -433,7 +434,10 @@ fn read_changes(changes: &proto::ConversationChanges) -> Result<Changes, Invalid
             len: changes.older_messages,
             words: changes.older_senders.clone(),
         },
-        recalled,
+        recalled: Recalled {
+            from,
+            words: changes.recalled.clone(),
+        },
         lo: read_contact(changes.lo.as_ref())?,
         hi: read_contact(changes.hi.as_ref())?,
     })

@@ -177,8 +177,7 @@ impl State {
         changes.chg = changes.chg.next();
         match &change.change {
             Change::Recall | Change::Delete => {
-                changes.recall(change.mid.min(last));
-                changes.evict(last);
+                changes.recall(change.mid, last);
             }
             Change::Clear => {
                 let cleared = &mut changes.contact_mut(side).cleared;

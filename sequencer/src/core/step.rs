@@ -1,7 +1,7 @@
 //! The decision about one inbound record.
 
 use schemas::{
-    ConversationId, Mid, Partition, TimestampMs, UserId,
+    ConversationId, Mid, Partition, TimestampMs, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Source, UnknownRules},
@@ -73,12 +73,34 @@ pub enum NoOp {
     GroupUnchanged,
 }
 
+/// A decision other than an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoEvent {
+    DeadLetter(Refusal),
+    NoOp(NoOp),
+}
+
+impl From<NoOp> for NoEvent {
+    fn from(no_op: NoOp) -> Self {
+        Self::NoOp(no_op)
+    }
+}
+
+impl From<NoEvent> for Decision {
+    fn from(no_event: NoEvent) -> Self {
+        match no_event {
+            NoEvent::DeadLetter(refusal) => Self::DeadLetter(refusal),
+            NoEvent::NoOp(no_op) => Self::NoOp(no_op),
+        }
+    }
+}
+
 /// Decides about an inbound record of `partition`. The same state and record always give the same decision.
 #[must_use]
 pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decision {
-    let command = match Command::parse(inbound.value) {
-        Ok(command) => command,
-        Err(malformed) => return refuse(Reason::Malformed, malformed.to_string()),
+    let (command, words) = match Command::parse_with_words(inbound.value) {
+        Ok(parsed) => parsed,
+        Err(malformed) => return refuse(Reason::Malformed, malformed.to_string()).into(),
     };
     let is_of_version_3 = matches!(
         command,
@@ -87,7 +109,7 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     if is_of_version_3 && state.rules.rule_version < 3 {
         // As by programs that do not know it.
         let detail = "groups, and changes to messages and contacts, begin with rule version 3";
-        return refuse(Reason::Malformed, detail.to_owned());
+        return refuse(Reason::Malformed, detail.to_owned()).into();
     }
     let conversation = command.conversation();
     if let Some(right) = conversation
@@ -96,11 +118,12 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     {
         let detail =
             format!("its conversation belongs to partition {right}, and it is in {partition}");
-        return refuse(Reason::WrongPartition, detail);
+        return refuse(Reason::WrongPartition, detail).into();
     }
     let stamp = EventStamp {
         src: inbound.src,
         ts: effective_ts(state, inbound),
+        words,
     };
     match command {
         Command::Send(send) => step_send(state, stamp, send),
@@ -112,11 +135,12 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     }
 }
 
-/// The source and the time of the event that a record leads to.
+/// What the event that a record leads to has from the record: source, time, and what the filter of words did with its text.
 #[derive(Clone, Copy)]
 pub(super) struct EventStamp {
     src: Source,
     pub(super) ts: TimestampMs,
+    words: Option<WordVerdict>,
 }
 
 impl EventStamp {
@@ -125,6 +149,7 @@ impl EventStamp {
             src: self.src,
             ts: self.ts,
             body,
+            words: self.words,
         })
     }
 }
@@ -137,14 +162,14 @@ fn effective_ts(state: &State, inbound: &Inbound<'_>) -> TimestampMs {
 fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
     let id = send.conversation();
     let checked = step_repeat(state, stamp, (&send).into());
-    if let Err(decision) = checked.and_then(|()| check_msg_bytes(state, &send.msg)) {
-        return decision;
+    if let Err(no_event) = checked.and_then(|()| check_msg_bytes(state, &send.msg)) {
+        return no_event.into();
     }
     let unknown = Conversation::default();
     let conversation = state.conversations.get(&id).unwrap_or(&unknown);
     let side = id.side_of(send.srcid);
     if conversation.is_blocked(side) {
-        return refuse(Reason::Blocked, "destid has blocked srcid".to_owned());
+        return refuse(Reason::Blocked, "destid has blocked srcid".to_owned()).into();
     }
     let begins = send.by_user && conversation.last_mid == Mid::ZERO;
     if begins && begins_too_many(state, stamp.ts, send.srcid) {
@@ -152,7 +177,7 @@ fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
         let detail = format!(
             "srcid has begun {most} conversations in this partition today, as many as a user may"
         );
-        return refuse(Reason::TooManyConversations, detail);
+        return refuse(Reason::TooManyConversations, detail).into();
     }
     stamp.emit(Body::Message(Message {
         mid: conversation.last_mid.next(),
@@ -169,12 +194,12 @@ pub(super) fn step_repeat(
     state: &State,
     stamp: EventStamp,
     send: SendFields<'_>,
-) -> Result<(), Decision> {
+) -> Result<(), NoEvent> {
     // An expired entry stays until the next event evicts it, because a record without an event must not change the state.
     let known = state.dedup.find(send, state.clock, stamp.ts, &state.rules);
     match known {
         None => Ok(()),
-        Some(Known::Repeat) => Err(Decision::NoOp(NoOp::Repeat)),
+        Some(Known::Repeat) => Err(NoOp::Repeat.into()),
         Some(Known::Conflict) => {
             let detail = "client_msg_id is that of an earlier message with other contents";
             Err(refuse(Reason::Conflict, detail.to_owned()))
@@ -183,7 +208,7 @@ pub(super) fn step_repeat(
 }
 
 /// The decision about a text that is too large.
-pub(super) fn check_msg_bytes(state: &State, msg: &str) -> Result<(), Decision> {
+pub(super) fn check_msg_bytes(state: &State, msg: &str) -> Result<(), NoEvent> {
     let (bytes, most) = (msg.len(), state.rules.max_msg_bytes);
     if i64::try_from(bytes).is_ok_and(|bytes| bytes > most) {
         let detail = format!("msg has {bytes} bytes: at most {most} are right");
@@ -226,11 +251,11 @@ fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision
     match control::change(state.rules, control) {
         // Also where nothing changes, so that the sender sees that it was applied.
         Ok(rules) => stamp.emit(Body::Control(rules)),
-        Err(InvalidRules::Setting(wrong)) => refuse(Reason::InvalidControl, wrong),
+        Err(InvalidRules::Setting(wrong)) => refuse(Reason::InvalidControl, wrong).into(),
         Err(InvalidRules::Unknown(unknown)) => Decision::Halt(unknown),
     }
 }
 
-pub(super) fn refuse(reason: Reason, detail: String) -> Decision {
-    Decision::DeadLetter(Refusal { reason, detail })
+pub(super) fn refuse(reason: Reason, detail: String) -> NoEvent {
+    NoEvent::DeadLetter(Refusal { reason, detail })
 }

@@ -8,7 +8,7 @@ use schemas::{
 use super::{
     State,
     conversation::Conversation,
-    step::{Decision, EventStamp, NoOp, begins_too_many, check_msg_bytes, refuse},
+    step::{Decision, EventStamp, NoEvent, NoOp, begins_too_many, check_msg_bytes, refuse},
 };
 
 pub(super) fn step_message_change(
@@ -22,7 +22,7 @@ pub(super) fn step_message_change(
     if asked.mid > conversation.last_mid {
         let last = conversation.last_mid;
         let detail = format!("mid is {}: the conversation has {last} messages", asked.mid);
-        return refuse(Reason::UnknownMessage, detail);
+        return refuse(Reason::UnknownMessage, detail).into();
     }
     let side = id.side_of(asked.by);
     let n = match asked.change {
@@ -32,8 +32,8 @@ pub(super) fn step_message_change(
         }
         Change::Clear => conversation.count_at(id.side_of(asked.peer), asked.mid),
         Change::Recall | Change::Delete | Change::Edit(_) => {
-            if let Err(decision) = may_change(state, stamp.ts, conversation, side, &asked) {
-                return decision;
+            if let Err(no_event) = may_change(state, stamp.ts, conversation, side, &asked) {
+                return no_event.into();
             }
             None
         }
@@ -48,14 +48,14 @@ pub(super) fn step_message_change(
     }))
 }
 
-/// Whether a user may recall, delete or edit a message that is there; the decision where not.
+/// Whether a user may recall, delete or edit a message that is there; why not otherwise.
 fn may_change(
     state: &State,
     now: TimestampMs,
     conversation: &Conversation,
     side: Side,
     asked: &ChangeMessage,
-) -> Result<(), Decision> {
+) -> Result<(), NoEvent> {
     let refused = |reason, detail: &str| Err(refuse(reason, detail.to_owned()));
     if asked.change == Change::Delete && !state.rules.delete_for_all {
         return refused(
@@ -76,7 +76,7 @@ fn may_change(
     match &asked.change {
         Change::Edit(_) if is_recalled => refused(Reason::Recalled, "the message was recalled"),
         Change::Edit(msg) => may_edit(state, conversation, side, msg),
-        _ if is_recalled => Err(Decision::NoOp(NoOp::AlreadyRecalled)),
+        _ if is_recalled => Err(NoOp::AlreadyRecalled.into()),
         _ => {
             let steps = conversation.last_mid.get() - asked.mid.get();
             check_recall_window(state, now, conversation.last_place, steps)
@@ -89,7 +89,7 @@ fn may_edit(
     conversation: &Conversation,
     side: Side,
     msg: &str,
-) -> Result<(), Decision> {
+) -> Result<(), NoEvent> {
     check_msg_bytes(state, msg)?;
     if conversation.is_blocked(side) {
         let detail = "peer has blocked by";
@@ -98,14 +98,14 @@ fn may_edit(
     Ok(())
 }
 
-/// Whether the message can still be recalled that is `steps` messages of its conversation before the one at the place `last`; the decision
-/// where not.
+/// Whether the message can still be recalled that is `steps` messages of its conversation before the one at the place `last`;
+/// why not otherwise.
 pub(super) fn check_recall_window(
     state: &State,
     now: TimestampMs,
     last: u64,
     steps: i64,
-) -> Result<(), Decision> {
+) -> Result<(), NoEvent> {
     let window = state.rules.recall_window_ms;
     match window {
         0 => {
@@ -140,7 +140,7 @@ pub(super) fn step_contact_change(
     }
     if known.is_none() && asked.by_user && begins_too_many(state, stamp.ts, asked.uid) {
         let detail = "uid has begun as many conversations in this partition today as a user may";
-        return refuse(Reason::TooManyConversations, detail.to_owned());
+        return refuse(Reason::TooManyConversations, detail.to_owned()).into();
     }
     stamp.emit(Body::ContactChange(ContactChange {
         uid: asked.uid,

@@ -12,12 +12,13 @@ use super::{
     State,
     dedup::SendFields,
     group::{Group, Member, creation},
-    step::{Decision, EventStamp, NoOp, begins_too_many, check_msg_bytes, refuse, step_repeat},
+    step::{
+        Decision, EventStamp, NoEvent, NoOp, begins_too_many, check_msg_bytes, refuse, step_repeat,
+    },
     step_changes::check_recall_window,
 };
 
-/// A decision other than an event.
-type Result<T> = std::result::Result<T, Decision>;
+type Result<T> = std::result::Result<T, NoEvent>;
 
 pub(super) fn step_group(state: &State, stamp: EventStamp, command: GroupCommand) -> Decision {
     let GroupCommand {
@@ -39,7 +40,7 @@ pub(super) fn step_group(state: &State, stamp: EventStamp, command: GroupCommand
     };
     match body {
         Ok(body) => stamp.emit(Body::Group(GroupEvent { gid, by, body })),
-        Err(decision) => decision,
+        Err(no_event) => no_event.into(),
     }
 }
 
@@ -95,7 +96,7 @@ fn read(group: &Group, by: UserId, device: DeviceClass, mid: Option<Mid>) -> Res
     let position = member(group, by, "uid")?.read[device];
     let mid = mid.unwrap_or(group.last_mid).min(group.last_mid);
     if mid <= position {
-        return Err(Decision::NoOp(NoOp::PositionNotAdvanced { position }));
+        return Err(NoOp::PositionNotAdvanced { position }.into());
     }
     Ok(GroupBody::ReadPosition { device, mid })
 }
@@ -135,7 +136,7 @@ fn change_message(
                 check_author(group, by, mid)?;
             }
             if is_recalled(group, mid) {
-                return Err(Decision::NoOp(NoOp::AlreadyRecalled));
+                return Err(NoOp::AlreadyRecalled.into());
             }
             if !is_admin {
                 let steps = group.last_mid.get() - mid.get();
@@ -183,7 +184,7 @@ fn create(
     let members = asked.members.iter().copied();
     if let Some(group) = state.groups.get(&gid) {
         if group.creation == creation(state.rules.hash_key.as_ref(), &settings, members) {
-            return Err(Decision::NoOp(NoOp::Repeat));
+            return Err(NoOp::Repeat.into());
         }
         let detail = "there is a group gid, created with other settings";
         return refused(Reason::GroupExists, detail);
@@ -245,7 +246,7 @@ fn change(state: &State, group: &Group, by: UserId, action: GroupAction) -> Resu
         action => administer(group, by, action)?,
     };
     if outcome.members.is_empty() && outcome.settings == group.settings {
-        return Err(Decision::NoOp(NoOp::GroupUnchanged));
+        return Err(NoOp::GroupUnchanged.into());
     }
     let joined = outcome.members.iter().filter(|one| one.joined).count();
     let left = outcome.members.iter().filter(|one| one.role.is_none());

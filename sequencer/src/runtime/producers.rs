@@ -94,10 +94,8 @@ mod tests {
         /// The largest record that a topic takes, and what stays with it: its headers, librdkafka's own.
         const RECORD: usize = (1 << 20) + (64 << 10);
         let config = SequencerConfig::default().shell();
-        let letters = config.max_dead_letters_in_flight * RECORD;
-        assert!(PARTITIONS as usize * letters <= QUEUE_BYTES);
-        // The record that reaches the bound is in flight too.
-        let events = config.max_in_flight_bytes + RECORD;
-        assert!(PARTITIONS as usize * events <= QUEUE_BYTES);
+        // Of events, and of dead letters; the record that reaches the bound is in flight too.
+        let of_a_partition = config.max_in_flight_bytes + RECORD;
+        assert!(PARTITIONS as usize * of_a_partition <= QUEUE_BYTES);
     }
 }

@@ -217,7 +217,7 @@ pub struct ShellConfig {
     pub max_waiting_bytes: usize,
     /// The largest number of appends in flight.
     pub max_in_flight_records: usize,
-    /// No further append is sent while this many bytes are in flight.
+    /// No further append is sent while this many bytes are in flight, and no further dead-letter record while this many bytes of them are.
     pub max_in_flight_bytes: usize,
     /// The largest number of dead-letter records in flight.
     pub max_dead_letters_in_flight: usize,
@@ -239,7 +239,7 @@ impl Default for ShellConfig {
             max_waiting_bytes: 8 << 20,
             max_in_flight_records: 10_000,
             max_in_flight_bytes: 8 << 20,
-            max_dead_letters_in_flight: 100,
+            max_dead_letters_in_flight: 1_000,
             progress_idle_ms: 1000,
             progress_gap_ms: 100,
             snapshot_events: 100_000,

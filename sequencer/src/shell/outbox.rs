@@ -36,8 +36,9 @@ pub(super) struct Outbox {
     waiting_bytes: usize,
     appending: VecDeque<Appending>,
     appending_bytes: usize,
-    /// In flight, each with the inbound offset of its record.
-    dead_letters: BTreeMap<OutputId, i64>,
+    /// In flight, each with the inbound offset of its record and its size.
+    dead_letters: BTreeMap<OutputId, (i64, usize)>,
+    dead_letter_bytes: usize,
     window_is_open: bool,
     next_id: u64,
 }
@@ -51,6 +52,7 @@ impl Outbox {
             appending: VecDeque::new(),
             appending_bytes: 0,
             dead_letters: BTreeMap::new(),
+            dead_letter_bytes: 0,
             window_is_open: false,
             next_id: 0,
         }
@@ -75,6 +77,7 @@ impl Outbox {
                 Output::Append(_) => self.may_append(),
                 Output::DeadLetter(_) => {
                     self.dead_letters.len() < self.config.max_dead_letters_in_flight
+                        && self.dead_letter_bytes < self.config.max_in_flight_bytes
                 }
             };
             let Some(next) = may_go.then(|| self.waiting.pop_front()).flatten() else {
@@ -106,7 +109,8 @@ impl Outbox {
 
     /// A dead-letter record was acknowledged.
     pub(super) fn dead_lettered(&mut self, id: OutputId) {
-        self.dead_letters.remove(&id);
+        let removed = self.dead_letters.remove(&id);
+        self.dead_letter_bytes -= removed.map_or(0, |(_, bytes)| bytes);
     }
 
     /// Whether an event queued earlier is acknowledged.
@@ -144,7 +148,8 @@ impl Outbox {
             Output::DeadLetter(letter) => letter.record.offset,
         });
         let appending = self.appending.front().map(|next| next.src.offset.offset);
-        let letter = self.dead_letters.values().min().copied();
+        let letters = self.dead_letters.values();
+        let letter = letters.map(|(offset, _)| *offset).min();
         [waiting, appending, letter].into_iter().flatten().min()
     }
 
@@ -181,7 +186,9 @@ impl Outbox {
                 effects.append(next.id, event);
             }
             Output::DeadLetter(letter) => {
-                self.dead_letters.insert(next.id, letter.record.offset);
+                let place = (letter.record.offset, next.bytes);
+                self.dead_letters.insert(next.id, place);
+                self.dead_letter_bytes += next.bytes;
                 effects.dead_letter(next.id, letter);
             }
         }

@@ -375,6 +375,7 @@ impl PartitionShell {
             src: self.stepped,
             ts: self.state.clock(),
             body: Body::Progress,
+            words: None,
         };
         self.last_event = Some(self.outbox.push_event(progress));
     }

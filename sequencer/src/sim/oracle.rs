@@ -101,7 +101,8 @@ impl Sent {
 
 impl Oracle {
     fn next(&mut self, record: &InboundRecord) -> Expected {
-        let Ok(command) = Command::parse(record.value.as_deref().unwrap_or_default()) else {
+        let parsed = Command::parse_with_words(record.value.as_deref().unwrap_or_default());
+        let Ok((command, words)) = parsed else {
             return Expected::DeadLetter(Reason::Malformed);
         };
         let is_change = matches!(
@@ -134,6 +135,7 @@ impl Oracle {
                     },
                     ts: TimestampMs(ts),
                     body,
+                    words,
                 };
                 self.record(event.clone());
                 Expected::Event(event)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use schemas::{
     Change, ChangeContact, ChangeMessage, CreateGroup, DeviceClass, GroupAction, GroupCommand,
-    GroupId, GroupRole, Mid, Partition, SetGroupOptions, TimestampMs, UserId,
+    GroupId, GroupRole, Mid, Partition, SetGroupOptions, TimestampMs, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         let value = match rng.below(100) {
             // The first record lowers the limits, so that they are met.
             _ if offset == 0 => limits(rng).encode(),
-            0..30 => send(rng).encode(),
+            0..30 => send(rng).encode_with_words(words(rng)),
             30..45 if offset > 1 => again(rng, &records),
             45..55 => read_ack(rng).encode(),
             55..62 => message_change(rng).encode(),
@@ -64,6 +64,14 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         }
     }
     records
+}
+
+fn words(rng: &mut Rng) -> Option<WordVerdict> {
+    let verdict = WordVerdict {
+        masked: rng.chance(50),
+        dictionary: rng.next(),
+    };
+    rng.chance(20).then_some(verdict)
 }
 
 fn raise_to(version: u32) -> Command {

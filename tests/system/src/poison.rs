@@ -19,6 +19,7 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
     let send = |change: fn(&mut SendMessage)| {
         let mut send = SendMessage {
             by_user: false,
+            gid: 0,
             srcid: from,
             destid: to,
             client_msg_id: "poison".to_owned(),
@@ -33,6 +34,7 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
             peer: from,
             device: DeviceClass::Pc.into(),
             mid: Some(1),
+            gid: 0,
         };
         change(&mut ack);
         encoded(Command::ReadAck(ack))
@@ -42,6 +44,7 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
             by: from,
             peer: to,
             mid: 1,
+            gid: 0,
             kind: ChangeKind::Recall.into(),
             msg: String::new(),
         };
@@ -91,7 +94,8 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
 
 fn encoded(command: Command) -> Vec<u8> {
     let command = Some(command);
-    InboundCommand { command }.encode_to_vec()
+    let words = None;
+    InboundCommand { command, words }.encode_to_vec()
 }
 
 /// Values for `chat.events` in the partition of a conversation, and why each is passed over.
@@ -118,6 +122,7 @@ pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
         src,
         ts: TimestampMs(1),
         body: Body::Message(message),
+        words: None,
     };
     let whole = elsewhere.encode();
     Ok(vec![

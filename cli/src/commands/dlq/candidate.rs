@@ -84,6 +84,9 @@ impl Candidate {
             Ok(Command::ChangeContact(_)) => {
                 Self::NotPostable("it would take the place of what its user has said since")
             }
+            Ok(Command::Group(_)) => {
+                Self::NotPostable("what happened in the group since then is not looked at")
+            }
             Ok(Command::Control(_)) => Self::NotPostable("rules are changed by operators only"),
             Err(why) => Self::NotPostable(why),
         })
@@ -111,7 +114,14 @@ impl Candidate {
             | Reason::InvalidControl
             | Reason::TooManyConversations
             | Reason::UnknownMessage
-            | Reason::NotAllowed => {}
+            | Reason::NotAllowed
+            | Reason::UnknownGroup
+            | Reason::GroupExists
+            | Reason::NotAMember
+            | Reason::NoRight
+            | Reason::Muted
+            | Reason::GroupFull
+            | Reason::Dissolved => {}
         }
         let value = dead_letter.record.value.as_deref().unwrap_or_default();
         Command::parse(value).map_err(|_| "it is no command")

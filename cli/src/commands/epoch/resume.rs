@@ -184,7 +184,7 @@ mod tests {
                 flags: change.applied_to(ContactFlags::default()),
                 deleted: None,
             }),
-            Command::Control(_) => unreachable!("no test has one"),
+            Command::Control(_) | Command::Group(_) => unreachable!("no test has one"),
         }
     }
 
@@ -231,7 +231,12 @@ mod tests {
                 offset: watermark,
                 leader_epoch,
             };
-            self.events.push(Event { src, ts, body });
+            self.events.push(Event {
+                src,
+                ts,
+                body,
+                words: None,
+            });
         }
 
         /// Removes the newest records.

@@ -1,9 +1,9 @@
 //! Whole tables, piece by piece, in the order of their primary keys.
 
-use schemas::{Chg, DirectConversation, Mid, TableNumber, UserId};
+use schemas::{Chg, ConversationId, Mid, TableNumber, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
 
-use super::{ReadTx, decode};
+use super::{ReadTx, decode, groups::columns_of};
 use crate::{ContactRow, MessageRow, Sink, StoreError, StoredChange, StoredRead, names::Table};
 
 impl ReadTx {
@@ -31,13 +31,13 @@ impl ReadTx {
     pub async fn scan_changes(
         &mut self,
         number: TableNumber,
-        after: Option<(DirectConversation, Chg)>,
+        after: Option<(ConversationId, Chg)>,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
         let table = self.table(Table::MsgChange, number)?;
         let (lo, hi, chg) = after.map_or((0, 0, 0), |(conversation, chg)| {
-            let (lo, hi) = (conversation.lo(), conversation.hi());
-            (lo.get(), hi.get(), chg.get())
+            let (lo, hi) = columns_of(conversation);
+            (lo, hi, chg.get())
         });
         let sql = include_str!("../../sql/read/scan_changes.sql");
         let values = [
@@ -132,7 +132,7 @@ impl ReadTx {
         let checked: &[_] = match sink {
             Sink::Messages => &[(Table::ChatMsg, "hashvalue", own)],
             Sink::Reads => &[(Table::ReadChatMid, "hashvalue", own)],
-            Sink::Contacts => &[(Table::Contact, "kind", 0), (Table::Hidden, "kind", 0)],
+            Sink::Contacts => &[(Table::Contact, "kind", 0)],
         };
         let mut misfits = 0;
         for (table, column, right) in checked {
@@ -147,7 +147,7 @@ impl ReadTx {
 
     /// A statement with these numbers in it, unprepared: the statements of a scan are many, and would push those of other reads out of the
     /// connection's cache. To close one costs 40 ms, since sqlx sets no TCP_NODELAY.
-    async fn scan(
+    pub(super) async fn scan(
         &mut self,
         sql: &str,
         table: &str,

@@ -153,9 +153,9 @@ pub(crate) async fn create_shadow(
     for (_, sql) in steps.filter(|(of, _)| *of == kind) {
         shadow.execute(session, sql, first).await?;
     }
-    if kind == Table::ChatMsg {
+    if Table::BY_MONTH.contains(&kind) {
         let last = first.and_ahead(MONTHS_AHEAD).last().unwrap_or(first);
-        months::extend_shadow(store, n, session, last).await?;
+        months::extend_shadow(store, kind, n, session, last).await?;
     }
     Ok(())
 }
@@ -214,6 +214,25 @@ async fn note(
         .await?;
     tracing::info!(database, version, name, "schema version applied");
     Ok(())
+}
+
+/// Checks that a database has no newer schema than that of the tables that this program builds.
+///
+/// # Errors
+/// Fatal where it has.
+pub(crate) async fn expect_no_newer_version(
+    session: &mut Session,
+    database: &str,
+) -> Result<(), StoreError> {
+    let present = present_version(session, database).await?;
+    let own = MIGRATIONS.last().map_or(0, |last| last.version);
+    if present <= own {
+        return Ok(());
+    }
+    Err(StoreError::fatal(format!(
+        "{database} has schema version {present}, and this program builds tables of version {own}: \
+         run the rebuild with the program whose `db apply` ran last"
+    )))
 }
 
 async fn present_version(session: &mut Session, database: &str) -> Result<u32, StoreError> {
@@ -279,10 +298,10 @@ impl OneTable<'_> {
             };
         }
         match self.kind {
-            Table::ChatMsg => orphans::create_table(session, sql, &self.name, first).await,
-            Table::MsgChange | Table::ReadChatMid | Table::Contact | Table::Hidden => {
-                session.execute(sql).await.map(drop)
+            Table::ChatMsg | Table::GroupMsg => {
+                orphans::create_table(session, sql, &self.name, first).await
             }
+            _ => session.execute(sql).await.map(drop),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     MessageStore, Month, OffsetUpdate, Sink, StoreError,
+    names::Table,
     read::decode,
     resume::{self, OffsetStatements, insert_starts},
     schema::{self, SchemaLock},
@@ -43,13 +44,15 @@ impl Fence {
     /// Waits for transactions in flight, and locks the offsets.
     ///
     /// # Errors
-    /// As all writes.
+    /// As all writes; fatal where the database has a newer schema than this program's tables.
     pub async fn acquire(
         store: &MessageStore,
         shadows: &Shadows,
         topic: &str,
     ) -> Result<Self, StoreError> {
         let mut schema = SchemaLock::take(store, shadows.shard).await?;
+        let database = store.names().database(shadows.shard);
+        schema::expect_no_newer_version(&mut schema.session, &database).await?;
         copy_months(store, shadows, &mut schema.session).await?;
         schema
             .session
@@ -221,7 +224,9 @@ async fn copy_months(
 ) -> Result<(), StoreError> {
     if shadows.sink == Sink::Messages {
         for n in &shadows.tables {
-            schema::extend_shadow(store, *n, session, Month::FIRST).await?;
+            for kind in Table::BY_MONTH {
+                schema::extend_shadow(store, kind, *n, session, Month::FIRST).await?;
+            }
         }
     }
     Ok(())

@@ -27,8 +27,12 @@ pub(super) struct Removal {
 }
 
 pub(super) enum RemovedKeys {
-    /// Of `chat_msg_<n>`: its ids.
-    Messages(Vec<i64>),
+    /// Of `chat_msg_<n>` or `group_msg_<n>`: its ids, the table of its changes, and what takes the texts of recalled ones away again.
+    Messages {
+        ids: Vec<i64>,
+        changes: String,
+        recall: &'static str,
+    },
     /// Of `msg_change_<n>`: (lo, hi, chg).
     Changes(Vec<(i64, i64, i64)>),
 }
@@ -46,11 +50,9 @@ impl Removal {
                 .replace("{condition}", &condition)
         };
         match &self.keys {
-            RemovedKeys::Messages(ids) => {
-                let ids = ids.chunks(KEYS_AT_ONCE).map(|ids| {
-                    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
-                    format!("id IN ({})", ids.join(", "))
-                });
+            RemovedKeys::Messages { ids, .. } => {
+                let ids = ids.chunks(KEYS_AT_ONCE);
+                let ids = ids.map(|ids| format!("id IN ({})", list(ids)));
                 ids.map(statement).collect()
             }
             RemovedKeys::Changes(keys) => {
@@ -63,6 +65,31 @@ impl Removal {
             }
         }
     }
+
+    /// What takes the texts away again of messages that were recalled or deleted by changes that are still there: the log is read again from
+    /// before these.
+    fn recalls(&self) -> Vec<String> {
+        let RemovedKeys::Messages {
+            ids,
+            changes,
+            recall,
+        } = &self.keys
+        else {
+            return Vec::new();
+        };
+        let recall = |ids: &[i64]| {
+            recall
+                .replace("{messages}", &self.table)
+                .replace("{changes}", changes)
+                .replace("{ids}", &list(ids))
+        };
+        ids.chunks(KEYS_AT_ONCE).map(recall).collect()
+    }
+}
+
+fn list(ids: &[i64]) -> String {
+    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+    ids.join(", ")
 }
 
 /// Alternatives, as ranges that the index can use (it cannot use a list of tuples).
@@ -134,6 +161,7 @@ impl Transaction {
                 tracing::warn!(%error, "rows that no offset accounts for are replaced");
                 self.remove(session).await?;
                 self.write_rows(session).await?;
+                self.recall_again(session).await?;
             }
             outcome => outcome?,
         }
@@ -163,6 +191,16 @@ impl Transaction {
             for sql in removal.statements() {
                 let removed = session.execute(sql).await;
                 removed.map_err(|error| error.of(&removal.table))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn recall_again(&self, session: &mut Session) -> Result<(), StoreError> {
+        for removal in &self.removals {
+            for sql in removal.recalls() {
+                let recalled = session.execute(sql).await;
+                recalled.map_err(|error| error.of(&removal.table))?;
             }
         }
         Ok(())

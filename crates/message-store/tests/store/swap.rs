@@ -169,6 +169,26 @@ async fn snapshots_from_before_are_waited_for() {
 }
 
 #[tokio::test]
+async fn tables_of_an_older_schema_are_never_switched_in() {
+    let scene = Scene::new(3, 3).await;
+    let database = scene.fixture.database(scene.shard);
+    let newer = format!("INSERT INTO {database}.schema_version (version, name) VALUES (99, 'x')");
+    let mut admin = scene.fixture.admin().await;
+    let noted = sqlx::raw_sql(AssertSqlSafe(newer))
+        .execute(&mut admin)
+        .await;
+    noted.unwrap();
+    let Fixture { store, topic, .. } = &scene.fixture;
+    let refused = Fence::acquire(store, &scene.shadows, topic).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
+    assert!(
+        refused.to_string().contains("schema version 99"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
 async fn less_than_there_is_is_never_switched_in() {
     let scene = Scene::new(3, 2).await;
     let fence = scene.fence().await;

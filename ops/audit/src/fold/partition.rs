@@ -216,10 +216,11 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn content_mismatch(&self, record: &Record, at: i64, event: &Event) -> Option<(Kind, String)> {
-        let what = match read::command(record) {
+        let what = match read::command_with_words(record) {
             Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
-            Ok(command) => self
+            Ok((command, words)) => self
                 .mismatched_field(&command, event, record.timestamp)
+                .or_else(|| (words != event.words).then_some("words"))
                 .map(|name| {
                     let partition = self.input.partition;
                     format!("{name} is not that of its event, {partition}:{at}")

@@ -231,7 +231,11 @@ mod tests {
 
     fn is_command(command: inbound_command::Command) -> bool {
         let command = Some(command);
-        let value = proto::InboundCommand { command }.encode_to_vec();
+        let value = proto::InboundCommand {
+            command,
+            words: None,
+        }
+        .encode_to_vec();
         let read = crate::read::command(&record(value.clone()));
         // Services read it by other code.
         assert_eq!(read.as_ref().ok(), Command::parse(&value).as_ref().ok());

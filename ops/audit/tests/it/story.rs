@@ -273,6 +273,7 @@ impl Story {
             },
             ts,
             body,
+            words: None,
         };
         let offset = self.append(partition, event.clone()).await;
         self.events.push(LoggedEvent {

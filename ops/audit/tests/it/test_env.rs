@@ -293,7 +293,7 @@ impl TestEnv {
             Body::ReadPosition(position) => {
                 vec![ContactDelta::new(position.uid, position.peer)]
             }
-            Body::Control(_) | Body::Progress => Vec::new(),
+            Body::Control(_) | Body::Progress | Body::Group(_) => Vec::new(),
         };
         for position in event.body.read_positions() {
             contacts[0].read[position.device] = ReadUpTo {

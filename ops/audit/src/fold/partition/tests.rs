@@ -50,7 +50,16 @@ fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
         leader_epoch: 0,
     };
     let ts = TimestampMs(1_000);
-    record(at, Event { src, ts, body }.encode())
+    record(
+        at,
+        Event {
+            src,
+            ts,
+            body,
+            words: None,
+        }
+        .encode(),
+    )
 }
 
 /// The dead letters of records.

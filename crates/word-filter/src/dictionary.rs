@@ -1,0 +1,102 @@
+//! A dictionary's text, checked.
+
+use std::collections::BTreeMap;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use crate::{Action, Word, WordFilter, normalised::normalise, scripts::is_letter_between_spaces};
+
+/// The most words of a dictionary.
+pub const MAX_WORDS: usize = 1_000_000;
+/// The longest word, bytes of its normal form.
+const MAX_WORD_BYTES: usize = 256;
+
+/// What is wrong with a dictionary. It does not repeat what the line says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct InvalidDictionary {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it, and what would be right.
+    pub problem: String,
+}
+
+impl WordFilter {
+    /// Reads a dictionary. A word that comes twice is treated by the stricter of the two.
+    ///
+    /// # Errors
+    /// [`InvalidDictionary`] at the first line that is wrong.
+    pub fn parse(text: &str) -> Result<Self, InvalidDictionary> {
+        let mut words: BTreeMap<String, Action> = BTreeMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let line_is = |problem: String| InvalidDictionary {
+                line: index + 1,
+                problem,
+            };
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (word, action) = word(line).map_err(line_is)?;
+            let known = words.entry(word).or_insert(action);
+            *known = action.max(*known);
+            if words.len() > MAX_WORDS {
+                let problem = format!("there are more than {MAX_WORDS} words");
+                return Err(line_is(problem));
+            }
+        }
+        Self::new(&words).map_err(|problem| InvalidDictionary { line: 0, problem })
+    }
+
+    fn new(words: &BTreeMap<String, Action>) -> Result<Self, String> {
+        // The other kinds are faster by a little, and take gigabytes for so many words, or minutes.
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(words.keys())
+            .map_err(|error| format!("all words together are too many: {error}"))?;
+        let mut hasher = blake3::Hasher::new();
+        for (word, action) in words {
+            hasher.update(&[*action as u8]);
+            hasher.update(word.as_bytes());
+            hasher.update(b"\n");
+        }
+        let mut version = [0; 8];
+        hasher.finalize_xof().fill(&mut version);
+        let of_word = |(word, action): (&String, &Action)| Word {
+            action: *action,
+            starts_a_word: word.chars().next().is_some_and(is_letter_between_spaces),
+            ends_a_word: word
+                .chars()
+                .next_back()
+                .is_some_and(is_letter_between_spaces),
+        };
+        Ok(Self {
+            automaton,
+            words: words.iter().map(of_word).collect(),
+            version: u64::from_be_bytes(version),
+        })
+    }
+}
+
+/// A line's word in its normal form, and what is done with it.
+fn word(line: &str) -> Result<(String, Action), String> {
+    let (action, word) = line
+        .split_once(char::is_whitespace)
+        .ok_or("must be refuse, mask or flag, white space, and a word")?;
+    let action = match action {
+        "refuse" => Action::Refuse,
+        "mask" => Action::Mask,
+        "flag" => Action::Flag,
+        _ => return Err("must begin with refuse, mask or flag".to_owned()),
+    };
+    let word = word.trim();
+    let word = normalise(word).as_str(word).to_owned();
+    match word.len() {
+        0 => Err("the word has no character that is seen".to_owned()),
+        1..=MAX_WORD_BYTES => Ok((word, action)),
+        bytes => Err(format!(
+            "the word has {bytes} bytes: at most {MAX_WORD_BYTES} are right"
+        )),
+    }
+}

@@ -1,0 +1,170 @@
+//! The filter of words: texts of messages and edits are checked before they go on the log.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use metrics::{Counter, Gauge};
+use problem::Problem;
+use schemas::WordVerdict;
+use service_runtime::Shutdown;
+use tokio::time::interval;
+use word_filter::{Checked, WordFilter};
+
+use crate::post::Post;
+
+const CHECKED: &str = "tidemark_ingest_texts_with_words_total";
+const CURRENT: &str = "tidemark_ingest_word_dictionary_current";
+const WORDS: &str = "tidemark_ingest_word_dictionary_words";
+
+/// How often the dictionary is looked at again.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The dictionary in use.
+pub(crate) struct Words {
+    path: PathBuf,
+    current: RwLock<Arc<WordFilter>>,
+    flagged: Counter,
+    masked: Counter,
+    refused: Counter,
+    /// 1 where the file is the one in use.
+    is_current: Gauge,
+    words: Gauge,
+}
+
+impl Words {
+    /// Reads the dictionary for the first time.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no dictionary.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        metrics::describe_counter!(
+            CHECKED,
+            "Texts with words of the dictionary, by what was done"
+        );
+        metrics::describe_gauge!(
+            CURRENT,
+            "1 where the dictionary in use is that of the file, 0 where the file cannot be read"
+        );
+        metrics::describe_gauge!(WORDS, "Words of the dictionary in use");
+        let filter = filter(&read(path).map_err(|problem| invalid(path, &problem))?);
+        let filter = filter.map_err(|problem| invalid(path, &problem))?;
+        let words = Self {
+            path: path.to_owned(),
+            words: metrics::gauge!(WORDS),
+            is_current: metrics::gauge!(CURRENT),
+            flagged: metrics::counter!(CHECKED, "done" => "flagged"),
+            masked: metrics::counter!(CHECKED, "done" => "masked"),
+            refused: metrics::counter!(CHECKED, "done" => "refused"),
+            current: RwLock::new(Arc::new(filter)),
+        };
+        words.show();
+        Ok(words)
+    }
+
+    /// Checks the text of a post, masks it where words are to be masked, and sets what was done.
+    ///
+    /// # Errors
+    /// A problem that names the field and none of the words.
+    pub(crate) fn apply(&self, post: &mut Post) -> Result<(), Problem> {
+        let Some(text) = post.text_mut() else {
+            return Ok(());
+        };
+        let filter = self.get();
+        let masked = match filter.check(text) {
+            Checked::Clean => return Ok(()),
+            Checked::Refused => {
+                self.refused.increment(1);
+                let wrong = "has words that are not accepted";
+                return Err(Problem::unprocessable_field(
+                    "msg",
+                    wrong,
+                    "a text without them",
+                ));
+            }
+            Checked::Flagged => {
+                self.flagged.increment(1);
+                false
+            }
+            Checked::Masked(masked) => {
+                self.masked.increment(1);
+                *text = masked;
+                true
+            }
+        };
+        post.words = Some(WordVerdict {
+            masked,
+            dictionary: filter.version(),
+        });
+        Ok(())
+    }
+
+    fn get(&self) -> Arc<WordFilter> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn show(&self) {
+        let filter = self.get();
+        self.is_current.set(1.0);
+        self.words.set(filter.words() as f64);
+        let version = format!("{:016x}", filter.version());
+        tracing::info!(
+            words = filter.words(),
+            version,
+            "the dictionary of words is in use"
+        );
+    }
+
+    /// Reads the file again, and keeps the dictionary in use where that fails.
+    fn take(&self, text: Result<&str, &String>) {
+        let filter = text.map_err(String::clone).and_then(filter);
+        match filter {
+            Ok(filter) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(filter);
+                self.show();
+            }
+            Err(problem) => {
+                self.is_current.set(0.0);
+                let file = self.path.display();
+                tracing::warn!(%file, problem, "the dictionary of words could not be read: the one before stays in use");
+            }
+        }
+    }
+}
+
+/// Reads the file again when it changes, until shutdown. A change is noticed by the content: mounts, links and copies do not keep times.
+pub(crate) async fn watch(words: Arc<Words>, shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut ticks = interval(RELOAD_INTERVAL);
+    let mut seen = read(&words.path);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shutdown.soft().cancelled() => return Ok(()),
+        }
+        let of_task = Arc::clone(&words);
+        seen = tokio::task::spawn_blocking(move || {
+            let found = read(&of_task.path);
+            if found != seen {
+                of_task.take(found.as_deref());
+            }
+            found
+        })
+        .await?;
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path)
+        .map_err(|error| format!("cannot be read ({error}); must be a readable file of text"))
+}
+
+fn filter(text: &str) -> Result<WordFilter, String> {
+    WordFilter::parse(text).map_err(|invalid| invalid.to_string())
+}
+
+fn invalid(path: &Path, problem: &str) -> anyhow::Error {
+    anyhow::anyhow!("ingest.word_dictionary: {}: {problem}", path.display())
+}

@@ -1,0 +1,45 @@
+//! What the filter of words did with a text.
+
+use crate::{command::Malformed, proto};
+
+/// What the filter did with a text that has words of its dictionary. It travels with the record, so that a replay is the same whatever the dictionary is by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WordVerdict {
+    /// Words were replaced by asterisks; else the text goes on as it was, and is marked only.
+    pub masked: bool,
+    /// The version of the dictionary.
+    pub dictionary: u64,
+}
+
+impl TryFrom<proto::WordVerdict> for WordVerdict {
+    type Error = Malformed;
+
+    fn try_from(verdict: proto::WordVerdict) -> Result<Self, Malformed> {
+        let masked = match proto::WordAction::try_from(verdict.action) {
+            Ok(proto::WordAction::Flagged) => false,
+            Ok(proto::WordAction::Masked) => true,
+            Ok(proto::WordAction::Unspecified) | Err(_) => {
+                let wrong = format!("is {}; must be 1 (flagged) or 2 (masked)", verdict.action);
+                return Err(Malformed::new("words.action", wrong));
+            }
+        };
+        Ok(Self {
+            masked,
+            dictionary: verdict.dictionary,
+        })
+    }
+}
+
+impl From<WordVerdict> for proto::WordVerdict {
+    fn from(verdict: WordVerdict) -> Self {
+        let action = if verdict.masked {
+            proto::WordAction::Masked
+        } else {
+            proto::WordAction::Flagged
+        };
+        Self {
+            action: action.into(),
+            dictionary: verdict.dictionary,
+        }
+    }
+}
