@@ -9,7 +9,6 @@ use super::{
     changes::{Log, edit, user},
     *,
 };
-use crate::fold::group::Turn;
 
 /// In partition 3.
 const GID: i64 = 3;
@@ -298,9 +297,13 @@ fn what_happens_in_a_group_is_right() {
     assert_eq!((state.last.mid, state.chg, state.member_count), (4, 4, 2));
     assert_eq!(state.settings, Some(group.settings));
     let [one, two, three] = [1, 2, 3].map(|uid| state.of_user(user(uid)).unwrap().clone());
-    assert_eq!((one.role, one.left.mid, one.own_last_mid), (None, 4, 4));
-    assert_eq!((two.role, two.joined.mid), (Some(GroupRole::Member), 3));
-    assert_eq!((two.left, two.own_last_mid), (Turn::default(), 2));
+    assert_eq!(
+        (one.role, one.left_at, one.own_last_mid),
+        (None, one.pos, 4)
+    );
+    assert_eq!((two.role, two.join_mid), (Some(GroupRole::Member), 3));
+    assert!(two.joined_at > two.left_at && two.left_at > 0);
+    assert_eq!((two.changed_at, two.own_last_mid), (two.joined_at, 2));
     assert_eq!(two.reads, PerDevice { pc: 4, mobile: 0 });
     assert_eq!((three.role, three.muted), (Some(GroupRole::Owner), false));
     assert_eq!((three.clear_mid, three.hidden), (2, vec![1]));
