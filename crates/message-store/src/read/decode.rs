@@ -157,7 +157,7 @@ pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
     })
 }
 
-fn gid(row: &MySqlRow, column: &str) -> Result<GroupId, StoreError> {
+pub(super) fn gid(row: &MySqlRow, column: &str) -> Result<GroupId, StoreError> {
     GroupId::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
 }
 

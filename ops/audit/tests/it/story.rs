@@ -137,6 +137,7 @@ impl Story {
             recall_window_ms: 120_000,
             max_group_members: 10_000,
             delete_for_all: true,
+            max_group_members: 10_000,
             ..Rules::VERSION_1
         };
         let cause = self.post_to(partition, Command::Control(control)).await;
