@@ -135,6 +135,7 @@ impl Story {
             dedup_max_per_sender: 100_000,
             new_conversations_per_day: 20,
             recall_window_ms: 120_000,
+            max_group_members: 10_000,
             delete_for_all: true,
             max_group_members: 10_000,
             ..Rules::VERSION_1
