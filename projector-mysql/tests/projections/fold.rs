@@ -100,7 +100,8 @@ impl Rows {
             id,
             msg: None,
         };
-        self.changes.insert((conversation.into(), change.chg), stored);
+        self.changes
+            .insert((conversation.into(), change.chg), stored);
         let (text, state, edited_ts) = match &change.change {
             Change::Recall => (String::new(), MessageState::Recalled, None),
             Change::Delete => (String::new(), MessageState::Deleted, None),
