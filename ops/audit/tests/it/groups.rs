@@ -1,13 +1,15 @@
 //! Groups in the stores: what is no difference, and what is found.
 
 use audit::{Area, Kind, Report, Scope};
+use message_store::Month;
 use schemas::{
-    Change, Chg, CreateGroup, DeviceClass, GroupAction, GroupBody, GroupChange, GroupMember,
-    GroupRole, GroupSettings, Mid, UserId,
+    Change, Chg, CreateGroup, DeviceClass, GroupAction, GroupBody, GroupChange, GroupCommand,
+    GroupEvent, GroupMember, GroupRole, GroupSettings, Mid, TableNumber, TimestampMs, UserId,
+    command::Command, event::Body,
 };
 
 use crate::{
-    story::user,
+    story::{now, user},
     test_env::{Harm, TestEnv},
 };
 
@@ -434,5 +436,102 @@ async fn whatever_is_wrong_of_groups_is_found() {
     env.sql("INSERT INTO {p}1.hidden_41 (uid, kind, peer, mid) VALUES (1001, 2, 5000, 2)")
         .await;
     env.assert_finds(Area::Contacts, Kind::Different, "kind of 1 rows")
+        .await;
+}
+
+/// Whole tables at first, then the rows that later events change.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_groups_that_are_built_beside_the_live_ones_are_compared() {
+    let mut env = with_groups().await;
+    let mut audit = env.shadow_audit().await;
+    let of_group = 8.try_into().unwrap();
+    let of_user = TableNumber::of_user(user(1_000));
+    // 5 messages, 6 changes, the group and its 4 members.
+    let check = audit.messages(of_group).await.unwrap();
+    assert_eq!((check.compared, check.differences()), (16, 0), "{check:?}");
+    // In two groups.
+    let check = audit.contacts(of_user).await.unwrap();
+    assert_eq!((check.compared, check.differences()), (2, 0), "{check:?}");
+    audit.begin_tail();
+
+    // Not by an event: it is not looked at again.
+    env.sql("UPDATE {p}0.group_member_8 SET muted = 1 WHERE uid = 1002")
+        .await;
+    let message = |mid: i64| GroupBody::Message {
+        client_msg_id: "later".to_owned().try_into().unwrap(),
+        msg: "later".to_owned(),
+        mid: mid.try_into().unwrap(),
+    };
+    let send = GroupAction::Send {
+        client_msg_id: "later".to_owned().try_into().unwrap(),
+        msg: "later".to_owned(),
+    };
+    env.story.in_group(GID, 1_000, send, message(6)).await;
+    env.catch_up().await;
+    env.fold(&mut audit).await;
+    // The message, the group, and what it has of the sender.
+    let check = audit.messages(of_group).await.unwrap();
+    assert_eq!((check.compared, check.differences()), (3, 0), "{check:?}");
+    env.sql("UPDATE {p}0.group_8 SET last_srcid = 7; UPDATE {p}1.membership_40 SET own_last_mid = 5 WHERE gid = 5000")
+        .await;
+    let check = audit.messages(of_group).await.unwrap();
+    assert_eq!(check.differences(), 1, "{check:?}");
+    assert!(check.examples[0].what.contains("last_srcid"), "{check:?}");
+    let check = audit.contacts(of_user).await.unwrap();
+    assert_eq!(check.differences(), 1, "{check:?}");
+    assert!(check.examples[0].what.contains("own_last_mid"), "{check:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn months_of_groups_that_were_dropped_are_no_difference() {
+    let mut env = TestEnv::with_story().await;
+    env.story.begin_version_3(8.try_into().unwrap()).await;
+    let mut group = Group::begin(&mut env, GID, &[1_001]).await;
+    group.send(1_000, "hello").await;
+    group.change_message(1_001, 1, Change::Hide).await;
+    let later = TimestampMs(now().0 + 40 * 24 * 3_600_000);
+    // The newest month there is.
+    let send = env.story.command(1_001, 1_000, "some weeks later");
+    let cause = env.story.post(Command::Send(send.clone())).await;
+    let message = env.story.number(&send);
+    env.story
+        .tell_at(cause, later, Body::Message(message))
+        .await;
+    let by = user(1_000);
+    let client_msg_id: schemas::ClientMsgId = "later".to_owned().try_into().unwrap();
+    let msg = "some weeks later".to_owned();
+    let asked = GroupCommand {
+        gid: GID.try_into().unwrap(),
+        by,
+        by_user: true,
+        action: GroupAction::Send {
+            client_msg_id: client_msg_id.clone(),
+            msg: msg.clone(),
+        },
+    };
+    let cause = env.story.post(Command::Group(asked)).await;
+    let body = GroupBody::Message {
+        client_msg_id,
+        msg,
+        mid: mid(2),
+    };
+    let gid = GID.try_into().unwrap();
+    let event = GroupEvent { gid, by, body };
+    env.story.tell_at(cause, later, Body::Group(event)).await;
+    env.catch_up().await;
+    let before = env.assert_sound().await;
+    assert_eq!(compared(&before, Area::GroupMessages), 2);
+    let month = Month::of(later).unwrap();
+    let store = &env.sources.messages;
+    assert!(store.drop_months(month, later).await.unwrap() > 0);
+    let after = env.assert_sound().await;
+    assert_eq!(compared(&after, Area::GroupMessages), 1);
+    // A row above them that is gone is missed as ever.
+    let name = month.to_string().replace('-', "");
+    env.sql(&format!(
+        "ALTER TABLE {{p}}0.group_msg_8 TRUNCATE PARTITION p{name}"
+    ))
+    .await;
+    env.assert_finds(Area::GroupMessages, Kind::Missing, "group_msg_8: no row")
         .await;
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use audit::{Area, AuditError, Kind, Options, Report, Scope, Sources};
+use audit::{Area, AuditError, Kind, Options, Report, Scope, ShadowAudit, Sources};
 use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
@@ -177,6 +177,26 @@ impl TestEnv {
             self.write_shard(shard, &logged, &ends).await;
         }
         self.write_redis(&logged, &ends).await;
+    }
+
+    /// An audit of the tables as if they were those of a rebuild, folded up to the present end.
+    pub async fn shadow_audit(&self) -> ShadowAudit {
+        let sources = Sources {
+            kafka: self.kafka.clone(),
+            messages: self.sources.messages.clone(),
+            unread: self.sources.unread.clone(),
+        };
+        let all: Vec<Partition> = Partition::all().collect();
+        let mut audit = ShadowAudit::new(sources, &all).unwrap();
+        self.fold(&mut audit).await;
+        audit
+    }
+
+    pub async fn fold(&self, audit: &mut ShadowAudit) {
+        let ends = self.ends().await;
+        let ends = ends.iter().map(|(p, end)| (p, end.next.get())).collect();
+        let check = audit.fold_to(&ends).await.unwrap();
+        assert_eq!(check.differences(), 0, "{check:?}");
     }
 
     async fn ends(&self) -> PartitionMap<LogPosition> {
