@@ -33,8 +33,10 @@ async fn present_month(
     let mut newest = None;
     for shard in store.layout().shards() {
         let mut session = store.session(shard).await?;
-        for n in store.layout().tables_of(shard) {
-            let table = store.names().table(Table::ChatMsg, n);
+        let tables = store.layout().tables_of(shard);
+        let of_both = |n| Table::BY_MONTH.map(|kind| (kind, n));
+        for (kind, n) in tables.flat_map(of_both) {
+            let table = store.names().table(kind, n);
             let sql = include_str!("../../sql/read/newest_message.sql").replace("{table}", &table);
             let rows = session.fetch(sql, Arguments::default().finish()?).await?;
             if let Some(row) = rows.first() {

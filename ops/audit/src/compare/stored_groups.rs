@@ -67,13 +67,17 @@ async fn scan_hidden(
             let key = GroupKey::of_member(GroupTable::Hidden, *gid, *uid);
             if of != Some(key) {
                 let before = std::mem::take(&mut mids);
-                of.map(|of| take(of, GroupRow::Hidden(before)));
+                if let Some(of) = of {
+                    take(of, GroupRow::Hidden(before));
+                }
                 of = Some(key);
             }
             mids.push(mid.get());
         }
         if after.is_none() {
-            of.map(|of| take(of, GroupRow::Hidden(mids)));
+            if let Some(of) = of {
+                take(of, GroupRow::Hidden(mids));
+            }
             return Ok(());
         }
     }
