@@ -206,12 +206,18 @@ async fn less_than_there_is_is_never_switched_in() {
 async fn a_switch_without_its_end_is_settled_by_the_next_run() {
     let scene = Scene::new(5, 3).await;
     let mut admin = scene.fixture.admin().await;
-    let live = scene.fixture.table("chat_msg", scene.n);
-    let changes = scene.fixture.table("msg_change", scene.n);
-    let rename = format!(
-        "RENAME TABLE {live} TO {live}_old, {live}_new TO {live}, \
-         {changes} TO {changes}_old, {changes}_new TO {changes}"
-    );
+    let kinds = [
+        "chat_msg",
+        "msg_change",
+        "group_msg",
+        "group",
+        "group_member",
+    ];
+    let renames = kinds.map(|kind| {
+        let live = scene.fixture.table(kind, scene.n);
+        format!("{live} TO {live}_old, {live}_new TO {live}")
+    });
+    let rename = format!("RENAME TABLE {}", renames.join(", "));
     sqlx::raw_sql(AssertSqlSafe(rename))
         .execute(&mut admin)
         .await
