@@ -66,7 +66,8 @@ impl Sink for MessagesSink {
                 | Body::ContactChange(_)
                 | Body::Control(_)
                 | Body::Progress
-                | Body::Group(_) => {}
+                | Body::Group(_)
+                | Body::Profile(_) => {}
             }
         }
         self.offsets.advance(batch.partition, batch.end);

@@ -18,7 +18,9 @@ impl MergedRow for ContactDelta {
             Body::MessageChange(change) => of_message_change(change, event.ts),
             Body::ContactChange(change) => [Some(of_contact_change(change, *offset)), None],
             Body::ReadPosition(position) => [Some(Self::new(position.uid, position.peer)), None],
-            Body::Control(_) | Body::Progress | Body::Group(_) => return [None, None],
+            Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => {
+                return [None, None];
+            }
         };
         // Who reads is who sends the event.
         for ReadPosition { device, mid, n, .. } in event.body.read_positions() {
