@@ -87,7 +87,7 @@ fn into_read_ack(ack: proto::ReadAck) -> Result<Post, Problem> {
     Post::read_ack(ack)
 }
 
-/// The log has groups, and nothing projects them yet.
+/// Nothing shows groups yet.
 fn no_group(gid: i64) -> Result<(), Problem> {
     match gid {
         0 => Ok(()),

@@ -3,6 +3,7 @@
 mod coalesce;
 mod config;
 mod destination;
+mod groups;
 mod janitor;
 #[doc(hidden)]
 pub mod measured;

@@ -1,11 +1,14 @@
 //! What `bench/pure-parts` measures; no part of the API.
 
-use message_store::{ContactDelta, MessageStore, MySqlConfig, Sink as StoreSink};
+use message_store::{MessageStore, MySqlConfig, Sink as StoreSink};
 use projection::{EventBatch, Sink as _};
 use schemas::LogPosition;
 use tokio::runtime::Runtime;
 
-use crate::{coalesce::CoalescingSink, destination::Destination};
+use crate::{
+    coalesce::{CoalescingSink, UserRow},
+    destination::Destination,
+};
 
 /// Folds batches as the projection of contacts does; nothing is written.
 pub struct Contacts {
@@ -33,7 +36,7 @@ impl Contacts {
     /// The number of rows that a batch changes.
     #[must_use]
     pub fn fold(&self, batch: &EventBatch) -> usize {
-        let mut sink = CoalescingSink::<ContactDelta>::new(self.destinations.clone());
+        let mut sink = CoalescingSink::<UserRow>::new(self.destinations.clone());
         // As if the databases were empty.
         for index in 0..self.destinations.len() {
             sink.reset(index, [(batch.partition, LogPosition::default())].into());

@@ -1,14 +1,14 @@
 use std::iter::repeat_n;
 
 use event_log::KafkaConfig;
-use message_store::{ContactDelta, Layout, MessageStore, ReadRow, Sink as StoreSink};
+use message_store::{Layout, MessageStore, ReadRow, Sink as StoreSink};
 use projection::{Settings, Sink};
 use schemas::{Partition, topics::Topic};
 use service_runtime::{Health, Process, Supervisor, without_calls};
 
 use crate::{
     Config, ProjectorMySqlConfig, Table,
-    coalesce::{CatchUp, CoalescingSink},
+    coalesce::{CatchUp, CoalescingSink, UserRow},
     destination::Destination,
     janitor::{self, Janitor},
     messages::MessagesSink,
@@ -97,7 +97,7 @@ impl Projections<'_> {
             Table::Contacts => {
                 let settings = self.own.contacts();
                 let catch_up = CatchUp::new(self.kafka.clone(), settings.clone());
-                let sink = CoalescingSink::<ContactDelta>::new(destinations(StoreSink::Contacts));
+                let sink = CoalescingSink::<UserRow>::new(destinations(StoreSink::Contacts));
                 self.spawn_named("contacts", settings, vec![sink.with(catch_up)], |_| 0);
                 self.spawn_unresolved_reads();
             }

@@ -1,11 +1,15 @@
 //! The sinks by themselves, for shadow rebuilds: the same code makes the same rows.
 
-use message_store::{ContactDelta, ReadRow};
+use message_store::ReadRow;
 use projection::Sink;
 
-use crate::{coalesce::CoalescingSink, destination::Destination, messages::MessagesSink};
+use crate::{
+    coalesce::{CoalescingSink, UserRow},
+    destination::Destination,
+    messages::MessagesSink,
+};
 
-/// Writes `chat_msg_<n>` and `msg_change_<n>` of one database; its pending is in bytes.
+/// Writes `chat_msg_<n>`, `msg_change_<n>` and the tables of groups of one database; its pending is in bytes.
 #[must_use]
 pub fn messages_into(destination: Destination) -> impl Sink {
     MessagesSink::new(destination)
@@ -17,8 +21,8 @@ pub fn reads_into(destination: Destination) -> impl Sink {
     CoalescingSink::<ReadRow>::new([destination])
 }
 
-/// Writes `contact_<n>` and `hidden_<n>` of one database; its pending is in rows.
+/// Writes `contact_<n>`, `hidden_<n>` and `membership_<n>` of one database; its pending is in rows.
 #[must_use]
 pub fn contacts_into(destination: Destination) -> impl Sink {
-    CoalescingSink::<ContactDelta>::new([destination])
+    CoalescingSink::<UserRow>::new([destination])
 }

@@ -3,15 +3,15 @@ use std::{fmt, str::FromStr};
 use crate::{InvalidValue, Partition, UserId, ids::Excerpt};
 
 /// A conversation. All of its records are in one partition, and its messages are numbered in one sequence. Its text, `lo,hi` or `g:<gid>`,
-/// is the key of its records.
+/// is the key of its records. Groups come first, then direct conversations by the smaller uid: the order of `msg_change_<n>`.
 ///
 /// The rules that differ between direct conversations and groups belong in this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConversationId {
-    /// Between two users.
-    Direct(DirectConversation),
     /// Between the members of a group.
     Group(GroupId),
+    /// Between two users.
+    Direct(DirectConversation),
 }
 
 impl ConversationId {
@@ -20,7 +20,7 @@ impl ConversationId {
     pub fn partition(self) -> Partition {
         match self {
             Self::Direct(direct) => direct.partition(),
-            Self::Group(gid) => Partition::of_number(gid.get().unsigned_abs()),
+            Self::Group(gid) => gid.partition(),
         }
     }
 }
@@ -160,6 +160,14 @@ impl GroupId {
     #[must_use]
     pub fn get(self) -> i64 {
         self.0
+    }
+}
+
+impl GroupId {
+    /// The partition of all its records: gid mod 64.
+    #[must_use]
+    pub fn partition(self) -> Partition {
+        Partition::of_number(self.0.unsigned_abs())
     }
 }
 

@@ -12,8 +12,8 @@ pub const PREVIEW_CHARS: usize = 200;
 
 /// The newest message of a conversation, as a contact row keeps it.
 ///
-/// Of two the one with the larger (mid, chg) holds, with the time of the smaller one where both are of the same message: a change does not
-/// say when its message was sent.
+/// Of two the one with the larger (mid, chg) holds, with time and sender of the smaller one where both are of the same message: a change does
+/// not say when its message was sent, nor, in a group, by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastMessage {
     /// Its number, at least 1.
@@ -66,22 +66,24 @@ impl LastMessage {
         (self.mid, self.chg)
     }
 
-    fn merge(self, other: Self) -> Self {
+    pub(crate) fn merge(self, other: Self) -> Self {
         let (older, newer) = if self.version() < other.version() {
             (self, other)
         } else {
             (other, self)
         };
-        let ts = if older.mid == newer.mid {
-            older.ts
+        if older.mid == newer.mid {
+            let Self { ts, srcid, .. } = older;
+            Self { ts, srcid, ..newer }
         } else {
-            newer.ts
-        };
-        Self { ts, ..newer }
+            newer
+        }
     }
 }
 
-fn preview_of(msg: &str) -> &str {
+/// The beginning of a text that a row keeps.
+#[must_use]
+pub fn preview_of(msg: &str) -> &str {
     // Most messages are too short to have so many characters.
     if msg.len() <= PREVIEW_CHARS {
         return msg;

@@ -6,6 +6,7 @@ mod config;
 mod contact;
 mod datetime;
 mod error;
+mod group;
 mod layout;
 mod message;
 mod multi_row;
@@ -21,8 +22,13 @@ mod unresolved_read;
 mod write;
 
 pub use config::{MySqlConfig, ServerConfig, TlsMode};
-pub use contact::{ContactCursor, ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo};
+pub use contact::{
+    ContactCursor, ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo, preview_of,
+};
 pub use error::StoreError;
+pub use group::{
+    GroupChangeRow, GroupDelta, GroupMemberRow, GroupMessageRow, GroupRow, GroupRows, Membership,
+};
 pub use layout::{Layout, Shard};
 pub use message::{ChangeKind, ChangeRow, MessageRow, MessageState, StoredChange};
 pub use read::{ReadTx, UNREAD_LIMIT};

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use schemas::{
-    Change, Chg, DirectConversation, MessageChange, Mid, TimestampMs, UserId, event::Message,
+    Change, Chg, ConversationId, MessageChange, Mid, TimestampMs, UserId, event::Message,
 };
 
 /// A row of `chat_msg_<n>`.
@@ -86,7 +86,7 @@ pub struct ChangeRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredChange {
     /// The conversation it belongs to.
-    pub conversation: DirectConversation,
+    pub conversation: ConversationId,
     /// Its number among the changes of the conversation.
     pub chg: Chg,
     /// The message.
@@ -110,7 +110,7 @@ impl StoredChange {
     pub fn of(row: &ChangeRow) -> Self {
         let ChangeRow { id, ts, change } = row;
         Self {
-            conversation: change.conversation(),
+            conversation: change.conversation().into(),
             chg: change.chg,
             mid: change.mid,
             by: change.by,

@@ -12,9 +12,16 @@ pub(crate) enum Table {
     ReadChatMid,
     Contact,
     Hidden,
+    GroupMsg,
+    Group,
+    GroupMember,
+    Membership,
 }
 
 impl Table {
+    /// Those with months.
+    pub(crate) const BY_MONTH: [Self; 2] = [Self::ChatMsg, Self::GroupMsg];
+
     fn stem(self) -> &'static str {
         match self {
             Self::ChatMsg => "chat_msg",
@@ -22,15 +29,25 @@ impl Table {
             Self::ReadChatMid => "read_chat_mid",
             Self::Contact => "contact",
             Self::Hidden => "hidden",
+            Self::GroupMsg => "group_msg",
+            Self::Group => "group",
+            Self::GroupMember => "group_member",
+            Self::Membership => "membership",
         }
     }
 
     /// The kinds of tables that a sink writes; they share its offsets. The first is the one that its rows have their name from.
     pub(crate) fn of(sink: Sink) -> &'static [Self] {
         match sink {
-            Sink::Messages => &[Self::ChatMsg, Self::MsgChange],
+            Sink::Messages => &[
+                Self::ChatMsg,
+                Self::MsgChange,
+                Self::GroupMsg,
+                Self::Group,
+                Self::GroupMember,
+            ],
             Sink::Reads => &[Self::ReadChatMid],
-            Sink::Contacts => &[Self::Contact, Self::Hidden],
+            Sink::Contacts => &[Self::Contact, Self::Hidden, Self::Membership],
         }
     }
 

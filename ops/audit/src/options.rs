@@ -82,6 +82,11 @@ impl Scope {
         self == Self::All
     }
 
+    /// Whether what the stores have of a user in a group is compared.
+    pub(crate) fn has_member(self, gid: GroupId, uid: UserId) -> bool {
+        self == Self::User(uid) || self.has_group(gid)
+    }
+
     /// Whether what `uid` sees of `peer` is compared.
     pub(crate) fn has_contact(self, uid: UserId, peer: UserId) -> bool {
         match self {

@@ -48,13 +48,21 @@ pub enum Area {
     Inbound,
     /// `chat_msg_<n>`.
     Messages,
+    /// `group_msg_<n>`.
+    GroupMessages,
     /// `msg_change_<n>`.
     Changes,
+    /// `group_<n>`.
+    Groups,
+    /// `group_member_<n>`.
+    GroupMembers,
     /// `read_chat_mid_<n>`.
     ReadPositions,
     /// `contact_<n>`.
     Contacts,
-    /// `hidden_<n>`, by contact.
+    /// `membership_<n>`.
+    Memberships,
+    /// `hidden_<n>`, by contact and by group.
     Hidden,
     /// The state hashes in Redis, by user.
     UnreadStates,
@@ -63,13 +71,17 @@ pub enum Area {
 }
 
 impl Area {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 13] = [
         Self::Events,
         Self::Inbound,
         Self::Messages,
+        Self::GroupMessages,
         Self::Changes,
+        Self::Groups,
+        Self::GroupMembers,
         Self::ReadPositions,
         Self::Contacts,
+        Self::Memberships,
         Self::Hidden,
         Self::UnreadStates,
         Self::UnreadViews,
@@ -80,9 +92,13 @@ impl Area {
             Self::Events => "chat.events",
             Self::Inbound => "chat.inbound",
             Self::Messages => "chat_msg",
+            Self::GroupMessages => "group_msg",
             Self::Changes => "msg_change",
+            Self::Groups => "group",
+            Self::GroupMembers => "group_member",
             Self::ReadPositions => "read_chat_mid",
             Self::Contacts => "contact",
+            Self::Memberships => "membership",
             Self::Hidden => "hidden",
             Self::UnreadStates => "redis states",
             Self::UnreadViews => "redis views",

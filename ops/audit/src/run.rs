@@ -7,7 +7,8 @@ use schemas::{OffsetRange, Partition, topics::Topic};
 use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
     compare::{
-        MessageTable, Values, compare_changes, compare_messages, compare_values, read_again,
+        MessageRows, MessageTable, Values, compare_changes, compare_messages, compare_values,
+        read_again, read_groups_again,
     },
     dead_letters::DeadLetters,
     ends::Ends,
@@ -196,7 +197,8 @@ impl<'a> Audit<'a> {
         checks.of(Area::Inbound).merge(inbound);
         self.account.merge(account);
         self.repeated += repeated;
-        let table = MessageTable {
+        let mut table = MessageTable {
+            rows: MessageRows::Direct,
             sources: self.sources,
             reader: &self.events_reader,
             scope: self.options.scope,
@@ -210,6 +212,9 @@ impl<'a> Audit<'a> {
             self.dropped.entry(floor).or_default().push(partition);
         }
         compare_changes(&table, checks.of(Area::Changes)).await?;
+        // The months of both are dropped together, so the floor is the same.
+        table.rows = MessageRows::InGroups;
+        compare_messages(&table, checks.of(Area::GroupMessages)).await?;
         self.log
             .add(partition, bounds, watermark, conversations, groups);
         Ok(())
@@ -221,32 +226,31 @@ impl<'a> Audit<'a> {
     ) -> Result<(), AuditError> {
         let options = self.options;
         compare_values(self.sources, options, &self.log, &mut self.values, progress).await?;
-        if self.values.possible_mismatches.is_empty() {
+        if self.values.are_clear() {
             return Ok(());
         }
         self.fold_new_events().await?;
         self.values.clear(&self.log);
-        let possible_mismatches = std::mem::take(&mut self.values.possible_mismatches);
-        if possible_mismatches.is_empty() {
+        if self.values.are_clear() {
             return Ok(());
         }
+        let possible_mismatches = std::mem::take(&mut self.values.possible_mismatches);
+        let possible_in_groups = std::mem::take(&mut self.values.possible_in_groups);
         progress(Progress::SecondLook {
-            values: possible_mismatches.len(),
+            values: possible_mismatches.len() + possible_in_groups.len(),
         });
         tokio::time::sleep(self.options.pause).await;
         if let Some(timeout) = self.options.wait {
             let ends = self.log.next_offsets();
             wait::until_passed(self.sources, &ends, timeout, progress).await?;
         }
-        let again = read_again(
-            self.sources,
-            &self.log,
-            possible_mismatches,
-            self.options.wait.is_some(),
-        )
-        .await?;
+        let has_passed = self.options.wait.is_some();
+        let (sources, log) = (self.sources, &self.log);
+        let again = read_again(sources, log, possible_mismatches, has_passed).await?;
+        let in_groups = read_groups_again(sources, log, possible_in_groups, has_passed).await?;
         self.fold_new_events().await?;
         self.values.confirm(&self.log, again);
+        self.values.confirm_in_groups(&self.log, in_groups);
         Ok(())
     }
 

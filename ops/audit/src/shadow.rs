@@ -9,14 +9,15 @@ use event_log::{LogReader, Record};
 use message_store::ContactRow;
 use schemas::{
     ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, TableNumber, UserId,
-    topics::Topic,
+    event::Body, topics::Topic,
 };
 
 use crate::{
     Area, AuditError, Check, Finding, Kind, Scope, Sources,
     compare::{
-        MessageTable, PossibleMismatch, Rows, StoredValue, ValueKey, Values, compare_changes,
-        compare_messages, compare_table, contact_keys_by, expected, read_value,
+        GroupKey, GroupTable, MessageRows, MessageTable, PossibleMismatch, Rows, StoredValue,
+        ValueKey, Values, compare_changes, compare_group_rows, compare_group_table,
+        compare_messages, compare_table, contact_keys_by, expected, group_keys_by, read_value,
     },
     fold::{Contact, FoldedEvent, LogState, Messages},
     stream,
@@ -32,6 +33,7 @@ pub struct ShadowAudit {
     fold: Fold,
     /// Tables that were compared as a whole.
     compared: HashSet<(Rows, TableNumber)>,
+    compared_of_groups: HashSet<(GroupTable, TableNumber)>,
     /// The offset up to which messages were compared.
     messages_to: PartitionMap<i64>,
 }
@@ -42,6 +44,8 @@ struct Fold {
     messages: PartitionMap<Messages>,
     /// Conversations of events since the last comparison.
     changed: HashSet<DirectConversation>,
+    /// The same of rows about groups.
+    changed_of_groups: HashSet<GroupKey>,
     /// The checks of the log itself.
     events: Check,
 }
@@ -52,6 +56,7 @@ impl Fold {
             log: LogState::from_start(partitions),
             messages: PartitionMap::new(),
             changed: HashSet::new(),
+            changed_of_groups: HashSet::new(),
             events: Check::new(Area::Events, EXAMPLES),
         }
     }
@@ -68,6 +73,9 @@ impl Fold {
         }
         if let Some(ConversationId::Direct(id)) = event.conversation() {
             self.changed.insert(id);
+        }
+        if let Body::Group(of_group) = &event.body {
+            self.changed_of_groups.extend(GroupKey::of_event(of_group));
         }
         let messages = self
             .messages
@@ -88,6 +96,7 @@ impl ShadowAudit {
             sources,
             fold: Fold::new(partitions),
             compared: HashSet::new(),
+            compared_of_groups: HashSet::new(),
             messages_to: PartitionMap::new(),
         })
     }
@@ -110,7 +119,8 @@ impl ShadowAudit {
         Ok(self.fold.events.clone())
     }
 
-    /// Compares `chat_msg_<n>` and `msg_change_<n>`: the whole tables the first time, then the rows of the events folded since.
+    /// Compares `chat_msg_<n>`, `group_msg_<n>`, `msg_change_<n>`, `group_<n>` and `group_member_<n>`: the whole tables the first time, then the
+    /// rows of the events folded since.
     ///
     /// # Errors
     /// [`AuditError`]: a server does not answer. Differences are no error.
@@ -121,7 +131,8 @@ impl ShadowAudit {
             .get_or_insert_with(partition, Messages::default);
         let end = self.fold.log.next_offsets().get(partition).copied();
         let end = end.unwrap_or_default();
-        let table = MessageTable {
+        let mut table = MessageTable {
+            rows: MessageRows::Direct,
             sources: &self.sources,
             reader: &self.reader,
             scope: Scope::All,
@@ -134,9 +145,15 @@ impl ShadowAudit {
         let mut check = Check::new(Area::Messages, EXAMPLES);
         compare_messages(&table, &mut check).await?;
         compare_changes(&table, &mut check).await?;
+        table.rows = MessageRows::InGroups;
+        compare_messages(&table, &mut check).await?;
         messages.digests = Vec::new();
+        messages.group_digests = Vec::new();
         messages.changes = Vec::new();
         self.messages_to.insert(partition, end);
+        for of in [GroupTable::Groups, GroupTable::Members] {
+            check.take(self.compare_of_groups(of, partition.into()).await?);
+        }
         Ok(check)
     }
 
@@ -148,14 +165,38 @@ impl ShadowAudit {
         self.compare_rows(Rows::ReadPositions, table).await
     }
 
-    /// Compares `contact_<n>` and `hidden_<n>`: the whole tables the first time, then the rows that changed since.
+    /// Compares `contact_<n>`, `membership_<n>` and `hidden_<n>`: the whole tables the first time, then the rows that changed since.
     ///
     /// # Errors
     /// As [`Self::messages`].
     pub async fn contacts(&mut self, table: TableNumber) -> Result<Check, AuditError> {
         let mut check = self.compare_rows(Rows::Contacts, table).await?;
         check.take(self.compare_rows(Rows::Hidden, table).await?);
+        for of in [GroupTable::Memberships, GroupTable::Hidden] {
+            check.take(self.compare_of_groups(of, table).await?);
+        }
         Ok(check)
+    }
+
+    async fn compare_of_groups(
+        &mut self,
+        of: GroupTable,
+        number: TableNumber,
+    ) -> Result<Check, AuditError> {
+        let (sources, log) = (&self.sources, &self.fold.log);
+        let mut values = self.values();
+        if self.compared_of_groups.contains(&(of, number)) {
+            let changed = self.fold.changed_of_groups.iter().copied();
+            let keys = changed.filter(|key| key.table == of && key.number() == number);
+            compare_group_rows(sources, log, keys, &mut values).await?;
+        } else {
+            let expected = group_keys_by(log, of).remove(&number).unwrap_or_default();
+            compare_group_table(sources, log, of, number, expected, &mut values).await?;
+            self.compared_of_groups.insert((of, number));
+        }
+        let possible = std::mem::take(&mut values.possible_in_groups);
+        values.confirm_in_groups(log, possible);
+        Ok(values.checks.of(of.area()).clone())
     }
 
     async fn compare_rows(&mut self, of: Rows, table: TableNumber) -> Result<Check, AuditError> {
@@ -213,6 +254,7 @@ impl ShadowAudit {
     /// Ends the comparison of whole tables: from now on only rows of events that are folded later are compared.
     pub fn begin_tail(&mut self) {
         self.fold.changed.clear();
+        self.fold.changed_of_groups.clear();
     }
 
     /// Compares the rows of a table that changed.

@@ -30,7 +30,7 @@ impl<R: MergedRow> Buffer<R> {
 
     pub(crate) fn forget(&mut self, partitions: &[Partition]) {
         self.rows
-            .retain(|_, row| !partitions.contains(&row.conversation().partition()));
+            .retain(|_, row| !partitions.contains(&row.partition()));
         self.offsets.forget(partitions);
     }
 

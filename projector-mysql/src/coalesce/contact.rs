@@ -1,63 +1,39 @@
-use message_store::{ContactDelta, LastMessage, OffsetUpdate, ReadUpTo, StoreError};
-use projection::LogEvent;
+//! Rows of `contact_<n>`.
+
+use message_store::{ContactDelta, LastMessage, ReadUpTo};
 use schemas::{
-    Change, ContactChange, DirectConversation, MessageChange, Mid, TableNumber, TimestampMs,
-    UserId,
-    event::{Body, Message, ReadPosition},
+    Change, ContactChange, DirectConversation, MessageChange, Mid, Partition, TimestampMs,
+    event::{Body, Event, Message, ReadPosition},
 };
 
-use super::MergedRow;
-use crate::destination::Destination;
-
-impl MergedRow for ContactDelta {
-    type Key = (UserId, UserId);
-
-    fn of_event(LogEvent { offset, event }: &LogEvent) -> [Option<Self>; 2] {
-        let mut rows = match &event.body {
-            Body::Message(message) => of_message(message, event.ts),
-            Body::MessageChange(change) => of_message_change(change, event.ts),
-            Body::ContactChange(change) => [Some(of_contact_change(change, *offset)), None],
-            Body::ReadPosition(position) => [Some(Self::new(position.uid, position.peer)), None],
-            Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => {
-                return [None, None];
-            }
-        };
-        // Who reads is who sends the event.
-        for ReadPosition { device, mid, n, .. } in event.body.read_positions() {
-            if let Some(own) = &mut rows[0] {
-                own.read[device] = ReadUpTo { mid, n };
-            }
+/// What an event changes: at most two rows.
+pub(super) fn rows(offset: i64, event: &Event) -> [Option<ContactDelta>; 2] {
+    let mut rows = match &event.body {
+        Body::Message(message) => of_message(message, event.ts),
+        Body::MessageChange(change) => of_message_change(change, event.ts),
+        Body::ContactChange(change) => [Some(of_contact_change(change, offset)), None],
+        Body::ReadPosition(position) => {
+            [Some(ContactDelta::new(position.uid, position.peer)), None]
         }
-        for row in rows.iter_mut().flatten() {
-            row.pos = *offset;
+        Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => {
+            return [None, None];
         }
-        rows
+    };
+    // Who reads is who sends the event.
+    for ReadPosition { device, mid, n, .. } in event.body.read_positions() {
+        if let Some(own) = &mut rows[0] {
+            own.read[device] = ReadUpTo { mid, n };
+        }
     }
+    for row in rows.iter_mut().flatten() {
+        row.pos = offset;
+    }
+    rows
+}
 
-    fn key(&self) -> Self::Key {
-        (self.uid, self.peer)
-    }
-
-    fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.uid, self.peer)
-    }
-
-    fn table(&self) -> TableNumber {
-        TableNumber::of_user(self.uid)
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.merge(other);
-    }
-
-    async fn write<'a>(
-        to: &Destination,
-        rows: impl Iterator<Item = &'a Self> + Send,
-        updates: &[OffsetUpdate],
-    ) -> Result<(), StoreError> {
-        let write = to.store.write_contacts(to.shard, &to.topic, rows, updates);
-        write.await
-    }
+/// Only events of this partition change a row.
+pub(super) fn partition(row: &ContactDelta) -> Partition {
+    DirectConversation::new(row.uid, row.peer).partition()
 }
 
 /// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
@@ -109,7 +85,7 @@ fn of_contact_change(change: &ContactChange, offset: i64) -> ContactDelta {
 mod tests {
     use schemas::{
         Chg, ContactFlags, DeletedContact, Ordinal, PerDevice,
-        event::{Event, Source, SourceOffset},
+        event::{Source, SourceOffset},
     };
 
     use super::*;
@@ -127,8 +103,7 @@ mod tests {
             body,
             words: None,
         };
-        let rows = ContactDelta::of_event(&LogEvent { offset: 5, event });
-        rows.into_iter().flatten().collect()
+        rows(5, &event).into_iter().flatten().collect()
     }
 
     fn rows_of_message(srcid: i64, destid: i64) -> Vec<ContactDelta> {

@@ -6,14 +6,16 @@ mod contact;
 mod database;
 mod read_row;
 mod sink;
+mod user_row;
 
 use std::hash::Hash;
 
 pub(crate) use catch_up::CatchUp;
 use message_store::{OffsetUpdate, StoreError};
 use projection::LogEvent;
-use schemas::{DirectConversation, TableNumber};
+use schemas::{Partition, TableNumber};
 pub(crate) use sink::CoalescingSink;
+pub(crate) use user_row::UserRow;
 
 use crate::destination::Destination;
 
@@ -22,13 +24,13 @@ pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
     /// The row's key in its table.
     type Key: Eq + Hash + Send + Sync;
 
-    /// What an event changes: at most two rows, or one of them twice.
-    fn of_event(event: &LogEvent) -> [Option<Self>; 2];
+    /// What an event changes, row by row; one may come twice.
+    fn for_each(event: &LogEvent, take: impl FnMut(Self));
 
     fn key(&self) -> Self::Key;
 
-    /// Only the events of this conversation, and so of one partition, change the row.
-    fn conversation(&self) -> DirectConversation;
+    /// Only events of this partition change the row.
+    fn partition(&self) -> Partition;
 
     /// The number of the row's table.
     fn table(&self) -> TableNumber;

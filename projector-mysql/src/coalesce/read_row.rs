@@ -1,6 +1,6 @@
 use message_store::{OffsetUpdate, ReadRow, StoreError};
 use projection::LogEvent;
-use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
+use schemas::{DirectConversation, Mid, Partition, PerDevice, TableNumber, UserId};
 
 use super::MergedRow;
 use crate::destination::Destination;
@@ -8,25 +8,24 @@ use crate::destination::Destination;
 impl MergedRow for ReadRow {
     type Key = (UserId, DirectConversation);
 
-    fn of_event(LogEvent { event, .. }: &LogEvent) -> [Option<Self>; 2] {
-        let mut rows = event.body.read_positions().map(|position| {
+    fn for_each(LogEvent { event, .. }: &LogEvent, mut take: impl FnMut(Self)) {
+        for position in event.body.read_positions() {
             let mut mids = PerDevice::<Mid>::default();
             mids[position.device] = position.mid;
-            Self {
+            take(Self {
                 uid: position.uid,
                 conversation: position.conversation(),
                 mids,
-            }
-        });
-        [rows.next(), rows.next()]
+            });
+        }
     }
 
     fn key(&self) -> Self::Key {
         (self.uid, self.conversation)
     }
 
-    fn conversation(&self) -> DirectConversation {
-        self.conversation
+    fn partition(&self) -> Partition {
+        self.conversation.partition()
     }
 
     fn table(&self) -> TableNumber {

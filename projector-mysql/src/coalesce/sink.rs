@@ -190,11 +190,11 @@ impl<R: MergedRow> CoalescingSink<R> {
 
     pub(crate) fn absorb_event(&mut self, partition: Partition, event: &LogEvent) {
         let offset = event.offset;
-        for row in R::of_event(event).into_iter().flatten() {
+        R::for_each(event, |row| {
             if let Some(buffer) = self.buffer_lacking(&row, partition, offset) {
                 buffer.merge(row);
             }
-        }
+        });
     }
 
     /// The buffer of a row's database, if that has yet to take the record at this offset.
@@ -323,15 +323,15 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
 #[cfg(test)]
 mod tests {
     use event_log::KafkaConfig;
-    use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig};
+    use message_store::{MessageStore, MySqlConfig, ServerConfig};
     use schemas::{NextOffset, event::SourceOffset};
 
     use super::*;
-    use crate::ProjectorMySqlConfig;
+    use crate::{ProjectorMySqlConfig, coalesce::UserRow};
 
     /// Two databases of a server that does not exist. The first has offsets of partitions 1 and 2; the circuit of the second is open, and
     /// it has caught up.
-    fn sink() -> CoalescingSink<ContactDelta> {
+    fn sink() -> CoalescingSink<UserRow> {
         let config = MySqlConfig {
             servers: vec![ServerConfig {
                 port: 1,

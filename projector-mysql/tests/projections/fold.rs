@@ -6,8 +6,8 @@ use message_store::{
     ChangeKind, ContactDelta, LastMessage, MessageRow, MessageState, ReadUpTo, StoredChange,
 };
 use schemas::{
-    Change, Chg, ContactFlags, DirectConversation, MessageChange, Mid, PerDevice, TableNumber,
-    TimestampMs, UserId,
+    Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, PerDevice,
+    TableNumber, TimestampMs, UserId,
     event::{Body, ReadPosition},
 };
 
@@ -17,7 +17,7 @@ use crate::log::Appended;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub messages: BTreeMap<(TableNumber, i64), MessageRow>,
-    pub changes: BTreeMap<(DirectConversation, Chg), StoredChange>,
+    pub changes: BTreeMap<(ConversationId, Chg), StoredChange>,
     pub reads: BTreeMap<(UserId, DirectConversation), PerDevice<Mid>>,
     pub contacts: BTreeMap<(UserId, UserId), ContactDelta>,
     pub hidden: BTreeSet<(UserId, UserId, Mid)>,
@@ -91,7 +91,7 @@ impl Rows {
     fn change(&mut self, change: &MessageChange, id: i64, ts: TimestampMs) {
         let conversation = change.conversation();
         let stored = StoredChange {
-            conversation,
+            conversation: conversation.into(),
             chg: change.chg,
             mid: change.mid,
             by: change.by,
@@ -100,7 +100,8 @@ impl Rows {
             id,
             msg: None,
         };
-        self.changes.insert((conversation, change.chg), stored);
+        self.changes
+            .insert((conversation.into(), change.chg), stored);
         let (text, state, edited_ts) = match &change.change {
             Change::Recall => (String::new(), MessageState::Recalled, None),
             Change::Delete => (String::new(), MessageState::Deleted, None),

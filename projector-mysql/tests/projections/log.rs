@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    MessageChange, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
+    GroupBody, GroupEvent, GroupId, MessageChange, Mid, Ordinal, Partition, PartitionMap,
+    TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -138,15 +139,27 @@ impl Log {
         self.append(Body::ContactChange(change)).await;
     }
 
-    async fn append(&mut self, body: Body) {
-        let conversation = match &body {
-            Body::Message(message) => message.conversation(),
-            Body::ReadPosition(position) => position.conversation(),
-            Body::MessageChange(change) => change.conversation(),
-            Body::ContactChange(change) => change.conversation(),
-            Body::Control(_) | Body::Progress | Body::Group(_) => unreachable!("none is sent"),
+    /// Something that happened in a group; its offset.
+    pub async fn group(&mut self, gid: i64, by: i64, body: GroupBody) -> i64 {
+        let gid = GroupId::try_from(gid).unwrap();
+        let event = GroupEvent {
+            gid,
+            by: user(by),
+            body,
         };
-        let partition = conversation.partition();
+        self.append(Body::Group(event)).await;
+        self.events.last().unwrap().offset
+    }
+
+    async fn append(&mut self, body: Body) {
+        let partition = match &body {
+            Body::Message(message) => message.conversation().partition(),
+            Body::ReadPosition(position) => position.conversation().partition(),
+            Body::MessageChange(change) => change.conversation().partition(),
+            Body::ContactChange(change) => change.conversation().partition(),
+            Body::Group(event) => event.gid.partition(),
+            Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
+        };
         // Gaps, as those between inbound offsets that emitted nothing.
         let src = self
             .next_src

@@ -4,6 +4,7 @@
 
 mod changes;
 mod fold;
+mod groups;
 mod instances;
 mod log;
 mod lost_offsets;

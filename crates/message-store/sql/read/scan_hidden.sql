@@ -1,3 +1,3 @@
 SELECT uid, peer, mid FROM {table}
-WHERE kind = 0 AND ((uid = {uid} AND peer = {peer} AND mid > {mid}) OR (uid = {uid} AND peer > {peer}) OR uid > {uid})
+WHERE kind = {kind} AND ((uid = {uid} AND peer = {peer} AND mid > {mid}) OR (uid = {uid} AND peer > {peer}) OR uid > {uid})
 ORDER BY uid, kind, peer, mid LIMIT {limit}

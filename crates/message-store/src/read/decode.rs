@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use schemas::{
-    Chg, ContactFlags, DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition,
-    PartitionMap, PerDevice, UserId,
+    Chg, ContactFlags, ConversationId, DirectConversation, GroupId, GroupRole, GroupSettings,
+    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, UserId,
     event::{Message, SourceOffset},
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
 use crate::{
-    ChangeKind, ContactDelta, ContactRow, LastMessage, MessageRow, MessageState, ReadRow, ReadUpTo,
-    StoreError, StoredChange, StoredRead, datetime,
+    ChangeKind, ContactDelta, ContactRow, GroupMemberRow, GroupMessageRow, GroupRow, LastMessage,
+    Membership, MessageRow, MessageState, ReadRow, ReadUpTo, StoreError, StoredChange, StoredRead,
+    datetime,
 };
 
 /// Rows of `resume_offset`.
@@ -58,7 +59,7 @@ pub(super) fn message(row: &MySqlRow) -> Result<MessageRow, StoreError> {
 pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
     let kind: String = row.try_get("change_kind")?;
     Ok(StoredChange {
-        conversation: DirectConversation::new(uid(row, "lo")?, uid(row, "hi")?),
+        conversation: conversation(row)?,
         chg: chg(row, "chg")?,
         mid: mid(row, "mid")?,
         by: uid(row, "uid")?,
@@ -68,6 +69,96 @@ pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
         id: row.try_get("id")?,
         msg: row.try_get("msg")?,
     })
+}
+
+/// lo is 0 in a group.
+fn conversation(row: &MySqlRow) -> Result<ConversationId, StoreError> {
+    if row.try_get::<i64, _>("lo")? == 0 {
+        return gid(row, "hi").map(ConversationId::Group);
+    }
+    Ok(DirectConversation::new(uid(row, "lo")?, uid(row, "hi")?).into())
+}
+
+pub(super) fn group_message(row: &MySqlRow) -> Result<GroupMessageRow, StoreError> {
+    Ok(GroupMessageRow {
+        id: row.try_get("id")?,
+        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
+        gid: gid(row, "gid")?,
+        srcid: uid(row, "srcid")?,
+        client_msg_id: row
+            .try_get::<String, _>("client_msg_id")?
+            .try_into()
+            .map_err(|error| refused("client_msg_id", error))?,
+        msg: row.try_get("msg")?,
+        mid: mid(row, "mid")?,
+        state: state(row, "state")?,
+        edited_ts: row
+            .try_get::<Option<PrimitiveDateTime>, _>("edited_ts")?
+            .map(datetime::from_column),
+    })
+}
+
+pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
+    let is_set = |column: &str| Ok::<_, StoreError>(row.try_get::<i8, _>(column)? != 0);
+    let settings = match row.try_get::<i64, _>("owner")? {
+        0 => None,
+        _ => Some(GroupSettings {
+            name: row.try_get("name")?,
+            owner: uid(row, "owner")?,
+            open: is_set("open")?,
+            whole_history: is_set("whole_history")?,
+            muted: is_set("muted")?,
+            dissolved: is_set("dissolved")?,
+        }),
+    };
+    Ok(GroupRow {
+        gid: gid(row, "gid")?,
+        settings,
+        member_count: row.try_get("member_count")?,
+        last: last_message(row)?,
+        chg: chg(row, "chg")?,
+        pos: row.try_get("pos")?,
+    })
+}
+
+pub(super) fn group_member(row: &MySqlRow) -> Result<GroupMemberRow, StoreError> {
+    let role = match row.try_get::<i8, _>("role")? {
+        0 => None,
+        role => Some(
+            GroupRole::from_proto(role.into())
+                .ok_or_else(|| refused("role", format!("there is no {role}")))?,
+        ),
+    };
+    Ok(GroupMemberRow {
+        gid: gid(row, "gid")?,
+        uid: uid(row, "uid")?,
+        role,
+        muted: row.try_get::<i8, _>("muted")? != 0,
+        join_mid: mid(row, "join_mid")?,
+        pos: row.try_get("pos")?,
+    })
+}
+
+pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
+    Ok(Membership {
+        uid: uid(row, "uid")?,
+        gid: gid(row, "gid")?,
+        join_pos: row.try_get("join_pos")?,
+        left_pos: row.try_get("left_pos")?,
+        join_mid: mid(row, "join_mid")?,
+        own_last_mid: mid(row, "own_last_mid")?,
+        read: PerDevice {
+            pc: mid(row, "pc_read_mid")?,
+            mobile: mid(row, "mobile_read_mid")?,
+        },
+        clear_mid: mid(row, "clear_mid")?,
+        hidden: BTreeSet::new(),
+        pos: row.try_get("pos")?,
+    })
+}
+
+pub(super) fn gid(row: &MySqlRow, column: &str) -> Result<GroupId, StoreError> {
+    GroupId::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
 }
 
 pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {

@@ -3,6 +3,7 @@
 mod changes;
 mod contacts;
 pub(crate) mod decode;
+mod groups;
 mod messages;
 mod read_mids;
 mod resume_offsets;

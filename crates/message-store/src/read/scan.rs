@@ -1,9 +1,9 @@
 //! Whole tables, piece by piece, in the order of their primary keys.
 
-use schemas::{Chg, DirectConversation, Mid, TableNumber, UserId};
+use schemas::{Chg, ConversationId, GroupId, Mid, TableNumber, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
 
-use super::{ReadTx, decode};
+use super::{ReadTx, decode, groups::columns_of};
 use crate::{ContactRow, MessageRow, Sink, StoreError, StoredChange, StoredRead, names::Table};
 
 impl ReadTx {
@@ -31,13 +31,13 @@ impl ReadTx {
     pub async fn scan_changes(
         &mut self,
         number: TableNumber,
-        after: Option<(DirectConversation, Chg)>,
+        after: Option<(ConversationId, Chg)>,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
         let table = self.table(Table::MsgChange, number)?;
         let (lo, hi, chg) = after.map_or((0, 0, 0), |(conversation, chg)| {
-            let (lo, hi) = (conversation.lo(), conversation.hi());
-            (lo.get(), hi.get(), chg.get())
+            let (lo, hi) = columns_of(conversation);
+            (lo, hi, chg.get())
         });
         let sql = include_str!("../../sql/read/scan_changes.sql");
         let values = [
@@ -50,7 +50,7 @@ impl ReadTx {
         rows.iter().map(decode::change).collect()
     }
 
-    /// The next `limit` rows of `hidden_<n>` behind `after`: (uid, peer, mid), ascending.
+    /// The next `limit` rows of `hidden_<n>` behind `after` that are of direct conversations: (uid, peer, mid), ascending.
     ///
     /// # Errors
     /// As [`scan_messages`](Self::scan_messages).
@@ -60,18 +60,8 @@ impl ReadTx {
         after: Option<(UserId, UserId, Mid)>,
         limit: u32,
     ) -> Result<Vec<(UserId, UserId, Mid)>, StoreError> {
-        let table = self.table(Table::Hidden, number)?;
-        let (uid, peer, mid) = after.map_or((0, 0, 0), |(uid, peer, mid)| {
-            (uid.get(), peer.get(), mid.get())
-        });
-        let sql = include_str!("../../sql/read/scan_hidden.sql");
-        let values = [
-            ("uid", uid),
-            ("peer", peer),
-            ("mid", mid),
-            ("limit", limit.into()),
-        ];
-        let rows = self.scan(sql, &table, &values).await?;
+        let after = after.map(|(uid, peer, mid)| (uid.get(), peer.get(), mid.get()));
+        let rows = self.scan_hidden_of_kind(number, 0, after, limit).await?;
         rows.iter()
             .map(|row| {
                 Ok((
@@ -81,6 +71,49 @@ impl ReadTx {
                 ))
             })
             .collect()
+    }
+
+    /// The same of those in groups: (uid, gid, mid).
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn scan_hidden_in_groups(
+        &mut self,
+        number: TableNumber,
+        after: Option<(UserId, GroupId, Mid)>,
+        limit: u32,
+    ) -> Result<Vec<(UserId, GroupId, Mid)>, StoreError> {
+        let after = after.map(|(uid, gid, mid)| (uid.get(), gid.get(), mid.get()));
+        let rows = self.scan_hidden_of_kind(number, 1, after, limit).await?;
+        rows.iter()
+            .map(|row| {
+                Ok((
+                    decode::uid(row, "uid")?,
+                    decode::gid(row, "peer")?,
+                    decode::mid(row, "mid")?,
+                ))
+            })
+            .collect()
+    }
+
+    async fn scan_hidden_of_kind(
+        &mut self,
+        number: TableNumber,
+        kind: i64,
+        after: Option<(i64, i64, i64)>,
+        limit: u32,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
+        let table = self.table(Table::Hidden, number)?;
+        let (uid, peer, mid) = after.unwrap_or_default();
+        let sql = include_str!("../../sql/read/scan_hidden.sql");
+        let values = [
+            ("kind", kind),
+            ("uid", uid),
+            ("peer", peer),
+            ("mid", mid),
+            ("limit", limit.into()),
+        ];
+        self.scan(sql, &table, &values).await
     }
 
     /// The next `limit` rows of `read_chat_mid_<n>` behind the id `after` (0 to begin), ascending.
@@ -119,7 +152,7 @@ impl ReadTx {
     }
 
     /// How many rows have a value that no projection writes in a column that no other read returns: a `hashvalue` that is not the table's
-    /// number, or a contact's `kind` that is not a user's. It reads the whole table.
+    /// number, or a `kind` that is no user's or, of a hidden message, group's. It reads the whole table.
     ///
     /// # Errors
     /// As [`scan_messages`](Self::scan_messages).
@@ -132,7 +165,7 @@ impl ReadTx {
         let checked: &[_] = match sink {
             Sink::Messages => &[(Table::ChatMsg, "hashvalue", own)],
             Sink::Reads => &[(Table::ReadChatMid, "hashvalue", own)],
-            Sink::Contacts => &[(Table::Contact, "kind", 0), (Table::Hidden, "kind", 0)],
+            Sink::Contacts => &[(Table::Contact, "kind", 0), (Table::Hidden, "kind & ~1", 0)],
         };
         let mut misfits = 0;
         for (table, column, right) in checked {
@@ -147,7 +180,7 @@ impl ReadTx {
 
     /// A statement with these numbers in it, unprepared: the statements of a scan are many, and would push those of other reads out of the
     /// connection's cache. To close one costs 40 ms, since sqlx sets no TCP_NODELAY.
-    async fn scan(
+    pub(super) async fn scan(
         &mut self,
         sql: &str,
         table: &str,

@@ -153,9 +153,9 @@ pub(crate) async fn create_shadow(
     for (_, sql) in steps.filter(|(of, _)| *of == kind) {
         shadow.execute(session, sql, first).await?;
     }
-    if kind == Table::ChatMsg {
+    if Table::BY_MONTH.contains(&kind) {
         let last = first.and_ahead(MONTHS_AHEAD).last().unwrap_or(first);
-        months::extend_shadow(store, n, session, last).await?;
+        months::extend_shadow(store, kind, n, session, last).await?;
     }
     Ok(())
 }
@@ -298,10 +298,10 @@ impl OneTable<'_> {
             };
         }
         match self.kind {
-            Table::ChatMsg => orphans::create_table(session, sql, &self.name, first).await,
-            Table::MsgChange | Table::ReadChatMid | Table::Contact | Table::Hidden => {
-                session.execute(sql).await.map(drop)
+            Table::ChatMsg | Table::GroupMsg => {
+                orphans::create_table(session, sql, &self.name, first).await
             }
+            _ => session.execute(sql).await.map(drop),
         }
     }
 }

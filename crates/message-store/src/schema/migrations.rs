@@ -48,7 +48,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 4,
-        name: "changes to messages and contacts",
+        name: "changes to messages and contacts, and groups",
         once: &[],
         per_table: &[
             (
@@ -68,6 +68,19 @@ pub(super) const MIGRATIONS: &[Migration] = &[
                 include_str!("../../sql/schema/contact_list_order.sql"),
             ),
             (Table::Hidden, include_str!("../../sql/schema/hidden.sql")),
+            (
+                Table::GroupMsg,
+                include_str!("../../sql/schema/group_msg.sql"),
+            ),
+            (Table::Group, include_str!("../../sql/schema/group.sql")),
+            (
+                Table::GroupMember,
+                include_str!("../../sql/schema/group_member.sql"),
+            ),
+            (
+                Table::Membership,
+                include_str!("../../sql/schema/membership.sql"),
+            ),
         ],
     },
 ];

@@ -1,4 +1,4 @@
-//! The janitor adds the months of every `chat_msg_<n>` ahead of time, and a writer those that its rows need. There is no catch-all
+//! The janitor adds the months of every `chat_msg_<n>` and `group_msg_<n>` ahead of time, and a writer those that its rows need. There is no catch-all
 //! partition, which would have to be split while in use. A range takes what lies before it, too; but a writer names the month of every row,
 //! and the server refuses a row that would go elsewhere.
 
@@ -12,13 +12,20 @@ use crate::{
     MessageStore, Shard, StoreError, arguments::Arguments, names::Table, session::Session,
 };
 
-/// One month of one `chat_msg_<n>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One month of tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonthSize {
     /// How many rows, as the server guesses.
     pub rows: i64,
     /// How many bytes rows and indexes take.
     pub bytes: i64,
+}
+
+impl MonthSize {
+    fn add(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+    }
 }
 
 impl MessageStore {
@@ -37,7 +44,7 @@ impl MessageStore {
         Ok(added)
     }
 
-    /// The months up to `ahead` after that of `now` that are missing, by table.
+    /// The months up to `ahead` after that of `now` that are missing, by the number of their tables.
     ///
     /// # Errors
     /// As all reads.
@@ -52,9 +59,11 @@ impl MessageStore {
             let mut session = self.session(shard).await?;
             let tables = months_of_tables(self, shard, &mut session).await?;
             for number in self.layout().tables_of(shard) {
-                let present = tables.get(&Table::ChatMsg.name(number));
-                let is_missing =
-                    |month: &Month| present.is_none_or(|present| !present.contains_key(month));
+                let present = Table::BY_MONTH.map(|kind| tables.get(&kind.name(number)));
+                let is_missing = |month: &Month| {
+                    let mut present = present.iter();
+                    present.any(|months| months.is_none_or(|months| !months.contains_key(month)))
+                };
                 let months: Vec<Month> = first.and_ahead(ahead).filter(is_missing).collect();
                 if !months.is_empty() {
                     lacking.insert(number, months);
@@ -64,7 +73,7 @@ impl MessageStore {
         Ok(lacking)
     }
 
-    /// Every month of every `chat_msg_<n>`, with its size.
+    /// Every month of `chat_msg_<n>` and `group_msg_<n>`, by n, with the size of both.
     ///
     /// # Errors
     /// As all reads.
@@ -76,8 +85,11 @@ impl MessageStore {
             let mut session = self.session(shard).await?;
             let mut tables = months_of_tables(self, shard, &mut session).await?;
             for n in self.layout().tables_of(shard) {
-                if let Some(months) = tables.remove(&Table::ChatMsg.name(n)) {
-                    all.insert(n, months);
+                for kind in Table::BY_MONTH {
+                    for (month, size) in tables.remove(&kind.name(n)).unwrap_or_default() {
+                        let months: &mut TableMonths = all.entry(n).or_default();
+                        months.entry(month).or_default().add(size);
+                    }
                 }
             }
         }
@@ -95,14 +107,16 @@ pub(super) async fn add_missing(
     let mut added = 0;
     let tables = months_of_tables(store, shard, session).await?;
     for number in store.layout().tables_of(shard) {
-        let Some(present) = tables.get(&Table::ChatMsg.name(number)) else {
-            continue;
-        };
-        let table = store.names().table(Table::ChatMsg, number);
-        let last = first.and_ahead(ahead).last().unwrap_or(first);
-        added += Plan::new(present, first.and_ahead(ahead), last)
-            .execute(session, &table)
-            .await?;
+        for kind in Table::BY_MONTH {
+            let Some(present) = tables.get(&kind.name(number)) else {
+                continue;
+            };
+            let table = store.names().table(kind, number);
+            let last = first.and_ahead(ahead).last().unwrap_or(first);
+            added += Plan::new(present, first.and_ahead(ahead), last)
+                .execute(session, &table)
+                .await?;
+        }
     }
     Ok(added)
 }
@@ -110,14 +124,15 @@ pub(super) async fn add_missing(
 /// Adds the months behind its newest one that a shadow lacks, up to `last` and to what the live table has.
 pub(crate) async fn extend_shadow(
     store: &MessageStore,
+    kind: Table,
     n: TableNumber,
     session: &mut Session,
     last: Month,
 ) -> Result<(), StoreError> {
     let months = months_of_tables(store, store.layout().shard_of(n), session).await?;
     let newest = |table: &str| months.get(table)?.keys().next_back().copied();
-    let last = newest(&Table::ChatMsg.name(n)).map_or(last, |live| live.max(last));
-    let shadow = Table::ChatMsg.shadow(n);
+    let last = newest(&kind.name(n)).map_or(last, |live| live.max(last));
+    let shadow = kind.shadow(n);
     if let Some(present) = months.get(&shadow) {
         let table = store.names().within(n, &shadow);
         Plan::new(present, [], last)
@@ -223,8 +238,9 @@ pub(crate) async fn create_requested_months(
     store.learn_kept_from(shard, kept_from);
     let mut changed = kept_from > before;
     let tables = months_of_tables(store, shard, &mut lock.session).await?;
-    for (n, months) in requested {
-        let (database, table) = store.names().split(Table::ChatMsg, *n);
+    let of_both = |(n, months)| Table::BY_MONTH.map(|kind| (n, kind, months));
+    for (n, kind, months) in requested.iter().flat_map(of_both) {
+        let (database, table) = store.names().split(kind, *n);
         let Some(present) = tables.get(&table) else {
             continue;
         };

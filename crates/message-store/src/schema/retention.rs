@@ -153,7 +153,8 @@ async fn drop_in(
     session.execute(keep).await?;
     let mut dropped = 0;
     for n in store.layout().tables_of(shard) {
-        for name in [Table::ChatMsg.name(n), Table::ChatMsg.shadow(n)] {
+        let names = Table::BY_MONTH.map(|kind| [kind.name(n), kind.shadow(n)]);
+        for name in names.into_iter().flatten() {
             let Some(months) = tables.get(&name) else {
                 continue;
             };

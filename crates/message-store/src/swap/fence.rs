@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     MessageStore, Month, OffsetUpdate, Sink, StoreError,
+    names::Table,
     read::decode,
     resume::{self, OffsetStatements, insert_starts},
     schema::{self, SchemaLock},
@@ -223,7 +224,9 @@ async fn copy_months(
 ) -> Result<(), StoreError> {
     if shadows.sink == Sink::Messages {
         for n in &shadows.tables {
-            schema::extend_shadow(store, *n, session, Month::FIRST).await?;
+            for kind in Table::BY_MONTH {
+                schema::extend_shadow(store, kind, *n, session, Month::FIRST).await?;
+            }
         }
     }
     Ok(())

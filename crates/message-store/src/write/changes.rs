@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemas::{Change, Mid, TableNumber, TimestampMs, UserId};
+use schemas::{Change, MessageChange, Mid, TimestampMs, UserId};
 
 use super::transaction::{RemovedKeys, any_of};
 use crate::{
@@ -16,16 +16,42 @@ use crate::{
 const RECALLED_AT_ONCE: usize = 1000;
 const EDITED_AT_ONCE: usize = 64;
 
+/// What `msg_change_<n>` has of a change.
+pub(super) struct ChangeRecord {
+    /// (lo, hi, chg)
+    pub(super) key: (i64, i64, i64),
+    pub(super) mid: Mid,
+    pub(super) by: UserId,
+    pub(super) kind: ChangeKind,
+    pub(super) ts: TimestampMs,
+    pub(super) id: i64,
+}
+
+impl From<&ChangeRow> for ChangeRecord {
+    fn from(ChangeRow { id, ts, change }: &ChangeRow) -> Self {
+        let conversation = change.conversation();
+        let (lo, hi) = (conversation.lo(), conversation.hi());
+        Self {
+            key: (lo.get(), hi.get(), change.chg.get()),
+            mid: change.mid,
+            by: change.by,
+            kind: ChangeKind::of(&change.change),
+            ts: *ts,
+            id: *id,
+        }
+    }
+}
+
 /// The rows of one `msg_change_<n>`, but for those that are older than what is kept, and their keys.
 pub(super) fn inserts(
     table: &str,
-    changes: &[(TableNumber, &ChangeRow)],
+    changes: impl Iterator<Item = ChangeRecord>,
     kept_from: Option<Month>,
 ) -> Result<(Vec<MultiRow>, RemovedKeys), StoreError> {
     let mut rows = Vec::new();
-    for (_, row) in changes {
+    for row in changes {
         if Some(Month::of(row.ts)?) >= kept_from {
-            rows.push(*row);
+            rows.push(row);
         }
     }
     let insert = Insert {
@@ -34,25 +60,19 @@ pub(super) fn inserts(
         tail: "",
         sizes: Preparation::Once,
     };
-    let keys = rows.iter().map(|row| {
-        let conversation = row.change.conversation();
-        let (lo, hi) = (conversation.lo(), conversation.hi());
-        (lo.get(), hi.get(), row.change.chg.get())
-    });
-    let keys = RemovedKeys::Changes(keys.collect());
+    let keys = RemovedKeys::Changes(rows.iter().map(|row| row.key).collect());
     Ok((insert.statements(&rows, bind_row)?, keys))
 }
 
-fn bind_row(arguments: Arguments, row: &&ChangeRow) -> Result<Arguments, StoreError> {
-    let change = &row.change;
-    let conversation = change.conversation();
+fn bind_row(arguments: Arguments, row: &ChangeRecord) -> Result<Arguments, StoreError> {
+    let (lo, hi, chg) = row.key;
     Ok(arguments
-        .with(conversation.lo().get())
-        .with(conversation.hi().get())
-        .with(change.chg.get())
-        .with(change.mid.get())
-        .with(change.by.get())
-        .with(ChangeKind::of(&change.change).as_str())
+        .with(lo)
+        .with(hi)
+        .with(chg)
+        .with(row.mid.get())
+        .with(row.by.get())
+        .with(row.kind.as_str())
         .with(datetime::to_column(row.ts)?)
         .with(row.id))
 }
@@ -68,18 +88,29 @@ enum Outcome<'a> {
     Gone(MessageState),
 }
 
-/// A message by its author; only the author changes it.
-type Place = (UserId, UserId, Mid);
+/// The message that a change is of: only its author changes a direct one.
+pub(super) fn place(change: &ChangeRow) -> (String, &Change, TimestampMs) {
+    let MessageChange {
+        by,
+        peer,
+        mid,
+        change: what,
+        ..
+    } = &change.change;
+    let place = format!("srcid = {by} AND destid = {peer} AND mid = {mid}");
+    (place, what, change.ts)
+}
 
-/// What changes in one `chat_msg_<n>`; `changes` are in the order of the log. Messages that are gone are left out in silence, and so are those
-/// that were recalled or deleted: where the log is read again, an edit from before that brings no text back.
-pub(super) fn updates(
+/// What changes in one table of messages; `changes` are in the order of the log, each with the condition that names its message. Messages that are
+/// gone are left out in silence, and so are those that were recalled or deleted: where the log is read again, an edit from before that brings no
+/// text back.
+pub(super) fn updates<'a>(
     table: &str,
-    changes: &[(TableNumber, &ChangeRow)],
+    changes: impl Iterator<Item = (String, &'a Change, TimestampMs)>,
 ) -> Result<Vec<MultiRow>, StoreError> {
     let outcomes = outcomes(changes);
     let mut edited = Vec::new();
-    let mut gone: BTreeMap<i8, Vec<Place>> = BTreeMap::new();
+    let mut gone: BTreeMap<i8, Vec<String>> = BTreeMap::new();
     for (place, outcome) in outcomes {
         match outcome {
             Outcome::Edited { msg, ts } => edited.push((place, msg, ts)),
@@ -92,7 +123,7 @@ pub(super) fn updates(
             let sql = include_str!("../../sql/write/recall_messages.sql")
                 .replace("{table}", table)
                 .replace("{state}", &state.to_string())
-                .replace("{places}", &any_of(places, condition));
+                .replace("{places}", &any_of(places, String::clone));
             statements.push(update(table, sql, Arguments::default())?);
         }
     }
@@ -103,18 +134,18 @@ pub(super) fn updates(
 }
 
 /// The last change to each message.
-fn outcomes<'a>(changes: &[(TableNumber, &'a ChangeRow)]) -> BTreeMap<Place, Outcome<'a>> {
+fn outcomes<'a>(
+    changes: impl Iterator<Item = (String, &'a Change, TimestampMs)>,
+) -> BTreeMap<String, Outcome<'a>> {
     let mut outcomes = BTreeMap::new();
-    for (_, ChangeRow { ts, change, .. }) in changes {
-        let outcome = match &change.change {
-            Change::Edit(msg) => Outcome::Edited { msg, ts: *ts },
+    for (place, change, ts) in changes {
+        let outcome = match change {
+            Change::Edit(msg) => Outcome::Edited { msg, ts },
             Change::Recall => Outcome::Gone(MessageState::Recalled),
             Change::Delete => Outcome::Gone(MessageState::Deleted),
             Change::Hide | Change::Clear => continue,
         };
-        let last = outcomes
-            .entry((change.by, change.peer, change.mid))
-            .or_insert(outcome);
+        let last = outcomes.entry(place).or_insert(outcome);
         if matches!(last, Outcome::Edited { .. }) {
             *last = outcome;
         }
@@ -122,15 +153,15 @@ fn outcomes<'a>(changes: &[(TableNumber, &'a ChangeRow)]) -> BTreeMap<Place, Out
     outcomes
 }
 
-fn edit(table: &str, edits: &[(Place, &str, TimestampMs)]) -> Result<MultiRow, StoreError> {
+fn edit(table: &str, edits: &[(String, &str, TimestampMs)]) -> Result<MultiRow, StoreError> {
     let cases: Vec<String> = edits
         .iter()
-        .map(|(place, ..)| format!("WHEN {} THEN ?", condition(place)))
+        .map(|(place, ..)| format!("WHEN {place} THEN ?"))
         .collect();
     let sql = include_str!("../../sql/write/edit_messages.sql")
         .replace("{table}", table)
         .replace("{cases}", &cases.join(" "))
-        .replace("{places}", &any_of(edits, |(place, ..)| condition(place)));
+        .replace("{places}", &any_of(edits, |(place, ..)| place.clone()));
     let mut arguments = Arguments::default();
     for (_, msg, _) in edits {
         arguments = arguments.with(*msg);
@@ -139,10 +170,6 @@ fn edit(table: &str, edits: &[(Place, &str, TimestampMs)]) -> Result<MultiRow, S
         arguments = arguments.with(datetime::to_column(*ts)?);
     }
     update(table, sql, arguments)
-}
-
-fn condition((author, receiver, mid): &Place) -> String {
-    format!("srcid = {author} AND destid = {receiver} AND mid = {mid}")
 }
 
 fn update(table: &str, sql: String, arguments: Arguments) -> Result<MultiRow, StoreError> {
@@ -157,7 +184,7 @@ fn update(table: &str, sql: String, arguments: Arguments) -> Result<MultiRow, St
 
 #[cfg(test)]
 mod tests {
-    use schemas::{Chg, MessageChange};
+    use schemas::Chg;
 
     use super::*;
 
@@ -178,13 +205,14 @@ mod tests {
     }
 
     fn statements(what: impl Fn(i64) -> Change) -> (usize, usize) {
-        let n = TableNumber::try_from(3).unwrap();
         let rows: Vec<ChangeRow> = (1..=1000)
             .map(|number| change(number, what(number)))
             .collect();
-        let rows: Vec<(TableNumber, &ChangeRow)> = rows.iter().map(|row| (n, row)).collect();
-        let (inserts, _) = inserts("c", &rows, None).unwrap();
-        (inserts.len(), updates("t", &rows).unwrap().len())
+        let (inserts, _) = inserts("c", rows.iter().map(ChangeRecord::from), None).unwrap();
+        (
+            inserts.len(),
+            updates("t", rows.iter().map(place)).unwrap().len(),
+        )
     }
 
     #[test]

@@ -1,8 +1,8 @@
 use schemas::{Chg, ContactFlags, Mid, Ordinal, TableNumber, TimestampMs};
 
-use super::{by_table, transaction::Transaction};
+use super::{by_table, groups, transaction::Transaction};
 use crate::{
-    ContactDelta, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink, StoreError,
+    ContactDelta, Membership, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
     multi_row::{Insert, MultiRow, Preparation},
@@ -10,7 +10,7 @@ use crate::{
     unresolved_read,
 };
 
-/// `kind` of a contact that is a user; groups will have their own.
+/// `kind` of a contact that is a user.
 const KIND_DIRECT: i8 = 0;
 
 const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
@@ -36,6 +36,25 @@ impl MessageStore {
         rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
         updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
+        self.write_contacts_and_memberships(shard, topic, rows, [], updates)
+            .await
+    }
+
+    /// The same, with memberships of groups.
+    ///
+    /// # Errors
+    /// As [`write_messages`](Self::write_messages).
+    pub async fn write_contacts_and_memberships<'a>(
+        &self,
+        shard: Shard,
+        topic: &str,
+        rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
+        memberships: impl IntoIterator<Item = &'a Membership> + Send,
+        updates: &[OffsetUpdate],
+    ) -> Result<(), StoreError> {
+        let table_of = |row: &Membership| TableNumber::of_user(row.uid);
+        let sort_key = |row: &Membership| (row.uid.get(), row.gid.get());
+        let memberships = by_table(self, shard, memberships, table_of, sort_key)?;
         let table_of = |row: &ContactDelta| TableNumber::of_user(row.uid);
         let sort_key = |row: &ContactDelta| (row.uid.get(), row.peer.get());
         let sorted = by_table(self, shard, rows, table_of, sort_key)?;
@@ -47,6 +66,13 @@ impl MessageStore {
             statements.extend(merge_changes(&table, &rows)?);
             statements.extend(merge(&table, &rows)?);
             statements.extend(hide(&self.names().table(Table::Hidden, n), &rows)?);
+        }
+        for rows in memberships.chunk_by(|(a, _), (b, _)| a == b) {
+            let n = rows[0].0;
+            let rows: Vec<&Membership> = rows.iter().map(|(_, row)| *row).collect();
+            let table = self.names().table(Table::Membership, n);
+            statements.extend(groups::merge_memberships(&table, &rows)?);
+            statements.extend(groups::hide(&self.names().table(Table::Hidden, n), &rows)?);
         }
         statements.extend(unresolved_read::statements(
             self.names(),

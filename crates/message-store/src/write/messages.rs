@@ -3,12 +3,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemas::TableNumber;
 
 use super::{
-    by_table, changes,
+    by_table, changes, groups,
     transaction::{Removal, RemovedKeys, Transaction},
 };
 use crate::{
-    ChangeRow, MessageRow, MessageState, MessageStore, Month, OffsetUpdate, Shard, Sink,
-    StoreError,
+    ChangeRow, GroupChangeRow, GroupDelta, GroupMemberRow, GroupMessageRow, GroupRows, MessageRow,
+    MessageState, MessageStore, Month, OffsetUpdate, Shard, Sink, StoreError,
     arguments::Arguments,
     datetime,
     multi_row::{Insert, MultiRow, Preparation},
@@ -35,6 +35,23 @@ impl MessageStore {
         changes: &[ChangeRow],
         updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
+        let none = GroupRows::default();
+        self.write_messages_and_groups(shard, topic, (rows, changes), &none, updates)
+            .await
+    }
+
+    /// The same, with what changes in groups: all or nothing. Settings and members are those of the event that is last in the log.
+    ///
+    /// # Errors
+    /// As [`write_messages`](Self::write_messages).
+    pub async fn write_messages_and_groups(
+        &self,
+        shard: Shard,
+        topic: &str,
+        (rows, changes): (&[MessageRow], &[ChangeRow]),
+        groups: &GroupRows,
+        updates: &[OffsetUpdate],
+    ) -> Result<(), StoreError> {
         let table_of = |row: &MessageRow| row.message.conversation().partition().into();
         let sort_key = |row: &MessageRow| (i64::from(is_changed(row)), row.id);
         let sorted = by_table(self, shard, rows, table_of, sort_key)?;
@@ -45,13 +62,14 @@ impl MessageStore {
                 .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
                 .collect::<Result<_, StoreError>>()?,
             changes: by_table(self, shard, changes, table_of, |row| (row.id, 0))?,
+            groups: Groups::new(self, shard, groups)?,
             updates,
         };
         let target = (Sink::Messages, topic);
         let outcome = batch.transaction(self, shard, target)?.commit(self);
         match outcome.await {
             Err(error) if error.is_month_missing() => {
-                let months = months_of(&batch.rows);
+                let months = batch.months();
                 if !schema::create_requested_months(self, shard, &months).await? {
                     return Err(error);
                 }
@@ -68,6 +86,7 @@ type Dated<'a> = (TableNumber, Month, &'a MessageRow);
 struct Batch<'a> {
     rows: Vec<Dated<'a>>,
     changes: Vec<(TableNumber, &'a ChangeRow)>,
+    groups: Groups<'a>,
     updates: &'a [OffsetUpdate],
 }
 
@@ -96,19 +115,93 @@ impl Batch<'_> {
             statements.extend(insert(&place, is_changed, rows)?);
             let ids = rows.iter().map(|(_, _, row)| row.id).collect();
             let changes = store.names().table(Table::MsgChange, n);
-            removals.extend(self.removal(n, table, RemovedKeys::Messages { ids, changes }));
+            let recall = include_str!("../../sql/write/recall_again.sql");
+            let keys = RemovedKeys::Messages {
+                ids,
+                changes,
+                recall,
+            };
+            removals.extend(self.removal(n, table, keys));
         }
         for changes in self.changes.chunk_by(|(a, _), (b, _)| a == b) {
             let n = changes[0].0;
             let table = store.names().table(Table::MsgChange, n);
-            let (inserts, keys) = changes::inserts(&table, changes, kept_from)?;
+            let records = changes.iter().map(|(_, row)| (*row).into());
+            let (inserts, keys) = changes::inserts(&table, records, kept_from)?;
             statements.extend(inserts);
             removals.extend(self.removal(n, table, keys));
             let messages = store.names().table(Table::ChatMsg, n);
-            statements.extend(changes::updates(&messages, changes)?);
+            let places = changes.iter().map(|(_, row)| changes::place(row));
+            statements.extend(changes::updates(&messages, places)?);
         }
+        self.group_statements(store, kept_from, &mut statements, &mut removals)?;
         let transaction = Transaction::new(store, shard, target, self.updates, statements)?;
         Ok(transaction.replacing(removals))
+    }
+
+    fn group_statements(
+        &self,
+        store: &MessageStore,
+        kept_from: Option<Month>,
+        statements: &mut Vec<MultiRow>,
+        removals: &mut Vec<Removal>,
+    ) -> Result<(), StoreError> {
+        let Groups {
+            messages,
+            changes,
+            groups,
+            members,
+        } = &self.groups;
+        let kept: Vec<_> = messages
+            .iter()
+            .filter(|(_, month, _)| Some(*month) >= kept_from)
+            .collect();
+        for rows in kept.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (n, month, _) = rows[0];
+            let table = store.names().table(Table::GroupMsg, *n);
+            let place = format!("{table} PARTITION ({})", month.name());
+            let rows: Vec<&GroupMessageRow> = rows.iter().map(|(_, _, row)| *row).collect();
+            statements.extend(groups::insert(&place, &rows)?);
+            let keys = RemovedKeys::Messages {
+                ids: rows.iter().map(|row| row.id).collect(),
+                changes: store.names().table(Table::MsgChange, *n),
+                recall: include_str!("../../sql/write/recall_group_again.sql"),
+            };
+            removals.extend(self.removal(*n, table, keys));
+        }
+        for rows in changes.chunk_by(|(a, _), (b, _)| a == b) {
+            let n = rows[0].0;
+            let rows: Vec<&GroupChangeRow> = rows.iter().map(|(_, row)| *row).collect();
+            let table = store.names().table(Table::MsgChange, n);
+            let (inserts, keys) = groups::insert_changes(&table, &rows, kept_from)?;
+            statements.extend(inserts);
+            removals.extend(self.removal(n, table, keys));
+            let table = store.names().table(Table::GroupMsg, n);
+            statements.extend(groups::update_messages(&table, &rows)?);
+        }
+        for rows in groups.chunk_by(|(a, _), (b, _)| a == b) {
+            let table = store.names().table(Table::Group, rows[0].0);
+            let rows: Vec<(i64, &GroupDelta)> = rows.iter().map(|(_, row)| *row).collect();
+            statements.extend(groups::merge_settings(&table, &rows)?);
+            statements.extend(groups::merge_last(&table, &rows)?);
+        }
+        for rows in members.chunk_by(|(a, _), (b, _)| a == b) {
+            let table = store.names().table(Table::GroupMember, rows[0].0);
+            let rows: Vec<&GroupMemberRow> = rows.iter().map(|(_, row)| *row).collect();
+            statements.extend(groups::merge_members(&table, &rows)?);
+        }
+        Ok(())
+    }
+
+    /// The months of the rows, by the number of their tables.
+    fn months(&self) -> BTreeMap<TableNumber, BTreeSet<Month>> {
+        let mut months: BTreeMap<TableNumber, BTreeSet<Month>> = BTreeMap::new();
+        let direct = self.rows.iter().map(|(n, month, _)| (*n, *month));
+        let of_groups = self.groups.messages.iter();
+        for (n, month) in direct.chain(of_groups.map(|(n, month, _)| (*n, *month))) {
+            months.entry(n).or_default().insert(month);
+        }
+        months
     }
 
     /// What is in the place of these rows is not the database's own truth, since rows come together with the offset: that was
@@ -150,12 +243,38 @@ fn insert(place: &str, is_changed: bool, rows: &[Dated<'_>]) -> Result<Vec<Multi
     }
 }
 
-fn months_of(rows: &[Dated<'_>]) -> BTreeMap<TableNumber, BTreeSet<Month>> {
-    let mut months: BTreeMap<TableNumber, BTreeSet<Month>> = BTreeMap::new();
-    for (n, month, _) in rows {
-        months.entry(*n).or_default().insert(*month);
+/// What changes in groups, by table, in the order in which every writer locks the rows.
+struct Groups<'a> {
+    messages: Vec<(TableNumber, Month, &'a GroupMessageRow)>,
+    changes: Vec<(TableNumber, &'a GroupChangeRow)>,
+    groups: Vec<(TableNumber, (i64, &'a GroupDelta))>,
+    members: Vec<(TableNumber, &'a GroupMemberRow)>,
+}
+
+impl<'a> Groups<'a> {
+    fn new(store: &MessageStore, shard: Shard, rows: &'a GroupRows) -> Result<Self, StoreError> {
+        let of_message = |row: &GroupMessageRow| groups::table_of(row.gid);
+        let of_change = |row: &GroupChangeRow| groups::table_of(row.gid);
+        let of_member = |row: &GroupMemberRow| groups::table_of(row.gid);
+        let by_id = |row: &GroupMessageRow| (row.id, 0);
+        let messages = by_table(store, shard, &rows.messages, of_message, by_id)?;
+        let dated = messages
+            .into_iter()
+            .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)));
+        let mut groups: Vec<_> = rows
+            .groups
+            .iter()
+            .map(|(gid, row)| (groups::table_of(*gid), (gid.get(), row)))
+            .collect();
+        groups.sort_unstable_by_key(|(n, (gid, _))| (*n, *gid));
+        let by_user = |row: &GroupMemberRow| (row.gid.get(), row.uid.get());
+        Ok(Self {
+            messages: dated.collect::<Result<_, StoreError>>()?,
+            changes: by_table(store, shard, &rows.changes, of_change, |row| (row.id, 0))?,
+            groups,
+            members: by_table(store, shard, rows.members.values(), of_member, by_user)?,
+        })
     }
-    months
 }
 
 fn bind_row(arguments: Arguments, (n, _, row): &Dated<'_>) -> Result<Arguments, StoreError> {

@@ -2,6 +2,7 @@
 
 mod changes;
 mod contacts;
+pub(crate) mod groups;
 mod messages;
 mod probe;
 mod reads;

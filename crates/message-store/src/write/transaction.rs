@@ -27,8 +27,12 @@ pub(super) struct Removal {
 }
 
 pub(super) enum RemovedKeys {
-    /// Of `chat_msg_<n>`: its ids, and the table of its changes.
-    Messages { ids: Vec<i64>, changes: String },
+    /// Of `chat_msg_<n>` or `group_msg_<n>`: its ids, the table of its changes, and what takes the texts of recalled ones away again.
+    Messages {
+        ids: Vec<i64>,
+        changes: String,
+        recall: &'static str,
+    },
     /// Of `msg_change_<n>`: (lo, hi, chg).
     Changes(Vec<(i64, i64, i64)>),
 }
@@ -65,11 +69,16 @@ impl Removal {
     /// What takes the texts away again of messages that were recalled or deleted by changes that are still there: the log is read again from
     /// before these.
     fn recalls(&self) -> Vec<String> {
-        let RemovedKeys::Messages { ids, changes } = &self.keys else {
+        let RemovedKeys::Messages {
+            ids,
+            changes,
+            recall,
+        } = &self.keys
+        else {
             return Vec::new();
         };
         let recall = |ids: &[i64]| {
-            include_str!("../../sql/write/recall_again.sql")
+            recall
                 .replace("{messages}", &self.table)
                 .replace("{changes}", changes)
                 .replace("{ids}", &list(ids))

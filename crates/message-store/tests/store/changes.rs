@@ -4,8 +4,8 @@ use message_store::{
     ChangeKind, ChangeRow, ContactDelta, ContactRow, LastMessage, MessageRow, MessageState,
 };
 use schemas::{
-    Change, Chg, ContactFlags, DirectConversation, MessageChange, Mid, TableNumber, TimestampMs,
-    UserId, event::Message,
+    Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, TableNumber,
+    TimestampMs, UserId, event::Message,
 };
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -238,14 +238,14 @@ async fn scans_are_paged_in_order() {
     for users in [two, one] {
         for number in 1..=3 {
             let row = change(users, number, 1, Change::Hide);
-            expected.push((row.change.conversation(), row.change.chg));
+            expected.push((row.change.conversation().into(), row.change.chg));
             write(&fixture, &[], &[row]).await;
         }
     }
     expected.sort();
     let partition = conversation(one).partition();
     let mut snapshot = store.snapshot(fixture.shard(partition)).await.unwrap();
-    let mut scanned: Vec<(DirectConversation, Chg)> = Vec::new();
+    let mut scanned: Vec<(ConversationId, Chg)> = Vec::new();
     loop {
         let after = scanned.last().copied();
         let page = snapshot.scan_changes(partition.into(), after, 2).await;

@@ -68,7 +68,7 @@ impl ChangeMerge<'_> {
             let Some(last) = page.last() else { break };
             after = Some((last.conversation, last.chg));
             for row in &page {
-                if scope.has(row.conversation.into()) {
+                if scope.has(row.conversation) {
                     self.match_row(row);
                 }
             }
@@ -81,16 +81,18 @@ impl ChangeMerge<'_> {
     async fn new_rows(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let changes = self.expected;
         for of_one in changes.chunk_by(|one, next| one.conversation == next.conversation) {
-            let ConversationId::Direct(conversation) = of_one[0].conversation else {
-                continue;
-            };
             for some in of_one.chunks(PAGE as usize) {
                 let (first, last) = (some[0], some[some.len() - 1]);
                 let mut after = first.chg.get() - 1;
                 while after < last.chg.get() {
                     let above = Chg::try_from(after).unwrap_or(Chg::ZERO);
-                    let found = snapshot.changes_after(conversation, above, PAGE);
-                    let found = found.await?;
+                    let found = match first.conversation {
+                        ConversationId::Direct(id) => snapshot.changes_after(id, above, PAGE).await,
+                        ConversationId::Group(gid) => {
+                            snapshot.group_changes_after(gid, above, PAGE).await
+                        }
+                    };
+                    let found = found?;
                     let Some(newest) = found.last() else { break };
                     after = newest.chg.get();
                     for row in found.iter().filter(|row| row.chg <= last.chg) {
@@ -104,7 +106,7 @@ impl ChangeMerge<'_> {
     }
 
     fn match_row(&mut self, row: &StoredChange) {
-        let place = (ConversationId::from(row.conversation), row.chg);
+        let place = (row.conversation, row.chg);
         self.report_missing_up_to(Some(place));
         match self.expected.split_first() {
             Some((change, rest)) if key(change) == place => {

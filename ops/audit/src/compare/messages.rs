@@ -1,24 +1,21 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use event_log::LogReader;
-use message_store::{MessageRow, Month, ReadTx, Sink, StoreError};
-use schemas::{
-    ConversationId, DirectConversation, Mid, OffsetRange, Partition, TableNumber, event::Event,
-    topics::Topic,
-};
+use message_store::{Month, ReadTx, Sink, StoreError};
+use schemas::{OffsetRange, Partition, TableNumber, event::Event, topics::Topic};
 
+use super::message_rows::{MessageRows, StoredMessage};
 use crate::{
     AuditError, Check, Finding, Kind, Scope, Sources,
-    fold::{
-        ChangedMessage, ChangedTexts, MessageDigest, Messages, Place, SentMessage, Text, Watermark,
-    },
+    fold::{ChangedMessage, ChangedTexts, MessageDigest, Messages, Place, SentMessage, Watermark},
     read, stream,
 };
 
 const PAGE: u32 = 2_000;
 
-/// One `chat_msg_<n>` and the messages that it must have.
+/// One table of messages, and those that it must have.
 pub(crate) struct MessageTable<'a> {
+    pub(crate) rows: MessageRows,
     pub(crate) sources: &'a Sources,
     pub(crate) reader: &'a Arc<LogReader>,
     pub(crate) scope: Scope,
@@ -75,7 +72,7 @@ async fn compare_above(
     check: &mut Check,
 ) -> Result<(), AuditError> {
     let (mut snapshot, next) = table.snapshot().await?;
-    let digests = &table.messages.digests;
+    let digests = table.rows.digests(table.messages);
     let below = digests.partition_point(|(id, _)| *id < next);
     let mut merge = RowMerge {
         table,
@@ -90,14 +87,16 @@ async fn compare_above(
     let compared = match merge.rows(&mut snapshot).await {
         // A row that cannot be decoded was not written by a projection.
         Err(AuditError::MySql(StoreError::Fatal(cause))) => {
-            let what = format!("chat_msg_{} cannot be read: {cause}", table.partition);
+            let name = table.rows.area().name();
+            let what = format!("{name}_{} cannot be read: {cause}", table.partition);
             check.add(Finding::new(Kind::Different, what));
             Ok(())
         }
         outcome => outcome,
     };
     compared?;
-    if table.from == 0 && table.scope == Scope::All {
+    let has_misfits = table.rows == MessageRows::Direct;
+    if has_misfits && table.from == 0 && table.scope == Scope::All {
         let number = table.partition.into();
         check_misfits(&mut snapshot, Sink::Messages, number, check).await?;
     }
@@ -159,17 +158,12 @@ impl RowMerge<'_> {
     async fn rows(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
         let mut after = self.table.from - 1;
         loop {
-            let page = snapshot
-                .scan_messages(self.table.partition.into(), after, PAGE)
-                .await?;
+            let number = self.table.partition.into();
+            let page = self.table.rows.scan(snapshot, number, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.id;
             for row in &page {
-                if self
-                    .table
-                    .scope
-                    .has_conversation(row.message.conversation())
-                {
+                if self.table.scope.has(row.place().0) {
                     self.match_row(row).await?;
                 }
             }
@@ -184,34 +178,29 @@ impl RowMerge<'_> {
     /// Compares the messages that are not compared again otherwise, and were changed since.
     async fn changed_before(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
         let changed = self.table.messages.changed.iter();
-        let since: Vec<(DirectConversation, Mid)> = changed
+        let since: Vec<Place> = changed
             .filter(|(_, changed)| changed.at >= self.table.from)
-            .filter_map(|((conversation, mid), _)| match conversation {
-                ConversationId::Direct(id) => Some((*id, *mid)),
-                ConversationId::Group(_) => None,
-            })
+            .map(|(place, _)| *place)
             .collect();
         for places in since.chunks(PAGE as usize) {
-            for ((conversation, mid), row) in snapshot.messages_by_mid(places).await? {
+            for row in self.table.rows.by_mid(snapshot, places).await? {
                 if row.id < self.table.from {
                     // All columns but the text were compared.
-                    let sent = digest_of(&row);
-                    self.match_text(row.id, (conversation.into(), mid), sent, sent);
+                    self.match_text(row.id, row.place(), row.digest, row.digest);
                 }
             }
         }
         Ok(())
     }
 
-    async fn match_row(&mut self, row: &MessageRow) -> Result<(), AuditError> {
+    async fn match_row(&mut self, row: &StoredMessage) -> Result<(), AuditError> {
         self.report_missing_below(row.id);
         match self.expected.split_first() {
             Some(((id, digest), rest)) if *id == row.id => {
                 self.expected = rest;
-                let (sent, found) = (MessageDigest(*digest), digest_of(row));
+                let (sent, found) = (MessageDigest(*digest), row.digest);
                 if sent.has_same_columns(found) {
-                    let place = (row.message.conversation().into(), row.message.mid);
-                    self.match_text(row.id, place, sent, found);
+                    self.match_text(row.id, row.place(), sent, found);
                 } else {
                     self.check.compared += 1;
                     let what = self.what_differs(row).await?;
@@ -311,13 +300,14 @@ impl RowMerge<'_> {
 
     fn add(&mut self, kind: Kind, id: i64, what: String) {
         let partition = self.table.partition;
-        let what = format!("chat_msg_{partition}: {what}");
+        let name = self.table.rows.area().name();
+        let what = format!("{name}_{partition}: {what}");
         self.check
             .add(Finding::new(kind, what).at(&self.topic, partition, id));
     }
 
     /// The columns that differ. The record is read again for this, so only for examples that the report shows.
-    async fn what_differs(&self, row: &MessageRow) -> Result<String, AuditError> {
+    async fn what_differs(&self, row: &StoredMessage) -> Result<String, AuditError> {
         if !self.check.needs_examples() {
             return Ok(String::new());
         }
@@ -333,31 +323,8 @@ impl RowMerge<'_> {
         let Some((sent, _)) = SentMessage::of_event(&body) else {
             return Ok("the row".to_owned());
         };
-        let found = SentMessage::of_message(&row.message);
-        let columns = [
-            ("srcid", sent.srcid == found.srcid),
-            ("destid", sent.receiver() == found.receiver()),
-            ("mid", sent.mid == found.mid),
-            ("ts", ts == row.ts),
-            ("client_msg_id", sent.client_msg_id == found.client_msg_id),
-            ("n", sent.n == found.n),
-        ];
-        let names: Vec<&str> = columns
-            .iter()
-            .filter(|(_, equal)| !equal)
-            .map(|(name, _)| *name)
-            .collect();
-        Ok(names.join(", "))
+        Ok(row.different(&sent, ts))
     }
-}
-
-fn digest_of(row: &MessageRow) -> MessageDigest {
-    let text = Text {
-        msg: &row.message.msg,
-        state: row.state.into(),
-        edited_ts: row.edited_ts,
-    };
-    MessageDigest::of(row.ts, &SentMessage::of_message(&row.message), &text)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use message_store::Sink;
-use schemas::{DeviceClass, DirectConversation, PerDevice, TableNumber, UserId};
+use schemas::{ConversationId, DeviceClass, DirectConversation, PerDevice, TableNumber, UserId};
 
 use super::redis_keys::{Ordinals, RedisKeys, StateHash};
 use crate::{
@@ -83,8 +83,8 @@ pub(crate) struct Mismatch {
     pub(crate) area: Area,
     pub(crate) kind: Kind,
     pub(crate) what: String,
-    /// The report names the newest event of the conversation with this peer.
-    pub(crate) peer: Option<UserId>,
+    /// The report names the newest event of this one.
+    pub(crate) conversation: Option<ConversationId>,
 }
 
 impl ValueKey {
@@ -114,7 +114,7 @@ impl ValueKey {
             area: self.area(),
             kind,
             what,
-            peer: self.peer(),
+            conversation: self.peer().map(|peer| between(self.uid(), peer)),
         }
     }
 }
@@ -141,6 +141,10 @@ pub(crate) fn mismatches(
         StoredValue::Keys(keys) => key_mismatches(key.uid(), keys, low, high),
         StoredValue::Unreadable(what) => vec![key.mismatch(Kind::Different, what.clone())],
     }
+}
+
+fn between(uid: UserId, peer: UserId) -> ConversationId {
+    DirectConversation::new(uid, peer).into()
 }
 
 fn of_peer(contacts: &ExpectedContacts, peer: UserId) -> Contact {
@@ -218,11 +222,11 @@ fn key_mismatches(
     low: &ExpectedContacts,
     high: &ExpectedContacts,
 ) -> Vec<Mismatch> {
-    let mismatch = |area, kind, what, peer| Mismatch {
+    let mismatch = |area, kind, what, peer: Option<UserId>| Mismatch {
         area,
         kind,
         what,
-        peer,
+        conversation: peer.map(|peer| between(uid, peer)),
     };
     let peers = match &keys.state {
         StateHash::Complete(peers) => peers,

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use message_store::{ReadTx, StoreError, StoredRead};
-use schemas::{DirectConversation, Mid, PerDevice, TableNumber, UserId};
+use schemas::{Mid, PerDevice, TableNumber, UserId};
 use unread_store::{Connection, Generation, Slot, StoredPositions, UnreadError};
 
 use super::{
-    check_misfits,
+    GroupTable, check_misfits, compare_group_table, group_keys_by,
+    groups::PossibleInGroup,
     mismatch::{ExpectedContacts, Mismatch, Rows, StoredValue, ValueKey, mismatches},
     redis_keys::StateHash,
     stored,
@@ -35,6 +36,7 @@ pub(crate) struct PossibleMismatch {
 pub(crate) struct Values {
     pub(crate) checks: Checks,
     pub(crate) possible_mismatches: Vec<PossibleMismatch>,
+    pub(crate) possible_in_groups: Vec<PossibleInGroup>,
     /// What was not compared, and why.
     unchecked: Vec<String>,
     /// Users whose states are being rebuilt.
@@ -51,6 +53,7 @@ impl Values {
         Self {
             checks: Checks::new(examples),
             possible_mismatches: Vec::new(),
+            possible_in_groups: Vec::new(),
             unchecked: Vec::new(),
             rebuilding: BTreeSet::new(),
             without_state: BTreeSet::new(),
@@ -121,6 +124,12 @@ impl Values {
             .retain(|PossibleMismatch { key, stored, low }| {
                 !mismatches(*key, stored, low, &expected(log, *key)).is_empty()
             });
+        self.clear_in_groups(log);
+    }
+
+    /// Whether no value looks wrong.
+    pub(crate) fn are_clear(&self) -> bool {
+        self.possible_mismatches.is_empty() && self.possible_in_groups.is_empty()
     }
 
     /// Reports the mismatches that the second read confirms.
@@ -128,23 +137,23 @@ impl Values {
         for PossibleMismatch { key, stored, low } in again {
             self.note_without_counts(log, key.uid(), &stored);
             for mismatch in mismatches(key, &stored, &low, &expected(log, key)) {
-                self.add(log, key.uid(), mismatch);
+                self.add(log, mismatch);
             }
         }
     }
 
-    fn add(&mut self, log: &LogState, uid: UserId, mismatch: Mismatch) {
+    pub(super) fn add(&mut self, log: &LogState, mismatch: Mismatch) {
         let Mismatch {
             area,
             kind,
             what,
-            peer,
+            conversation,
         } = mismatch;
         let mut finding = Finding::new(kind, what);
-        if let Some(peer) = peer
-            && let Some(offset) = log.newest_event(uid, peer)
+        if let Some(conversation) = conversation
+            && let Some(offset) = log.newest_event(conversation)
         {
-            let partition = DirectConversation::new(uid, peer).partition();
+            let partition = conversation.partition();
             finding = finding.at(&self.events_topic, partition, offset);
         }
         self.checks.of(area).add(finding);
@@ -189,10 +198,40 @@ pub(crate) async fn compare_values(
             compare_table(sources, log, rows, table, expected, values).await?;
         }
     }
+    compare_groups(sources, scope, log, values, progress).await?;
     progress(Progress::Comparing {
         what: "unread counts",
     });
     unread(sources, options, log, values).await
+}
+
+async fn compare_groups(
+    sources: &Sources,
+    scope: Scope,
+    log: &LogState,
+    values: &mut Values,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<(), AuditError> {
+    progress(Progress::Comparing { what: "groups" });
+    for table in GroupTable::ALL {
+        let mut expected = group_keys_by(log, table);
+        for number in group_tables(scope, table) {
+            let expected = expected.remove(&number).unwrap_or_default();
+            compare_group_table(sources, log, table, number, expected, values).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The tables that have something in scope.
+fn group_tables(scope: Scope, table: GroupTable) -> BTreeSet<TableNumber> {
+    let is_of_users = matches!(table, GroupTable::Memberships | GroupTable::Hidden);
+    match scope {
+        Scope::Conversation(_) => BTreeSet::new(),
+        Scope::User(uid) if is_of_users => BTreeSet::from([TableNumber::of_user(uid)]),
+        Scope::User(_) if table == GroupTable::Groups => BTreeSet::new(),
+        Scope::All | Scope::User(_) => TableNumber::all().collect(),
+    }
 }
 
 /// Reads the values a second time. If the projections have passed the log's folded end by now, a value must not be below it.

@@ -173,10 +173,14 @@ impl LogState {
             .map(|conversation| conversation.contact(id, uid))
     }
 
-    /// The offset of the newest event between two users.
-    pub(crate) fn newest_event(&self, uid: UserId, peer: UserId) -> Option<i64> {
-        let id = DirectConversation::new(uid, peer);
-        self.conversations.get(&id).map(Conversation::newest_event)
+    /// The offset of the newest event of a conversation; of a group, that of the last one that changed what everybody sees.
+    pub(crate) fn newest_event(&self, conversation: ConversationId) -> Option<i64> {
+        match conversation {
+            ConversationId::Direct(id) => {
+                self.conversations.get(&id).map(Conversation::newest_event)
+            }
+            ConversationId::Group(gid) => self.groups.get(&gid).map(|group| group.pos),
+        }
     }
 
     /// The covered contacts of a user, by peer.
@@ -195,6 +199,24 @@ impl LogState {
             .iter()
             .flat_map(|(uid, peers)| peers.iter().map(|peer| (*uid, *peer)))
             .filter(|(uid, peer)| self.covers(*uid, *peer))
+    }
+
+    /// Whether what the stores have of a group, or of a user in it, is in scope and known.
+    pub(crate) fn covers_in_group(&self, gid: GroupId, uid: Option<UserId>) -> bool {
+        let partition = ConversationId::Group(gid).partition();
+        let is_in_scope = match uid {
+            None => self.scope.has_group(gid),
+            Some(uid) => self.scope.has_member(gid, uid),
+        };
+        is_in_scope && !self.without_start.contains(&partition)
+    }
+
+    pub(crate) fn group(&self, gid: GroupId) -> Option<&Group> {
+        self.groups.get(&gid)
+    }
+
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &Group)> {
+        self.groups.iter().map(|(gid, group)| (*gid, group))
     }
 
     /// The users of direct conversations.

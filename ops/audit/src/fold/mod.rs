@@ -24,6 +24,7 @@ pub(crate) use digest::{
     ChangedMessage, ChangedTexts, LoggedChange, MessageDigest, Messages, Place, SentMessage, Text,
     preview_digest,
 };
+pub(crate) use group::{Group, LastInGroup, Member};
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};
 pub(crate) use watermark::Watermark;

@@ -208,3 +208,185 @@ fn one_or_all(mute: &proto::MuteGroup) -> Result<Option<UserId>, String> {
         uid => field("uid", uid).map(Some),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use event_log::Record;
+    use prost::Message as _;
+    use schemas::{Partition, TimestampMs, command::Command};
+
+    use super::*;
+
+    fn record(value: Vec<u8>) -> Record {
+        Record {
+            partition: Partition::try_from(3).unwrap(),
+            offset: 0,
+            timestamp: TimestampMs(1),
+            leader_epoch: 0,
+            key: None,
+            value: Some(value),
+            headers: Vec::new(),
+        }
+    }
+
+    fn is_command(command: inbound_command::Command) -> bool {
+        let command = Some(command);
+        let value = proto::InboundCommand {
+            command,
+            words: None,
+        }
+        .encode_to_vec();
+        let read = crate::read::command(&record(value.clone()));
+        // Services read it by other code.
+        assert_eq!(read.as_ref().ok(), Command::parse(&value).as_ref().ok());
+        read.is_ok()
+    }
+
+    fn change(action: Action) -> proto::ChangeGroup {
+        proto::ChangeGroup {
+            gid: 3,
+            by: 1,
+            action: Some(action),
+            by_user: true,
+        }
+    }
+
+    fn is_change(change: proto::ChangeGroup) -> bool {
+        is_command(inbound_command::Command::ChangeGroup(change))
+    }
+
+    fn create(name: &str, members: Vec<i64>) -> Action {
+        let name = name.to_owned();
+        Action::Create(proto::CreateGroup {
+            name,
+            members,
+            open: true,
+            whole_history: false,
+        })
+    }
+
+    #[test]
+    fn commands_of_groups_are_read_or_refused() {
+        let add = |uids| Action::Add(proto::GroupUsers { uids });
+        let role = |uid, role| Action::Role(proto::SetGroupRole { uid, role });
+        let mute = |uid| Action::Mute(proto::MuteGroup { uid });
+        let options = |open| {
+            let whole_history = None;
+            Action::Options(proto::SetGroupOptions {
+                open,
+                whole_history,
+            })
+        };
+        for right in [
+            create("Lunch", (2..=1_001).collect()),
+            create(&"ä".repeat(100), Vec::new()),
+            add(vec![2, 2]),
+            role(2, 3),
+            mute(0),
+            mute(2),
+            options(Some(false)),
+            Action::Rename("Dinner".to_owned()),
+            Action::Join(proto::GroupBy {}),
+        ] {
+            assert!(is_change(change(right.clone())), "{right:?}");
+        }
+        for wrong in [
+            create("", Vec::new()),
+            create(&"a".repeat(101), Vec::new()),
+            create("a\u{85}b", Vec::new()),
+            create("Lunch", (2..=1_002).collect()),
+            create("Lunch", vec![0]),
+            add(Vec::new()),
+            add((2..=1_002).collect()),
+            role(2, 0),
+            role(2, 4),
+            role(0, 1),
+            mute(-1),
+            options(None),
+            Action::Rename(String::new()),
+        ] {
+            assert!(!is_change(change(wrong.clone())), "{wrong:?}");
+        }
+        let join = || change(Action::Join(proto::GroupBy {}));
+        assert!(!is_change(proto::ChangeGroup { gid: 0, ..join() }));
+        assert!(!is_change(proto::ChangeGroup { by: 0, ..join() }));
+        let action = None;
+        assert!(!is_change(proto::ChangeGroup { action, ..join() }));
+    }
+
+    #[test]
+    fn what_is_said_in_a_group_names_no_user_beside_it() {
+        for destid in [0, 2] {
+            let send = proto::SendMessage {
+                srcid: 1,
+                destid,
+                client_msg_id: "a".to_owned(),
+                msg: "hello".to_owned(),
+                by_user: false,
+                gid: 3,
+            };
+            let is_right = is_command(inbound_command::Command::SendMessage(send));
+            assert_eq!(is_right, destid == 0);
+            let ack = proto::ReadAck {
+                uid: 1,
+                peer: destid,
+                device: 1,
+                mid: None,
+                gid: 3,
+            };
+            let is_right = is_command(inbound_command::Command::ReadAck(ack));
+            assert_eq!(is_right, destid == 0);
+            let asked = proto::ChangeMessage {
+                by: 1,
+                peer: destid,
+                gid: 3,
+                mid: 1,
+                kind: 1,
+                msg: String::new(),
+            };
+            let is_right = is_command(inbound_command::Command::ChangeMessage(asked));
+            assert_eq!(is_right, destid == 0);
+        }
+    }
+
+    #[test]
+    fn an_event_of_a_group_has_valid_settings() {
+        let read = |edit: fn(&mut proto::GroupChanged)| {
+            let mut changed = proto::GroupChanged {
+                gid: 3,
+                by: 1,
+                kind: 1,
+                settings: Some(proto::GroupSettings {
+                    name: "Lunch".to_owned(),
+                    owner: 1,
+                    ..proto::GroupSettings::default()
+                }),
+                member_count: 1,
+                last_mid: 0,
+                members: vec![proto::GroupMember {
+                    uid: 1,
+                    role: 3,
+                    muted: false,
+                    joined: true,
+                }],
+            };
+            edit(&mut changed);
+            event(&sequenced_event::Event::GroupChange(changed)).is_ok()
+        };
+        assert!(read(|_| {}));
+        let wrong: [fn(&mut proto::GroupChanged); 9] = [
+            |c| c.gid = 0,
+            |c| c.by = 0,
+            |c| c.kind = 0,
+            |c| c.kind = 12,
+            |c| c.settings = None,
+            |c| c.settings.as_mut().unwrap().name.clear(),
+            |c| c.settings.as_mut().unwrap().owner = 0,
+            |c| c.member_count = -1,
+            |c| c.members[0].uid = 0,
+        ];
+        for wrong in wrong {
+            assert!(!read(wrong));
+        }
+    }
+}

@@ -4,16 +4,10 @@ use std::time::Duration;
 
 use audit::{Area, Kind, Scope};
 
-use crate::{story::user, test_env::TestEnv};
-
-/// What is done, how it is undone, and what the audit says in between.
-struct Harm {
-    area: Area,
-    kind: Kind,
-    what: &'static str,
-    harm: &'static str,
-    cure: &'static str,
-}
+use crate::{
+    story::user,
+    test_env::{Harm, TestEnv},
+};
 
 // 1000 and 1001: messages and read positions in partition 17, contacts in 40 and 41. 7 and 40: partition 47; contacts in 7 and 40.
 const IN_MYSQL: [Harm; 15] = [

@@ -4,6 +4,8 @@
 
 mod differences_in_logs;
 mod differences_in_stores;
+mod group_rows;
+mod groups;
 mod no_difference;
 mod story;
 mod test_env;

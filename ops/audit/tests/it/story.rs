@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::SystemTime};
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, DirectConversation, InboundPosition, MessageChange, Mid, Ordinal, Partition,
-    TimestampMs, UserId,
+    DeviceClass, DirectConversation, GroupAction, GroupBody, GroupCommand, GroupEvent,
+    InboundPosition, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -135,6 +135,7 @@ impl Story {
             dedup_max_per_sender: 100_000,
             new_conversations_per_day: 20,
             recall_window_ms: 120_000,
+            max_group_members: 10_000,
             delete_for_all: true,
             ..Rules::VERSION_1
         };
@@ -165,6 +166,20 @@ impl Story {
             n,
         };
         self.tell(cause, Body::MessageChange(change)).await;
+    }
+
+    /// Something that is asked for in a group, and done.
+    pub async fn in_group(&mut self, gid: i64, by: i64, action: GroupAction, body: GroupBody) {
+        let (gid, by) = (gid.try_into().unwrap(), user(by));
+        let asked = GroupCommand {
+            gid,
+            by,
+            by_user: true,
+            action,
+        };
+        let cause = self.post(Command::Group(asked)).await;
+        self.tell(cause, Body::Group(GroupEvent { gid, by, body }))
+            .await;
     }
 
     /// A change of a contact: the flags that are set from now on, or that it is deleted.

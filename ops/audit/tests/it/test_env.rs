@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use audit::{Area, AuditError, Kind, Options, Report, Scope, Sources};
+use audit::{Area, AuditError, Kind, Options, Report, Scope, ShadowAudit, Sources};
 use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
-    ChangeRow, ContactDelta, LastMessage, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
-    ReadRow, ReadUpTo, Shard, Sink,
+    ChangeRow, ContactDelta, GroupRows, LastMessage, Membership, MessageRow, MessageStore,
+    MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink,
 };
 use schemas::{
     Change, ContactFlags, DeviceClass, LogPosition, MessageChange, Mid, NextOffset, Partition,
@@ -21,7 +21,19 @@ use unread_store::{
     BeginOutcome, Connection, PositionMove, RedisConfig, StoredPosition, UnreadStore, UserUpdate,
 };
 
-use crate::story::{LoggedEvent, Story, now, user};
+use crate::{
+    group_rows,
+    story::{LoggedEvent, Story, now, user},
+};
+
+/// What is done, how it is undone, and what the audit says in between.
+pub struct Harm {
+    pub area: Area,
+    pub kind: Kind,
+    pub what: &'static str,
+    pub harm: &'static str,
+    pub cure: &'static str,
+}
 
 pub struct TestEnv {
     pub kafka: KafkaConfig,
@@ -167,6 +179,26 @@ impl TestEnv {
         self.write_redis(&logged, &ends).await;
     }
 
+    /// An audit of the tables as if they were those of a rebuild, folded up to the present end.
+    pub async fn shadow_audit(&self) -> ShadowAudit {
+        let sources = Sources {
+            kafka: self.kafka.clone(),
+            messages: self.sources.messages.clone(),
+            unread: self.sources.unread.clone(),
+        };
+        let all: Vec<Partition> = Partition::all().collect();
+        let mut audit = ShadowAudit::new(sources, &all).unwrap();
+        self.fold(&mut audit).await;
+        audit
+    }
+
+    pub async fn fold(&self, audit: &mut ShadowAudit) {
+        let ends = self.ends().await;
+        let ends = ends.iter().map(|(p, end)| (p, end.next.get())).collect();
+        let check = audit.fold_to(&ends).await.unwrap();
+        assert_eq!(check.differences(), 0, "{check:?}");
+    }
+
     async fn ends(&self) -> PartitionMap<LogPosition> {
         let reader = Arc::new(LogReader::new(&self.kafka).unwrap());
         let ends = reader.ends(Topic::Events).await.unwrap();
@@ -204,7 +236,17 @@ impl TestEnv {
         let is_here = |table: TableNumber| layout.shard_of(table) == shard;
         let (mut messages, mut changes, mut reads) = (Vec::new(), Vec::new(), Vec::new());
         let mut contacts: BTreeMap<_, ContactDelta> = BTreeMap::new();
+        let mut groups = GroupRows::default();
+        let mut memberships: BTreeMap<_, Membership> = BTreeMap::new();
         for one in logged {
+            for row in group_rows::memberships(one) {
+                if is_here(TableNumber::of_user(row.uid)) {
+                    memberships
+                        .entry((row.uid, row.gid))
+                        .or_insert_with(|| Membership::new(row.uid, row.gid))
+                        .merge(row);
+                }
+            }
             for contact in self.contacts_of(one) {
                 if is_here(TableNumber::of_user(contact.uid)) {
                     contacts
@@ -230,6 +272,9 @@ impl TestEnv {
                     ts: event.ts,
                     change: change.clone(),
                 }),
+                Body::Group(of_group) => {
+                    group_rows::absorb(&mut groups, *id, event.ts, of_group);
+                }
                 _ => {}
             }
             reads.extend(event.body.read_positions().map(|one| read_row(&one)));
@@ -243,7 +288,7 @@ impl TestEnv {
         let (store, topic) = (self.sources.messages.clone(), self.topic.clone());
         let moves = self.moves(shard, Sink::Messages, &own);
         store
-            .write_messages(shard, &topic, &messages, &changes, &moves)
+            .write_messages_and_groups(shard, &topic, (&messages, &changes), &groups, &moves)
             .await
             .unwrap();
         let moves = self.moves(shard, Sink::Reads, &own);
@@ -253,7 +298,7 @@ impl TestEnv {
             .unwrap();
         let moves = self.moves(shard, Sink::Contacts, ends);
         store
-            .write_contacts(shard, &topic, &contacts, &moves)
+            .write_contacts_and_memberships(shard, &topic, &contacts, memberships.values(), &moves)
             .await
             .unwrap();
     }
@@ -293,7 +338,7 @@ impl TestEnv {
             Body::ReadPosition(position) => {
                 vec![ContactDelta::new(position.uid, position.peer)]
             }
-            Body::Control(_) | Body::Progress | Body::Group(_) => Vec::new(),
+            Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => Vec::new(),
         };
         for position in event.body.read_positions() {
             contacts[0].read[position.device] = ReadUpTo {

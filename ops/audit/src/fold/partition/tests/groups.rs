@@ -9,7 +9,6 @@ use super::{
     changes::{Log, edit, user},
     *,
 };
-use crate::fold::group::Turn;
 
 /// In partition 3.
 const GID: i64 = 3;
@@ -297,10 +296,14 @@ fn what_happens_in_a_group_is_right() {
     let state = &folded.groups[&gid];
     assert_eq!((state.last.mid, state.chg, state.member_count), (4, 4, 2));
     assert_eq!(state.settings, Some(group.settings));
-    let [one, two, three] = [1, 2, 3].map(|uid| state.members[&user(uid)].clone());
-    assert_eq!((one.role, one.left.mid, one.own_last_mid), (None, 4, 4));
-    assert_eq!((two.role, two.joined.mid), (Some(GroupRole::Member), 3));
-    assert_eq!((two.left, two.own_last_mid), (Turn::default(), 2));
+    let [one, two, three] = [1, 2, 3].map(|uid| state.of_user(user(uid)).unwrap().clone());
+    assert_eq!(
+        (one.role, one.left_at, one.own_last_mid),
+        (None, one.pos, 4)
+    );
+    assert_eq!((two.role, two.join_mid), (Some(GroupRole::Member), 3));
+    assert!(two.joined_at > two.left_at && two.left_at > 0);
+    assert_eq!((two.changed_at, two.own_last_mid), (two.joined_at, 2));
     assert_eq!(two.reads, PerDevice { pc: 4, mobile: 0 });
     assert_eq!((three.role, three.muted), (Some(GroupRole::Owner), false));
     assert_eq!((three.clear_mid, three.hidden), (2, vec![1]));
@@ -316,6 +319,7 @@ fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
         group.send(1);
     });
     let admin = group.after(|group| group.make_admin(2));
+    let two_admins = admin.after(|group| group.make_admin(3));
     let muted = group.after(|group| group.mute(2));
     let all_muted = group.after(|group| {
         group.change(1, Mute(None), |s| s.muted = true, &[]);
@@ -366,6 +370,7 @@ fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
         of(&admin, 2, Remove(users(&[3, 1])), Reason::NoRight),
         of(&admin, 2, Remove(users(&[2])), Reason::NoRight),
         of(&admin, 2, Mute(Some(user(1))), Reason::NoRight),
+        of(&two_admins, 2, Mute(Some(user(3))), Reason::NoRight),
         of(&admin, 2, role(3, to_admin), Reason::NoRight),
         of(&admin, 2, role(3, to_owner), Reason::NoRight),
         of(&admin, 2, Dissolve, Reason::NoRight),
@@ -525,6 +530,9 @@ fn who_joins_or_sends_has_read() {
     group.change(1, GroupAction::Add(users(&[4, 1])), |_| {}, &added);
     group.log.post(read(4));
     group.log.assert_sound();
+    group.change_message(1, 1, Change::Clear);
+    group.log.post(read(1));
+    group.log.assert_sound();
     let unmoved = group.after(|group| group.read(4, 1));
     unmoved.log.assert_finds("a change that changes nothing");
     group.send(1);
@@ -532,6 +540,27 @@ fn who_joins_or_sends_has_read() {
     group.log.assert_sound();
     group.log.post(read(3));
     group.log.assert_finds("unanswered: no event");
+}
+
+#[test]
+fn a_group_may_have_more_members_than_the_rules_allow_now() {
+    let mut group = GroupLog::begin();
+    let limit = |log: &mut Log, most| log.set_rules(|c| c.max_group_members = Some(most));
+    limit(&mut group.log, 1);
+    let name = || "Dinner".to_owned();
+    group.change(1, GroupAction::Rename(name()), |s| s.name = name(), &[]);
+    group.change(2, GroupAction::Leave, |_| {}, &[now(2, None, false)]);
+    for most in [0, 1_000_001] {
+        let control = Control {
+            max_group_members: Some(most),
+            ..Control::default()
+        };
+        group
+            .log
+            .refuse(Command::Control(control), Reason::InvalidControl);
+    }
+    limit(&mut group.log, 1_000_000);
+    group.log.assert_sound();
 }
 
 /// What a change may not say, and what it is found by.

@@ -1,0 +1,3 @@
+SELECT id, gid, mid, srcid, msg, ts, client_msg_id, state, edited_ts FROM {table}
+WHERE gid = ? AND mid > ?
+ORDER BY mid LIMIT ?

@@ -1,0 +1,9 @@
+ON DUPLICATE KEY UPDATE
+    join_pos        = GREATEST(join_pos, VALUES(join_pos)),
+    left_pos        = GREATEST(left_pos, VALUES(left_pos)),
+    join_mid        = GREATEST(join_mid, VALUES(join_mid)),
+    own_last_mid    = GREATEST(own_last_mid, VALUES(own_last_mid)),
+    pc_read_mid     = GREATEST(pc_read_mid, VALUES(pc_read_mid)),
+    mobile_read_mid = GREATEST(mobile_read_mid, VALUES(mobile_read_mid)),
+    clear_mid       = GREATEST(clear_mid, VALUES(clear_mid)),
+    pos             = GREATEST(pos, VALUES(pos))

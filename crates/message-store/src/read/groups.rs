@@ -1,0 +1,295 @@
+//! Groups, their members and messages, and a user's memberships.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
+
+use schemas::{Chg, ConversationId, GroupId, Mid, TableNumber, UserId};
+
+use super::{ReadTx, decode};
+use crate::{
+    GroupMemberRow, GroupMessageRow, GroupRow, Membership, StoreError, StoredChange,
+    arguments::Arguments, names::Table,
+};
+
+impl ReadTx {
+    fn group_table(&self, table: Table, gid: GroupId) -> Result<String, StoreError> {
+        self.table(table, gid.partition())
+    }
+
+    /// These groups, all in this database; absent ones are not there (yet).
+    ///
+    /// # Errors
+    /// As all reads; fatal where a group is in another database.
+    pub async fn groups(&mut self, gids: &[GroupId]) -> Result<Vec<GroupRow>, StoreError> {
+        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
+        for gid in gids {
+            let of_table = by_table.entry(gid.partition().into()).or_default();
+            of_table.push(gid.to_string());
+        }
+        let mut parts = Vec::new();
+        for (number, gids) in by_table {
+            let part = include_str!("../../sql/read/groups.sql")
+                .replace("{table}", &self.table(Table::Group, number)?)
+                .replace("{gids}", &gids.join(", "));
+            parts.push(part);
+        }
+        if parts.is_empty() {
+            return Ok(Vec::new());
+        }
+        // One statement for all tables.
+        let rows = self.fetch_once(&parts.join(" UNION ALL "), "").await?;
+        rows.iter().map(decode::group).collect()
+    }
+
+    /// What a group has of a user.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the group is in another database.
+    pub async fn group_member(
+        &mut self,
+        gid: GroupId,
+        uid: UserId,
+    ) -> Result<Option<GroupMemberRow>, StoreError> {
+        let table = self.group_table(Table::GroupMember, gid)?;
+        let arguments = Arguments::default().with(gid.get()).with(uid.get());
+        let sql = include_str!("../../sql/read/group_member.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.first().map(decode::group_member).transpose()
+    }
+
+    /// Up to `limit` members of a group above `after`, by uid.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the group is in another database.
+    pub async fn group_members(
+        &mut self,
+        gid: GroupId,
+        after: Option<UserId>,
+        limit: u32,
+    ) -> Result<Vec<GroupMemberRow>, StoreError> {
+        let table = self.group_table(Table::GroupMember, gid)?;
+        let arguments = Arguments::default()
+            .with(gid.get())
+            .with(after.map_or(0, UserId::get))
+            .with(limit);
+        let sql = include_str!("../../sql/read/group_members.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(decode::group_member).collect()
+    }
+
+    /// Up to `limit` messages of a group below `before`, or the newest of all, and above `floor`, the newest first.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the group is in another database.
+    pub async fn group_page_before(
+        &mut self,
+        gid: GroupId,
+        before: Option<Mid>,
+        floor: Mid,
+        limit: u32,
+    ) -> Result<Vec<GroupMessageRow>, StoreError> {
+        let table = self.group_table(Table::GroupMsg, gid)?;
+        let arguments = Arguments::default()
+            .with(gid.get())
+            .with(before.map_or(i64::MAX, Mid::get))
+            .with(floor.get())
+            .with(limit);
+        let sql = include_str!("../../sql/read/group_page_before.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(decode::group_message).collect()
+    }
+
+    /// Up to `limit` messages of a group above `after`, the oldest first.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the group is in another database.
+    pub async fn group_page_after(
+        &mut self,
+        gid: GroupId,
+        after: Mid,
+        limit: u32,
+    ) -> Result<Vec<GroupMessageRow>, StoreError> {
+        let table = self.group_table(Table::GroupMsg, gid)?;
+        let arguments = Arguments::default()
+            .with(gid.get())
+            .with(after.get())
+            .with(limit);
+        let sql = include_str!("../../sql/read/group_page_after.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(decode::group_message).collect()
+    }
+
+    /// Up to `limit` changes of a group above `after`, in order, whoever made them.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the group is in another database.
+    pub async fn group_changes_after(
+        &mut self,
+        gid: GroupId,
+        after: Chg,
+        limit: u32,
+    ) -> Result<Vec<StoredChange>, StoreError> {
+        let table = self.group_table(Table::MsgChange, gid)?;
+        let messages = self.group_table(Table::GroupMsg, gid)?;
+        let arguments = Arguments::default()
+            .with(gid.get())
+            .with(after.get())
+            .with(limit);
+        let sql = include_str!("../../sql/read/group_changes_after.sql");
+        let sql = sql.replace("{messages}", &messages);
+        let rows = self.fetch(&sql, &table, arguments).await?;
+        rows.iter().map(decode::change).collect()
+    }
+
+    /// The messages of these places, all of groups in this database.
+    ///
+    /// # Errors
+    /// As all reads; fatal where a group is in another database.
+    pub async fn group_messages_by_mid(
+        &mut self,
+        places: &[(GroupId, Mid)],
+    ) -> Result<BTreeMap<(GroupId, Mid), GroupMessageRow>, StoreError> {
+        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
+        for (gid, mid) in places {
+            let of_table = by_table.entry(gid.partition().into()).or_default();
+            of_table.push(format!("(gid = {gid} AND mid = {mid})"));
+        }
+        let mut found = BTreeMap::new();
+        for (number, places) in by_table {
+            let table = self.table(Table::GroupMsg, number)?;
+            let sql = include_str!("../../sql/read/group_messages_by_mid.sql");
+            let sql = sql.replace("{places}", &places.join(" OR "));
+            for row in self.fetch_once(&sql, &table).await? {
+                let row = decode::group_message(&row)?;
+                found.insert((row.gid, row.mid), row);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Up to `limit` memberships of a user above the group `after`, by gid, also of groups that the user has left.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn memberships(
+        &mut self,
+        uid: UserId,
+        after: Option<GroupId>,
+        limit: u32,
+    ) -> Result<Vec<Membership>, StoreError> {
+        let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
+        let arguments = Arguments::default()
+            .with(uid.get())
+            .with(after.map_or(0, GroupId::get))
+            .with(limit);
+        let sql = include_str!("../../sql/read/memberships.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(decode::membership).collect()
+    }
+
+    /// Those of the messages `mids` of a group that `uid` has hidden.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn hidden_in_group(
+        &mut self,
+        uid: UserId,
+        gid: GroupId,
+        mids: RangeInclusive<Mid>,
+    ) -> Result<BTreeSet<Mid>, StoreError> {
+        let table = self.table(Table::Hidden, TableNumber::of_user(uid))?;
+        let arguments = Arguments::default()
+            .with(uid.get())
+            .with(gid.get())
+            .with(mids.start().get())
+            .with(mids.end().get());
+        let sql = include_str!("../../sql/read/hidden_in_group.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(|row| decode::mid(row, "mid")).collect()
+    }
+}
+
+impl ReadTx {
+    /// The next `limit` rows of `group_msg_<n>` behind the id `after` (−1 to begin), ascending.
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn scan_group_messages(
+        &mut self,
+        number: TableNumber,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<GroupMessageRow>, StoreError> {
+        let table = self.table(Table::GroupMsg, number)?;
+        let sql = include_str!("../../sql/read/scan_group_messages.sql");
+        let values = [("after", after), ("limit", limit.into())];
+        let rows = self.scan(sql, &table, &values).await?;
+        rows.iter().map(decode::group_message).collect()
+    }
+
+    /// The next `limit` rows of `group_<n>` behind the group `after`, ascending.
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn scan_groups(
+        &mut self,
+        number: TableNumber,
+        after: Option<GroupId>,
+        limit: u32,
+    ) -> Result<Vec<GroupRow>, StoreError> {
+        let table = self.table(Table::Group, number)?;
+        let sql = include_str!("../../sql/read/scan_groups.sql");
+        let values = [
+            ("after", after.map_or(0, GroupId::get)),
+            ("limit", limit.into()),
+        ];
+        let rows = self.scan(sql, &table, &values).await?;
+        rows.iter().map(decode::group).collect()
+    }
+
+    /// The next `limit` rows of `group_member_<n>` behind `after`, by group and user.
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn scan_group_members(
+        &mut self,
+        number: TableNumber,
+        after: Option<(GroupId, UserId)>,
+        limit: u32,
+    ) -> Result<Vec<GroupMemberRow>, StoreError> {
+        let table = self.table(Table::GroupMember, number)?;
+        let (gid, uid) = after.map_or((0, 0), |(gid, uid)| (gid.get(), uid.get()));
+        let sql = include_str!("../../sql/read/scan_group_members.sql");
+        let values = [("gid", gid), ("uid", uid), ("limit", limit.into())];
+        let rows = self.scan(sql, &table, &values).await?;
+        rows.iter().map(decode::group_member).collect()
+    }
+
+    /// The next `limit` rows of `membership_<n>` behind `after`, by user and group.
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn scan_memberships(
+        &mut self,
+        number: TableNumber,
+        after: Option<(UserId, GroupId)>,
+        limit: u32,
+    ) -> Result<Vec<Membership>, StoreError> {
+        let table = self.table(Table::Membership, number)?;
+        let (uid, gid) = after.map_or((0, 0), |(uid, gid)| (uid.get(), gid.get()));
+        let sql = include_str!("../../sql/read/scan_memberships.sql");
+        let values = [("uid", uid), ("gid", gid), ("limit", limit.into())];
+        let rows = self.scan(sql, &table, &values).await?;
+        rows.iter().map(decode::membership).collect()
+    }
+}
+
+/// (lo, hi) of `msg_change_<n>`; 0 is no user.
+pub(super) fn columns_of(conversation: ConversationId) -> (i64, i64) {
+    match conversation {
+        ConversationId::Direct(direct) => (direct.lo().get(), direct.hi().get()),
+        ConversationId::Group(gid) => (0, gid.get()),
+    }
+}

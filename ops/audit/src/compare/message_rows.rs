@@ -1,0 +1,177 @@
+//! The rows of the two kinds of tables of messages, in one form.
+
+use message_store::{GroupMessageRow, MessageRow, ReadTx, StoreError};
+use schemas::{
+    ClientMsgId, ConversationId, DirectConversation, GroupId, Mid, TableNumber, TimestampMs, UserId,
+};
+
+use crate::{
+    Area,
+    fold::{MessageDigest, Messages, Place, SentMessage, Text},
+};
+
+/// Which table of messages it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageRows {
+    /// `chat_msg_<n>`.
+    Direct,
+    /// `group_msg_<n>`.
+    InGroups,
+}
+
+/// A row, with a digest in place of its text.
+pub(super) struct StoredMessage {
+    pub(super) id: i64,
+    pub(super) ts: TimestampMs,
+    pub(super) digest: MessageDigest,
+    conversation: ConversationId,
+    srcid: UserId,
+    client_msg_id: ClientMsgId,
+    mid: Mid,
+    n: i64,
+}
+
+impl MessageRows {
+    pub(crate) fn area(self) -> Area {
+        match self {
+            Self::Direct => Area::Messages,
+            Self::InGroups => Area::GroupMessages,
+        }
+    }
+
+    /// Those that the log has for the table.
+    pub(super) fn digests(self, messages: &Messages) -> &[(i64, u64)] {
+        match self {
+            Self::Direct => &messages.digests,
+            Self::InGroups => &messages.group_digests,
+        }
+    }
+
+    /// The next rows behind the id `after`, ascending.
+    pub(super) async fn scan(
+        self,
+        snapshot: &mut ReadTx,
+        number: TableNumber,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        Ok(match self {
+            Self::Direct => {
+                let rows = snapshot.scan_messages(number, after, limit).await?;
+                rows.into_iter().map(StoredMessage::direct).collect()
+            }
+            Self::InGroups => {
+                let rows = snapshot.scan_group_messages(number, after, limit).await?;
+                rows.into_iter().map(StoredMessage::in_group).collect()
+            }
+        })
+    }
+
+    /// The rows of these messages; those of other tables are left out.
+    pub(super) async fn by_mid(
+        self,
+        snapshot: &mut ReadTx,
+        places: &[Place],
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        Ok(match self {
+            Self::Direct => {
+                let places: Vec<(DirectConversation, Mid)> = places
+                    .iter()
+                    .filter_map(|(conversation, mid)| match conversation {
+                        ConversationId::Direct(id) => Some((*id, *mid)),
+                        ConversationId::Group(_) => None,
+                    })
+                    .collect();
+                let rows = snapshot.messages_by_mid(&places).await?;
+                rows.into_values().map(StoredMessage::direct).collect()
+            }
+            Self::InGroups => {
+                let places: Vec<(GroupId, Mid)> = places
+                    .iter()
+                    .filter_map(|(conversation, mid)| match conversation {
+                        ConversationId::Group(gid) => Some((*gid, *mid)),
+                        ConversationId::Direct(_) => None,
+                    })
+                    .collect();
+                let rows = snapshot.group_messages_by_mid(&places).await?;
+                rows.into_values().map(StoredMessage::in_group).collect()
+            }
+        })
+    }
+}
+
+impl StoredMessage {
+    fn direct(row: MessageRow) -> Self {
+        let text = Text {
+            msg: &row.message.msg,
+            state: row.state.into(),
+            edited_ts: row.edited_ts,
+        };
+        let sent = SentMessage::of_message(&row.message);
+        Self {
+            id: row.id,
+            ts: row.ts,
+            digest: MessageDigest::of(row.ts, &sent, &text),
+            conversation: sent.conversation,
+            srcid: sent.srcid,
+            mid: sent.mid,
+            n: sent.n,
+            client_msg_id: row.message.client_msg_id,
+        }
+    }
+
+    fn in_group(row: GroupMessageRow) -> Self {
+        let text = Text {
+            msg: &row.msg,
+            state: row.state.into(),
+            edited_ts: row.edited_ts,
+        };
+        let sent = SentMessage {
+            conversation: ConversationId::Group(row.gid),
+            srcid: row.srcid,
+            client_msg_id: &row.client_msg_id,
+            mid: row.mid,
+            n: 0,
+        };
+        Self {
+            id: row.id,
+            ts: row.ts,
+            digest: MessageDigest::of(row.ts, &sent, &text),
+            conversation: sent.conversation,
+            srcid: sent.srcid,
+            mid: sent.mid,
+            n: sent.n,
+            client_msg_id: row.client_msg_id,
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        (self.conversation, self.mid)
+    }
+
+    /// The columns that differ from those of the message at this offset.
+    pub(super) fn different(&self, sent: &SentMessage<'_>, ts: TimestampMs) -> String {
+        let found = SentMessage {
+            conversation: self.conversation,
+            srcid: self.srcid,
+            client_msg_id: &self.client_msg_id,
+            mid: self.mid,
+            n: self.n,
+        };
+        let receiver = match self.conversation {
+            ConversationId::Direct(_) => "destid",
+            ConversationId::Group(_) => "gid",
+        };
+        let columns = [
+            ("srcid", sent.srcid == found.srcid),
+            (receiver, sent.receiver() == found.receiver()),
+            ("mid", sent.mid == found.mid),
+            ("ts", ts == self.ts),
+            ("client_msg_id", sent.client_msg_id == found.client_msg_id),
+            ("n", sent.n == found.n),
+        ];
+        let names = columns.iter().filter(|(_, equal)| !equal);
+        let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+        names.join(", ")
+    }
+}

@@ -1,0 +1,537 @@
+//! Groups in the stores: what is no difference, and what is found.
+
+use audit::{Area, Kind, Report, Scope};
+use message_store::Month;
+use schemas::{
+    Change, Chg, CreateGroup, DeviceClass, GroupAction, GroupBody, GroupChange, GroupCommand,
+    GroupEvent, GroupMember, GroupRole, GroupSettings, Mid, TableNumber, TimestampMs, UserId,
+    command::Command, event::Body,
+};
+
+use crate::{
+    story::{now, user},
+    test_env::{Harm, TestEnv},
+};
+
+/// In partition 8. The memberships of 1000 are in table 40, of 1001 in 41, of 1002 in 42, of 7 in 7.
+const GID: i64 = 5_000;
+
+/// What is said and done in a group; every event is right.
+struct Group<'a> {
+    env: &'a mut TestEnv,
+    gid: i64,
+    settings: GroupSettings,
+    members: i64,
+    sent: i64,
+    chg: Chg,
+}
+
+impl<'a> Group<'a> {
+    async fn begin(env: &'a mut TestEnv, gid: i64, others: &[i64]) -> Self {
+        let settings = GroupSettings {
+            name: "Lunch".to_owned(),
+            owner: user(1_000),
+            open: false,
+            whole_history: false,
+            muted: false,
+            dissolved: false,
+        };
+        let asked = CreateGroup {
+            name: "Lunch".to_owned(),
+            members: users(others),
+            open: false,
+            whole_history: false,
+        };
+        let mut members = vec![member(1_000, Some(GroupRole::Owner), true)];
+        let of_others = others
+            .iter()
+            .map(|uid| member(*uid, Some(GroupRole::Member), true));
+        members.extend(of_others);
+        let mut group = Self {
+            env,
+            gid,
+            settings,
+            members: 0,
+            sent: 0,
+            chg: Chg::ZERO,
+        };
+        group
+            .change(1_000, GroupAction::Create(asked), |_| {}, &members)
+            .await;
+        group
+    }
+
+    async fn event(&mut self, by: i64, action: GroupAction, body: GroupBody) {
+        self.env.story.in_group(self.gid, by, action, body).await;
+    }
+
+    async fn send(&mut self, by: i64, msg: &str) {
+        self.sent += 1;
+        let client_msg_id: schemas::ClientMsgId = format!("g{}", self.sent).try_into().unwrap();
+        let msg = msg.to_owned();
+        let action = GroupAction::Send {
+            client_msg_id: client_msg_id.clone(),
+            msg: msg.clone(),
+        };
+        let mid = mid(self.sent);
+        let body = GroupBody::Message {
+            client_msg_id,
+            msg,
+            mid,
+        };
+        self.event(by, action, body).await;
+    }
+
+    async fn read(&mut self, by: i64, device: DeviceClass, upto: i64) {
+        let mid = mid(upto);
+        let asked = Some(mid);
+        self.event(
+            by,
+            GroupAction::Read { device, mid: asked },
+            GroupBody::ReadPosition { device, mid },
+        )
+        .await;
+    }
+
+    async fn change_message(&mut self, by: i64, of: i64, change: Change) {
+        self.chg = self.chg.next();
+        let (mid, chg) = (mid(of), self.chg);
+        let action = GroupAction::ChangeMessage {
+            mid,
+            change: change.clone(),
+        };
+        let body = GroupBody::MessageChange { mid, change, chg };
+        self.event(by, action, body).await;
+    }
+
+    async fn change(
+        &mut self,
+        by: i64,
+        action: GroupAction,
+        set: impl FnOnce(&mut GroupSettings),
+        members: &[GroupMember],
+    ) {
+        set(&mut self.settings);
+        let joined = members.iter().filter(|one| one.joined).count() as i64;
+        let left = members.iter().filter(|one| one.role.is_none()).count() as i64;
+        self.members += joined - left;
+        let change = GroupChange {
+            kind: action.change_kind().unwrap(),
+            settings: self.settings.clone(),
+            member_count: if self.settings.dissolved {
+                0
+            } else {
+                self.members
+            },
+            last_mid: self.sent.try_into().unwrap(),
+            members: members.to_vec(),
+        };
+        self.event(by, action, GroupBody::Change(Box::new(change)))
+            .await;
+    }
+}
+
+fn mid(mid: i64) -> Mid {
+    mid.try_into().unwrap()
+}
+
+fn users(uids: &[i64]) -> Vec<UserId> {
+    uids.iter().map(|uid| user(*uid)).collect()
+}
+
+fn member(uid: i64, role: Option<GroupRole>, joined: bool) -> GroupMember {
+    GroupMember {
+        uid: user(uid),
+        role,
+        muted: false,
+        joined,
+    }
+}
+
+fn compared(report: &Report, area: Area) -> u64 {
+    report.check(area).unwrap().compared
+}
+
+/// A group in which everything happens, and one that was dissolved.
+async fn with_groups() -> TestEnv {
+    let mut env = TestEnv::new().await;
+    for partition in [8, 9] {
+        let partition = partition.try_into().unwrap();
+        env.story.begin_version_3(partition).await;
+    }
+    let mut group = Group::begin(&mut env, GID, &[7, 1_001]).await;
+    group.send(1_000, "who is hungry?").await;
+    group.send(1_001, "I am").await;
+    group.send(7, "to be recalled").await;
+    group.send(7, "so am I").await;
+    group.env.catch_up().await;
+    group.read(1_001, DeviceClass::Mobile, 3).await;
+    let edit = |msg: &str| Change::Edit(msg.to_owned());
+    group.change_message(1_001, 2, edit("I am, too")).await;
+    group.change_message(1_000, 3, Change::Recall).await;
+    group.change_message(7, 1, Change::Hide).await;
+    group.change_message(7, 2, Change::Hide).await;
+    group.change_message(1_001, 1, Change::Clear).await;
+    let removed = [member(7, None, false)];
+    let remove = GroupAction::Remove(users(&[7]));
+    group.change(1_000, remove, |_| {}, &removed).await;
+    let added = [
+        member(7, Some(GroupRole::Member), true),
+        member(1_002, Some(GroupRole::Member), true),
+    ];
+    let add = GroupAction::Add(users(&[7, 1_002]));
+    group.change(1_000, add, |_| {}, &added).await;
+    let muted = GroupMember {
+        muted: true,
+        ..member(1_001, Some(GroupRole::Member), false)
+    };
+    let mute = GroupAction::Mute(Some(user(1_001)));
+    group.change(1_000, mute, |_| {}, &[muted]).await;
+    group
+        .change(
+            1_002,
+            GroupAction::Leave,
+            |_| {},
+            &[member(1_002, None, false)],
+        )
+        .await;
+    group.env.catch_up().await;
+    let rename = GroupAction::Rename("Dinner".to_owned());
+    group
+        .change(1_000, rename, |s| s.name = "Dinner".to_owned(), &[])
+        .await;
+    group.send(1_000, "at eight").await;
+    group.change_message(1_000, 5, edit("at nine")).await;
+    let mut ended = Group::begin(&mut env, GID + 1, &[1_001]).await;
+    ended.send(1_001, "bye").await;
+    ended
+        .change(1_000, GroupAction::Dissolve, |s| s.dissolved = true, &[])
+        .await;
+    env.catch_up().await;
+    env
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_are_none_and_were_compared() {
+    let env = with_groups().await;
+    let report = env.assert_sound().await;
+    assert_eq!(compared(&report, Area::GroupMessages), 6);
+    assert_eq!(compared(&report, Area::Changes), 6);
+    assert_eq!(compared(&report, Area::Groups), 2);
+    assert_eq!(compared(&report, Area::GroupMembers), 6);
+    assert_eq!(compared(&report, Area::Memberships), 6);
+    assert_eq!(compared(&report, Area::Hidden), 1);
+    // 2 controls, 6 messages, 6 changes of them, a read position, and 8 changes of groups.
+    assert_eq!(report.inbound.sequenced, 23);
+    // Of one user: in each group a row of the group and one of the user.
+    let report = env.audit_of(Scope::User(user(1_001))).await;
+    assert_eq!(report.differences(), 0, "{report}");
+    assert_eq!(compared(&report, Area::GroupMembers), 2);
+    assert_eq!(compared(&report, Area::Memberships), 2);
+    assert_eq!(compared(&report, Area::GroupMessages), 0);
+}
+
+// The tables of the groups are in database 0, and so is what 7 has; the others' are in 1.
+const HARMS: [Harm; 24] = [
+    different(
+        Area::GroupMessages,
+        "group_msg_8: not as the change at",
+        "UPDATE {p}0.group_msg_8 SET msg = 'I am' WHERE mid = 2",
+        "UPDATE {p}0.group_msg_8 SET msg = 'I am, too' WHERE mid = 2",
+    ),
+    different(
+        Area::GroupMessages,
+        "group_msg_8: not as the change at",
+        "UPDATE {p}0.group_msg_8 SET state = 0 WHERE mid = 3",
+        "UPDATE {p}0.group_msg_8 SET state = 1 WHERE mid = 3",
+    ),
+    different(
+        Area::GroupMessages,
+        "group_msg_8: srcid",
+        "UPDATE {p}0.group_msg_8 SET srcid = 8 WHERE mid = 4",
+        "UPDATE {p}0.group_msg_8 SET srcid = 7 WHERE mid = 4",
+    ),
+    different(
+        Area::GroupMessages,
+        "group_msg_8: gid",
+        "UPDATE {p}0.group_msg_8 SET gid = 5064 WHERE mid = 4",
+        "UPDATE {p}0.group_msg_8 SET gid = 5000 WHERE mid = 4",
+    ),
+    Harm {
+        kind: Kind::Missing,
+        ..different(
+            Area::GroupMessages,
+            "group_msg_8: no row",
+            "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.group_msg_8 WHERE mid = 1; DELETE FROM {p}0.group_msg_8 WHERE mid = 1",
+            "INSERT INTO {p}0.group_msg_8 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+        )
+    },
+    Harm {
+        kind: Kind::Extra,
+        ..different(
+            Area::GroupMessages,
+            "group_msg_8: no such message",
+            "INSERT INTO {p}0.group_msg_8 SELECT id + 1000, gid, mid + 5, srcid, msg, ts, client_msg_id, state, edited_ts FROM {p}0.group_msg_8 LIMIT 1",
+            "DELETE FROM {p}0.group_msg_8 WHERE id >= 1000",
+        )
+    },
+    Harm {
+        kind: Kind::Missing,
+        ..different(
+            Area::Changes,
+            "msg_change_8: change 2 of g:5000: no row",
+            "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.msg_change_8 WHERE chg = 2; DELETE FROM {p}0.msg_change_8 WHERE chg = 2",
+            "INSERT INTO {p}0.msg_change_8 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+        )
+    },
+    different(
+        Area::Changes,
+        "msg_change_8: change 2 of g:5000: uid",
+        "UPDATE {p}0.msg_change_8 SET uid = 7 WHERE chg = 2",
+        "UPDATE {p}0.msg_change_8 SET uid = 1000 WHERE chg = 2",
+    ),
+    Harm {
+        kind: Kind::Extra,
+        ..different(
+            Area::Changes,
+            "msg_change_8: no change 9 of g:5000",
+            "INSERT INTO {p}0.msg_change_8 SELECT lo, hi, 9, mid, uid, change_kind, ts, id + 1000 FROM {p}0.msg_change_8 WHERE chg = 2",
+            "DELETE FROM {p}0.msg_change_8 WHERE chg = 9",
+        )
+    },
+    different(
+        Area::Groups,
+        "group of g:5000: preview",
+        "UPDATE {p}0.group_8 SET preview = 'at eight'",
+        "UPDATE {p}0.group_8 SET preview = 'at nine'",
+    ),
+    different(
+        Area::Groups,
+        "group of g:5000: name",
+        "UPDATE {p}0.group_8 SET name = 'Lunch'",
+        "UPDATE {p}0.group_8 SET name = 'Dinner'",
+    ),
+    different(
+        Area::Groups,
+        "group of g:5001: dissolved",
+        "UPDATE {p}0.group_9 SET dissolved = 0",
+        "UPDATE {p}0.group_9 SET dissolved = 1",
+    ),
+    different(
+        Area::Groups,
+        "group of g:5000: pos",
+        "UPDATE {p}0.group_8 SET pos = pos - 1",
+        "UPDATE {p}0.group_8 SET pos = pos + 1",
+    ),
+    Harm {
+        kind: Kind::Missing,
+        ..different(
+            Area::Groups,
+            "group of g:5001: no row",
+            "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.group_9; DELETE FROM {p}0.group_9",
+            "INSERT INTO {p}0.group_9 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+        )
+    },
+    Harm {
+        kind: Kind::Extra,
+        ..different(
+            Area::Groups,
+            "group of g:5064: it is not in the log",
+            "INSERT INTO {p}0.group_8 (gid, owner, name) VALUES (5064, 7, 'x')",
+            "DELETE FROM {p}0.group_8 WHERE gid = 5064",
+        )
+    },
+    Harm {
+        kind: Kind::Extra,
+        ..different(
+            Area::Groups,
+            "group of g:5001: in another table",
+            "INSERT INTO {p}0.group_8 (gid, owner, name) VALUES (5001, 1000, 'Lunch')",
+            "DELETE FROM {p}0.group_8 WHERE gid = 5001",
+        )
+    },
+    different(
+        Area::GroupMembers,
+        "group_member of 1001 in g:5000: muted",
+        "UPDATE {p}0.group_member_8 SET muted = 0 WHERE uid = 1001",
+        "UPDATE {p}0.group_member_8 SET muted = 1 WHERE uid = 1001",
+    ),
+    different(
+        Area::GroupMembers,
+        "group_member of 1002 in g:5000: role",
+        "UPDATE {p}0.group_member_8 SET role = 1 WHERE uid = 1002",
+        "UPDATE {p}0.group_member_8 SET role = 0 WHERE uid = 1002",
+    ),
+    Harm {
+        kind: Kind::Extra,
+        ..different(
+            Area::GroupMembers,
+            "group_member of 9 in g:5000: it is not in the log",
+            "INSERT INTO {p}0.group_member_8 (gid, uid, role, muted, join_mid, pos) VALUES (5000, 9, 1, 0, 0, 3)",
+            "DELETE FROM {p}0.group_member_8 WHERE uid = 9",
+        )
+    },
+    different(
+        Area::Memberships,
+        "membership of 1001 in g:5000: mobile_read_mid",
+        "UPDATE {p}1.membership_41 SET mobile_read_mid = 4 WHERE gid = 5000",
+        "UPDATE {p}1.membership_41 SET mobile_read_mid = 3 WHERE gid = 5000",
+    ),
+    different(
+        Area::Memberships,
+        "membership of 7 in g:5000: left_pos",
+        "UPDATE {p}0.membership_7 SET left_pos = -2 - left_pos",
+        "UPDATE {p}0.membership_7 SET left_pos = -2 - left_pos",
+    ),
+    Harm {
+        kind: Kind::Missing,
+        ..different(
+            Area::Memberships,
+            "membership of 1002 in g:5000: no row",
+            "CREATE TABLE {p}1.kept AS SELECT * FROM {p}1.membership_42; DELETE FROM {p}1.membership_42",
+            "INSERT INTO {p}1.membership_42 SELECT * FROM {p}1.kept; DROP TABLE {p}1.kept",
+        )
+    },
+    Harm {
+        kind: Kind::Missing,
+        ..different(
+            Area::Hidden,
+            "hidden of 7 in g:5000: mid 2",
+            "DELETE FROM {p}0.hidden_7 WHERE mid = 2",
+            "INSERT INTO {p}0.hidden_7 (uid, kind, peer, mid) VALUES (7, 1, 5000, 2)",
+        )
+    },
+    Harm {
+        kind: Kind::Extra,
+        ..different(
+            Area::Hidden,
+            "hidden of 1001 in g:5000: mid 2",
+            "INSERT INTO {p}1.hidden_41 (uid, kind, peer, mid) VALUES (1001, 1, 5000, 2)",
+            "DELETE FROM {p}1.hidden_41",
+        )
+    },
+];
+
+const fn different(area: Area, what: &'static str, harm: &'static str, cure: &'static str) -> Harm {
+    Harm {
+        area,
+        kind: Kind::Different,
+        what,
+        harm,
+        cure,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_wrong_of_groups_is_found() {
+    let env = with_groups().await;
+    env.assert_sound().await;
+    for harm in HARMS {
+        env.sql(harm.harm).await;
+        env.assert_finds(harm.area, harm.kind, harm.what).await;
+        env.sql(harm.cure).await;
+    }
+    env.assert_sound().await;
+    // A kind that no projection writes.
+    env.sql("INSERT INTO {p}1.hidden_41 (uid, kind, peer, mid) VALUES (1001, 2, 5000, 2)")
+        .await;
+    env.assert_finds(Area::Contacts, Kind::Different, "kind of 1 rows")
+        .await;
+}
+
+/// Whole tables at first, then the rows that later events change.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_groups_that_are_built_beside_the_live_ones_are_compared() {
+    let mut env = with_groups().await;
+    let mut audit = env.shadow_audit().await;
+    let of_group = 8.try_into().unwrap();
+    let of_user = TableNumber::of_user(user(1_000));
+    // 5 messages, 6 changes, the group and its 4 members.
+    let check = audit.messages(of_group).await.unwrap();
+    assert_eq!((check.compared, check.differences()), (16, 0), "{check:?}");
+    // In two groups.
+    let check = audit.contacts(of_user).await.unwrap();
+    assert_eq!((check.compared, check.differences()), (2, 0), "{check:?}");
+    audit.begin_tail();
+
+    // Not by an event: it is not looked at again.
+    env.sql("UPDATE {p}0.group_member_8 SET muted = 1 WHERE uid = 1002")
+        .await;
+    let message = |mid: i64| GroupBody::Message {
+        client_msg_id: "later".to_owned().try_into().unwrap(),
+        msg: "later".to_owned(),
+        mid: mid.try_into().unwrap(),
+    };
+    let send = GroupAction::Send {
+        client_msg_id: "later".to_owned().try_into().unwrap(),
+        msg: "later".to_owned(),
+    };
+    env.story.in_group(GID, 1_000, send, message(6)).await;
+    env.catch_up().await;
+    env.fold(&mut audit).await;
+    // The message, the group, and what it has of the sender.
+    let check = audit.messages(of_group).await.unwrap();
+    assert_eq!((check.compared, check.differences()), (3, 0), "{check:?}");
+    env.sql("UPDATE {p}0.group_8 SET last_srcid = 7; UPDATE {p}1.membership_40 SET own_last_mid = 5 WHERE gid = 5000")
+        .await;
+    let check = audit.messages(of_group).await.unwrap();
+    assert_eq!(check.differences(), 1, "{check:?}");
+    assert!(check.examples[0].what.contains("last_srcid"), "{check:?}");
+    let check = audit.contacts(of_user).await.unwrap();
+    assert_eq!(check.differences(), 1, "{check:?}");
+    assert!(check.examples[0].what.contains("own_last_mid"), "{check:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn months_of_groups_that_were_dropped_are_no_difference() {
+    let mut env = TestEnv::with_story().await;
+    env.story.begin_version_3(8.try_into().unwrap()).await;
+    let mut group = Group::begin(&mut env, GID, &[1_001]).await;
+    group.send(1_000, "hello").await;
+    group.change_message(1_001, 1, Change::Hide).await;
+    let later = TimestampMs(now().0 + 40 * 24 * 3_600_000);
+    // The newest month there is.
+    let send = env.story.command(1_001, 1_000, "some weeks later");
+    let cause = env.story.post(Command::Send(send.clone())).await;
+    let message = env.story.number(&send);
+    env.story
+        .tell_at(cause, later, Body::Message(message))
+        .await;
+    let by = user(1_000);
+    let client_msg_id: schemas::ClientMsgId = "later".to_owned().try_into().unwrap();
+    let msg = "some weeks later".to_owned();
+    let asked = GroupCommand {
+        gid: GID.try_into().unwrap(),
+        by,
+        by_user: true,
+        action: GroupAction::Send {
+            client_msg_id: client_msg_id.clone(),
+            msg: msg.clone(),
+        },
+    };
+    let cause = env.story.post(Command::Group(asked)).await;
+    let body = GroupBody::Message {
+        client_msg_id,
+        msg,
+        mid: mid(2),
+    };
+    let gid = GID.try_into().unwrap();
+    let event = GroupEvent { gid, by, body };
+    env.story.tell_at(cause, later, Body::Group(event)).await;
+    env.catch_up().await;
+    let before = env.assert_sound().await;
+    assert_eq!(compared(&before, Area::GroupMessages), 2);
+    let month = Month::of(later).unwrap();
+    let store = &env.sources.messages;
+    assert!(store.drop_months(month, later).await.unwrap() > 0);
+    let after = env.assert_sound().await;
+    assert_eq!(compared(&after, Area::GroupMessages), 1);
+    // A row above them that is gone is missed as ever.
+    let name = month.to_string().replace('-', "");
+    env.sql(&format!(
+        "ALTER TABLE {{p}}0.group_msg_8 TRUNCATE PARTITION p{name}"
+    ))
+    .await;
+    env.assert_finds(Area::GroupMessages, Kind::Missing, "group_msg_8: no row")
+        .await;
+}

@@ -1,0 +1,211 @@
+//! What a user has: contacts, and memberships of groups.
+
+use message_store::{ContactDelta, Membership, OffsetUpdate, StoreError};
+use projection::LogEvent;
+use schemas::{
+    Change, GroupBody, GroupEvent, GroupId, Partition, TableNumber, UserId, event::Body,
+};
+
+use super::{MergedRow, contact};
+use crate::destination::Destination;
+
+/// A row of `contact_<n>` or `membership_<n>`.
+#[derive(Clone)]
+pub(crate) enum UserRow {
+    Contact(ContactDelta),
+    Membership(Membership),
+}
+
+/// Whom or what a row is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Peer {
+    User(UserId),
+    Group(GroupId),
+}
+
+impl MergedRow for UserRow {
+    type Key = (UserId, Peer);
+
+    fn for_each(LogEvent { offset, event }: &LogEvent, mut take: impl FnMut(Self)) {
+        if let Body::Group(of_group) = &event.body {
+            return memberships(of_group, *offset, |row| take(Self::Membership(row)));
+        }
+        for row in contact::rows(*offset, event).into_iter().flatten() {
+            take(Self::Contact(row));
+        }
+    }
+
+    fn key(&self) -> Self::Key {
+        match self {
+            Self::Contact(row) => (row.uid, Peer::User(row.peer)),
+            Self::Membership(row) => (row.uid, Peer::Group(row.gid)),
+        }
+    }
+
+    fn partition(&self) -> Partition {
+        match self {
+            Self::Contact(row) => contact::partition(row),
+            Self::Membership(row) => row.gid.partition(),
+        }
+    }
+
+    fn table(&self) -> TableNumber {
+        match self {
+            Self::Contact(row) => TableNumber::of_user(row.uid),
+            Self::Membership(row) => TableNumber::of_user(row.uid),
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Contact(row), Self::Contact(other)) => row.merge(other),
+            (Self::Membership(row), Self::Membership(other)) => row.merge(other),
+            _ => unreachable!("they have different keys"),
+        }
+    }
+
+    async fn write<'a>(
+        to: &Destination,
+        rows: impl Iterator<Item = &'a Self> + Send,
+        updates: &[OffsetUpdate],
+    ) -> Result<(), StoreError> {
+        let (mut contacts, mut memberships) = (Vec::new(), Vec::new());
+        for row in rows {
+            match row {
+                Self::Contact(row) => contacts.push(row),
+                Self::Membership(row) => memberships.push(row),
+            }
+        }
+        let (store, topic) = (&to.store, &to.topic);
+        store
+            .write_contacts_and_memberships(to.shard, topic, contacts, memberships, updates)
+            .await
+    }
+}
+
+/// Who joins or leaves, sends, reads, hides or clears; nobody else has a row of an event.
+fn memberships(event: &GroupEvent, offset: i64, mut take: impl FnMut(Membership)) {
+    let of_user = |uid| Membership {
+        pos: offset,
+        ..Membership::new(uid, event.gid)
+    };
+    let mut own = of_user(event.by);
+    match &event.body {
+        GroupBody::Message { mid, .. } => own.own_last_mid = *mid,
+        GroupBody::ReadPosition { device, mid } => own.read[*device] = *mid,
+        GroupBody::MessageChange { mid, change, .. } => match change {
+            Change::Hide => {
+                own.hidden.insert(*mid);
+            }
+            Change::Clear => own.clear_mid = *mid,
+            Change::Recall | Change::Delete | Change::Edit(_) => return,
+        },
+        GroupBody::Change(change) => {
+            for member in &change.members {
+                let mut row = of_user(member.uid);
+                if member.joined {
+                    (row.join_pos, row.join_mid) = (offset, change.last_mid);
+                } else if member.role.is_none() {
+                    row.left_pos = offset;
+                }
+                take(row);
+            }
+            return;
+        }
+    }
+    take(own);
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{
+        DeviceClass, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings, Mid,
+        PerDevice,
+    };
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        uid.try_into().unwrap()
+    }
+
+    fn mid(mid: i64) -> Mid {
+        mid.try_into().unwrap()
+    }
+
+    fn rows(by: i64, body: GroupBody) -> Vec<Membership> {
+        let event = GroupEvent {
+            gid: GroupId::try_from(5000).unwrap(),
+            by: user(by),
+            body,
+        };
+        let mut rows = Vec::new();
+        memberships(&event, 7, |row| rows.push(row));
+        rows
+    }
+
+    fn changed(members: &[(i64, Option<GroupRole>, bool)]) -> GroupBody {
+        let members = members.iter().map(|(uid, role, joined)| GroupMember {
+            uid: user(*uid),
+            role: *role,
+            muted: false,
+            joined: *joined,
+        });
+        GroupBody::Change(Box::new(GroupChange {
+            kind: GroupChangeKind::Add,
+            settings: GroupSettings {
+                name: "Lunch".to_owned(),
+                owner: user(1),
+                open: false,
+                whole_history: false,
+                muted: false,
+                dissolved: false,
+            },
+            member_count: 2,
+            last_mid: mid(3),
+            members: members.collect(),
+        }))
+    }
+
+    #[test]
+    fn a_message_touches_its_senders_row_only() {
+        let message = GroupBody::Message {
+            client_msg_id: "c".to_owned().try_into().unwrap(),
+            msg: "hello".to_owned(),
+            mid: mid(4),
+        };
+        let [own] = rows(2, message).try_into().unwrap();
+        assert_eq!((own.uid, own.own_last_mid, own.pos), (user(2), mid(4), 7));
+        let read = GroupBody::ReadPosition {
+            device: DeviceClass::Pc,
+            mid: mid(4),
+        };
+        let [own] = rows(3, read).try_into().unwrap();
+        assert_eq!(
+            own.read,
+            PerDevice {
+                pc: mid(4),
+                mobile: Mid::ZERO
+            }
+        );
+    }
+
+    #[test]
+    fn who_joined_leaves_and_joins_again_by_the_order_of_the_log() {
+        let member = Some(GroupRole::Member);
+        let [joined, promoted] = rows(1, changed(&[(2, member, true), (3, member, false)]))
+            .try_into()
+            .unwrap();
+        assert_eq!((joined.join_pos, joined.join_mid), (7, mid(3)));
+        assert_eq!((promoted.join_pos, promoted.pos), (-1, 7));
+        let [left] = rows(1, changed(&[(2, None, false)])).try_into().unwrap();
+        let mut row = Membership {
+            left_pos: 9,
+            ..left
+        };
+        row.merge(joined);
+        assert!(!row.is_member());
+        row.join_pos = 12;
+        assert!(row.is_member());
+    }
+}
