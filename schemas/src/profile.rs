@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    Partition, UserId,
+    Partition, TimestampMs, UserId,
     command::{Malformed, uid},
     proto,
 };
@@ -53,6 +53,17 @@ impl Profile {
         let uid = self.uid;
         fmt::from_fn(move |f| write!(f, "u:{uid}"))
     }
+}
+
+/// A profile as the stores have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredProfile {
+    /// What others see of the user.
+    pub profile: Profile,
+    /// When it was set.
+    pub ts: TimestampMs,
+    /// The offset of its event in its partition of `chat.events`. Of two profiles of a user that with the higher one holds.
+    pub pos: i64,
 }
 
 fn check_nick(nick: &str) -> Result<(), Malformed> {
