@@ -40,7 +40,7 @@ fn is_avatar(url: &str) -> bool {
             host.first(),
             Some(b'[' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z')
         )
-        && url.as_bytes().iter().all(|c| allowed(c))
+        && url.as_bytes().iter().all(allowed)
 }
 
 fn is_extra(extra: &str) -> bool {
