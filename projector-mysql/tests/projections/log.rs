@@ -145,8 +145,12 @@ impl Log {
         let profile = Profile {
             uid: user(uid),
             nick: nick.to_owned(),
-            avatar: (count % 2 == 0).then(|| format!("https://a/{count}.png")),
-            extra: (count % 3 == 0).then(|| format!("{{ \"count\": {count} }}")),
+            avatar: count
+                .is_multiple_of(2)
+                .then(|| format!("https://a/{count}.png")),
+            extra: count
+                .is_multiple_of(3)
+                .then(|| format!("{{ \"count\": {count} }}")),
         };
         self.append(Body::Profile(profile)).await;
     }
