@@ -91,6 +91,9 @@ pub(crate) enum Command {
     Clear(ChangeArgs),
     /// Set what a user says about a contact. What is not given stays
     Contact(ContactArgs),
+    /// What others see of a user: nick, avatar, extra
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Show a user's unread counts; with --json a line for each device class
     Unread(UnreadArgs),
     /// Show a conversation
@@ -363,6 +366,35 @@ pub(crate) struct ContactArgs {
     pub(crate) peer: UserId,
     #[command(flatten)]
     pub(crate) change: ContactChangeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Set it, whole: what is not given is not kept
+    Set(SetProfileArgs),
+    /// Show those of some users; with --json a line for each
+    Show {
+        /// Whose
+        #[arg(required = true)]
+        uids: Vec<UserId>,
+        /// Wait until the answer reflects this event, `<partition>:<offset>` of a 202; may be repeated
+        #[arg(long)]
+        after: Vec<InboundPosition>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetProfileArgs {
+    /// Whose it is
+    pub(crate) uid: UserId,
+    /// 1 to 64 characters
+    pub(crate) nick: String,
+    /// An http or https URL
+    #[arg(long)]
+    pub(crate) avatar: Option<String>,
+    /// A JSON object of at most 4,096 bytes
+    #[arg(long)]
+    pub(crate) extra: Option<String>,
 }
 
 /// At least one.

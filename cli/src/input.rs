@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use flate2::read::GzDecoder;
-use schemas::{DirectConversation, Excerpt, Partition, UserId};
+use schemas::{DirectConversation, Excerpt, Partition, Profile, UserId};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -85,7 +85,7 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     Ok(generator.finish())
 }
 
-/// The two users of an event of a direct conversation.
+/// The two users of an event of a direct conversation, or whose profile it is.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Users {
@@ -93,6 +93,7 @@ enum Users {
     ReadAck { uid: UserId, peer: UserId },
     MessageChange { by: UserId, peer: UserId },
     ContactChange { uid: UserId, peer: UserId },
+    Profile { uid: UserId },
 }
 
 fn partition_of(line: &str) -> Option<Partition> {
@@ -100,6 +101,7 @@ fn partition_of(line: &str) -> Option<Partition> {
         Users::Message { srcid, destid } => (srcid, destid),
         Users::ReadAck { uid, peer } | Users::ContactChange { uid, peer } => (uid, peer),
         Users::MessageChange { by, peer } => (by, peer),
+        Users::Profile { uid } => return Some(Profile::partition_of(uid)),
     };
     Some(DirectConversation::new(one, other).partition())
 }
@@ -288,6 +290,8 @@ mod tests {
         assert_eq!(partition_of(recall), Some(partition));
         let pin = r#"{"contact_change":{"uid":"1000","peer":"1001","pinned":true}}"#;
         assert_eq!(partition_of(pin), Some(partition));
+        let profile = r#"{"profile":{"uid":"65","nick":"Ann"}}"#;
+        assert_eq!(partition_of(profile), Some(1.try_into().unwrap()));
         assert_eq!(partition_of("no JSON"), None);
     }
 

@@ -4,7 +4,7 @@ use event_log::{
     AppendRecord, Delivery, DeliveryFailure, EventLogError, LogProducer, OnDelivery, ProducerPool,
     ProducerSettings, QueueFull,
 };
-use schemas::{Partition, topics::Topic};
+use schemas::{Partition, command::Command, topics::Topic};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -28,13 +28,23 @@ pub(crate) struct InboundRecord {
 impl From<Post> for InboundRecord {
     fn from(post: Post) -> Self {
         let kind = post.kind();
-        let conversation = post.conversation();
+        let partition = post.command.partition();
         Self {
             kind,
-            partition: conversation.partition(),
-            key: conversation.to_string(),
+            partition: partition.expect("no post is a control"),
+            key: key_of(&post.command),
             value: post.command.encode_with_words(post.words),
         }
+    }
+}
+
+/// The conversation, or the user whose profile it is.
+fn key_of(command: &Command) -> String {
+    match command {
+        Command::SetProfile(profile) => profile.key().to_string(),
+        _ => command
+            .conversation()
+            .map_or_else(String::new, |id| id.to_string()),
     }
 }
 

@@ -3,8 +3,9 @@
 mod fields;
 
 use problem::{Problem, json::Object};
-use schemas::{Change, ChangeMessage, DeviceClass, Mid, UserId, command::ReadAck, proto};
+use schemas::{Change, ChangeMessage, DeviceClass, Mid, Profile, UserId, command::ReadAck, proto};
 use serde::{Deserialize, de};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use self::fields::{device, mid, read_up_to};
@@ -104,7 +105,44 @@ pub(crate) struct ContactChangeBody {
     deleted: Option<bool>,
 }
 
-/// One line of a batch: exactly one of the four.
+/// What others see of a user, whole: what is absent is not kept from an earlier one.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProfileBody {
+    /// 1 to 64 characters without control characters.
+    #[schema(min_length = 1, max_length = 64, example = "Ann")]
+    nick: String,
+    /// An http or https URL of at most 1,024 bytes.
+    #[serde(default)]
+    #[schema(max_length = 1024, example = "https://example.com/ann.png")]
+    avatar: Option<String>,
+    /// An object of at most 4,096 bytes and 32 levels, kept as it is.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    extra: Option<Box<RawValue>>,
+}
+
+/// A profile in a batch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserProfileBody {
+    /// Whose it is.
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
+    uid: UserId,
+    /// 1 to 64 characters without control characters.
+    #[schema(min_length = 1, max_length = 64, example = "Ann")]
+    nick: String,
+    /// An http or https URL of at most 1,024 bytes.
+    #[serde(default)]
+    #[schema(max_length = 1024, example = "https://example.com/ann.png")]
+    avatar: Option<String>,
+    /// An object of at most 4,096 bytes and 32 levels, kept as it is.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    extra: Option<Box<RawValue>>,
+}
+
+/// One line of a batch: exactly one of the five.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventBody {
@@ -120,6 +158,9 @@ pub(crate) struct EventBody {
     /// A change to a contact.
     #[schema(value_type = Option<ContactChangeBody>)]
     contact_change: Option<Object<ContactChangeBody>>,
+    /// A profile.
+    #[schema(value_type = Option<UserProfileBody>)]
+    profile: Option<Object<UserProfileBody>>,
 }
 
 /// Reads the body of `POST /v1/messages`.
@@ -146,6 +187,23 @@ pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
     body.into_post()
 }
 
+/// Reads the body of `PUT /v1/users/{uid}/profile`.
+pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
+    let Object(body): Object<ProfileBody> = parse(body)?;
+    let ProfileBody {
+        nick,
+        avatar,
+        extra,
+    } = body;
+    let body = UserProfileBody {
+        uid,
+        nick,
+        avatar,
+        extra,
+    };
+    body.into_post()
+}
+
 /// Reads one line of `POST /v1/events`.
 pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<EventBody> = parse(line)?;
@@ -154,17 +212,23 @@ pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         read_ack,
         message_change,
         contact_change,
+        profile,
     } = body;
-    let (kind, post) = match (message, read_ack, message_change, contact_change) {
-        (Some(Object(message)), None, None, None) => {
+    let (kind, post) = match (message, read_ack, message_change, contact_change, profile) {
+        (Some(Object(message)), None, None, None, None) => {
             (EventKind::Message, message.into_post(max_msg_bytes))
         }
-        (None, Some(Object(ack)), None, None) => return Ok(ack.into()),
-        (None, None, Some(Object(change)), None) => {
+        (None, Some(Object(ack)), None, None, None) => return Ok(ack.into()),
+        (None, None, Some(Object(change)), None, None) => {
             (EventKind::MessageChange, change.into_post(max_msg_bytes))
         }
-        (None, None, None, Some(Object(change))) => (EventKind::ContactChange, change.into_post()),
-        (None, None, None, None) => return Err(one_event("has none")),
+        (None, None, None, Some(Object(change)), None) => {
+            (EventKind::ContactChange, change.into_post())
+        }
+        (None, None, None, None, Some(Object(profile))) => {
+            (EventKind::Profile, profile.into_post())
+        }
+        (None, None, None, None, None) => return Err(one_event("has none")),
         _ => return Err(one_event("has several")),
     };
     post.map_err(|problem| problem.within(kind.member()))
@@ -174,7 +238,7 @@ fn one_event(wrong: &str) -> Problem {
     Problem::invalid_field(
         "body",
         wrong,
-        "an object with one of \"message\", \"read_ack\", \"message_change\" and \"contact_change\"",
+        "an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\" and \"profile\"",
     )
 }
 
@@ -239,6 +303,17 @@ impl ContactChangeBody {
     }
 }
 
+impl UserProfileBody {
+    fn into_post(self) -> Result<Post, Problem> {
+        Post::profile(Profile {
+            uid: self.uid,
+            nick: self.nick,
+            avatar: self.avatar,
+            extra: self.extra.map(|extra| extra.get().to_owned()),
+        })
+    }
+}
+
 impl From<ReadAckBody> for Post {
     fn from(body: ReadAckBody) -> Self {
         Self::from(ReadAck {
@@ -277,6 +352,7 @@ mod tests {
             |fields: &str| format!(r#"{{"message_change":{{"by":"1","peer":"2",{fields}}}}}"#);
         let contact =
             |fields: &str| format!(r#"{{"contact_change":{{"uid":"1","peer":"1",{fields}}}}}"#);
+        let profile = |fields: &str| format!(r#"{{"profile":{{"uid":"1",{fields}}}}}"#);
         let cases = [
             (message(r#""extra":1"#), "message.extra"),
             (message(r#""client_msg_id":5"#), "message.client_msg_id"),
@@ -370,6 +446,17 @@ mod tests {
                 contact(r#""pinned":true,"by_user":true"#),
                 "contact_change.by_user",
             ),
+            (profile(r#""nick":"""#), "profile.nick"),
+            (profile(r#""nick":"a\nb""#), "profile.nick"),
+            (profile(r#""avatar":"https://a""#), "profile.nick"),
+            (profile(r#""nick":"a","avatar":"a.png""#), "profile.avatar"),
+            (profile(r#""nick":"a","extra":[]"#), "profile.extra"),
+            (profile(r#""nick":"a","extra":"{}""#), "profile.extra"),
+            (
+                profile(r#""nick":"a","extra":{"a":"\ud800"}"#),
+                "profile.extra",
+            ),
+            (profile(r#""nick":"a","by_user":true"#), "profile.by_user"),
             (r#"{"typing":{}}"#.into(), "typing"),
             ("{}".into(), "body"),
             ("[]".into(), "body"),
@@ -389,7 +476,7 @@ mod tests {
         let both = r#"{"message":{"srcid":"1","destid":"2","msg":"a"},"read_ack":{"uid":"1","peer":"2","device":"pc"}}"#;
         assert_eq!(
             field_at_fault(both).1,
-            "has several; must be an object with one of \"message\", \"read_ack\", \"message_change\" and \"contact_change\""
+            "has several; must be an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\" and \"profile\""
         );
         let back = r#"{"uid":"1","peer":"2","deleted":false}"#;
         let refused = contact_change(back.as_bytes()).unwrap_err();
@@ -423,6 +510,41 @@ mod tests {
                 panic!("a read-ack was posted");
             };
             assert_eq!(ack.mid.map(Mid::get), expected, "{mid}");
+        }
+    }
+
+    #[test]
+    fn an_extra_is_kept_as_it_was_written() {
+        let extra = r#"{ "b": 1.50, "a": 123456789012345678901234567890, "b":"\u00fc" }"#;
+        let uid = UserId::try_from(65).unwrap();
+        let body = format!(r#"{{"extra":{extra},"nick":"\u00fc","avatar":null}}"#);
+        let line = format!(r#"{{"profile":{{"uid":65,"nick":"ü","extra":{extra}}}}}"#);
+        for post in [profile(uid, body.as_bytes()), event(line.as_bytes(), MAX)] {
+            let Command::SetProfile(profile) = post.unwrap().command else {
+                panic!("a profile was posted");
+            };
+            assert_eq!((profile.uid, profile.nick.as_str()), (uid, "ü"));
+            assert_eq!(
+                (profile.avatar, profile.extra.as_deref()),
+                (None, Some(extra))
+            );
+        }
+    }
+
+    #[test]
+    fn an_extra_of_5_kib_is_refused_by_its_name() {
+        let uid = UserId::try_from(65).unwrap();
+        let body = |length: usize| {
+            let extra = "x".repeat(length - 8);
+            format!(r#"{{"nick":"a","extra":{{"a":"{extra}"}}}}"#)
+        };
+        assert!(profile(uid, body(4_096).as_bytes()).is_ok());
+        for length in [4_097, 5 * 1_024] {
+            let refused = profile(uid, body(length).as_bytes()).unwrap_err();
+            assert_eq!(
+                (refused.status, refused.errors[0].field.as_str()),
+                (422, "extra")
+            );
         }
     }
 

@@ -9,6 +9,7 @@ mod json;
 mod media;
 mod metrics;
 mod openapi;
+mod parameters;
 mod post;
 mod protobuf;
 mod readiness;

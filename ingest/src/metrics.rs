@@ -18,6 +18,7 @@ pub(crate) struct IngestMetrics {
     read_acks: Counter,
     message_changes: Counter,
     contact_changes: Counter,
+    profiles: Counter,
     delivery_of_singles: Histogram,
     delivery_of_lines: Histogram,
     in_flight_of_singles: Gauge,
@@ -46,6 +47,7 @@ impl IngestMetrics {
             read_acks: metrics::counter!(ACCEPTED, "kind" => "read_ack"),
             message_changes: metrics::counter!(ACCEPTED, "kind" => "message_change"),
             contact_changes: metrics::counter!(ACCEPTED, "kind" => "contact_change"),
+            profiles: metrics::counter!(ACCEPTED, "kind" => "profile"),
             delivery_of_singles: metrics::histogram!(DELIVERY, "from" => "single"),
             delivery_of_lines: metrics::histogram!(DELIVERY, "from" => "batch"),
             in_flight_of_singles: metrics::gauge!(IN_FLIGHT, "of" => "single"),
@@ -61,6 +63,7 @@ impl IngestMetrics {
             EventKind::ContactChange | EventKind::ContactDeletion => {
                 self.contact_changes.increment(1);
             }
+            EventKind::Profile => self.profiles.increment(1),
         }
     }
 

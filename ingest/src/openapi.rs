@@ -13,7 +13,7 @@ use crate::{routes, state::Ingest};
     components(schemas(Problem)),
     info(
         title = "Tidemark ingest",
-        description = "Messages, read positions and changes to messages and contacts in; every answer of 202 is on the log."
+        description = "Messages, read positions, profiles and changes to messages and contacts in; every answer of 202 is on the log."
     ),
     tags((name = "ingest", description = "What producers post"))
 )]
@@ -56,6 +56,7 @@ pub(crate) fn calls() -> OpenApiRouter<Arc<Ingest>> {
         .routes(routes!(routes::read_acks::post_read_ack))
         .routes(routes!(routes::message_changes::post_message_change))
         .routes(routes!(routes::contact_changes::post_contact_change))
+        .routes(routes!(routes::profiles::put_profile))
         .routes(routes!(routes::events::post_events))
 }
 

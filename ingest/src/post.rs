@@ -3,7 +3,8 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ClientMsgId, DirectConversation, UserId, WordVerdict,
+    Change, ChangeContact, ChangeMessage, ClientMsgId, MAX_PROFILE_EXTRA_BYTES, Profile, UserId,
+    WordVerdict,
     command::{Command, Malformed, ReadAck, SendMessage},
     proto,
 };
@@ -21,6 +22,7 @@ pub(crate) enum EventKind {
     ContactChange,
     /// Takes in all messages of its time, so it is another one when it is posted again.
     ContactDeletion,
+    Profile,
 }
 
 /// An event to append.
@@ -41,6 +43,7 @@ impl EventKind {
             Self::ReadAck | Self::ReadAckOfLatest => "read_ack",
             Self::MessageChange => "message_change",
             Self::ContactChange | Self::ContactDeletion => "contact_change",
+            Self::Profile => "profile",
         }
     }
 
@@ -48,9 +51,11 @@ impl EventKind {
     fn author_field(self) -> &'static str {
         match self {
             Self::Message => "srcid",
-            Self::ReadAck | Self::ReadAckOfLatest | Self::ContactChange | Self::ContactDeletion => {
-                "uid"
-            }
+            Self::ReadAck
+            | Self::ReadAckOfLatest
+            | Self::ContactChange
+            | Self::ContactDeletion
+            | Self::Profile => "uid",
             Self::MessageChange => "by",
         }
     }
@@ -104,13 +109,25 @@ impl Post {
         })
     }
 
-    pub(crate) fn kind(&self) -> EventKind {
-        self.parties().0
+    /// Checks a profile.
+    pub(crate) fn profile(profile: Profile) -> Result<Self, Problem> {
+        let bytes = profile.extra.as_deref().map_or(0, str::len);
+        if bytes > MAX_PROFILE_EXTRA_BYTES {
+            return Err(Problem::unprocessable_field(
+                "extra",
+                format_args!("has {bytes} bytes"),
+                format_args!("a JSON object of at most {MAX_PROFILE_EXTRA_BYTES} bytes"),
+            ));
+        }
+        Ok(Self {
+            command: Command::SetProfile(profile.checked().map_err(invalid_field)?),
+            generated_id: None,
+            words: None,
+        })
     }
 
-    pub(crate) fn conversation(&self) -> DirectConversation {
-        let (_, author, peer) = self.parties();
-        DirectConversation::new(author, peer)
+    pub(crate) fn kind(&self) -> EventKind {
+        self.kind_and_author().0
     }
 
     /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets which of the two it was, where
@@ -123,9 +140,10 @@ impl Post {
             Command::ReadAck(_)
             | Command::ChangeMessage(_)
             | Command::Control(_)
-            | Command::Group(_) => {}
+            | Command::Group(_)
+            | Command::SetProfile(_) => {}
         }
-        let (kind, author, _) = self.parties();
+        let (kind, author) = self.kind_and_author();
         caller.may_send_as(author, kind.author_field())
     }
 
@@ -149,30 +167,31 @@ impl Post {
             | Command::Control(_)
             | Command::ChangeMessage(_)
             | Command::ChangeContact(_)
-            | Command::Group(_) => None,
+            | Command::Group(_)
+            | Command::SetProfile(_) => None,
         }
     }
 
-    /// The kind, the author and the other user of the conversation.
-    fn parties(&self) -> (EventKind, UserId, UserId) {
+    fn kind_and_author(&self) -> (EventKind, UserId) {
         match &self.command {
-            Command::Send(send) => (EventKind::Message, send.srcid, send.destid),
+            Command::Send(send) => (EventKind::Message, send.srcid),
             Command::ReadAck(ack) => {
                 let kind = match ack.mid {
                     Some(_) => EventKind::ReadAck,
                     None => EventKind::ReadAckOfLatest,
                 };
-                (kind, ack.uid, ack.peer)
+                (kind, ack.uid)
             }
-            Command::ChangeMessage(change) => (EventKind::MessageChange, change.by, change.peer),
+            Command::ChangeMessage(change) => (EventKind::MessageChange, change.by),
             Command::ChangeContact(change) => {
                 let kind = if change.deleted {
                     EventKind::ContactDeletion
                 } else {
                     EventKind::ContactChange
                 };
-                (kind, change.uid, change.peer)
+                (kind, change.uid)
             }
+            Command::SetProfile(profile) => (EventKind::Profile, profile.uid),
             Command::Control(_) | Command::Group(_) => {
                 unreachable!("no encoding of a post has controls or groups")
             }

@@ -3,7 +3,7 @@
 use problem::Problem;
 use prost::Message;
 use schemas::{
-    ChangeMessage,
+    ChangeMessage, Profile, UserId,
     command::ingest_event,
     proto::{self, ingest_event::Event},
 };
@@ -30,6 +30,20 @@ pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
     Post::contact_change(decode(body, "ChangeContact")?)
 }
 
+/// Reads the body of `PUT /v1/users/{uid}/profile`: a `SetProfile`, whose uid is that of the path or absent.
+pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
+    let mut profile: proto::SetProfile = decode(body, "SetProfile")?;
+    if profile.uid != 0 && profile.uid != uid.get() {
+        return Err(Problem::invalid_field(
+            "uid",
+            format_args!("is {}", profile.uid),
+            format_args!("{uid}, as in the path, or absent"),
+        ));
+    }
+    profile.uid = uid.get();
+    Post::profile(Profile::try_from(profile).map_err(invalid_field)?)
+}
+
 /// Reads one item of `POST /v1/events`: an `IngestEvent` without its length.
 pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let event =
@@ -44,11 +58,15 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         Some(Event::ContactChange(change)) => {
             (EventKind::ContactChange, Post::contact_change(change))
         }
+        Some(Event::Profile(profile)) => {
+            let profile = Profile::try_from(profile).map_err(invalid_field);
+            (EventKind::Profile, profile.and_then(Post::profile))
+        }
         Some(Event::GroupChange(_)) | None => {
             return Err(Problem::invalid_field(
                 "event",
                 "is missing",
-                "message, read_ack, message_change or contact_change",
+                "message, read_ack, message_change, contact_change or profile",
             ));
         }
     };
@@ -147,6 +165,26 @@ mod tests {
         };
         let event = Some(Event::ContactChange(contact));
         assert_eq!(field(event), "contact_change.blocked");
+        let profile = proto::SetProfile {
+            uid: 1,
+            ..proto::SetProfile::default()
+        };
+        let event = Some(Event::Profile(profile));
+        assert_eq!(field(event), "profile.nick");
+    }
+
+    #[test]
+    fn a_profile_is_of_the_user_in_the_path() {
+        let uid = UserId::try_from(65).unwrap();
+        for (given, is_right) in [(0, true), (65, true), (66, false)] {
+            let body = proto::SetProfile {
+                uid: given,
+                nick: "Ann".to_owned(),
+                ..proto::SetProfile::default()
+            };
+            let post = profile(uid, &body.encode_to_vec());
+            assert_eq!(post.is_ok(), is_right, "{given}");
+        }
     }
 
     proptest! {

@@ -66,9 +66,10 @@ pub(crate) fn accepted(
 pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) -> Problem {
     let advice = match kind {
         EventKind::Message => "retry with the same client_msg_id",
-        EventKind::ReadAck | EventKind::MessageChange | EventKind::ContactChange => {
-            "retry with the same body"
-        }
+        EventKind::ReadAck
+        | EventKind::MessageChange
+        | EventKind::ContactChange
+        | EventKind::Profile => "retry with the same body",
         EventKind::ReadAckOfLatest => {
             let advice = "posted again, `latest` would also cover messages that came meanwhile; read the newest message and post its mid";
             return Problem::unknown_outcome(advice, client_msg_id);

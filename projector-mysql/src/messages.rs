@@ -75,7 +75,8 @@ impl Sink for MessagesSink {
                 Body::ReadPosition(_)
                 | Body::ContactChange(_)
                 | Body::Control(_)
-                | Body::Progress => {}
+                | Body::Progress
+                | Body::Profile(_) => {}
             }
         }
         self.offsets.advance(batch.partition, batch.end);

@@ -21,7 +21,7 @@ pub fn reads_into(destination: Destination) -> impl Sink {
     CoalescingSink::<ReadRow>::new([destination])
 }
 
-/// Writes `contact_<n>`, `hidden_<n>` and `membership_<n>` of one database; its pending is in rows.
+/// Writes `contact_<n>`, `hidden_<n>`, `membership_<n>` and `user_<n>` of one database; its pending is in rows.
 #[must_use]
 pub fn contacts_into(destination: Destination) -> impl Sink {
     CoalescingSink::<UserRow>::new([destination])

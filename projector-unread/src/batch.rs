@@ -1,19 +1,24 @@
 //! Events that wait to be applied.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use projection::EventBatch;
+use projection::{EventBatch, LogEvent};
 use schemas::{
-    LogPosition, Partition, PartitionMap, TableNumber, TimestampMs, UserId,
-    event::{Body, Event},
+    LogPosition, Partition, PartitionMap, StoredProfile, TableNumber, TimestampMs, UserId,
+    event::Body,
 };
-use unread_store::{UserUpdate, slot_index};
+use unread_store::{ProfileUpdate, UserUpdate, slot_index};
+
+/// What a count takes, roughly.
+const COUNT_BYTES: usize = 64;
 
 /// Events folded to one update per user, and the positions behind them.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// By slot.
     updates: Vec<Vec<UserUpdate>>,
+    /// The newest of each user, by slot.
+    profiles: Vec<BTreeMap<UserId, ProfileUpdate>>,
     /// Of a user's update among those of the slot.
     index: HashMap<UserId, usize>,
     behind: PartitionMap<LogPosition>,
@@ -27,6 +32,7 @@ impl Batch {
     pub(crate) fn new(slots: usize) -> Self {
         Self {
             updates: vec![Vec::new(); slots],
+            profiles: vec![BTreeMap::new(); slots],
             index: HashMap::new(),
             behind: PartitionMap::new(),
             counts: 0,
@@ -37,12 +43,12 @@ impl Batch {
 
     pub(crate) fn absorb(&mut self, batch: &EventBatch) {
         for event in &batch.events {
-            self.fold(&event.event);
+            self.fold(event);
         }
         self.behind.insert(batch.partition, batch.end);
     }
 
-    fn fold(&mut self, event: &Event) {
+    fn fold(&mut self, LogEvent { offset, event }: &LogEvent) {
         self.events += 1;
         self.oldest = Some(self.oldest.map_or(event.ts, |ts| ts.min(event.ts)));
         match &event.body {
@@ -53,6 +59,11 @@ impl Batch {
                     receiver.message(message.srcid, message.n);
                 });
             }
+            Body::Profile(profile) => self.profile(StoredProfile {
+                profile: profile.clone(),
+                ts: event.ts,
+                pos: *offset,
+            }),
             body => {
                 for position in body.read_positions() {
                     self.update(position.uid, |reader| reader.read(&position));
@@ -75,6 +86,22 @@ impl Batch {
         self.counts += update.peers.len() - before;
     }
 
+    /// A later profile takes the place of an earlier one. The log is read in order, but for what is read again.
+    fn profile(&mut self, stored: StoredProfile) {
+        let uid = stored.profile.uid;
+        self.counts += 1 + stored.profile.extra.as_ref().map_or(0, String::len) / COUNT_BYTES;
+        let slot = slot_index(TableNumber::of_user(uid), self.updates.len());
+        let newest = self.profiles[slot].get(&uid);
+        if newest.is_none_or(|newest| newest.stored.pos < stored.pos) {
+            self.profiles[slot].insert(uid, ProfileUpdate::of_event(stored));
+        }
+    }
+
+    /// The profiles of the users of a slot.
+    pub(crate) fn profiles(&self, slot: usize) -> Vec<ProfileUpdate> {
+        self.profiles[slot].values().cloned().collect()
+    }
+
     /// Removes the positions of these partitions. Their updates may stay: applying them again, or by two processes, changes nothing.
     pub(crate) fn release(&mut self, partitions: &[Partition]) {
         for partition in partitions {
@@ -95,7 +122,7 @@ impl Batch {
         &self.behind
     }
 
-    /// The number of counts: one for each user, and one for each of their peers.
+    /// The number of counts: one for each user, and one for each of their peers. A profile is as many as it is large.
     pub(crate) fn counts(&self) -> usize {
         self.counts
     }
@@ -113,12 +140,11 @@ impl Batch {
 mod tests {
     use std::collections::BTreeMap;
 
-    use projection::LogEvent;
     use proptest::prelude::*;
     use schemas::{
         Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, MessageChange, Mid,
-        NextOffset, PerDevice,
-        event::{Message, ReadPosition, Source, SourceOffset},
+        NextOffset, PerDevice, Profile,
+        event::{Event, Message, ReadPosition, Source, SourceOffset},
     };
     use unread_store::PeerUpdate;
 
@@ -282,6 +308,25 @@ mod tests {
             contact(1, 2, None),
         ]);
         assert_eq!((batch.counts(), batch.events()), (0, 5));
+    }
+
+    #[test]
+    fn the_newest_profile_of_a_user_stays() {
+        let profile = |uid: i64, nick: &str| {
+            event(Body::Profile(Profile {
+                uid: user(uid),
+                nick: nick.to_owned(),
+                avatar: None,
+                extra: None,
+            }))
+        };
+        let mut batch = folded([profile(1, "a"), profile(2, "b"), profile(1, "c")]);
+        // What is read again.
+        batch.absorb(&event_batch(0, [profile(1, "a")]));
+        let profiles = batch.profiles(0);
+        let found = profiles.iter().map(|one| one.stored.profile.nick.as_str());
+        assert_eq!(found.collect::<Vec<_>>(), ["c", "b"]);
+        assert_eq!(batch.events(), 4);
     }
 
     #[test]

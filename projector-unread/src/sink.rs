@@ -148,7 +148,8 @@ impl Sink for UnreadSink {
         let begun = Instant::now();
         let batch = &self.batch;
         let writes = in_use(&mut self.slots).map(async |(index, slot)| {
-            let written = slot.apply(batch.updates(index), batch.behind());
+            let profiles = batch.profiles(index);
+            let written = slot.apply(batch.updates(index), &profiles, batch.behind());
             (index, written.await)
         });
         let outcomes = join_all(writes).await;

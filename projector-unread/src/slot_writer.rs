@@ -7,8 +7,8 @@ use projection::SinkError;
 use schemas::{LogPosition, Partition, PartitionMap, topics::Topic};
 use tokio_util::task::AbortOnDropHandle;
 use unread_store::{
-    BatchOutcome, Connection, PositionMove, ResumePlan, Slot, StoredPosition, StoredPositions,
-    UnreadError, UserUpdate,
+    BatchOutcome, Connection, PositionMove, ProfileUpdate, ResumePlan, Slot, StoredPosition,
+    StoredPositions, UnreadError, UserUpdate,
 };
 
 use crate::log_end::LogEnd;
@@ -118,10 +118,11 @@ impl SlotWriter {
         Ok(())
     }
 
-    /// Applies updates, and moves the positions to what is behind them.
+    /// Applies updates and caches profiles, and moves the positions to what is behind them.
     pub(crate) async fn apply(
         &mut self,
         updates: &[UserUpdate],
+        profiles: &[ProfileUpdate],
         behind: &PartitionMap<LogPosition>,
     ) -> Result<BatchOutcome, SinkError> {
         let moves = self.moves(behind)?;
@@ -130,6 +131,9 @@ impl SlotWriter {
             return Ok(BatchOutcome::default());
         };
         let mut connection = self.verified_connection().await?;
+        // Before the positions: what was applied must be in the cache, or at least refuse an older row (PROTOCOL K6).
+        let cached = connection.cache_profiles(profiles).await;
+        self.check(cached)?;
         let outcome = match connection.apply_batch(generation, updates, &moves).await {
             Err(UnreadError::PositionsMoved) => Err(SinkError::Moved(format!(
                 "another process has moved the positions in {}, or they were deleted",

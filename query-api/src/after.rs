@@ -123,6 +123,12 @@ impl AsOf {
     }
 }
 
+impl From<AsOf> for Watermarks {
+    fn from(as_of: AsOf) -> Self {
+        Self(as_of.0)
+    }
+}
+
 impl From<Watermarks> for AsOf {
     fn from(watermarks: Watermarks) -> Self {
         Self(watermarks.0)

@@ -16,6 +16,7 @@ mod limits;
 mod message_item;
 mod openapi;
 mod parameters;
+mod profiles;
 mod readiness;
 mod redis_fallback;
 mod routes;

@@ -48,6 +48,11 @@ pub(crate) struct TimeoutMs(u16);
 #[serde(try_from = "String")]
 pub(crate) struct Device(pub(crate) DeviceClass);
 
+/// `profiles`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Switch(pub(crate) bool);
+
 /// `before_mid` and `after_mid`: a message's number, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -127,6 +132,17 @@ impl TryFrom<String> for Device {
         device
             .map(Self)
             .map_err(|_| format!("is {:?}; must be pc or mobile", Excerpt(&text)))
+    }
+}
+
+impl TryFrom<String> for Switch {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let switch = text.parse();
+        switch
+            .map(Self)
+            .map_err(|_| format!("is {:?}; must be true or false", Excerpt(&text)))
     }
 }
 

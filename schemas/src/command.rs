@@ -4,7 +4,7 @@ use prost::{DecodeError, Message as _};
 
 use crate::{
     ChangeContact, ChangeMessage, ClientMsgId, ConversationId, DeviceClass, DirectConversation,
-    GroupCommand, Mid, UserId, WordVerdict, fast_decoder,
+    GroupCommand, Mid, Partition, Profile, UserId, WordVerdict, fast_decoder,
     proto::{self, inbound_command},
 };
 
@@ -112,10 +112,12 @@ pub enum Command {
     ChangeContact(ChangeContact),
     /// Asks for something in a group.
     Group(GroupCommand),
+    /// Sets a profile.
+    SetProfile(Profile),
 }
 
 impl Command {
-    /// The conversation it belongs to; `None` for control.
+    /// The conversation it belongs to; `None` for a profile and for control.
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
         match self {
@@ -124,7 +126,16 @@ impl Command {
             Self::ChangeMessage(change) => Some(change.conversation().into()),
             Self::ChangeContact(change) => Some(change.conversation().into()),
             Self::Group(command) => Some(ConversationId::Group(command.gid)),
-            Self::Control(_) => None,
+            Self::SetProfile(_) | Self::Control(_) => None,
+        }
+    }
+
+    /// The partition that it belongs to; `None` for control, which belongs to every one.
+    #[must_use]
+    pub fn partition(&self) -> Option<Partition> {
+        match self {
+            Self::SetProfile(profile) => Some(Profile::partition_of(profile.uid)),
+            _ => self.conversation().map(ConversationId::partition),
         }
     }
 
@@ -155,7 +166,7 @@ impl Command {
         match command {
             None => Err(Malformed::new(
                 "command",
-                "is absent; must be send_message, read_ack, change_message, change_contact, change_group or control",
+                "is absent; must be send_message, read_ack, change_message, change_contact, change_group, set_profile or control",
             )),
             Some(inbound_command::Command::SendMessage(send)) if send.gid != 0 => {
                 send.try_into().map(Self::Group)
@@ -180,6 +191,9 @@ impl Command {
             Some(inbound_command::Command::ChangeGroup(change)) => {
                 change.try_into().map(Self::Group)
             }
+            Some(inbound_command::Command::SetProfile(profile)) => {
+                profile.try_into().map(Self::SetProfile)
+            }
         }
     }
 
@@ -199,6 +213,7 @@ impl Command {
             Self::ChangeMessage(change) => inbound_command::Command::ChangeMessage(change.into()),
             Self::ChangeContact(change) => inbound_command::Command::ChangeContact(change.into()),
             Self::Group(command) => command.into(),
+            Self::SetProfile(profile) => inbound_command::Command::SetProfile(profile.into()),
         };
         proto::InboundCommand {
             command: Some(command),

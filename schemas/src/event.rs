@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use crate::{
     Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, DirectConversation,
-    GroupEvent, HashKey, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId, WordVerdict,
+    GroupEvent, HashKey, MessageChange, Mid, Ordinal, Partition, Profile, TimestampMs, UserId,
+    WordVerdict,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     fast_decoder,
@@ -100,7 +101,7 @@ impl ReadPosition {
     }
 }
 
-/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 groups, and changes to messages and contacts.
+/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 groups, profiles, and changes to messages and contacts.
 pub const KNOWN_RULE_VERSION: u32 = 3;
 
 /// What a newer program wrote. Whoever folds `chat.events` stops before it (PROTOCOL S5).
@@ -186,6 +187,8 @@ pub enum Body {
     ContactChange(ContactChange),
     /// Something happened in a group.
     Group(GroupEvent),
+    /// A profile was set.
+    Profile(Profile),
 }
 
 impl Body {
@@ -269,10 +272,10 @@ impl Event {
     /// [`ReadError`].
     pub fn read(partition: Partition, value: &[u8], ts: TimestampMs) -> Result<Self, ReadError> {
         let event = Self::parse(value, ts)?;
-        match event.conversation().map(ConversationId::partition) {
+        match event.partition() {
             Some(right) if right != partition => Err(ReadError::Skipped(SkippedRecord {
                 reason: Reason::WrongPartition,
-                detail: format!("its conversation belongs to partition {right}"),
+                detail: format!("it belongs to partition {right}"),
             })),
             _ => Ok(event),
         }
@@ -323,6 +326,7 @@ impl Event {
                 Body::ContactChange(change.try_into()?)
             }
             Some(sequenced_event::Event::GroupChange(change)) => Body::Group(change.try_into()?),
+            Some(sequenced_event::Event::Profile(profile)) => Body::Profile(profile.try_into()?),
         };
         let src = src.try_into()?;
         let words = event.words.map(WordVerdict::try_from).transpose()?;
@@ -352,6 +356,7 @@ impl Event {
             Body::MessageChange(change) => sequenced_event::Event::MessageChange(change.into()),
             Body::ContactChange(change) => sequenced_event::Event::ContactChange(change.into()),
             Body::Group(event) => event.into(),
+            Body::Profile(profile) => sequenced_event::Event::Profile(profile.into()),
         };
         let event = proto::SequencedEvent {
             src: Some(self.src.into()),
@@ -361,7 +366,7 @@ impl Event {
         event.encode(buffer).expect("a vector grows as needed");
     }
 
-    /// The conversation it belongs to; `None` for control and progress.
+    /// The conversation it belongs to; `None` for a profile, control and progress.
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
         match &self.body {
@@ -370,7 +375,16 @@ impl Event {
             Body::MessageChange(change) => Some(change.conversation().into()),
             Body::ContactChange(change) => Some(change.conversation().into()),
             Body::Group(event) => Some(ConversationId::Group(event.gid)),
-            Body::Control(_) | Body::Progress => None,
+            Body::Profile(_) | Body::Control(_) | Body::Progress => None,
+        }
+    }
+
+    /// The partition that it belongs to; `None` for control and progress, which belong to every one.
+    #[must_use]
+    pub fn partition(&self) -> Option<Partition> {
+        match &self.body {
+            Body::Profile(profile) => Some(Profile::partition_of(profile.uid)),
+            _ => self.conversation().map(ConversationId::partition),
         }
     }
 }
@@ -584,6 +598,12 @@ mod tests {
                     n: Ordinal::ZERO,
                 }),
             }),
+            Body::Profile(Profile {
+                uid: user(i64::MAX),
+                nick: "\u{1f30a}".to_owned(),
+                avatar: None,
+                extra: Some("{}".to_owned()),
+            }),
             Body::Control(Rules::VERSION_1),
             Body::Control(Rules {
                 rule_version: 2,
@@ -654,6 +674,22 @@ mod tests {
         assert_eq!(skipped(read(wrong)).reason, Reason::WrongPartition);
         let junk = Event::read(right, b"junk", event.ts);
         assert_eq!(skipped(junk).reason, Reason::Malformed);
+    }
+
+    #[test]
+    fn a_profile_belongs_to_the_partition_of_its_user() {
+        let event = event(Body::Profile(Profile {
+            uid: 65.try_into().unwrap(),
+            nick: "Ann".to_owned(),
+            avatar: None,
+            extra: None,
+        }));
+        let read = |partition: i64| {
+            let partition = partition.try_into().unwrap();
+            Event::read(partition, &event.clone().encode(), event.ts)
+        };
+        assert_eq!(read(1).unwrap(), event);
+        assert_eq!(skipped(read(2)).reason, Reason::WrongPartition);
     }
 
     fn skipped(read: Result<Event, ReadError>) -> SkippedRecord {

@@ -16,6 +16,7 @@ mod message_change;
 mod mismatch;
 mod partition;
 mod partition_map;
+mod profile;
 mod table;
 pub mod topics;
 mod word_verdict;
@@ -33,6 +34,7 @@ pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
 pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
+pub use profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
 pub use table::TableNumber;
 pub use word_verdict::WordVerdict;
 

@@ -2,7 +2,7 @@
 
 use crate::{
     ChangeContact, ChangeMessage, ContactChange, GroupAction, GroupBody, GroupChange, GroupCommand,
-    GroupEvent, MessageChange, UserId,
+    GroupEvent, MessageChange, Profile, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Message, ReadPosition, Rules},
 };
@@ -23,9 +23,19 @@ impl Command {
                 of_contact_change(asked, change)
             }
             (Self::Group(command), Body::Group(event)) => of_group(command, event),
+            (Self::SetProfile(asked), Body::Profile(profile)) => of_profile(asked, profile),
             _ => Some("the kind"),
         }
     }
+}
+
+fn of_profile(asked: &Profile, profile: &Profile) -> Option<&'static str> {
+    first_unequal([
+        ("uid", asked.uid == profile.uid),
+        ("nick", asked.nick == profile.nick),
+        ("avatar", asked.avatar == profile.avatar),
+        ("extra", asked.extra == profile.extra),
+    ])
 }
 
 fn of_group(command: &GroupCommand, event: &GroupEvent) -> Option<&'static str> {

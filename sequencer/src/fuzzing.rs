@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prost::Message as _;
 use schemas::{
     Change, ChangeContact, ChangeMessage, CreateGroup, DeviceClass, DirectConversation,
-    GroupAction, GroupCommand, GroupId, GroupRole, Mid, Partition, TimestampMs, UserId,
+    GroupAction, GroupCommand, GroupId, GroupRole, Mid, Partition, Profile, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, Source, SourceOffset},
 };
@@ -161,6 +161,7 @@ fn next_record(data: &mut &[u8]) -> Option<Record> {
         6..=8 => read_ack(data)?.encode(),
         9..=11 => message_change(data)?.encode(),
         12 => contact_change(data)?.encode(),
+        13 if kind >= 192 => profile(data)?.encode(),
         13 => group(data)?.encode(),
         14 => control(data)?.encode(),
         _ => {
@@ -234,6 +235,17 @@ fn contact_change(data: &mut &[u8]) -> Option<Command> {
         blocked: flag(8).filter(|_| uid != peer),
         deleted: given & 16 != 0,
         by_user: given & 32 != 0,
+    }))
+}
+
+fn profile(data: &mut &[u8]) -> Option<Command> {
+    let (uid, nick) = (byte(data)?, byte(data)?);
+    Some(Command::SetProfile(Profile {
+        // Every second one is in another partition.
+        uid: (i64::from(uid) * 32 + 4).try_into().ok()?,
+        nick: nick.to_string(),
+        avatar: None,
+        extra: (nick > 128).then(|| "{}".to_owned()),
     }))
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use client::{AcceptedLine, Client, Retry};
 use dev_stack::StackConfig;
-use schemas::{DeviceClass, UserId};
+use schemas::{DeviceClass, Profile, UserId};
 use serde_json::{Value, json};
 use service_runtime::ConfigSource;
 use unread_store::RawKey;
@@ -87,10 +87,10 @@ async fn run_first_story(client: &Client) -> anyhow::Result<()> {
 const AUTHOR: &str = "1003";
 const READER: &str = "1002";
 
-/// One user writes three messages, edits the first and recalls the second; the other hides the third and pins the contact. A second run finds everything as it is.
+/// One user writes three messages, edits the first and recalls the second; the other hides the third and pins the contact; the first has set a profile. A second run finds everything as it is.
 async fn run_second_story(client: &Client) -> anyhow::Result<()> {
     println!(
-        "\nA second story: 1003 sends three messages to 1002, edits the first and recalls the second; 1002 hides the third and pins the contact."
+        "\nA second story: 1003 sends three messages to 1002, edits the first and recalls the second; 1002 hides the third and pins the contact. 1003 has set a profile."
     );
     for (n, text) in (1..).zip(["Lunch at noom?", "Oops.", "At the quay."]) {
         let body = json!({ "srcid": AUTHOR, "destid": READER, "client_msg_id": format!("second-{n}"), "msg": text });
@@ -105,8 +105,17 @@ async fn run_second_story(client: &Client) -> anyhow::Result<()> {
     }
     let pin = json!({ "uid": READER, "peer": AUTHOR, "pinned": true });
     let last: Value = client.post("/v1/contact-changes", &pin).await?;
+    let profile = Profile {
+        uid: AUTHOR.parse()?,
+        nick: "Ann".to_owned(),
+        avatar: None,
+        extra: Some(r#"{ "mood": "hungry" }"#.to_owned()),
+    };
+    let set = client.set_profile(&profile).await?;
     let query = [
         ("after", super::position_of(&last)),
+        ("after", set.position.to_string()),
+        ("profiles", "true".to_owned()),
         ("timeout_ms", "30000".to_owned()),
     ];
     let path = |path: &str| super::with_query(&format!("/v1/users/{READER}/{path}"), &query);
@@ -119,9 +128,10 @@ async fn run_second_story(client: &Client) -> anyhow::Result<()> {
     let list: Value = client.get(&path("conversations")).await?;
     let first = &list["items"][0];
     println!(
-        "  at the top of the list:   {} (pinned: {})",
+        "  at the top of the list:   {} (pinned: {}), by the name of {}",
         first["peer"].as_str().unwrap_or("nobody"),
-        first["pinned"]
+        first["pinned"],
+        list["profiles"][AUTHOR]["nick"]
     );
     if history["items"][0]["mid"].as_i64() > Some(3) {
         println!("  (somebody has used this conversation since; that counts, too)");
@@ -134,6 +144,10 @@ async fn run_second_story(client: &Client) -> anyhow::Result<()> {
     anyhow::ensure!(
         first["peer"] == AUTHOR && first["pinned"] == true,
         "the story ends with a pinned contact"
+    );
+    anyhow::ensure!(
+        list["profiles"][AUTHOR]["nick"] == "Ann",
+        "the story ends with a profile"
     );
     Ok(())
 }

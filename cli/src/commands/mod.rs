@@ -15,6 +15,7 @@ mod key;
 mod load;
 mod measure;
 mod partitions;
+mod profile;
 mod rebuild;
 mod rules;
 mod send;
@@ -143,6 +144,7 @@ async fn dispatch(
         Command::Hide(args) => change::run(&context, "hide", &args, None, json).await?,
         Command::Clear(args) => change::run(&context, "clear", &args, None, json).await?,
         Command::Contact(args) => contact::run(&context, &args, json).await?,
+        Command::Profile(command) => profile::run(&context, &command, json).await?,
         Command::Unread(args) => unread::run(&context, &args, json).await?,
         Command::History(args) => history::run(&context, &args, json).await?,
         Command::Changes(args) => changes::run(&context, &args, json).await?,

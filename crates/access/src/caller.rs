@@ -78,6 +78,19 @@ impl Caller {
         ))
     }
 
+    /// Whether it may read what every user may.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn may_read_as_a_user(&self) -> Result<(), Problem> {
+        if matches!(self, Self::User(_)) || self.is_allowed(None, Scope::ReadAny) {
+            return Ok(());
+        }
+        Err(Problem::forbidden(
+            "this call takes a user's token, or a service key with the scope read:any",
+        ))
+    }
+
     /// Whether it may read what only one of `users` may. For what nobody may know to be there: it is no problem by itself.
     #[must_use]
     pub fn is_one_of(&self, users: &[UserId]) -> bool {

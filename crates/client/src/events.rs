@@ -1,12 +1,12 @@
 use schemas::{
-    ChangeContact, ChangeMessage, ClientMsgId, InboundPosition, Partition, UserId,
+    ChangeContact, ChangeMessage, ClientMsgId, InboundPosition, Partition, Profile, UserId,
     command::{ReadAck, SendMessage},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, profiles::ProfileBody};
 
 /// What ingest accepted: it is on the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum Event {
     MessageChange(ChangeMessage),
     /// A user changes a contact.
     ContactChange(ChangeContact),
+    /// A user sets the own profile.
+    Profile(Profile),
 }
 
 impl Event {
@@ -39,6 +41,7 @@ impl Event {
             Self::ReadAck(ack) => json!({ "read_ack": read_ack_json(ack) }),
             Self::MessageChange(change) => json!({ "message_change": message_change_json(change) }),
             Self::ContactChange(change) => json!({ "contact_change": contact_change_json(change) }),
+            Self::Profile(profile) => return ProfileBody::line(profile),
         };
         event.to_string()
     }
@@ -115,6 +118,17 @@ impl Client {
             may_repeat,
         )
         .await
+    }
+
+    pub(crate) async fn put_event(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Accepted, ClientError> {
+        let put = || self.put_once(path, body);
+        let accepted: AcceptedBody = self.retry.run(ClientError::is_retryable, put).await?;
+        let invalid = |error| ClientError::invalid_response(path, error);
+        accepted.try_into().map_err(invalid)
     }
 
     async fn post_event(

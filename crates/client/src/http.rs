@@ -183,6 +183,16 @@ impl Client {
             .await
     }
 
+    pub(crate) async fn put_once<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let url = self.ingest.url(path);
+        self.call(self.http.put(&url).json(body), &url, self.timeout)
+            .await
+    }
+
     /// Asks query-api; `path` includes the query string.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod events;
 mod http;
 mod line;
 mod outcome;
+mod profiles;
 mod queries;
 mod retry;
 
@@ -15,6 +16,7 @@ pub use error::{ClientError, FieldError, Problem};
 pub use events::{Accepted, Event, message, new_client_msg_id};
 pub use http::{Builder, Client};
 pub use outcome::{InboundOutcome, Outcome};
+pub use profiles::UserProfile;
 pub use queries::{
     Change, Changes, ChangesQuery, Conversation, Conversations, ConversationsQuery, Flags, Message,
     Messages, MessagesQuery, Order, ReadOptions, Unread,

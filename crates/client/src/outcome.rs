@@ -103,6 +103,15 @@ pub enum Outcome {
         /// When: RFC 3339, UTC.
         ts: String,
     },
+    /// It set a profile.
+    ProfileSet {
+        /// Whose it is.
+        uid: UserId,
+        /// The offset of the profile in the same partition of `chat.events`.
+        events_offset: i64,
+        /// When: RFC 3339, UTC.
+        ts: String,
+    },
     /// It is a change to a message or to a contact, and what it asks for was so before.
     WithoutEffect {
         /// `lo,hi`.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use schemas::{Chg, DeviceClass, InboundPosition, Mid, PerDevice, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, UserProfile};
 
 /// How fresh an answer must be, and how long query-api may wait until it is.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +25,11 @@ impl ReadOptions {
         }
     }
 
-    fn wait(&self) -> Duration {
+    pub(crate) fn wait(&self) -> Duration {
         self.timeout.unwrap_or_default()
     }
 
-    fn add_to(&self, query: &mut Query) {
+    pub(crate) fn add_to(&self, query: &mut Query) {
         for position in &self.after {
             query.add("after", position);
         }
@@ -46,6 +46,8 @@ pub struct MessagesQuery {
     pub order: Order,
     /// How many at most, up to 200; 50 where absent, and 200 for [`Order::Unread`].
     pub limit: Option<u8>,
+    /// With the profiles of the users in it.
+    pub profiles: bool,
 }
 
 /// Which messages of a conversation, and in which order.
@@ -69,6 +71,8 @@ pub struct ConversationsQuery {
     pub limit: Option<u8>,
     /// `next` of the page before.
     pub cursor: Option<String>,
+    /// With the profiles of the users in it.
+    pub profiles: bool,
 }
 
 /// A user's unread messages on one device class.
@@ -94,6 +98,9 @@ pub struct Messages {
     /// Where the next page begins; `None` where nothing is left.
     #[serde(deserialize_with = "next_page")]
     pub next: Option<Order>,
+    /// Where asked for: the profiles of the users in it, as of now.
+    #[serde(default)]
+    pub profiles: BTreeMap<UserId, UserProfile>,
     /// With `after`: how far the stores had come.
     #[serde(default, deserialize_with = "positions")]
     pub as_of: Vec<InboundPosition>,
@@ -130,6 +137,9 @@ pub struct Conversations {
     pub items: Vec<Conversation>,
     /// `cursor` of the next page; `None` where nothing is left.
     pub next: Option<String>,
+    /// Where asked for: the profiles of the users in it, as of now.
+    #[serde(default)]
+    pub profiles: BTreeMap<UserId, UserProfile>,
     /// With `after`: how far the stores had come.
     #[serde(default, deserialize_with = "positions")]
     pub as_of: Vec<InboundPosition>,
@@ -251,6 +261,9 @@ impl Client {
         if let Some(limit) = which.limit {
             query.add("limit", limit);
         }
+        if which.profiles {
+            query.add("profiles", true);
+        }
         options.add_to(&mut query);
         self.get_waiting(&query.path, options.wait()).await
     }
@@ -269,7 +282,11 @@ impl Client {
         let mut next = Some(Order::After(Mid::ZERO));
         while let Some(order) = next {
             let limit = Some(200);
-            let which = MessagesQuery { order, limit };
+            let which = MessagesQuery {
+                order,
+                limit,
+                ..MessagesQuery::default()
+            };
             let page = self.messages(user, peer, &which, options).await?;
             messages.extend(page.items);
             next = page.next;
@@ -315,26 +332,29 @@ impl Client {
         if let Some(cursor) = &which.cursor {
             query.add("cursor", cursor);
         }
+        if which.profiles {
+            query.add("profiles", true);
+        }
         options.add_to(&mut query);
         self.get_waiting(&query.path, options.wait()).await
     }
 }
 
 /// A path with its query string. No value needs an escape: they are numbers, words and base64url.
-struct Query {
-    path: String,
+pub(crate) struct Query {
+    pub(crate) path: String,
     has_values: bool,
 }
 
 impl Query {
-    fn of(path: String) -> Self {
+    pub(crate) fn of(path: String) -> Self {
         Self {
             path,
             has_values: false,
         }
     }
 
-    fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+    pub(crate) fn add(&mut self, name: &str, value: impl std::fmt::Display) {
         let joint = if self.has_values { '&' } else { '?' };
         self.has_values = true;
         write!(self.path, "{joint}{name}={value}").expect("a string takes everything");

@@ -16,6 +16,7 @@ pub(crate) enum Table {
     Group,
     GroupMember,
     Membership,
+    User,
 }
 
 impl Table {
@@ -33,6 +34,7 @@ impl Table {
             Self::Group => "group",
             Self::GroupMember => "group_member",
             Self::Membership => "membership",
+            Self::User => "user",
         }
     }
 
@@ -47,7 +49,7 @@ impl Table {
                 Self::GroupMember,
             ],
             Sink::Reads => &[Self::ReadChatMid],
-            Sink::Contacts => &[Self::Contact, Self::Hidden, Self::Membership],
+            Sink::Contacts => &[Self::Contact, Self::Hidden, Self::Membership, Self::User],
         }
     }
 

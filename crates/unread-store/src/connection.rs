@@ -94,10 +94,13 @@ impl Connection {
             Err(error) if lacks_scripts(&error) => reload_and_repeat(&mut redis, pipe).await,
             outcome => outcome,
         };
-        outcome.map_err(|error| {
-            self.failed.store(true, Ordering::Relaxed);
-            UnreadError::Transient(error)
-        })
+        outcome.map_err(|error| self.fail(error))
+    }
+
+    /// It cannot be used any more.
+    pub(crate) fn fail(&self, error: RedisError) -> UnreadError {
+        self.failed.store(true, Ordering::Relaxed);
+        UnreadError::Transient(error)
     }
 }
 

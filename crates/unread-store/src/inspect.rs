@@ -27,7 +27,7 @@ pub struct RawUser {
 /// Some of the users that have a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanPage {
-    /// Users with at least one of the three keys. A user may be on more than one page.
+    /// Users with at least one of the keys. A user may be on more than one page.
     pub users: BTreeSet<UserId>,
     /// The cursor of the next page; `None` after the last one.
     pub next: Option<u64>,
@@ -75,13 +75,22 @@ impl Connection {
     /// # Errors
     /// [`UnreadError::Transient`].
     pub async fn scan_users(&self, cursor: u64) -> Result<ScanPage, UnreadError> {
+        self.scan(cursor, |key| self.keys().user_of(key)).await
+    }
+
+    /// One page of the users of these keys.
+    pub(crate) async fn scan(
+        &self,
+        cursor: u64,
+        user_of: impl Fn(&str) -> Option<UserId>,
+    ) -> Result<ScanPage, UnreadError> {
         let mut cmd = redis::cmd("SCAN");
         cmd.arg(cursor).arg("COUNT").arg(KEYS_PER_PAGE);
         if let Some(pattern) = self.keys().scan_pattern() {
             cmd.arg("MATCH").arg(pattern);
         }
         let (next, keys): (u64, Vec<Vec<u8>>) = self.run_one(cmd).await?;
-        let user = |key: &Vec<u8>| self.keys().user_of(std::str::from_utf8(key).ok()?);
+        let user = |key: &Vec<u8>| user_of(std::str::from_utf8(key).ok()?);
         Ok(ScanPage {
             users: keys.iter().filter_map(user).collect(),
             next: (next != 0).then_some(next),

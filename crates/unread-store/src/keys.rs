@@ -33,6 +33,12 @@ impl KeyNames {
         self.of_user(device.as_str(), uid)
     }
 
+    /// The hash with a user's profile.
+    #[must_use]
+    pub fn profile(&self, uid: UserId) -> String {
+        self.of_user("user", uid)
+    }
+
     /// How far a partition of `chat.events` is applied.
     #[must_use]
     pub fn position(&self, partition: Partition) -> String {
@@ -59,11 +65,20 @@ impl KeyNames {
     /// The user to whom a state or view key belongs; `None` for any other key.
     #[must_use]
     pub fn user_of(&self, key: &str) -> Option<UserId> {
+        let (kind, uid) = self.split(key)?;
+        (kind == "state" || kind.parse::<DeviceClass>().is_ok()).then_some(uid)
+    }
+
+    /// The user whose profile is in a key; `None` for any other key.
+    #[must_use]
+    pub fn profile_of(&self, key: &str) -> Option<UserId> {
+        let (kind, uid) = self.split(key)?;
+        (kind == "user").then_some(uid)
+    }
+
+    fn split<'a>(&self, key: &'a str) -> Option<(&'a str, UserId)> {
         let (kind, uid) = key.strip_prefix(&self.prefix)?.split_once('-')?;
-        if kind != "state" && kind.parse::<DeviceClass>().is_err() {
-            return None;
-        }
-        uid.parse().ok()
+        Some((kind, uid.parse().ok()?))
     }
 
     /// The KEYS of the scripts on a user.
@@ -94,6 +109,7 @@ mod tests {
         assert_eq!(plain.state(uid), "state-1000");
         assert_eq!(plain.view(DeviceClass::Pc, uid), "pc-1000");
         assert_eq!(plain.view(DeviceClass::Mobile, uid), "mobile-1000");
+        assert_eq!(plain.profile(uid), "user-1000");
         assert_eq!(plain.rebuild_requests(), "tidemark:wanted");
         assert_eq!(
             plain.position(Partition::try_from(63).unwrap()),
@@ -120,7 +136,11 @@ mod tests {
             ] {
                 assert_eq!(names.user_of(&key), Some(uid), "{key}");
             }
+            let profile = names.profile(uid);
+            assert_eq!(names.profile_of(&profile), Some(uid));
+            assert_eq!(names.profile_of(&names.state(uid)), None);
             for key in [
+                profile.as_str(),
                 names.rebuild_requests().as_str(),
                 "pc-1000",
                 "x-pc-",

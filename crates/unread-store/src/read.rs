@@ -240,6 +240,6 @@ fn view(state: Option<UserState>) -> UserView {
     }
 }
 
-fn parse<T: FromRedisValue>(response: Value) -> Result<T, UnreadError> {
+pub(crate) fn parse<T: FromRedisValue>(response: Value) -> Result<T, UnreadError> {
     T::from_redis_value(response).map_err(|error| UnreadError::Transient(error.into()))
 }

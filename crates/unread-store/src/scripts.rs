@@ -39,6 +39,7 @@ scripts! {
     INITIALISE_POSITIONS = include_str!("../lua/initialise_positions.lua");
     REPAIR_POSITIONS = include_str!("../lua/repair_positions.lua");
     MOVE_POSITIONS = include_str!("../lua/move_positions.lua");
+    SET_PROFILE = include_str!("../lua/set_profile.lua");
 }
 
 /// Loads all scripts into the server; those that it has already stay.

@@ -16,14 +16,14 @@ use crate::{
 };
 
 /// An ingest whose doors are closed, and who may pass them.
-struct Closed {
-    server: Server,
-    parties: Parties,
+pub struct Closed {
+    pub server: Server,
+    pub parties: Parties,
     _dir: TempDir,
 }
 
 impl Closed {
-    fn start(overrides: &[(&str, &str)]) -> Self {
+    pub fn start(overrides: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let parties = Parties::new(dir.path());
         let settings = parties.settings();

@@ -11,6 +11,7 @@ mod changes;
 mod kafka_away;
 mod limits;
 mod log;
+mod profiles;
 mod raw_http;
 mod server;
 mod singles;

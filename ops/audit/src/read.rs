@@ -2,6 +2,7 @@
 //! here as well.
 
 mod group;
+mod profile;
 
 use std::fmt::Display;
 
@@ -69,7 +70,7 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
     let words = words(decoded.words)?;
     let body = body(decoded.event.ok_or("event is absent")?)?;
     if body_place(&body).is_some_and(|place| place != i128::from(record.partition.get())) {
-        return Err("its conversation belongs to another partition".into());
+        return Err("it belongs to another partition".into());
     }
     Ok(Event {
         src: Source {
@@ -142,6 +143,12 @@ fn command_of(command: inbound_command::Command) -> Result<Command, String> {
         inbound_command::Command::ChangeContact(asked) => {
             Command::ChangeContact(contact_change_asked_for(&asked)?)
         }
+        inbound_command::Command::SetProfile(asked) => Command::SetProfile(profile::profile(
+            asked.uid,
+            asked.nick,
+            asked.avatar,
+            asked.extra,
+        )?),
         inbound_command::Command::ChangeGroup(_) => return Err("gid is absent".to_owned()),
     })
 }
@@ -154,6 +161,7 @@ pub(crate) fn belongs_to(partition: Partition, command: &Command) -> bool {
         Command::ChangeMessage(asked) => of_users(asked.by, asked.peer),
         Command::ChangeContact(asked) => of_users(asked.uid, asked.peer),
         Command::Group(asked) => i128::from(asked.gid.get()) % 64,
+        Command::SetProfile(asked) => i128::from(asked.uid.get()) % 64,
         Command::Control(_) => return true,
     };
     place == i128::from(partition.get())
@@ -166,6 +174,7 @@ fn body_place(body: &Body) -> Option<i128> {
         Body::MessageChange(change) => Some(of_users(change.by, change.peer)),
         Body::ContactChange(change) => Some(of_users(change.uid, change.peer)),
         Body::Group(event) => Some(i128::from(event.gid.get()) % 64),
+        Body::Profile(profile) => Some(i128::from(profile.uid.get()) % 64),
         Body::Control(_) | Body::Progress => None,
     }
 }
@@ -236,6 +245,9 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
                 }),
             },
         }),
+        sequenced_event::Event::Profile(set) => {
+            Body::Profile(profile::profile(set.uid, set.nick, set.avatar, set.extra)?)
+        }
         sequenced_event::Event::GroupChange(_) => return Err("gid is absent".to_owned()),
     })
 }

@@ -64,14 +64,18 @@ pub enum Area {
     Memberships,
     /// `hidden_<n>`, by contact and by group.
     Hidden,
+    /// `user_<n>`.
+    Profiles,
     /// The state hashes in Redis, by user.
     UnreadStates,
     /// `pc-<uid>` and `mobile-<uid>`, by user.
     UnreadViews,
+    /// `user-<uid>` in Redis.
+    CachedProfiles,
 }
 
 impl Area {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Events,
         Self::Inbound,
         Self::Messages,
@@ -83,8 +87,10 @@ impl Area {
         Self::Contacts,
         Self::Memberships,
         Self::Hidden,
+        Self::Profiles,
         Self::UnreadStates,
         Self::UnreadViews,
+        Self::CachedProfiles,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -100,8 +106,10 @@ impl Area {
             Self::Contacts => "contact",
             Self::Memberships => "membership",
             Self::Hidden => "hidden",
+            Self::Profiles => "user",
             Self::UnreadStates => "redis states",
             Self::UnreadViews => "redis views",
+            Self::CachedProfiles => "redis profiles",
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
     compare::{
         MessageRows, MessageTable, Values, compare_changes, compare_messages, compare_values,
-        read_again, read_groups_again,
+        read_again, read_groups_again, read_profiles_again,
     },
     dead_letters::DeadLetters,
     ends::Ends,
@@ -185,6 +185,7 @@ impl<'a> Audit<'a> {
         let FoldedPartition {
             conversations,
             groups,
+            profiles,
             messages,
             watermark,
             events,
@@ -215,8 +216,12 @@ impl<'a> Audit<'a> {
         // The months of both are dropped together, so the floor is the same.
         table.rows = MessageRows::InGroups;
         compare_messages(&table, checks.of(Area::GroupMessages)).await?;
-        self.log
-            .add(partition, bounds, watermark, conversations, groups);
+        self.log.add(
+            partition,
+            bounds,
+            watermark,
+            (conversations, groups, profiles),
+        );
         Ok(())
     }
 
@@ -236,8 +241,9 @@ impl<'a> Audit<'a> {
         }
         let possible_mismatches = std::mem::take(&mut self.values.possible_mismatches);
         let possible_in_groups = std::mem::take(&mut self.values.possible_in_groups);
+        let possible_profiles = std::mem::take(&mut self.values.possible_profiles);
         progress(Progress::SecondLook {
-            values: possible_mismatches.len() + possible_in_groups.len(),
+            values: possible_mismatches.len() + possible_in_groups.len() + possible_profiles.len(),
         });
         tokio::time::sleep(self.options.pause).await;
         if let Some(timeout) = self.options.wait {
@@ -248,9 +254,11 @@ impl<'a> Audit<'a> {
         let (sources, log) = (self.sources, &self.log);
         let again = read_again(sources, log, possible_mismatches, has_passed).await?;
         let in_groups = read_groups_again(sources, log, possible_in_groups, has_passed).await?;
+        let profiles = read_profiles_again(sources, log, possible_profiles, has_passed).await?;
         self.fold_new_events().await?;
         self.values.confirm(&self.log, again);
         self.values.confirm_in_groups(&self.log, in_groups);
+        self.values.confirm_profiles(&self.log, &profiles);
         Ok(())
     }
 

@@ -17,7 +17,8 @@ use crate::{
     compare::{
         GroupKey, GroupTable, MessageRows, MessageTable, PossibleMismatch, Rows, StoredValue,
         ValueKey, Values, compare_changes, compare_group_rows, compare_group_table,
-        compare_messages, compare_table, contact_keys_by, expected, group_keys_by, read_value,
+        compare_messages, compare_profile_rows, compare_profile_table, compare_table,
+        contact_keys_by, expected, group_keys_by, read_value,
     },
     fold::{Contact, FoldedEvent, LogState, Messages},
     stream,
@@ -34,6 +35,7 @@ pub struct ShadowAudit {
     /// Tables that were compared as a whole.
     compared: HashSet<(Rows, TableNumber)>,
     compared_of_groups: HashSet<(GroupTable, TableNumber)>,
+    compared_profiles: HashSet<TableNumber>,
     /// The offset up to which messages were compared.
     messages_to: PartitionMap<i64>,
 }
@@ -46,6 +48,7 @@ struct Fold {
     changed: HashSet<DirectConversation>,
     /// The same of rows about groups.
     changed_of_groups: HashSet<GroupKey>,
+    changed_profiles: HashSet<UserId>,
     /// The checks of the log itself.
     events: Check,
 }
@@ -57,6 +60,7 @@ impl Fold {
             messages: PartitionMap::new(),
             changed: HashSet::new(),
             changed_of_groups: HashSet::new(),
+            changed_profiles: HashSet::new(),
             events: Check::new(Area::Events, EXAMPLES),
         }
     }
@@ -76,6 +80,9 @@ impl Fold {
         }
         if let Body::Group(of_group) = &event.body {
             self.changed_of_groups.extend(GroupKey::of_event(of_group));
+        }
+        if let Body::Profile(profile) = &event.body {
+            self.changed_profiles.insert(profile.uid);
         }
         let messages = self
             .messages
@@ -97,6 +104,7 @@ impl ShadowAudit {
             fold: Fold::new(partitions),
             compared: HashSet::new(),
             compared_of_groups: HashSet::new(),
+            compared_profiles: HashSet::new(),
             messages_to: PartitionMap::new(),
         })
     }
@@ -165,7 +173,7 @@ impl ShadowAudit {
         self.compare_rows(Rows::ReadPositions, table).await
     }
 
-    /// Compares `contact_<n>`, `membership_<n>` and `hidden_<n>`: the whole tables the first time, then the rows that changed since.
+    /// Compares `contact_<n>`, `membership_<n>`, `hidden_<n>` and `user_<n>`: the whole tables the first time, then the rows that changed since.
     ///
     /// # Errors
     /// As [`Self::messages`].
@@ -175,7 +183,24 @@ impl ShadowAudit {
         for of in [GroupTable::Memberships, GroupTable::Hidden] {
             check.take(self.compare_of_groups(of, table).await?);
         }
+        check.take(self.compare_profiles(table).await?);
         Ok(check)
+    }
+
+    async fn compare_profiles(&mut self, table: TableNumber) -> Result<Check, AuditError> {
+        let (sources, log) = (&self.sources, &self.fold.log);
+        let mut values = self.values();
+        if self.compared_profiles.contains(&table) {
+            let changed = self.fold.changed_profiles.iter().copied();
+            let uids = changed.filter(|uid| TableNumber::of_user(*uid) == table);
+            compare_profile_rows(sources, log, uids, &mut values).await?;
+        } else {
+            compare_profile_table(sources, log, table, &mut values).await?;
+            self.compared_profiles.insert(table);
+        }
+        let possible = std::mem::take(&mut values.possible_profiles);
+        values.confirm_profiles(log, &possible);
+        Ok(values.checks.of(Area::Profiles).clone())
     }
 
     async fn compare_of_groups(
@@ -255,6 +280,7 @@ impl ShadowAudit {
     pub fn begin_tail(&mut self) {
         self.fold.changed.clear();
         self.fold.changed_of_groups.clear();
+        self.fold.changed_profiles.clear();
     }
 
     /// Compares the rows of a table that changed.

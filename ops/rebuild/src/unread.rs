@@ -1,4 +1,4 @@
-//! The unread counts of all users in Redis.
+//! The unread counts and cached profiles of all users in Redis.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// All users of a table are done.
 const ALL: i64 = i64::MAX;
 
-/// Rebuilds the keys of every user who has contacts, or only of those with uid mod 64 = `only`, from contact rows that were compared with a
+/// Drops all cached profiles, which are cached anew once they are read, and rebuilds the keys of every user who has contacts, or only of those with uid mod 64 = `only`, from contact rows that were compared with a
 /// fold of the log; the keys of a user are replaced at once.
 ///
 /// It may be stopped at any moment: the next run within the hour goes on from there.
@@ -62,6 +62,7 @@ pub async fn unread(
     users.begin(&tables, progress).await?;
     progress(Progress::At("reading the log".to_owned()));
     users.proof.fold_to(&ends).await?;
+    users.drop_profiles(&tables).await?;
     for n in tables {
         progress(Progress::At(format!("users of contact_{n}")));
         users.rebuild_table(n).await?;
@@ -111,6 +112,21 @@ impl Users<'_> {
             left_over: (done > 0).then_some(tables.len() - done),
             steps: tables.len() as u64,
         });
+        Ok(())
+    }
+
+    /// The cached profiles of the users of these tables.
+    async fn drop_profiles(&self, tables: &[TableNumber]) -> Result<(), RebuildError> {
+        for slot in &self.redis {
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                let mut page = slot.scan_profiles(at).await?;
+                page.users
+                    .retain(|uid| tables.contains(&TableNumber::of_user(*uid)));
+                slot.drop_profiles(&page.users).await?;
+                cursor = page.next;
+            }
+        }
         Ok(())
     }
 

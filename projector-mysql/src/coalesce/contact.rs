@@ -15,7 +15,9 @@ pub(super) fn rows(offset: i64, event: &Event) -> [Option<ContactDelta>; 2] {
         Body::ReadPosition(position) => {
             [Some(ContactDelta::new(position.uid, position.peer)), None]
         }
-        Body::Control(_) | Body::Progress | Body::Group(_) => return [None, None],
+        Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => {
+            return [None, None];
+        }
     };
     // Who reads is who sends the event.
     for ReadPosition { device, mid, n, .. } in event.body.read_positions() {

@@ -1,19 +1,21 @@
-//! What a user has: contacts, and memberships of groups.
+//! What a user has: contacts, memberships of groups, a profile.
 
-use message_store::{ContactDelta, Membership, OffsetUpdate, StoreError};
+use message_store::{ContactDelta, Membership, OffsetUpdate, StoreError, UserRows};
 use projection::LogEvent;
 use schemas::{
-    Change, GroupBody, GroupEvent, GroupId, Partition, TableNumber, UserId, event::Body,
+    Change, GroupBody, GroupEvent, GroupId, Partition, Profile, StoredProfile, TableNumber, UserId,
+    event::Body,
 };
 
 use super::{MergedRow, contact};
 use crate::destination::Destination;
 
-/// A row of `contact_<n>` or `membership_<n>`.
+/// A row of `contact_<n>`, `membership_<n>` or `user_<n>`.
 #[derive(Clone)]
 pub(crate) enum UserRow {
     Contact(ContactDelta),
     Membership(Membership),
+    Profile(StoredProfile),
 }
 
 /// Whom or what a row is about.
@@ -21,6 +23,8 @@ pub(crate) enum UserRow {
 pub(crate) enum Peer {
     User(UserId),
     Group(GroupId),
+    /// Of the user's own profile.
+    None,
 }
 
 impl MergedRow for UserRow {
@@ -29,6 +33,13 @@ impl MergedRow for UserRow {
     fn for_each(LogEvent { offset, event }: &LogEvent, mut take: impl FnMut(Self)) {
         if let Body::Group(of_group) = &event.body {
             return memberships(of_group, *offset, |row| take(Self::Membership(row)));
+        }
+        if let Body::Profile(profile) = &event.body {
+            return take(Self::Profile(StoredProfile {
+                profile: profile.clone(),
+                ts: event.ts,
+                pos: *offset,
+            }));
         }
         for row in contact::rows(*offset, event).into_iter().flatten() {
             take(Self::Contact(row));
@@ -39,6 +50,7 @@ impl MergedRow for UserRow {
         match self {
             Self::Contact(row) => (row.uid, Peer::User(row.peer)),
             Self::Membership(row) => (row.uid, Peer::Group(row.gid)),
+            Self::Profile(row) => (row.profile.uid, Peer::None),
         }
     }
 
@@ -46,6 +58,7 @@ impl MergedRow for UserRow {
         match self {
             Self::Contact(row) => contact::partition(row),
             Self::Membership(row) => row.gid.partition(),
+            Self::Profile(row) => Profile::partition_of(row.profile.uid),
         }
     }
 
@@ -53,6 +66,7 @@ impl MergedRow for UserRow {
         match self {
             Self::Contact(row) => TableNumber::of_user(row.uid),
             Self::Membership(row) => TableNumber::of_user(row.uid),
+            Self::Profile(row) => TableNumber::of_user(row.profile.uid),
         }
     }
 
@@ -60,6 +74,8 @@ impl MergedRow for UserRow {
         match (self, other) {
             (Self::Contact(row), Self::Contact(other)) => row.merge(other),
             (Self::Membership(row), Self::Membership(other)) => row.merge(other),
+            (Self::Profile(row), Self::Profile(other)) if other.pos > row.pos => *row = other,
+            (Self::Profile(_), Self::Profile(_)) => {}
             _ => unreachable!("they have different keys"),
         }
     }
@@ -69,16 +85,17 @@ impl MergedRow for UserRow {
         rows: impl Iterator<Item = &'a Self> + Send,
         updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        let (mut contacts, mut memberships) = (Vec::new(), Vec::new());
+        let mut by_table = UserRows::default();
         for row in rows {
             match row {
-                Self::Contact(row) => contacts.push(row),
-                Self::Membership(row) => memberships.push(row),
+                Self::Contact(row) => by_table.contacts.push(row),
+                Self::Membership(row) => by_table.memberships.push(row),
+                Self::Profile(row) => by_table.profiles.push(row),
             }
         }
         let (store, topic) = (&to.store, &to.topic);
         store
-            .write_contacts_and_memberships(to.shard, topic, contacts, memberships, updates)
+            .write_user_rows(to.shard, topic, by_table, updates)
             .await
     }
 }

@@ -7,7 +7,7 @@ use message_store::{
 };
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, PerDevice,
-    TableNumber, TimestampMs, UserId,
+    StoredProfile, TableNumber, TimestampMs, UserId,
     event::{Body, ReadPosition},
 };
 
@@ -21,6 +21,7 @@ pub struct Rows {
     pub reads: BTreeMap<(UserId, DirectConversation), PerDevice<Mid>>,
     pub contacts: BTreeMap<(UserId, UserId), ContactDelta>,
     pub hidden: BTreeSet<(UserId, UserId, Mid)>,
+    pub profiles: BTreeMap<UserId, StoredProfile>,
 }
 
 impl Rows {
@@ -80,6 +81,14 @@ impl Rows {
             }
             Body::ReadPosition(position) => {
                 self.contact(position.uid, position.peer).pos = *offset;
+            }
+            Body::Profile(profile) => {
+                let row = StoredProfile {
+                    profile: profile.clone(),
+                    ts: event.ts,
+                    pos: *offset,
+                };
+                self.profiles.insert(profile.uid, row);
             }
             Body::Control(_) | Body::Progress | Body::Group(_) => {}
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    GroupBody, GroupEvent, GroupId, MessageChange, Mid, Ordinal, Partition, PartitionMap,
+    GroupBody, GroupEvent, GroupId, MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile,
     TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
@@ -139,6 +139,22 @@ impl Log {
         self.append(Body::ContactChange(change)).await;
     }
 
+    /// What others see of `uid` from here on.
+    pub async fn profile(&mut self, uid: i64, nick: &str) {
+        let count = self.events.len();
+        let profile = Profile {
+            uid: user(uid),
+            nick: nick.to_owned(),
+            avatar: count
+                .is_multiple_of(2)
+                .then(|| format!("https://a/{count}.png")),
+            extra: count
+                .is_multiple_of(3)
+                .then(|| format!("{{ \"count\": {count} }}")),
+        };
+        self.append(Body::Profile(profile)).await;
+    }
+
     /// Something that happened in a group; its offset.
     pub async fn group(&mut self, gid: i64, by: i64, body: GroupBody) -> i64 {
         let gid = GroupId::try_from(gid).unwrap();
@@ -158,6 +174,7 @@ impl Log {
             Body::MessageChange(change) => change.conversation().partition(),
             Body::ContactChange(change) => change.conversation().partition(),
             Body::Group(event) => event.gid.partition(),
+            Body::Profile(profile) => Profile::partition_of(profile.uid),
             Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
         };
         // Gaps, as those between inbound offsets that emitted nothing.
@@ -249,7 +266,9 @@ impl Log {
             let dest = users[random.below(users.len())];
             let conversation = DirectConversation::new(user(src), user(dest));
             let last = self.mids.get(&conversation).map_or(0, |mid| mid.get());
-            if random.below(12) == 0 {
+            if random.below(15) == 0 {
+                self.profile(src, &format!("{i}\u{1f30a}")).await;
+            } else if random.below(12) == 0 {
                 let flags = ContactFlags {
                     favourite: random.below(2) == 0,
                     pinned: random.below(2) == 0,

@@ -190,6 +190,9 @@ impl TestEnv {
                 }
                 let hidden = tx.scan_hidden(table, None, 100_000).await.unwrap();
                 rows.hidden.extend(hidden);
+                for row in tx.scan_profiles(table, None, 100_000).await.unwrap() {
+                    rows.profiles.insert(row.profile.uid, row);
+                }
                 for stored in tx.scan_reads(table, 0, 100_000).await.unwrap() {
                     rows.reads
                         .insert((stored.row.uid, stored.row.conversation), stored.row.mids);

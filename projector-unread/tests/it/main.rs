@@ -5,6 +5,7 @@
 mod absence;
 mod counting;
 mod outages;
+mod profiles;
 mod slots;
 mod story;
 mod test_env;

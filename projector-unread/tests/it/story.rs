@@ -9,7 +9,7 @@ use std::{
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    MessageChange, Mid, Ordinal, Partition, PartitionMap, TimestampMs, UserId,
+    MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -153,8 +153,22 @@ impl Story {
             .await;
     }
 
+    /// A profile that is set.
+    pub async fn profile(&mut self, profile: Profile) {
+        let (partition, key) = (
+            Profile::partition_of(profile.uid),
+            profile.key().to_string(),
+        );
+        self.append_to(partition, &key, Body::Profile(profile))
+            .await;
+    }
+
     async fn append(&mut self, conversation: DirectConversation, body: Body) {
-        let partition = conversation.partition();
+        let key = conversation.to_string();
+        self.append_to(conversation.partition(), &key, body).await;
+    }
+
+    async fn append_to(&mut self, partition: Partition, key: &str, body: Body) {
         let watermark = self.sources.get_or_insert_with(partition, Default::default);
         watermark.offset += 1;
         let src = Source {
@@ -169,7 +183,6 @@ impl Story {
             words: None,
         }
         .encode();
-        let key = conversation.to_string();
         self.append_record(partition, key.as_bytes(), &value, ts)
             .await;
     }

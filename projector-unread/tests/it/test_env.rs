@@ -40,7 +40,7 @@ pub struct TestEnv {
     redis_config: RedisConfig,
     mysql: MySqlConfig,
     /// As query-api has them.
-    reader: SharedConnections,
+    pub reader: SharedConnections,
     rebuilder: Rebuilder,
     _contacts: Service,
     topics: TestTopics,

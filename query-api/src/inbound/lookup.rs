@@ -3,7 +3,8 @@ use event_log::LogReader;
 use message_store::{MessageState, MessageStore};
 use problem::Problem;
 use schemas::{
-    ChangeContact, ChangeMessage, ConversationId, InboundPosition, Mid, TimestampMs, UserId,
+    ChangeContact, ChangeMessage, ConversationId, InboundPosition, Mid, Partition, Profile,
+    TimestampMs, UserId,
     command::{Command, Malformed, SendMessage},
     dead_letter::Reason,
     topics::Topic,
@@ -157,7 +158,7 @@ fn look_up_in_log(
                 below,
             }
         }
-        other => LogLookup::Outcome(refused_without_letter(other)),
+        other => LogLookup::Outcome(refused_without_letter(other, partition)),
     })
 }
 
@@ -178,7 +179,9 @@ fn changed_conversation(command: &Command) -> Option<ConversationId> {
         Command::ChangeMessage(change) => Some(change.conversation().into()),
         Command::ChangeContact(change) => Some(change.conversation().into()),
         Command::Group(command) => Some(ConversationId::Group(command.gid)),
-        Command::Send(_) | Command::ReadAck(_) | Command::Control(_) => None,
+        Command::Send(_) | Command::ReadAck(_) | Command::Control(_) | Command::SetProfile(_) => {
+            None
+        }
     }
 }
 
@@ -194,12 +197,13 @@ fn concerned(value: &[u8]) -> Vec<UserId> {
         Ok(Command::ChangeMessage(ChangeMessage { by, peer, .. })) => vec![by, peer],
         Ok(Command::ChangeContact(ChangeContact { uid, .. })) => vec![uid],
         Ok(Command::Group(command)) => vec![command.by],
+        Ok(Command::SetProfile(profile)) => vec![profile.uid],
         Ok(Command::Control(_)) | Err(_) => vec![],
     }
 }
 
 /// The outcome of a record that can only have been refused, where its dead letter is not found, as when it is no longer retained.
-fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
+fn refused_without_letter(command: Result<Command, Malformed>, partition: Partition) -> Outcome {
     let lost = || "its dead letter is not found".to_owned();
     let (reason, detail) = match command {
         Err(malformed) => (Reason::Malformed, malformed.to_string()),
@@ -211,6 +215,16 @@ fn refused_without_letter(command: Result<Command, Malformed>) -> Outcome {
             | Command::ChangeContact(_)
             | Command::Group(_),
         ) => (Reason::WrongPartition, lost()),
+        // In its own partition it is refused below rule version 3 only.
+        Ok(Command::SetProfile(profile)) => {
+            let is_at_home = Profile::partition_of(profile.uid) == partition;
+            let reason = if is_at_home {
+                Reason::Malformed
+            } else {
+                Reason::WrongPartition
+            };
+            (reason, lost())
+        }
     };
     Outcome::Refused {
         reason: reason.to_string(),

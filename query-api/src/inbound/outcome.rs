@@ -116,6 +116,18 @@ pub(crate) enum Outcome {
         #[schema(example = "2025-11-21T08:00:00.123Z")]
         ts: String,
     },
+    /// It set a profile.
+    ProfileSet {
+        /// Whose it is.
+        #[schema(value_type = String, example = "1000")]
+        uid: UserId,
+        /// The offset of the profile in the same partition of `chat.events`.
+        #[schema(minimum = 0, example = 57)]
+        events_offset: i64,
+        /// When, UTC.
+        #[schema(example = "2025-11-21T08:00:00.123Z")]
+        ts: String,
+    },
     /// It is a read-ack of a group and moved the position.
     GroupReadPositionMoved {
         /// The group.
@@ -248,6 +260,11 @@ impl Outcome {
                 ts,
             },
             Body::Group(group) => Self::of_group_event(events_offset, ts, group),
+            Body::Profile(profile) => Self::ProfileSet {
+                uid: profile.uid,
+                events_offset,
+                ts,
+            },
             Body::Progress => return None,
         })
     }

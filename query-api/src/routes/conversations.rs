@@ -20,7 +20,8 @@ use crate::{
     error::QueryError,
     flags::Flags,
     message_item::MessageItem,
-    parameters::{Limit, TimeoutMs, UserPath},
+    parameters::{Limit, Switch, TimeoutMs, UserPath},
+    profiles::{self, ProfileItem, ProfileItems},
     sink_watermarks,
     state::QueryApi,
 };
@@ -35,6 +36,10 @@ pub(crate) struct ConversationsQuery {
     limit: Option<Limit>,
     /// `next` of the page before, as it came.
     cursor: Option<String>,
+    /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    profiles: Switch,
     /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
@@ -53,6 +58,10 @@ pub(crate) struct ConversationsPage {
     /// `cursor` of the next page; null where nothing is left.
     #[schema(example = "AgAAAAGapVWYewAAAAAAAAPp0NMkeHGdR8Y")]
     next: Option<String>,
+    /// With `profiles=true`: by user; users who have set none are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, ProfileItem>>)]
+    profiles: Option<ProfileItems>,
     /// With `after=`: how far the stores had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
@@ -132,9 +141,14 @@ pub(crate) async fn get_conversations(
     let (mut messages, as_of) =
         last_messages(&api, &shown, &required, deadline, watermarks).await?;
     let item = |row| ConversationItem::new(row, &mut messages);
+    let items: Vec<ConversationItem> = shown.into_iter().map(item).collect();
+    let users = items.iter().map(|item| item.peer).chain([uid]);
+    let (profiles, as_of) =
+        profiles::join(&api, query.profiles, users, &required, deadline, as_of).await?;
     Ok(Json(ConversationsPage {
-        items: shown.into_iter().map(item).collect(),
+        items,
         next,
+        profiles,
         as_of,
     }))
 }

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::SystemTime};
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use access::Caller;
 use axum::{Json, extract::State};
@@ -13,7 +13,8 @@ use crate::{
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     message_item::MessageItem,
-    parameters::{ConversationPath, Device, Limit, MidBound, TimeoutMs},
+    parameters::{ConversationPath, Device, Limit, MidBound, Switch, TimeoutMs},
+    profiles::{self, ProfileItem, ProfileItems},
     sink_watermarks,
     state::QueryApi,
     view::View,
@@ -36,6 +37,10 @@ pub(crate) struct MessagesQuery {
     /// How many at most: 50 where absent, with `device` 200.
     #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
+    /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    profiles: Switch,
     /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
@@ -54,6 +59,10 @@ pub(crate) struct MessagesPage {
     /// The parameter that goes on where this page ends, `before_mid=…` or `after_mid=…`; null where nothing is left.
     #[schema(example = "before_mid=3")]
     next: Option<String>,
+    /// With `profiles=true`: by user; users who have set none are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, ProfileItem>>)]
+    profiles: Option<ProfileItems>,
     /// With `after=`: how far the stores had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
@@ -84,13 +93,25 @@ pub(crate) async fn get_messages(
 ) -> Result<Json<MessagesPage>, QueryError> {
     caller.may_read(path.uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
+    let after = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
     // All events of a conversation are in its partition.
     let partition = path.conversation().partition();
-    let required =
-        RequiredWatermarks::parse(&query.after, api.epoch.get())?.restrict_to(|p| p == partition);
+    let required = after.clone().restrict_to(|p| p == partition);
     let selection = Selection::of(&query)?;
     let attempt = || page(&api, &path, selection, &required);
-    Ok(Json(api.poll(deadline, attempt).await?))
+    let page = api.poll(deadline, attempt).await?;
+    let users = if page.items.is_empty() {
+        BTreeSet::new()
+    } else {
+        BTreeSet::from([path.uid, path.peer])
+    };
+    let (profiles, as_of) =
+        profiles::join(&api, query.profiles, users, &after, deadline, page.as_of).await?;
+    Ok(Json(MessagesPage {
+        profiles,
+        as_of,
+        ..page
+    }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +194,7 @@ async fn page(
             .map(MessageItem::from)
             .collect(),
         next,
+        profiles: None,
         as_of,
     })
 }
@@ -245,6 +267,7 @@ mod tests {
             before_mid: before.then(mid),
             after_mid: after.then(mid),
             limit: None,
+            profiles: Switch::default(),
             after: vec![],
             timeout_ms: None,
         }

@@ -9,4 +9,5 @@ pub(crate) mod changes;
 pub(crate) mod conversations;
 pub(crate) mod inbound;
 pub(crate) mod messages;
+pub(crate) mod profiles;
 pub(crate) mod unread;

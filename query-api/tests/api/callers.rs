@@ -71,6 +71,8 @@ async fn nobody_reads_without_a_token_or_with_a_forged_one() {
     let closed = Closed::start().await;
     let (me, peer) = (fresh_user(), fresh_user());
     let mut paths = calls(me, peer).to_vec();
+    paths.push("/v1/profiles?uid=1".to_owned());
+    paths.push(format!("/v1/users/{me}/profile"));
     paths.push("/v1/inbound/0/0".to_owned());
     for path in &paths {
         expect(
@@ -110,6 +112,12 @@ async fn a_user_reads_what_is_theirs_only() {
             assert!(!refused.body.to_string().contains("message 0"));
         }
     }
+    // Profiles are everybody's, of whoever has a token.
+    let profiles = format!("/v1/profiles?uid={}", chat.me);
+    let stranger = closed.parties.token(fresh_user());
+    assert_eq!(closed.ask(&stranger, &profiles).await.status, 200);
+    let own = format!("/v1/users/{}/profile", chat.me);
+    assert_eq!(closed.ask(&stranger, &own).await.status, 404);
     let [.., theirs] = calls(chat.peer, chat.me);
     let theirs = closed.ask(&closed.parties.token(chat.peer), &theirs).await;
     assert_eq!(theirs.body["items"].as_array().unwrap().len(), 3);
@@ -127,6 +135,8 @@ async fn services_read_with_the_scope_for_it_until_their_keys_are_taken_away() {
         .until_as(&reader, &list, |answer| answer.status == 200)
         .await;
     assert_eq!(closed.ask(&admin, &list).await.status, 200);
+    let refused = closed.ask(&sender, "/v1/profiles?uid=1").await;
+    expect(&refused, ProblemKind::Forbidden);
     let refused = closed.ask(&sender, &list).await;
     expect(&refused, ProblemKind::Forbidden);
     assert!(

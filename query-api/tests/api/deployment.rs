@@ -98,7 +98,7 @@ impl Deployment {
         self.shard_of(TableNumber::of_user(uid))
     }
 
-    fn events(&self) -> String {
+    pub fn events(&self) -> String {
         self.config.kafka.topic(Topic::Events)
     }
 

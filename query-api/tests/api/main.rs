@@ -9,6 +9,7 @@ mod conversations;
 mod deployment;
 mod inbound;
 mod messages;
+mod profiles;
 mod redis;
 mod service;
 mod surface;

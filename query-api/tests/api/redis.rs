@@ -85,6 +85,13 @@ impl Redis {
         moved.await.unwrap();
     }
 
+    /// That of the cached profile.
+    pub async fn nick(&self, uid: UserId) -> Option<String> {
+        let read = self.connection.read_profiles(&[uid]).await.unwrap();
+        let found = read.profiles.get(&uid)?;
+        Some(found.profile.nick.clone())
+    }
+
     pub async fn raw(&self, uid: UserId) -> RawUser {
         self.connection.read_state(uid).await.unwrap()
     }

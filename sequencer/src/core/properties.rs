@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 use schemas::{
     Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, GroupBody, GroupId, Mid,
-    Partition, TimestampMs, UserId,
+    Partition, Profile, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
@@ -105,6 +105,20 @@ fn contact_change() -> impl Strategy<Value = Command> {
     )
 }
 
+/// Every fourth one is in another partition.
+fn profile() -> impl Strategy<Value = Command> {
+    let uid = prop::sample::select(&[4, 68, 132, 5][..]).prop_map(user);
+    let extra = prop::option::of(prop::sample::select(&["{}", "{ }"][..]));
+    (uid, "[ab]{1,2}", extra).prop_map(|(uid, nick, extra)| {
+        Command::SetProfile(Profile {
+            uid,
+            nick,
+            avatar: None,
+            extra: extra.map(str::to_owned),
+        })
+    })
+}
+
 fn control() -> impl Strategy<Value = Command> {
     let window = prop::option::of(0..2000_i64);
     let entries = prop::option::of(prop_oneof![0..30_i64, 128..700_i64]);
@@ -155,6 +169,7 @@ fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
         6 => read_ack().prop_map(Command::encode),
         6 => message_change().prop_map(Command::encode),
         2 => contact_change().prop_map(Command::encode),
+        1 => profile().prop_map(Command::encode),
         6 => any::<u64>().prop_map(|seed| traffic::group(&mut Rng::new(seed)).encode()),
         1 => control().prop_map(Command::encode),
         1 => prop::collection::vec(any::<u8>(), 0..9),
@@ -282,7 +297,10 @@ proptest! {
                         prop_assert_eq!(change.member_count == 0, dissolved);
                     }
                 },
-                Body::Control(_) | Body::Progress | Body::ContactChange(_) => {}
+                Body::Control(_)
+                | Body::Progress
+                | Body::ContactChange(_)
+                | Body::Profile(_) => {}
             }
         }
     }

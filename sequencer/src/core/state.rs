@@ -106,7 +106,7 @@ impl State {
             Body::MessageChange(change) => self.apply_message_change(change),
             Body::ContactChange(change) => self.apply_contact_change(change),
             Body::Group(event) => self.apply_group(event),
-            Body::Control(_) | Body::Progress => {}
+            Body::Profile(_) | Body::Control(_) | Body::Progress => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! The decision about one inbound record.
 
 use schemas::{
-    ConversationId, Mid, Partition, TimestampMs, UserId, WordVerdict,
+    Mid, Partition, TimestampMs, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Source, UnknownRules},
@@ -104,20 +104,19 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     };
     let is_of_version_3 = matches!(
         command,
-        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_)
+        Command::ChangeMessage(_)
+            | Command::ChangeContact(_)
+            | Command::Group(_)
+            | Command::SetProfile(_)
     );
     if is_of_version_3 && state.rules.rule_version < 3 {
         // As by programs that do not know it.
-        let detail = "groups, and changes to messages and contacts, begin with rule version 3";
+        let detail =
+            "groups, profiles, and changes to messages and contacts begin with rule version 3";
         return refuse(Reason::Malformed, detail.to_owned()).into();
     }
-    let conversation = command.conversation();
-    if let Some(right) = conversation
-        .map(ConversationId::partition)
-        .filter(|p| *p != partition)
-    {
-        let detail =
-            format!("its conversation belongs to partition {right}, and it is in {partition}");
+    if let Some(right) = command.partition().filter(|p| *p != partition) {
+        let detail = format!("it belongs to partition {right}, and it is in {partition}");
         return refuse(Reason::WrongPartition, detail).into();
     }
     let stamp = EventStamp {
@@ -132,6 +131,8 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Command::ChangeMessage(change) => step_message_change(state, stamp, change),
         Command::ChangeContact(change) => step_contact_change(state, stamp, &change),
         Command::Group(command) => step_group(state, stamp, command),
+        // No state decides about it, and none remembers it (PROTOCOL K5).
+        Command::SetProfile(profile) => stamp.emit(Body::Profile(profile)),
     }
 }
 

@@ -13,7 +13,11 @@ use event_log::{
     AppendRecord, AssignmentGeneration, EventLogError, KafkaConfig, LogProducer, OnDelivery,
     ProducerSettings,
 };
-use schemas::{Partition, event::Event, topics::Topic};
+use schemas::{
+    Partition,
+    event::{Body, Event},
+    topics::Topic,
+};
 
 use super::producers::{QUEUE_BYTES, not_queued, without_timeout};
 use crate::shell::{OutputId, WriteFailed};
@@ -109,7 +113,9 @@ impl EventWriter {
             return not_queued(delivery, "an earlier event failed");
         }
         self.key.clear();
-        if let Some(id) = event.conversation() {
+        if let Body::Profile(profile) = &event.body {
+            write!(self.key, "{}", profile.key()).expect("a string takes anything");
+        } else if let Some(id) = event.conversation() {
             write!(self.key, "{id}").expect("a string takes anything");
         }
         let timestamp = Some(event.ts);

@@ -45,7 +45,7 @@ impl Totals {
     }
 }
 
-fn named(counts: &Counts) -> [(&'static str, u64); 11] {
+fn named(counts: &Counts) -> [(&'static str, u64); 12] {
     [
         ("message", counts.messages),
         ("read_position", counts.read_positions),
@@ -54,6 +54,7 @@ fn named(counts: &Counts) -> [(&'static str, u64); 11] {
         ("message_change", counts.message_changes),
         ("contact_change", counts.contact_changes),
         ("group_change", counts.group_changes),
+        ("profile", counts.profiles),
         ("repeat", counts.repeats),
         ("idle_read_ack", counts.no_op_read_acks),
         ("idle_change", counts.no_op_changes),

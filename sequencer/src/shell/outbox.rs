@@ -212,6 +212,10 @@ fn event_bytes(event: &Event) -> usize {
             }
             GroupBody::ReadPosition { .. } => 0,
         },
+        Body::Profile(profile) => {
+            let length = |text: &Option<String>| text.as_deref().map_or(0, str::len);
+            profile.nick.len() + length(&profile.avatar) + length(&profile.extra)
+        }
         Body::ReadPosition(_) | Body::Control(_) | Body::Progress | Body::ContactChange(_) => 0,
     };
     RECORD_BYTES + texts

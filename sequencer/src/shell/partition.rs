@@ -29,6 +29,8 @@ pub struct Counts {
     pub contact_changes: u64,
     /// Changes to groups and their members.
     pub group_changes: u64,
+    /// Profiles set.
+    pub profiles: u64,
     /// Sends whose client_msg_id is sequenced already.
     pub repeats: u64,
     /// Read-acks that advanced no position.
@@ -312,6 +314,7 @@ impl PartitionShell {
             Body::MessageChange(_) => self.counts.message_changes += 1,
             Body::ContactChange(_) => self.counts.contact_changes += 1,
             Body::Group(group) => self.count_group(&group.body),
+            Body::Profile(_) => self.counts.profiles += 1,
         }
         self.state.apply(&event);
         self.snapshots.changed();

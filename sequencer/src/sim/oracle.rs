@@ -107,7 +107,10 @@ impl Oracle {
         };
         let is_change = matches!(
             command,
-            Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_)
+            Command::ChangeMessage(_)
+                | Command::ChangeContact(_)
+                | Command::Group(_)
+                | Command::SetProfile(_)
         );
         if is_change && self.rules.rule_version < 3 {
             return Expected::DeadLetter(Reason::Malformed);
@@ -120,6 +123,11 @@ impl Oracle {
             Command::ChangeMessage(change) => self.change_message(ts, change),
             Command::ChangeContact(change) => self.change_contact(ts, &change),
             Command::Group(command) => self.group(ts, command),
+            Command::SetProfile(profile) => {
+                let partition = profile.uid.get() % 64;
+                self.belongs_here(Partition::try_from(partition).unwrap())
+                    .map(|()| Some(Body::Profile(profile)))
+            }
         };
         match decided {
             Err(reason) => Expected::DeadLetter(reason),

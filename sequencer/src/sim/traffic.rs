@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use schemas::{
     Change, ChangeContact, ChangeMessage, CreateGroup, DeviceClass, GroupAction, GroupCommand,
-    GroupId, GroupRole, Mid, Partition, SetGroupOptions, TimestampMs, UserId, WordVerdict,
+    GroupId, GroupRole, Mid, Partition, Profile, SetGroupOptions, TimestampMs, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
 };
 
@@ -40,7 +40,8 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
             45..55 => read_ack(rng).encode(),
             55..62 => message_change(rng).encode(),
             62..66 => contact_change(rng).encode(),
-            66..85 => group(rng).encode(),
+            66..82 => group(rng).encode(),
+            82..85 => profile(rng).encode(),
             85..90 => limits(rng).encode(),
             90..93 => beyond_limits(rng).encode(),
             93..96 => elsewhere(rng).encode(),
@@ -226,6 +227,20 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
     })
 }
 
+/// Of two users of the partition, sometimes the same again.
+fn profile(rng: &mut Rng) -> Command {
+    let text = |rng: &mut Rng, texts: &[&str; 2]| {
+        let text = (*rng.pick(texts)).to_owned();
+        rng.chance(50).then_some(text)
+    };
+    Command::SetProfile(Profile {
+        uid: user(*rng.pick(&[4, 68])),
+        nick: (*rng.pick(&TEXTS)).to_owned(),
+        avatar: text(rng, &["https://a/1.png", "https://a/2.png"]),
+        extra: text(rng, &["{}", "{ \"n\": 1 }"]),
+    })
+}
+
 fn limits(rng: &mut Rng) -> Command {
     let mut maybe = |low, high| {
         let value = rng.between(low, high);
@@ -280,6 +295,10 @@ fn elsewhere(rng: &mut Rng) -> Command {
     if let (Command::Group(group), true) = (group(rng), rng.chance(30)) {
         let gid = GroupId::try_from(group.gid.get() + 1).unwrap();
         return Command::Group(GroupCommand { gid, ..group });
+    }
+    if let (Command::SetProfile(mut profile), true) = (profile(rng), rng.chance(20)) {
+        profile.uid = user(profile.uid.get() + 1);
+        return Command::SetProfile(profile);
     }
     command
 }

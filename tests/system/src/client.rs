@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use client::{ClientError, Event, Retry};
+use client::{ClientError, ConversationsQuery, Event, ReadOptions, Retry, UserProfile};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid,
+    Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid, Profile,
     command::{ReadAck, SendMessage},
 };
 use serde_json::Value;
@@ -276,6 +276,46 @@ impl Client {
             by_user: false,
         };
         Ok(self.api.change_contact(&change).await?.position)
+    }
+
+    /// Sets a profile, until that is accepted.
+    ///
+    /// # Errors
+    /// It is refused, or not accepted in time.
+    pub async fn set_profile(&self, profile: &Profile) -> Result<InboundPosition> {
+        Ok(self.api.set_profile(profile).await?.position)
+    }
+
+    /// A user's profile, once it reflects what was accepted.
+    ///
+    /// # Errors
+    /// It is not answered in time.
+    pub async fn profile(
+        &self,
+        uid: i64,
+        after: &[InboundPosition],
+    ) -> Result<Option<UserProfile>> {
+        let options = ReadOptions::after(after.iter().copied());
+        Ok(self.api.profile(uid.try_into()?, &options).await?)
+    }
+
+    /// The same beside the user's list of conversations.
+    ///
+    /// # Errors
+    /// It is not answered in time.
+    pub async fn profiles_of_list(
+        &self,
+        uid: i64,
+        after: &[InboundPosition],
+    ) -> Result<Option<UserProfile>> {
+        let options = ReadOptions::after(after.iter().copied());
+        let which = ConversationsQuery {
+            profiles: true,
+            ..ConversationsQuery::default()
+        };
+        let uid = uid.try_into()?;
+        let mut list = self.api.conversations(uid, &which, &options).await?;
+        Ok(list.profiles.remove(&uid))
     }
 
     /// Posts an NDJSON batch once; one result a line, and the summary.

@@ -48,6 +48,8 @@ pub struct Visible {
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     conversations: BTreeMap<Pair, Conversation>,
+    /// The nicks that were set, in order.
+    nicks: BTreeMap<i64, Vec<String>>,
 }
 
 impl Model {
@@ -89,6 +91,17 @@ impl Model {
         for device in DeviceClass::ALL {
             self.read(by, peer, device, mid);
         }
+    }
+
+    /// A profile with this nick was accepted.
+    pub fn named(&mut self, uid: i64, nick: String) {
+        self.nicks.entry(uid).or_default().push(nick);
+    }
+
+    /// The nicks that `uid` has set. The last one holds, but for an earlier one whose response was lost: it may come behind the next. Which of
+    /// them is last on the log, and so in the stores, is judged by the audit.
+    pub fn nicks(&self, uid: i64) -> &[String] {
+        self.nicks.get(&uid).map_or(&[], Vec::as_slice)
     }
 
     /// `uid` has set a flag for the contact with `peer`; none is taken back.

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
-use schemas::{Change, InboundPosition, PartitionMap};
+use schemas::{Change, InboundPosition, PartitionMap, Profile};
 use serde_json::Value;
 use tokio::{
     sync::watch,
@@ -95,11 +95,12 @@ impl UserGroup {
             if stop {
                 return Ok(self);
             }
-            match self.rng.random_range(0..20) {
+            match self.rng.random_range(0..21) {
                 0..=12 => self.send().await?,
                 13..=15 => self.read().await?,
                 16..=17 => self.change().await?,
                 18 => self.change_contact().await?,
+                19 => self.set_profile().await?,
                 _ => self.send_batch().await?,
             }
         }
@@ -195,6 +196,42 @@ impl UserGroup {
         Ok(())
     }
 
+    /// Somebody takes another name. All of the profile follows from it, so that halves of two are noticed.
+    async fn set_profile(&mut self) -> Result<()> {
+        let uid = *self.users.choose(&mut self.rng).unwrap_or(&self.users[0]);
+        let nick = format!("{uid}-{}", self.model.nicks(uid).len());
+        let accepted = self.client.set_profile(&profile(uid, &nick)?).await?;
+        self.note(accepted);
+        self.model.named(uid, nick);
+        Ok(())
+    }
+
+    /// Compares every user's profile with the model, read by itself and beside the list.
+    async fn verify_profiles(&self) -> Result<()> {
+        let after = self.newest();
+        for uid in self.users {
+            let nicks = self.model.nicks(uid);
+            let beside = self.client.profiles_of_list(uid, &after).await?;
+            for seen in [self.client.profile(uid, &after).await?, beside] {
+                let is_right = match &seen {
+                    Some(seen) => {
+                        let whole = profile(uid, &seen.nick)?;
+                        nicks.contains(&seen.nick)
+                            && (&seen.avatar, &seen.extra) == (&whole.avatar, &whole.extra)
+                    }
+                    None => nicks.is_empty(),
+                };
+                ensure!(
+                    is_right,
+                    Difference(format!(
+                        "profile of {uid}: {seen:?}, expected one of {nicks:?}"
+                    ))
+                );
+            }
+        }
+        Ok(())
+    }
+
     async fn send_batch(&mut self) -> Result<()> {
         let destid = self.users[BATCH.1];
         let messages: Vec<Sent> = (0..BATCH_LINES)
@@ -277,7 +314,8 @@ impl UserGroup {
                 compared.with_context(|| format!("{uid} with {peer}"))?;
             }
         }
-        self.verify_contacts().await
+        self.verify_contacts().await?;
+        self.verify_profiles().await
     }
 
     /// Compares the flags of every contact in every user's list with the model.
@@ -298,6 +336,17 @@ impl UserGroup {
         }
         Ok(())
     }
+}
+
+/// The profile with this nick.
+fn profile(uid: i64, nick: &str) -> Result<Profile> {
+    let number = nick.rsplit('-').next().unwrap_or_default();
+    Ok(Profile {
+        uid: uid.try_into()?,
+        nick: nick.to_owned(),
+        avatar: (!number.ends_with('3')).then(|| format!("https://example.com/{nick}.png")),
+        extra: (!number.ends_with('5')).then(|| format!("{{ \"nick\": \"{nick}\" }}")),
+    })
 }
 
 /// Compares the items of a history, oldest first, with what has to be seen.

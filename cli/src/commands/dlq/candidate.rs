@@ -84,6 +84,9 @@ impl Candidate {
             Ok(Command::ChangeContact(_)) => {
                 Self::NotPostable("it would take the place of what its user has said since")
             }
+            Ok(Command::SetProfile(_)) => {
+                Self::NotPostable("it would take the place of what its user has set since")
+            }
             Ok(Command::Group(_)) => {
                 Self::NotPostable("what happened in the group since then is not looked at")
             }

@@ -184,7 +184,9 @@ mod tests {
                 flags: change.applied_to(ContactFlags::default()),
                 deleted: None,
             }),
-            Command::Control(_) | Command::Group(_) => unreachable!("no test has one"),
+            Command::Control(_) | Command::Group(_) | Command::SetProfile(_) => {
+                unreachable!("no test has one")
+            }
         }
     }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use schemas::{
     Chg, ContactFlags, ConversationId, DirectConversation, GroupId, GroupRole, GroupSettings,
-    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, UserId,
+    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile,
+    StoredProfile, UserId,
     event::{Message, SourceOffset},
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
@@ -53,6 +54,19 @@ pub(super) fn message(row: &MySqlRow) -> Result<MessageRow, StoreError> {
         edited_ts: row
             .try_get::<Option<PrimitiveDateTime>, _>("edited_ts")?
             .map(datetime::from_column),
+    })
+}
+
+pub(super) fn profile(row: &MySqlRow) -> Result<StoredProfile, StoreError> {
+    Ok(StoredProfile {
+        profile: Profile {
+            uid: uid(row, "uid")?,
+            nick: row.try_get("nick")?,
+            avatar: row.try_get("avatar")?,
+            extra: row.try_get("extra")?,
+        },
+        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
+        pos: row.try_get("pos")?,
     })
 }
 

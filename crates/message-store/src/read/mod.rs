@@ -5,6 +5,7 @@ mod contacts;
 pub(crate) mod decode;
 mod groups;
 mod messages;
+mod profiles;
 mod read_mids;
 mod resume_offsets;
 mod scan;

@@ -48,7 +48,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 4,
-        name: "changes to messages and contacts, and groups",
+        name: "changes to messages and contacts, groups, and profiles",
         once: &[],
         per_table: &[
             (
@@ -81,6 +81,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
                 Table::Membership,
                 include_str!("../../sql/schema/membership.sql"),
             ),
+            (Table::User, include_str!("../../sql/schema/user.sql")),
         ],
     },
 ];

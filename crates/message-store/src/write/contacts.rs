@@ -1,6 +1,6 @@
-use schemas::{Chg, ContactFlags, Mid, Ordinal, TableNumber, TimestampMs};
+use schemas::{Chg, ContactFlags, Mid, Ordinal, StoredProfile, TableNumber, TimestampMs};
 
-use super::{by_table, groups, transaction::Transaction};
+use super::{by_table, groups, profiles, transaction::Transaction};
 use crate::{
     ContactDelta, Membership, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink, StoreError,
     arguments::Arguments,
@@ -23,6 +23,17 @@ const COLUMNS_OF_CHANGED: &str = "uid, kind, peer, last_mid, last_ts, last_srcid
 const COLUMNS_OF_CHANGES: &str =
     "uid, kind, peer, pos, favourite, pinned, muted, blocked, chg, deleted_mid, clear_mid";
 
+/// The rows that users have, of one database.
+#[derive(Clone, Debug, Default)]
+pub struct UserRows<'a> {
+    /// Of `contact_<n>` and `hidden_<n>`.
+    pub contacts: Vec<&'a ContactDelta>,
+    /// Of `membership_<n>` and `hidden_<n>`.
+    pub memberships: Vec<&'a Membership>,
+    /// Of `user_<n>`; a row there changes only where `pos` rises.
+    pub profiles: Vec<&'a StoredProfile>,
+}
+
 impl MessageStore {
     /// Merges contacts by maximum and updates the offsets of [`Sink::Contacts`], both or nothing. A read position without ordinal is stored
     /// as an unresolved read as well. What only changes need is in statements of its own.
@@ -36,28 +47,38 @@ impl MessageStore {
         rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
         updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
-        self.write_contacts_and_memberships(shard, topic, rows, [], updates)
-            .await
+        let rows = UserRows {
+            contacts: rows.into_iter().collect(),
+            ..UserRows::default()
+        };
+        self.write_user_rows(shard, topic, rows, updates).await
     }
 
-    /// The same, with memberships of groups.
+    /// The same, with memberships of groups and profiles.
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
-    pub async fn write_contacts_and_memberships<'a>(
+    pub async fn write_user_rows(
         &self,
         shard: Shard,
         topic: &str,
-        rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
-        memberships: impl IntoIterator<Item = &'a Membership> + Send,
+        rows: UserRows<'_>,
         updates: &[OffsetUpdate],
     ) -> Result<(), StoreError> {
+        let UserRows {
+            contacts,
+            memberships,
+            profiles,
+        } = rows;
         let table_of = |row: &Membership| TableNumber::of_user(row.uid);
         let sort_key = |row: &Membership| (row.uid.get(), row.gid.get());
         let memberships = by_table(self, shard, memberships, table_of, sort_key)?;
         let table_of = |row: &ContactDelta| TableNumber::of_user(row.uid);
         let sort_key = |row: &ContactDelta| (row.uid.get(), row.peer.get());
-        let sorted = by_table(self, shard, rows, table_of, sort_key)?;
+        let sorted = by_table(self, shard, contacts, table_of, sort_key)?;
+        let table_of = |row: &StoredProfile| TableNumber::of_user(row.profile.uid);
+        let sort_key = |row: &StoredProfile| (row.profile.uid.get(), 0);
+        let profiles = by_table(self, shard, profiles, table_of, sort_key)?;
         let mut statements = Vec::new();
         for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
             let n = rows[0].0;
@@ -73,6 +94,11 @@ impl MessageStore {
             let table = self.names().table(Table::Membership, n);
             statements.extend(groups::merge_memberships(&table, &rows)?);
             statements.extend(groups::hide(&self.names().table(Table::Hidden, n), &rows)?);
+        }
+        for rows in profiles.chunk_by(|(a, _), (b, _)| a == b) {
+            let table = self.names().table(Table::User, rows[0].0);
+            let rows: Vec<&StoredProfile> = rows.iter().map(|(_, row)| *row).collect();
+            statements.extend(profiles::merge(&table, &rows)?);
         }
         statements.extend(unresolved_read::statements(
             self.names(),

@@ -5,9 +5,11 @@ mod contacts;
 pub(crate) mod groups;
 mod messages;
 mod probe;
+mod profiles;
 mod reads;
 mod transaction;
 
+pub use contacts::UserRows;
 use schemas::TableNumber;
 
 use self::transaction::Transaction;

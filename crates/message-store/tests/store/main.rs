@@ -8,6 +8,7 @@ mod failures;
 mod messages;
 mod offsets;
 mod plans;
+mod profiles;
 mod queries;
 mod reads;
 mod schema;

@@ -6,6 +6,7 @@ mod groups;
 mod message_rows;
 mod messages;
 mod mismatch;
+mod profiles;
 mod redis_keys;
 mod stored;
 mod stored_groups;
@@ -20,6 +21,9 @@ pub(crate) use message_rows::MessageRows;
 use messages::check_misfits;
 pub(crate) use messages::{MessageTable, compare_messages};
 pub(crate) use mismatch::{Rows, StoredValue, ValueKey};
+pub(crate) use profiles::{
+    compare_profile_rows, compare_profile_table, compare_profiles, read_profiles_again,
+};
 pub(crate) use stored::read_value;
 pub(crate) use values::{
     PossibleMismatch, Values, compare_table, compare_values, contact_keys_by, expected, read_again,

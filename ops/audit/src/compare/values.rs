@@ -9,9 +9,10 @@ use schemas::{Mid, PerDevice, TableNumber, UserId};
 use unread_store::{Connection, Generation, Slot, StoredPositions, UnreadError};
 
 use super::{
-    GroupTable, check_misfits, compare_group_table, group_keys_by,
+    GroupTable, check_misfits, compare_group_table, compare_profiles, group_keys_by,
     groups::PossibleInGroup,
     mismatch::{ExpectedContacts, Mismatch, Rows, StoredValue, ValueKey, mismatches},
+    profiles::PossibleProfile,
     redis_keys::StateHash,
     stored,
 };
@@ -37,6 +38,7 @@ pub(crate) struct Values {
     pub(crate) checks: Checks,
     pub(crate) possible_mismatches: Vec<PossibleMismatch>,
     pub(crate) possible_in_groups: Vec<PossibleInGroup>,
+    pub(crate) possible_profiles: Vec<PossibleProfile>,
     /// What was not compared, and why.
     unchecked: Vec<String>,
     /// Users whose states are being rebuilt.
@@ -54,6 +56,7 @@ impl Values {
             checks: Checks::new(examples),
             possible_mismatches: Vec::new(),
             possible_in_groups: Vec::new(),
+            possible_profiles: Vec::new(),
             unchecked: Vec::new(),
             rebuilding: BTreeSet::new(),
             without_state: BTreeSet::new(),
@@ -125,11 +128,14 @@ impl Values {
                 !mismatches(*key, stored, low, &expected(log, *key)).is_empty()
             });
         self.clear_in_groups(log);
+        self.clear_profiles(log);
     }
 
     /// Whether no value looks wrong.
     pub(crate) fn are_clear(&self) -> bool {
-        self.possible_mismatches.is_empty() && self.possible_in_groups.is_empty()
+        self.possible_mismatches.is_empty()
+            && self.possible_in_groups.is_empty()
+            && self.possible_profiles.is_empty()
     }
 
     /// Reports the mismatches that the second read confirms.
@@ -140,6 +146,10 @@ impl Values {
                 self.add(log, mismatch);
             }
         }
+    }
+
+    pub(super) fn events_topic(&self) -> &str {
+        &self.events_topic
     }
 
     pub(super) fn add(&mut self, log: &LogState, mismatch: Mismatch) {
@@ -199,6 +209,8 @@ pub(crate) async fn compare_values(
         }
     }
     compare_groups(sources, scope, log, values, progress).await?;
+    progress(Progress::Comparing { what: "profiles" });
+    compare_profiles(sources, scope, log, values).await?;
     progress(Progress::Comparing {
         what: "unread counts",
     });

@@ -37,6 +37,8 @@ pub(super) fn command_of(body: &Body) -> Option<Command> {
             by_user: false,
         })),
         Body::Group(event) => Some(Command::Group(group_outcome::command_of(event))),
+        // So that one below rule version 3 is reported, whether its cause is retained or not.
+        Body::Profile(profile) => Some(Command::SetProfile(profile.clone())),
         Body::Message(_) | Body::ReadPosition(_) | Body::Control(_) | Body::Progress => None,
     }
 }

@@ -176,7 +176,7 @@ impl Conversation {
             Body::ReadPosition(position) => self.read(id, position, at, is_whole),
             Body::MessageChange(change) => self.message_change(id, change, at, is_whole),
             Body::ContactChange(change) => self.contact_change(id, change, at, is_whole),
-            Body::Group(_) | Body::Control(_) | Body::Progress => None,
+            Body::Group(_) | Body::Profile(_) | Body::Control(_) | Body::Progress => None,
         }
     }
 

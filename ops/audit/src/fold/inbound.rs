@@ -71,7 +71,10 @@ impl Needs {
             (Command::Control(_), _) => Self::Rules,
             // Under earlier rules it is malformed, wherever it is.
             (
-                Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_),
+                Command::ChangeMessage(_)
+                | Command::ChangeContact(_)
+                | Command::Group(_)
+                | Command::SetProfile(_),
                 expected,
             ) if rules.rule_version < 3
                 || expected == Expected::Refused(Reason::WrongPartition) =>
@@ -81,6 +84,8 @@ impl Needs {
             (Command::Send(_) | Command::ReadAck(_), Expected::Refused(Reason::WrongPartition)) => {
                 Self::Nothing
             }
+            // Nothing else decides about a profile (PROTOCOL K5).
+            (Command::SetProfile(_), _) => Self::Rules,
             _ => Self::Everything,
         }
     }
@@ -102,7 +107,7 @@ pub(crate) fn conversation_of(command: &Command) -> Option<ConversationId> {
         Command::ChangeMessage(change) => Some(change.conversation().into()),
         Command::ChangeContact(change) => Some(change.conversation().into()),
         Command::Group(asked) => Some(ConversationId::Group(asked.gid)),
-        Command::Control(_) => None,
+        Command::SetProfile(_) | Command::Control(_) => None,
     }
 }
 
@@ -114,7 +119,10 @@ pub(super) fn expected(
 ) -> Expected {
     let begins_with_version_3 = matches!(
         command,
-        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::Group(_)
+        Command::ChangeMessage(_)
+            | Command::ChangeContact(_)
+            | Command::Group(_)
+            | Command::SetProfile(_)
     );
     if begins_with_version_3 && before.rules.rule_version < 3 {
         return Expected::Refused(Reason::Malformed);
@@ -130,6 +138,7 @@ pub(super) fn expected(
         Command::ChangeMessage(asked) => expected_of_message_change(asked, before),
         Command::ChangeContact(asked) => expected_of_contact_change(asked, before),
         Command::Group(asked) => expected_in_group(asked, before),
+        Command::SetProfile(_) => Expected::Event,
     }
 }
 

@@ -5,11 +5,15 @@ use std::{
 
 use event_log::Record;
 use schemas::{
-    ConversationId, DirectConversation, GroupId, OffsetRange, Partition, PartitionMap, UserId,
+    ConversationId, DirectConversation, GroupId, OffsetRange, Partition, PartitionMap, Profile,
+    TableNumber, UserId,
     event::{Body, Event},
 };
 
-use super::{contact::Contact, conversation::Conversation, group::Group, watermark::Watermark};
+use super::{
+    contact::Contact, conversation::Conversation, group::Group, profile::ProfileVersion,
+    watermark::Watermark,
+};
 use crate::{AuditError, Scope, read};
 
 /// How far a partition is folded.
@@ -27,11 +31,19 @@ pub(crate) struct FoldedEvent {
     pub(crate) wrong: Option<String>,
 }
 
-/// All conversations and groups, folded up to each partition's position.
+/// What a partition has.
+type Folded = (
+    HashMap<DirectConversation, Conversation>,
+    HashMap<GroupId, Group>,
+    HashMap<UserId, ProfileVersion>,
+);
+
+/// All conversations, groups and profiles, folded up to each partition's position.
 pub(crate) struct LogState {
     scope: Scope,
     conversations: HashMap<DirectConversation, Conversation>,
     groups: HashMap<GroupId, Group>,
+    profiles: HashMap<UserId, ProfileVersion>,
     peers: HashMap<UserId, Vec<UserId>>,
     positions: PartitionMap<FoldPosition>,
     /// Partitions whose log does not begin at 0: their state is incomplete.
@@ -44,6 +56,7 @@ impl LogState {
             scope,
             conversations: HashMap::new(),
             groups: HashMap::new(),
+            profiles: HashMap::new(),
             peers: HashMap::new(),
             positions: PartitionMap::new(),
             without_start: HashSet::new(),
@@ -64,14 +77,13 @@ impl LogState {
         }
     }
 
-    /// Adds the conversations and groups of a partition that was folded within `bounds`.
+    /// Adds what a partition has that was folded within `bounds`.
     pub(crate) fn add(
         &mut self,
         partition: Partition,
         bounds: OffsetRange,
         watermark: Watermark,
-        conversations: HashMap<DirectConversation, Conversation>,
-        groups: HashMap<GroupId, Group>,
+        (conversations, groups, profiles): Folded,
     ) {
         let next = bounds.end;
         let is_whole = false;
@@ -91,6 +103,7 @@ impl LogState {
             self.conversations.insert(id, conversation);
         }
         self.groups.extend(groups);
+        self.profiles.extend(profiles);
     }
 
     fn add_peers(&mut self, id: DirectConversation) {
@@ -149,6 +162,11 @@ impl LogState {
             (_, Body::Group(of_group)) => {
                 let group = self.groups.entry(of_group.gid).or_default();
                 group.apply(of_group, event.ts, at, is_whole)
+            }
+            (_, Body::Profile(profile)) => {
+                let version = ProfileVersion::new(profile, event.ts, at);
+                self.profiles.insert(profile.uid, version);
+                None
             }
             _ => None,
         };
@@ -217,6 +235,26 @@ impl LogState {
 
     pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &Group)> {
         self.groups.iter().map(|(gid, group)| (*gid, group))
+    }
+
+    /// Whether a user's profile is in scope and known.
+    pub(crate) fn covers_profile(&self, uid: UserId) -> bool {
+        let is_in_scope = match self.scope {
+            Scope::All => true,
+            Scope::User(one) => one == uid,
+            Scope::Conversation(_) => false,
+        };
+        is_in_scope && !self.without_start.contains(&Profile::partition_of(uid))
+    }
+
+    pub(crate) fn profile(&self, uid: UserId) -> Option<&ProfileVersion> {
+        self.profiles.get(&uid)
+    }
+
+    /// The covered users whose profiles are in this table.
+    pub(crate) fn users_with_profiles(&self, table: TableNumber) -> impl Iterator<Item = UserId> {
+        let all = self.profiles.keys().copied();
+        all.filter(move |uid| TableNumber::of_user(*uid) == table && self.covers_profile(*uid))
     }
 
     /// The users of direct conversations.

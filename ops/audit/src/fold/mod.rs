@@ -13,6 +13,7 @@ mod log_state;
 mod message_state;
 mod outcomes;
 mod partition;
+mod profile;
 mod recall_window;
 mod senders;
 mod watermark;
@@ -27,4 +28,5 @@ pub(crate) use digest::{
 pub(crate) use group::{Group, LastInGroup, Member};
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};
+pub(crate) use profile::ProfileVersion;
 pub(crate) use watermark::Watermark;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, iter::Peekable, ops::Range};
 
 use event_log::{EventLogError, Record};
 use schemas::{
-    ConversationId, DirectConversation, GroupId, Partition, TimestampMs,
+    ConversationId, DirectConversation, GroupId, Partition, TimestampMs, UserId,
     command::Command,
     dead_letter::Reason,
     event::{Body, Event, Rules},
@@ -19,6 +19,7 @@ use super::{
     group::Group,
     inbound::{self, Expected, Needs, StateBefore, conversation_of},
     outcomes::{Outcome, Outcomes},
+    profile::ProfileVersion,
     recall_window::RecallWindow,
     watermark::Watermark,
 };
@@ -49,6 +50,7 @@ pub(crate) struct PartitionInput {
 pub(crate) struct FoldedPartition {
     pub(crate) conversations: HashMap<DirectConversation, Conversation>,
     pub(crate) groups: HashMap<GroupId, Group>,
+    pub(crate) profiles: HashMap<UserId, ProfileVersion>,
     /// Those in scope.
     pub(crate) messages: Messages,
     pub(crate) watermark: Watermark,
@@ -97,6 +99,7 @@ impl<'a> PartitionFold<'a> {
             folded: FoldedPartition {
                 conversations: HashMap::new(),
                 groups: HashMap::new(),
+                profiles: HashMap::new(),
                 messages: Messages::default(),
                 watermark: if input.events_start == 0 {
                     Watermark::START

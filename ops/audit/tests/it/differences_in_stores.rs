@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use audit::{Area, Kind, Scope};
+use schemas::{Profile, StoredProfile, TimestampMs};
+use unread_store::ProfileUpdate;
 
 use crate::{
     story::user,
@@ -115,6 +117,59 @@ const IN_MYSQL: [Harm; 15] = [
         what: "contact of 1000 with 5",
         harm: "INSERT INTO {p}1.contact_40 (uid, peer, own_n) VALUES (1000, 5, 1)",
         cure: "DELETE FROM {p}1.contact_40 WHERE peer = 5",
+    },
+];
+
+// 1000, whose nick is Anne, and 40, both in user_40 of database 1.
+const OF_PROFILES: [Harm; 7] = [
+    Harm {
+        area: Area::Profiles,
+        kind: Kind::Different,
+        what: "user of 1000: nick",
+        harm: "UPDATE {p}1.user_40 SET nick = 'Ann' WHERE uid = 1000",
+        cure: "UPDATE {p}1.user_40 SET nick = 'Anne' WHERE uid = 1000",
+    },
+    Harm {
+        area: Area::Profiles,
+        kind: Kind::Different,
+        what: "user of 1000: extra",
+        harm: "UPDATE {p}1.user_40 SET extra = '{\"a\":1}' WHERE uid = 1000",
+        cure: "UPDATE {p}1.user_40 SET extra = '{ \"a\": 1 }' WHERE uid = 1000",
+    },
+    Harm {
+        area: Area::Profiles,
+        kind: Kind::Different,
+        what: "user of 40: ts",
+        harm: "UPDATE {p}1.user_40 SET ts = ts + INTERVAL 1 SECOND WHERE uid = 40",
+        cure: "UPDATE {p}1.user_40 SET ts = ts - INTERVAL 1 SECOND WHERE uid = 40",
+    },
+    Harm {
+        area: Area::Profiles,
+        kind: Kind::Different,
+        what: "user of 1000: pos",
+        harm: "UPDATE {p}1.user_40 SET pos = pos + 1 WHERE uid = 1000",
+        cure: "UPDATE {p}1.user_40 SET pos = pos - 1 WHERE uid = 1000",
+    },
+    Harm {
+        area: Area::Profiles,
+        kind: Kind::Missing,
+        what: "user of 40: no profile",
+        harm: "CREATE TABLE {p}1.kept AS SELECT * FROM {p}1.user_40 WHERE uid = 40; DELETE FROM {p}1.user_40 WHERE uid = 40",
+        cure: "INSERT INTO {p}1.user_40 SELECT * FROM {p}1.kept; DROP TABLE {p}1.kept",
+    },
+    Harm {
+        area: Area::Profiles,
+        kind: Kind::Extra,
+        what: "user of 104: it is not in the log",
+        harm: "INSERT INTO {p}1.user_40 SELECT 104, nick, avatar, extra, ts, pos FROM {p}1.user_40 WHERE uid = 40",
+        cure: "DELETE FROM {p}1.user_40 WHERE uid = 104",
+    },
+    Harm {
+        area: Area::Profiles,
+        kind: Kind::Extra,
+        what: "user_41: the row of 40",
+        harm: "INSERT INTO {p}1.user_41 SELECT * FROM {p}1.user_40 WHERE uid = 40",
+        cure: "DELETE FROM {p}1.user_41",
     },
 ];
 
@@ -237,7 +292,7 @@ async fn whatever_is_wrong_after_changes_is_found() {
         what,
         harm,
         cure,
-    } in OF_CHANGES
+    } in OF_CHANGES.into_iter().chain(OF_PROFILES)
     {
         env.sql(harm).await;
         env.assert_finds(area, kind, what).await;
@@ -255,6 +310,47 @@ async fn whatever_is_wrong_after_changes_is_found() {
     .await;
     env.sql("UPDATE {p}0.read_chat_mid_17 SET pcMid = 4 WHERE uid = 1001")
         .await;
+    let report = env.assert_sound().await;
+    assert_eq!(report.check(Area::Profiles).unwrap().compared, 2);
+    assert_eq!(report.check(Area::CachedProfiles).unwrap().compared, 2);
+    for (harm, what, cure) in [
+        (
+            ["HSET", "user-1000", "nick", "Ann"],
+            "redis profiles of 1000: nick",
+            ["HSET", "user-1000", "nick", "Anne"],
+        ),
+        (
+            ["HSET", "user-1000", "pos", "0"],
+            "redis profiles of 1000: pos",
+            ["HSET", "user-1000", "pos", "x"],
+        ),
+    ] {
+        env.redis(&harm).await;
+        env.assert_finds(Area::CachedProfiles, Kind::Different, what)
+            .await;
+        env.redis(&cure).await;
+    }
+    env.assert_finds(Area::CachedProfiles, Kind::Different, "user-1000")
+        .await;
+    env.redis(&["DEL", "user-1000"]).await;
+    let nobody = StoredProfile {
+        profile: Profile {
+            uid: user(104),
+            nick: "Nobody".to_owned(),
+            avatar: None,
+            extra: None,
+        },
+        ts: TimestampMs(0),
+        pos: 100,
+    };
+    let slot = env.sources.unread.slot_of(user(104));
+    let nobody = [ProfileUpdate::of_event(nobody)];
+    let connection = slot.connect().await.unwrap();
+    connection.cache_profiles(&nobody).await.unwrap();
+    let nobodys = "redis profiles of 104: it is not in the log";
+    env.assert_finds(Area::CachedProfiles, Kind::Extra, nobodys)
+        .await;
+    env.redis(&["DEL", "user-104"]).await;
     env.redis(&["HSET", "state-7", "40", "4,3,4"]).await;
     env.redis(&["HSET", "pc-7", "40", "1"]).await;
     env.redis(&["PEXPIREAT", "pc-7", "9999999999999"]).await;

@@ -6,7 +6,7 @@ use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
     DeviceClass, DirectConversation, GroupAction, GroupBody, GroupCommand, GroupEvent,
-    InboundPosition, MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
+    InboundPosition, MessageChange, Mid, Ordinal, Partition, Profile, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -182,6 +182,18 @@ impl Story {
             .await;
     }
 
+    /// A profile that is set.
+    pub async fn profile(&mut self, uid: i64, nick: &str) {
+        let profile = Profile {
+            uid: user(uid),
+            nick: nick.to_owned(),
+            avatar: None,
+            extra: Some("{ \"a\": 1 }".to_owned()),
+        };
+        let cause = self.post(Command::SetProfile(profile.clone())).await;
+        self.tell(cause, Body::Profile(profile)).await;
+    }
+
     /// A change of a contact: the flags that are set from now on, or that it is deleted.
     pub async fn contact(&mut self, uid: i64, peer: i64, set: Option<fn(&mut ContactFlags)>) {
         let (uid, peer) = (user(uid), user(peer));
@@ -232,8 +244,8 @@ impl Story {
 
     /// Puts a command on `chat.inbound`.
     pub async fn post(&self, command: Command) -> (Partition, i64) {
-        let conversation = command.conversation().expect("a control has none");
-        self.post_to(conversation.partition(), command).await
+        let partition = command.partition().expect("a control has none");
+        self.post_to(partition, command).await
     }
 
     async fn post_to(&self, partition: Partition, command: Command) -> (Partition, i64) {

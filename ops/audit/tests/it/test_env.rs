@@ -7,18 +7,19 @@ use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
     ChangeRow, ContactDelta, GroupRows, LastMessage, Membership, MessageRow, MessageStore,
-    MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink,
+    MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink, UserRows,
 };
 use schemas::{
     Change, ContactFlags, DeviceClass, LogPosition, MessageChange, Mid, NextOffset, Partition,
-    PartitionMap, PerDevice, TableNumber, TimestampMs, UserId,
+    PartitionMap, PerDevice, StoredProfile, TableNumber, TimestampMs, UserId,
     dead_letter::Reason,
     event::{Body, Message, ReadPosition},
     topics::Topic,
 };
 use sqlx::Connection as _;
 use unread_store::{
-    BeginOutcome, Connection, PositionMove, RedisConfig, StoredPosition, UnreadStore, UserUpdate,
+    BeginOutcome, Connection, PositionMove, ProfileUpdate, RedisConfig, StoredPosition,
+    UnreadStore, UserUpdate,
 };
 
 use crate::{
@@ -116,7 +117,7 @@ impl TestEnv {
     pub async fn with_changes() -> Self {
         let mut env = Self::new().await;
         let story = &mut env.story;
-        for partition in [17, 47] {
+        for partition in [17, 40, 47] {
             story.begin_version_3(partition.try_into().unwrap()).await;
         }
         for i in 0..4 {
@@ -142,6 +143,9 @@ impl TestEnv {
         story
             .contact(1000, 937, Some(|flags| flags.blocked = true))
             .await;
+        story.profile(1000, "Ann").await;
+        story.profile(40, "Bob").await;
+        story.profile(1000, "Anne").await;
         story.contact(7, 40, None).await;
         story
             .contact(40, 7, Some(|flags| flags.favourite = true))
@@ -237,6 +241,7 @@ impl TestEnv {
         let (mut messages, mut changes, mut reads) = (Vec::new(), Vec::new(), Vec::new());
         let mut contacts: BTreeMap<_, ContactDelta> = BTreeMap::new();
         let mut groups = GroupRows::default();
+        let mut profiles = Vec::new();
         let mut memberships: BTreeMap<_, Membership> = BTreeMap::new();
         for one in logged {
             for row in group_rows::memberships(one) {
@@ -254,6 +259,16 @@ impl TestEnv {
                         .or_insert_with(|| ContactDelta::new(contact.uid, contact.peer))
                         .merge(contact);
                 }
+            }
+            if let Body::Profile(profile) = &one.event.body
+                && is_here(TableNumber::of_user(profile.uid))
+            {
+                let row = StoredProfile {
+                    profile: profile.clone(),
+                    ts: one.event.ts,
+                    pos: one.offset,
+                };
+                profiles.push(row);
             }
             let LoggedEvent {
                 partition,
@@ -297,8 +312,13 @@ impl TestEnv {
             .await
             .unwrap();
         let moves = self.moves(shard, Sink::Contacts, ends);
+        let rows = UserRows {
+            contacts: contacts.iter().collect(),
+            memberships: memberships.values().collect(),
+            profiles: profiles.iter().collect(),
+        };
         store
-            .write_contacts_and_memberships(shard, &topic, &contacts, memberships.values(), &moves)
+            .write_user_rows(shard, &topic, rows, &moves)
             .await
             .unwrap();
     }
@@ -338,7 +358,7 @@ impl TestEnv {
             Body::ReadPosition(position) => {
                 vec![ContactDelta::new(position.uid, position.peer)]
             }
-            Body::Control(_) | Body::Progress | Body::Group(_) => Vec::new(),
+            Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => Vec::new(),
         };
         for position in event.body.read_positions() {
             contacts[0].read[position.device] = ReadUpTo {
@@ -383,6 +403,17 @@ impl TestEnv {
             })
             .collect();
         let updates: Vec<UserUpdate> = updates.into_values().collect();
+        for LoggedEvent { offset, event, .. } in logged {
+            if let Body::Profile(profile) = &event.body {
+                let stored = StoredProfile {
+                    profile: profile.clone(),
+                    ts: event.ts,
+                    pos: *offset,
+                };
+                let update = ProfileUpdate::of_event(stored);
+                self.redis.cache_profiles(&[update]).await.unwrap();
+            }
+        }
         self.redis
             .apply_batch(generation, &updates, &moves)
             .await

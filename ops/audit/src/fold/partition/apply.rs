@@ -6,7 +6,7 @@ use schemas::{
     event::{Body, Event, Rules},
 };
 
-use super::{PartitionFold, changes};
+use super::{PartitionFold, ProfileVersion, changes};
 use crate::{
     Kind,
     fold::{
@@ -35,6 +35,10 @@ impl PartitionFold<'_> {
         match (event.conversation(), &event.body) {
             (Some(ConversationId::Direct(id)), _) => self.apply_to_conversation(id, at, &event),
             (_, Body::Group(of_group)) => self.apply_to_group(of_group, at, &event),
+            (_, Body::Profile(profile)) => {
+                let version = ProfileVersion::new(profile, event.ts, at);
+                self.folded.profiles.insert(profile.uid, version);
+            }
             _ => {}
         }
         let conversation = event.conversation();

@@ -1,0 +1,50 @@
+use std::collections::BTreeMap;
+
+use schemas::{StoredProfile, TableNumber, UserId};
+
+use super::{ReadTx, decode};
+use crate::{StoreError, names::Table};
+
+impl ReadTx {
+    /// The profiles of these users, all in this database, in one statement; nobody has to have one.
+    ///
+    /// # Errors
+    /// As all reads; fatal where a user's tables are in another database.
+    pub async fn profiles(&mut self, uids: &[UserId]) -> Result<Vec<StoredProfile>, StoreError> {
+        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
+        for uid in uids {
+            let of_table = by_table.entry(TableNumber::of_user(*uid)).or_default();
+            of_table.push(uid.to_string());
+        }
+        let mut selects = Vec::with_capacity(by_table.len());
+        for (number, uids) in by_table {
+            let sql = include_str!("../../sql/read/profiles.sql")
+                .replace("{table}", &self.table(Table::User, number)?)
+                .replace("{uids}", &uids.join(", "));
+            selects.push(sql);
+        }
+        if selects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.fetch_once(&selects.join(" UNION ALL "), "").await?;
+        rows.iter().map(decode::profile).collect()
+    }
+
+    /// The next `limit` rows of `user_<n>` behind that of `after`, ascending.
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn scan_profiles(
+        &mut self,
+        number: TableNumber,
+        after: Option<UserId>,
+        limit: u32,
+    ) -> Result<Vec<StoredProfile>, StoreError> {
+        let table = self.table(Table::User, number)?;
+        let after = after.map_or(0, UserId::get);
+        let sql = include_str!("../../sql/read/scan_profiles.sql");
+        let values = [("uid", after), ("limit", limit.into())];
+        let rows = self.scan(sql, &table, &values).await?;
+        rows.iter().map(decode::profile).collect()
+    }
+}

@@ -1,0 +1,49 @@
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use schemas::{Profile, StoredProfile, TimestampMs};
+
+/// A profile as an event of the log has set it, without its texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProfileVersion {
+    /// The offset of the event.
+    pub(crate) at: i64,
+    pub(crate) ts: TimestampMs,
+    nick: u64,
+    avatar: u64,
+    extra: u64,
+}
+
+impl ProfileVersion {
+    pub(crate) fn new(profile: &Profile, ts: TimestampMs, at: i64) -> Self {
+        Self {
+            at,
+            ts,
+            nick: digest(Some(&profile.nick)),
+            avatar: digest(profile.avatar.as_ref()),
+            extra: digest(profile.extra.as_ref()),
+        }
+    }
+
+    pub(crate) fn of_stored(stored: &StoredProfile) -> Self {
+        Self::new(&stored.profile, stored.ts, stored.pos)
+    }
+
+    /// The first column that differs.
+    pub(crate) fn different(&self, right: &Self) -> Option<&'static str> {
+        let columns = [
+            ("nick", self.nick == right.nick),
+            ("avatar", self.avatar == right.avatar),
+            ("extra", self.extra == right.extra),
+            ("ts", self.ts == right.ts),
+            ("pos", self.at == right.at),
+        ];
+        let (name, _) = columns.into_iter().find(|(_, equal)| !equal)?;
+        Some(name)
+    }
+}
+
+fn digest(text: Option<&String>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,224 @@
+//! Profiles: read from the cache in Redis, and where that has none from `user_<n>` (PROTOCOL K6).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use message_store::{Shard, Sink};
+use schemas::{Partition, Profile, StoredProfile, TableNumber, UserId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+use unread_store::{CachedProfiles, Connection, ProfileUpdate};
+use utoipa::ToSchema;
+
+use crate::{
+    after::{AsOf, RequiredWatermarks, Watermarks},
+    deadline::Deadline,
+    error::{LaggingStore, QueryError},
+    message_item::utc,
+    parameters::Switch,
+    sink_watermarks,
+    state::QueryApi,
+};
+
+/// How long Redis may take: MySQL has every profile, too.
+const REDIS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What others see of a user.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ProfileItem {
+    /// The name.
+    #[schema(example = "Ann")]
+    nick: String,
+    /// An http or https URL; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "https://example.com/ann.png")]
+    avatar: Option<String>,
+    /// A JSON object, as it was posted; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    extra: Option<Box<RawValue>>,
+    /// When it was set, UTC.
+    #[schema(example = "2025-11-21T08:00:00.123Z")]
+    ts: String,
+}
+
+/// By user; users who have set none are left out.
+pub(crate) type ProfileItems = BTreeMap<UserId, ProfileItem>;
+
+impl From<StoredProfile> for ProfileItem {
+    fn from(stored: StoredProfile) -> Self {
+        let Profile {
+            nick,
+            avatar,
+            extra,
+            ..
+        } = stored.profile;
+        Self {
+            nick,
+            avatar,
+            // What somebody else has written into the store is left out.
+            extra: extra.and_then(|extra| RawValue::from_string(extra).ok()),
+            ts: utc(stored.ts),
+        }
+    }
+}
+
+/// Reads the profiles of these users, as of now or later. Only those of their own partitions among `required` count.
+pub(crate) async fn read(
+    api: &QueryApi,
+    uids: &BTreeSet<UserId>,
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+) -> Result<(ProfileItems, AsOf), QueryError> {
+    let partitions: BTreeSet<Partition> =
+        uids.iter().map(|uid| Profile::partition_of(*uid)).collect();
+    let required = &required.clone().restrict_to(|p| partitions.contains(&p));
+    let cache = from_cache(api, uids, required).await;
+    let mut found: ProfileItems = into_items(cache.profiles);
+    let mut as_of = AsOf::from(cache.watermarks);
+    let mut by_shard: BTreeMap<Shard, Vec<UserId>> = BTreeMap::new();
+    for uid in uids.iter().filter(|uid| !found.contains_key(uid)) {
+        let shard = api.store.layout().shard_of(TableNumber::of_user(*uid));
+        by_shard.entry(shard).or_default().push(*uid);
+    }
+    for (shard, uids) in by_shard {
+        let attempt = || from_rows(api, shard, &uids, required);
+        let (rows, watermarks) = api.poll(deadline, attempt).await?;
+        if cache.responds {
+            fill(api, &rows).await;
+        }
+        let rows = rows.into_iter().map(|row| row.stored);
+        found.extend(into_items(rows));
+        as_of = as_of.and(watermarks);
+    }
+    Ok((found, as_of))
+}
+
+/// The profiles of the users in an answer, where they were asked for, and how far the stores had come for all of it.
+pub(crate) async fn join(
+    api: &QueryApi,
+    Switch(wanted): Switch,
+    users: impl IntoIterator<Item = UserId>,
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+    as_of: AsOf,
+) -> Result<(Option<ProfileItems>, AsOf), QueryError> {
+    if !wanted {
+        return Ok((None, as_of));
+    }
+    let users = users.into_iter().collect();
+    let (found, of_profiles) = read(api, &users, required, deadline).await?;
+    Ok((Some(found), as_of.and(of_profiles.into())))
+}
+
+fn into_items(profiles: impl IntoIterator<Item = StoredProfile>) -> ProfileItems {
+    let items = profiles.into_iter();
+    items.map(|one| (one.profile.uid, one.into())).collect()
+}
+
+/// What the cache has.
+struct Cached {
+    profiles: Vec<StoredProfile>,
+    /// Of the required partitions whose users are among them.
+    watermarks: Watermarks,
+    /// Whether every slot that was asked has answered.
+    responds: bool,
+}
+
+/// The cached profiles that reflect `required`.
+async fn from_cache(
+    api: &QueryApi,
+    uids: &BTreeSet<UserId>,
+    required: &RequiredWatermarks,
+) -> Cached {
+    let mut by_slot: BTreeMap<usize, Vec<UserId>> = BTreeMap::new();
+    for uid in uids {
+        let slot = api.redis.store().index_of(*uid);
+        by_slot.entry(slot).or_default().push(*uid);
+    }
+    let reads = by_slot.iter().map(async |(slot, uids)| {
+        let read = |redis: Connection| async move { redis.read_profiles(uids).await };
+        timeout(REDIS_TIMEOUT, api.redis.call(*slot, read)).await
+    });
+    let mut cached = Cached {
+        profiles: Vec::new(),
+        watermarks: Watermarks::default(),
+        responds: true,
+    };
+    for read in join_all(reads).await {
+        match read {
+            Ok(Ok(read)) => cached.add(read, required),
+            // MySQL has what the cache does not say.
+            Ok(Err(_)) | Err(_) => cached.responds = false,
+        }
+    }
+    cached
+}
+
+impl Cached {
+    fn add(&mut self, read: CachedProfiles, required: &RequiredWatermarks) {
+        for (uid, stored) in read.profiles {
+            let partition = Profile::partition_of(uid);
+            let own = required.clone().restrict_to(|p| p == partition);
+            let at = read.positions.get(partition);
+            let at = at.map(|at| (partition, at.position.watermark));
+            let watermarks: Watermarks = at.into_iter().collect();
+            if own.missing_in(&watermarks).is_empty() {
+                let watermarks = watermarks.restrict_to(required);
+                self.watermarks = std::mem::take(&mut self.watermarks).or(watermarks);
+                self.profiles.push(stored);
+            }
+        }
+    }
+}
+
+/// Rows of one database, and how far the partition of each was projected into it.
+async fn from_rows(
+    api: &QueryApi,
+    shard: Shard,
+    uids: &[UserId],
+    required: &RequiredWatermarks,
+) -> Result<(Vec<ProfileUpdate>, Watermarks), QueryError> {
+    let partitions: BTreeSet<Partition> =
+        uids.iter().map(|uid| Profile::partition_of(*uid)).collect();
+    let required = required.clone().restrict_to(|p| partitions.contains(&p));
+    let all: Vec<Partition> = partitions.into_iter().collect();
+    let mut tx = api.store.snapshot(shard).await?;
+    let resume = tx
+        .resume_offsets(Sink::Contacts, &api.events_topic, &all)
+        .await?;
+    let at = |partition| resume.get(partition).copied().unwrap_or_default();
+    let watermarks: Watermarks = all.iter().map(|p| (*p, at(*p).watermark)).collect();
+    let store = LaggingStore::Sink(shard, Sink::Contacts);
+    sink_watermarks::expect_reached(store, &required, &watermarks)?;
+    let rows = tx.profiles(uids).await?.into_iter();
+    let update = |stored: StoredProfile| ProfileUpdate {
+        reflects: at(Profile::partition_of(stored.profile.uid)).next,
+        stored,
+    };
+    Ok((
+        rows.map(update).collect(),
+        watermarks.restrict_to(&required),
+    ))
+}
+
+/// Caches rows. Redis refuses those that could be older than what it has applied; where it does not answer, they are not cached.
+async fn fill(api: &QueryApi, rows: &[ProfileUpdate]) {
+    let mut by_slot: BTreeMap<usize, Vec<ProfileUpdate>> = BTreeMap::new();
+    for row in rows {
+        let slot = api.redis.store().index_of(row.stored.profile.uid);
+        by_slot.entry(slot).or_default().push(row.clone());
+    }
+    let fills = by_slot.iter().map(async |(slot, rows)| {
+        let fill = |redis: Connection| async move { redis.cache_profiles(rows).await };
+        let filled = timeout(REDIS_TIMEOUT, api.redis.call(*slot, fill)).await;
+        if let Ok(Err(error)) = filled {
+            tracing::debug!(%error, "profiles are not cached");
+        }
+    });
+    join_all(fills).await;
+}

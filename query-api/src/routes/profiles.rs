@@ -1,0 +1,193 @@
+use std::{collections::BTreeSet, sync::Arc};
+
+use access::Caller;
+use axum::{Json, extract::State};
+use problem::{FieldError, Path, Problem, Query};
+use schemas::UserId;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    after::{AsOf, RequiredWatermarks},
+    deadline::Deadline,
+    error::QueryError,
+    parameters::{TimeoutMs, UserPath},
+    profiles::{self, ProfileItem, ProfileItems},
+    state::QueryApi,
+};
+
+/// How many profiles a call returns at most.
+const MAX_USERS: usize = 100;
+
+/// As of when.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ProfileQuery {
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    #[serde(default)]
+    #[param(example = json!(["41:42"]))]
+    after: Vec<String>,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// Whose, and as of when.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ProfilesQuery {
+    /// The users, up to 100: with commas between them, or the parameter repeated.
+    #[serde(default)]
+    #[param(example = json!(["1000,1001"]))]
+    uid: Vec<String>,
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    #[serde(default)]
+    #[param(example = json!(["41:42"]))]
+    after: Vec<String>,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// A user's profile.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UserProfile {
+    /// As asked.
+    #[schema(value_type = String, example = "1001")]
+    uid: UserId,
+    /// What others see.
+    #[serde(flatten)]
+    profile: ProfileItem,
+    /// With `after=`: how far the stores had come, by partition.
+    #[serde(skip_serializing_if = "AsOf::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["41:45"]))]
+    as_of: AsOf,
+}
+
+/// Profiles of several users.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Profiles {
+    /// By user; users who have set none are left out.
+    #[schema(value_type = std::collections::BTreeMap<String, ProfileItem>)]
+    profiles: ProfileItems,
+    /// With `after=`: how far the stores had come, by partition.
+    #[serde(skip_serializing_if = "AsOf::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["41:45"]))]
+    as_of: AsOf,
+}
+
+/// Read a profile
+///
+/// Every user may read everybody's.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{uid}/profile",
+    tag = "query",
+    params(UserPath, ProfileQuery),
+    responses(
+        (status = 200, description = "The profile.", body = UserProfile),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "The user has set none.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_profile(
+    State(api): State<Arc<QueryApi>>,
+    caller: Caller,
+    Path(UserPath { uid }): Path<UserPath>,
+    Query(query): Query<ProfileQuery>,
+) -> Result<Json<UserProfile>, QueryError> {
+    caller.may_read_as_a_user()?;
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let uids = BTreeSet::from([uid]);
+    let (mut found, as_of) = profiles::read(&api, &uids, &required, deadline).await?;
+    let profile = found
+        .remove(&uid)
+        .ok_or_else(|| Problem::not_found(format_args!("profile of {uid}")))?;
+    Ok(Json(UserProfile {
+        uid,
+        profile,
+        as_of,
+    }))
+}
+
+/// Read profiles of several users
+///
+/// Every user may read everybody's.
+#[utoipa::path(
+    get,
+    path = "/v1/profiles",
+    tag = "query",
+    params(ProfilesQuery),
+    responses(
+        (status = 200, description = "Those that there are; none is not an error.", body = Profiles),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_profiles(
+    State(api): State<Arc<QueryApi>>,
+    caller: Caller,
+    Query(query): Query<ProfilesQuery>,
+) -> Result<Json<Profiles>, QueryError> {
+    caller.may_read_as_a_user()?;
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let uids = users(&query.uid)?;
+    let (profiles, as_of) = profiles::read(&api, &uids, &required, deadline).await?;
+    Ok(Json(Profiles { profiles, as_of }))
+}
+
+fn users(given: &[String]) -> Result<BTreeSet<UserId>, Problem> {
+    let right = format!("1 to {MAX_USERS} uids, with commas between them");
+    let texts = given.iter().flat_map(|text| text.split(','));
+    // One more shows that there are too many.
+    let uids: Result<BTreeSet<UserId>, _> = texts.take(MAX_USERS + 1).map(str::parse).collect();
+    let count = given.iter().flat_map(|text| text.split(',')).count();
+    match uids {
+        Ok(_) if count > MAX_USERS => {
+            let wrong = format!("has {count} uids");
+            Err(Problem::invalid_field("uid", wrong, right))
+        }
+        Ok(uids) if uids.is_empty() => Err(Problem::invalid_field("uid", "is absent", right)),
+        Ok(uids) => Ok(uids),
+        Err(wrong) => Err(Problem::invalid_fields(vec![FieldError {
+            field: "uid".to_owned(),
+            message: wrong.to_string(),
+        }])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(given: &[&str]) -> Result<Vec<i64>, String> {
+        let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
+        let uids = users(&given).map_err(|problem| problem.errors[0].field.clone())?;
+        Ok(uids.into_iter().map(UserId::get).collect())
+    }
+
+    #[test]
+    fn up_to_100_uids_come_in_either_form() {
+        assert_eq!(parsed(&["3,1", "2", "1"]), Ok(vec![1, 2, 3]));
+        let many = |count: i64| {
+            let uids: Vec<String> = (1..=count).map(|uid| uid.to_string()).collect();
+            parsed(&[&uids.join(",")])
+        };
+        assert_eq!(many(100).unwrap().len(), 100);
+        assert!(many(101).is_err());
+        // Repeats count: what is asked for is bounded, not what is left of it.
+        assert!(parsed(&["1"; 101]).is_err());
+        for wrong in [&[][..], &[""], &["1,"], &["0"], &["1, 2"], &["x"]] {
+            assert_eq!(parsed(wrong), Err("uid".to_owned()), "{wrong:?}");
+        }
+    }
+}
