@@ -49,7 +49,7 @@ async fn changes_of_every_kind_are_none_and_were_compared() {
     assert_eq!(compared(&report, Area::Hidden), 1);
     // Of 937, who has not said anything, there is no row, and nothing to compare but that.
     assert_eq!(compared(&report, Area::Contacts), 6);
-    assert_eq!(report.inbound.sequenced, 27);
+    assert_eq!(report.inbound.sequenced, 31);
     // A message brings the deleted contact back, and what was recalled stays so.
     env.story.send(40, 7, "are you there?").await;
     env.story.change(40, 7, 5, Change::Recall).await;
