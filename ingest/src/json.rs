@@ -1,17 +1,20 @@
 //! The JSON bodies, as producers write them.
 
 mod fields;
+mod groups;
 
 use problem::{Problem, json::Object};
-use schemas::{Change, ChangeMessage, DeviceClass, Mid, Profile, UserId, command::ReadAck, proto};
+use schemas::{Change, DeviceClass, GroupId, Mid, Profile, UserId, proto};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+pub(crate) use self::groups::{GroupBody, GroupChangeBody, group, group_change};
+
 use self::fields::{device, mid, read_up_to};
 use crate::post::{EventKind, Post, invalid_field};
 
-/// A text from one user to another.
+/// A text from one user to another, or to a group.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessageBody {
@@ -19,8 +22,13 @@ pub(crate) struct MessageBody {
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
     srcid: UserId,
     /// The receiver; the sender too, in a note to oneself.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    destid: UserId,
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    destid: Option<UserId>,
+    /// In place of destid: a group of which the sender is a member.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
+    gid: Option<GroupId>,
     /// The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Made
     /// up and returned where it is absent.
     #[serde(default)]
@@ -31,7 +39,7 @@ pub(crate) struct MessageBody {
     msg: String,
 }
 
-/// "uid, on this device class, has read the conversation with peer up to mid."
+/// "uid, on this device class, has read the conversation with peer, or the group, up to mid."
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadAckBody {
@@ -39,8 +47,13 @@ pub(crate) struct ReadAckBody {
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
     uid: UserId,
     /// Whose messages.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
-    peer: UserId,
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
+    peer: Option<UserId>,
+    /// In place of peer: a group of which the reader is a member.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
+    gid: Option<GroupId>,
     /// `pc` or `mobile`.
     #[serde(deserialize_with = "device")]
     #[schema(value_type = String, pattern = "^(pc|mobile)$", example = "mobile")]
@@ -52,7 +65,7 @@ pub(crate) struct ReadAckBody {
     mid: Option<Mid>,
 }
 
-/// "by changes message mid of the conversation with peer."
+/// "by changes message mid of the conversation with peer, or of the group."
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessageChangeBody {
@@ -60,8 +73,13 @@ pub(crate) struct MessageChangeBody {
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
     by: UserId,
     /// The other user of the conversation.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    peer: UserId,
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    peer: Option<UserId>,
+    /// In place of peer: a group of which `by` is a member. Its admins recall and delete everybody's messages, at any time.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
+    gid: Option<GroupId>,
     /// Which message, 1 or more, as a number or a string.
     #[serde(deserialize_with = "mid")]
     #[schema(value_type = i64, minimum = 1, example = 3)]
@@ -142,7 +160,7 @@ pub(crate) struct UserProfileBody {
     extra: Option<Box<RawValue>>,
 }
 
-/// One line of a batch: exactly one of the five.
+/// One line of a batch: exactly one of the seven.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventBody {
@@ -161,6 +179,12 @@ pub(crate) struct EventBody {
     /// A profile.
     #[schema(value_type = Option<UserProfileBody>)]
     profile: Option<Object<UserProfileBody>>,
+    /// A group that begins.
+    #[schema(value_type = Option<GroupBody>)]
+    group: Option<Object<GroupBody>>,
+    /// A change of a group.
+    #[schema(value_type = Option<GroupChangeBody>)]
+    group_change: Option<Object<GroupChangeBody>>,
 }
 
 /// Reads the body of `POST /v1/messages`.
@@ -172,7 +196,7 @@ pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem
 /// Reads the body of `POST /v1/read-acks`.
 pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
     let Object(body): Object<ReadAckBody> = parse(body)?;
-    Ok(body.into())
+    body.into_post()
 }
 
 /// Reads the body of `POST /v1/message-changes`.
@@ -207,39 +231,56 @@ pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
 /// Reads one line of `POST /v1/events`.
 pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<EventBody> = parse(line)?;
-    let EventBody {
-        message,
-        read_ack,
-        message_change,
-        contact_change,
-        profile,
-    } = body;
-    let (kind, post) = match (message, read_ack, message_change, contact_change, profile) {
-        (Some(Object(message)), None, None, None, None) => {
-            (EventKind::Message, message.into_post(max_msg_bytes))
-        }
-        (None, Some(Object(ack)), None, None, None) => return Ok(ack.into()),
-        (None, None, Some(Object(change)), None, None) => {
-            (EventKind::MessageChange, change.into_post(max_msg_bytes))
-        }
-        (None, None, None, Some(Object(change)), None) => {
-            (EventKind::ContactChange, change.into_post())
-        }
-        (None, None, None, None, Some(Object(profile))) => {
-            (EventKind::Profile, profile.into_post())
-        }
-        (None, None, None, None, None) => return Err(one_event("has none")),
-        _ => return Err(one_event("has several")),
-    };
-    post.map_err(|problem| problem.within(kind.member()))
+    let posts = [
+        body.message
+            .map(|Object(body)| (EventKind::Message, body.into_post(max_msg_bytes))),
+        body.read_ack
+            .map(|Object(body)| (EventKind::ReadAck, body.into_post())),
+        body.message_change
+            .map(|Object(body)| (EventKind::MessageChange, body.into_post(max_msg_bytes))),
+        body.contact_change
+            .map(|Object(body)| (EventKind::ContactChange, body.into_post())),
+        body.profile
+            .map(|Object(body)| (EventKind::Profile, body.into_post())),
+        body.group
+            .map(|Object(body)| (EventKind::Group, body.into_post())),
+        body.group_change
+            .map(|Object(body)| (EventKind::GroupChange, body.into_post())),
+    ];
+    let mut posts = posts.into_iter().flatten();
+    match (posts.next(), posts.next()) {
+        (Some((kind, post)), None) => post.map_err(|problem| problem.within(kind.member())),
+        (None, _) => Err(one_event("has none")),
+        (Some(_), Some(_)) => Err(one_event("has several")),
+    }
 }
 
 fn one_event(wrong: &str) -> Problem {
     Problem::invalid_field(
         "body",
         wrong,
-        "an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\" and \"profile\"",
+        "an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\", \"profile\", \"group\" and \"group_change\"",
     )
+}
+
+/// The two numbers of a conversation's other side, `field` and gid, of which exactly one is given; 0 for the other.
+fn other_side(
+    field: &str,
+    user: Option<UserId>,
+    gid: Option<GroupId>,
+) -> Result<(i64, i64), Problem> {
+    match (user, gid) {
+        (Some(user), None) => Ok((user.get(), 0)),
+        (None, Some(gid)) => Ok((0, gid.get())),
+        (None, None) => {
+            let right = "a user, or gid in its place a group";
+            Err(Problem::invalid_field(field, "is missing", right))
+        }
+        (Some(_), Some(_)) => {
+            let wrong = format_args!("is given beside {field}");
+            Err(Problem::invalid_field("gid", wrong, "absent"))
+        }
+    }
 }
 
 /// UTF-8 is checked once for the whole text: that is cheaper than for each string, and the parser would report a syntax error. Tracking the
@@ -257,11 +298,12 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 
 impl MessageBody {
     fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
+        let (destid, gid) = other_side("destid", self.destid, self.gid)?;
         let send = proto::SendMessage {
             by_user: false,
-            gid: 0,
+            gid,
             srcid: self.srcid.get(),
-            destid: self.destid.get(),
+            destid,
             client_msg_id: String::new(),
             msg: self.msg,
         };
@@ -271,11 +313,16 @@ impl MessageBody {
 
 impl MessageChangeBody {
     fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
-        let change = ChangeMessage {
-            by: self.by,
-            peer: self.peer,
-            mid: self.mid,
-            change: Change::new(&self.kind, self.msg).map_err(invalid_field)?,
+        let (peer, gid) = other_side("peer", self.peer, self.gid)?;
+        let change = Change::new(&self.kind, self.msg).map_err(invalid_field)?;
+        let (kind, msg) = change.into_proto();
+        let change = proto::ChangeMessage {
+            by: self.by.get(),
+            peer,
+            gid,
+            mid: self.mid.get(),
+            kind: kind.into(),
+            msg,
         };
         Post::message_change(change, max_msg_bytes)
     }
@@ -314,13 +361,15 @@ impl UserProfileBody {
     }
 }
 
-impl From<ReadAckBody> for Post {
-    fn from(body: ReadAckBody) -> Self {
-        Self::from(ReadAck {
-            uid: body.uid,
-            peer: body.peer,
-            device: body.device,
-            mid: body.mid,
+impl ReadAckBody {
+    fn into_post(self) -> Result<Post, Problem> {
+        let (peer, gid) = other_side("peer", self.peer, self.gid)?;
+        Post::read_ack(proto::ReadAck {
+            uid: self.uid.get(),
+            peer,
+            gid,
+            device: proto::DeviceClass::from(self.device).into(),
+            mid: self.mid.map(Mid::get),
         })
     }
 }
@@ -328,7 +377,7 @@ impl From<ReadAckBody> for Post {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use schemas::{ChangeContact, command::Command};
+    use schemas::{ChangeContact, ChangeMessage, command::Command};
     use serde_json::json;
 
     use super::*;
@@ -457,6 +506,33 @@ mod tests {
                 "profile.extra",
             ),
             (profile(r#""nick":"a","by_user":true"#), "profile.by_user"),
+            (
+                r#"{"message":{"srcid":"1","msg":"a"}}"#.into(),
+                "message.destid",
+            ),
+            (message(r#""gid":"5""#), "message.gid"),
+            (
+                r#"{"message":{"srcid":"1","gid":0,"msg":"a"}}"#.into(),
+                "message.gid",
+            ),
+            (ack(r#""device":"pc","gid":5"#), "read_ack.gid"),
+            (
+                change(r#""gid":"5","mid":3,"kind":"hide""#),
+                "message_change.gid",
+            ),
+            (r#"{"group":{"owner":"1","name":"a"}}"#.into(), "group.gid"),
+            (
+                r#"{"group":{"gid":"5","owner":"1","name":""}}"#.into(),
+                "group.name",
+            ),
+            (
+                r#"{"group_change":{"by":"1","join":true}}"#.into(),
+                "group_change.gid",
+            ),
+            (
+                r#"{"group_change":{"gid":"5","by":"1","rename":""}}"#.into(),
+                "group_change.rename",
+            ),
             (r#"{"typing":{}}"#.into(), "typing"),
             ("{}".into(), "body"),
             ("[]".into(), "body"),
@@ -476,7 +552,7 @@ mod tests {
         let both = r#"{"message":{"srcid":"1","destid":"2","msg":"a"},"read_ack":{"uid":"1","peer":"2","device":"pc"}}"#;
         assert_eq!(
             field_at_fault(both).1,
-            "has several; must be an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\" and \"profile\""
+            "has several; must be an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\", \"profile\", \"group\" and \"group_change\""
         );
         let back = r#"{"uid":"1","peer":"2","deleted":false}"#;
         let refused = contact_change(back.as_bytes()).unwrap_err();
@@ -586,6 +662,22 @@ mod tests {
             by_user: false,
         };
         assert_eq!(contact, Command::ChangeContact(expected));
+    }
+
+    #[test]
+    fn what_names_a_group_is_of_the_group() {
+        for line in [
+            r#"{"message":{"srcid":"1","gid":"5","msg":"a"}}"#,
+            r#"{"read_ack":{"uid":"1","gid":5,"device":"pc"}}"#,
+            r#"{"message_change":{"by":"1","gid":"5","mid":3,"kind":"edit","msg":"b"}}"#,
+            r#"{"group":{"gid":"5","owner":"1","name":"a"}}"#,
+            r#"{"group_change":{"gid":"5","by":"1","leave":true}}"#,
+        ] {
+            let Command::Group(command) = event(line.as_bytes(), MAX).unwrap().command else {
+                panic!("{line} is of a group");
+            };
+            assert_eq!((command.gid.get(), command.by.get()), (5, 1), "{line}");
+        }
     }
 
     proptest! {

@@ -19,6 +19,7 @@ pub(crate) struct IngestMetrics {
     message_changes: Counter,
     contact_changes: Counter,
     profiles: Counter,
+    group_changes: Counter,
     delivery_of_singles: Histogram,
     delivery_of_lines: Histogram,
     in_flight_of_singles: Gauge,
@@ -48,6 +49,7 @@ impl IngestMetrics {
             message_changes: metrics::counter!(ACCEPTED, "kind" => "message_change"),
             contact_changes: metrics::counter!(ACCEPTED, "kind" => "contact_change"),
             profiles: metrics::counter!(ACCEPTED, "kind" => "profile"),
+            group_changes: metrics::counter!(ACCEPTED, "kind" => "group_change"),
             delivery_of_singles: metrics::histogram!(DELIVERY, "from" => "single"),
             delivery_of_lines: metrics::histogram!(DELIVERY, "from" => "batch"),
             in_flight_of_singles: metrics::gauge!(IN_FLIGHT, "of" => "single"),
@@ -64,6 +66,7 @@ impl IngestMetrics {
                 self.contact_changes.increment(1);
             }
             EventKind::Profile => self.profiles.increment(1),
+            EventKind::Group | EventKind::GroupChange => self.group_changes.increment(1),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{routes, state::Ingest};
     components(schemas(Problem)),
     info(
         title = "Tidemark ingest",
-        description = "Messages, read positions, profiles and changes to messages and contacts in; every answer of 202 is on the log."
+        description = "Messages, read positions, profiles, groups and changes to messages and contacts in; every answer of 202 is on the log."
     ),
     tags((name = "ingest", description = "What producers post"))
 )]
@@ -57,6 +57,8 @@ pub(crate) fn calls() -> OpenApiRouter<Arc<Ingest>> {
         .routes(routes!(routes::message_changes::post_message_change))
         .routes(routes!(routes::contact_changes::post_contact_change))
         .routes(routes!(routes::profiles::put_profile))
+        .routes(routes!(routes::groups::post_group))
+        .routes(routes!(routes::groups::post_group_change))
         .routes(routes!(routes::events::post_events))
 }
 

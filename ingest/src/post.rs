@@ -3,10 +3,10 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ClientMsgId, MAX_PROFILE_EXTRA_BYTES, Profile, UserId,
-    WordVerdict,
-    command::{Command, Malformed, ReadAck, SendMessage},
-    proto,
+    Change, ChangeMessage, ClientMsgId, GroupAction, GroupId, MAX_PROFILE_EXTRA_BYTES, Mid,
+    Profile, UserId, WordVerdict,
+    command::{Command, Malformed},
+    proto::{self, inbound_command},
 };
 use uuid::Uuid;
 
@@ -23,6 +23,9 @@ pub(crate) enum EventKind {
     /// Takes in all messages of its time, so it is another one when it is posted again.
     ContactDeletion,
     Profile,
+    /// The beginning of one.
+    Group,
+    GroupChange,
 }
 
 /// An event to append.
@@ -44,6 +47,15 @@ impl EventKind {
             Self::MessageChange => "message_change",
             Self::ContactChange | Self::ContactDeletion => "contact_change",
             Self::Profile => "profile",
+            Self::Group => "group",
+            Self::GroupChange => "group_change",
+        }
+    }
+
+    fn of_read_ack(mid: Option<Mid>) -> Self {
+        match mid {
+            Some(_) => Self::ReadAck,
+            None => Self::ReadAckOfLatest,
         }
     }
 
@@ -56,7 +68,8 @@ impl EventKind {
             | Self::ContactChange
             | Self::ContactDeletion
             | Self::Profile => "uid",
-            Self::MessageChange => "by",
+            Self::MessageChange | Self::GroupChange => "by",
+            Self::Group => "owner",
         }
     }
 }
@@ -72,41 +85,34 @@ impl Post {
         let generated_id = client_msg_id.is_none().then(Uuid::now_v7);
         send.client_msg_id =
             client_msg_id.unwrap_or_else(|| generated_id.unwrap_or_default().to_string());
-        let send = SendMessage::try_from(send).map_err(invalid_field)?;
         Ok(Self {
-            command: Command::Send(send),
             generated_id,
-            words: None,
+            ..Self::new(inbound_command::Command::SendMessage(send))?
         })
     }
 
-    /// Checks a read-ack that came as protobuf.
+    /// Checks a read-ack.
     pub(crate) fn read_ack(ack: proto::ReadAck) -> Result<Self, Problem> {
-        let ack = ReadAck::try_from(ack).map_err(invalid_field)?;
-        Ok(ack.into())
+        Self::new(inbound_command::Command::ReadAck(ack))
     }
 
     /// Checks a change to a message: an edit's text may be as long as a message's.
     pub(crate) fn message_change(
-        change: ChangeMessage,
+        change: proto::ChangeMessage,
         max_msg_bytes: usize,
     ) -> Result<Self, Problem> {
-        check_length(change.change.msg().unwrap_or_default(), max_msg_bytes)?;
-        Ok(Self {
-            command: Command::ChangeMessage(change),
-            generated_id: None,
-            words: None,
-        })
+        check_length(&change.msg, max_msg_bytes)?;
+        Self::new(inbound_command::Command::ChangeMessage(change))
     }
 
     /// Checks a change to a contact.
     pub(crate) fn contact_change(change: proto::ChangeContact) -> Result<Self, Problem> {
-        let change = ChangeContact::try_from(change).map_err(invalid_field)?;
-        Ok(Self {
-            command: Command::ChangeContact(change),
-            generated_id: None,
-            words: None,
-        })
+        Self::new(inbound_command::Command::ChangeContact(change))
+    }
+
+    /// Checks a change of a group, or its beginning.
+    pub(crate) fn group_change(change: proto::ChangeGroup) -> Result<Self, Problem> {
+        Self::new(inbound_command::Command::ChangeGroup(change))
     }
 
     /// Checks a profile.
@@ -119,11 +125,22 @@ impl Post {
                 format_args!("a JSON object of at most {MAX_PROFILE_EXTRA_BYTES} bytes"),
             ));
         }
-        Ok(Self {
-            command: Command::SetProfile(profile.checked().map_err(invalid_field)?),
+        let profile = profile.checked().map_err(invalid_field)?;
+        Ok(Self::of(Command::SetProfile(profile)))
+    }
+
+    fn new(command: inbound_command::Command) -> Result<Self, Problem> {
+        Command::try_from(command)
+            .map(Self::of)
+            .map_err(invalid_field)
+    }
+
+    fn of(command: Command) -> Self {
+        Self {
+            command,
             generated_id: None,
             words: None,
-        })
+        }
     }
 
     pub(crate) fn kind(&self) -> EventKind {
@@ -137,10 +154,10 @@ impl Post {
         match &mut self.command {
             Command::Send(send) => send.by_user = is_user,
             Command::ChangeContact(change) => change.by_user = is_user,
+            Command::Group(command) => command.by_user = is_user,
             Command::ReadAck(_)
             | Command::ChangeMessage(_)
             | Command::Control(_)
-            | Command::Group(_)
             | Command::SetProfile(_) => {}
         }
         let (kind, author) = self.kind_and_author();
@@ -155,6 +172,14 @@ impl Post {
                 change: Change::Edit(msg),
                 ..
             }) => Some(msg),
+            Command::Group(command) => match &mut command.action {
+                GroupAction::Send { msg, .. }
+                | GroupAction::ChangeMessage {
+                    change: Change::Edit(msg),
+                    ..
+                } => Some(msg),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -163,25 +188,32 @@ impl Post {
     pub(crate) fn client_msg_id(&self) -> Option<&ClientMsgId> {
         match &self.command {
             Command::Send(send) => Some(&send.client_msg_id),
+            Command::Group(command) => match &command.action {
+                GroupAction::Send { client_msg_id, .. } => Some(client_msg_id),
+                _ => None,
+            },
             Command::ReadAck(_)
             | Command::Control(_)
             | Command::ChangeMessage(_)
             | Command::ChangeContact(_)
-            | Command::Group(_)
             | Command::SetProfile(_) => None,
+        }
+    }
+
+    /// The group that begins.
+    pub(crate) fn created_group(&self) -> Option<GroupId> {
+        match &self.command {
+            Command::Group(command) => {
+                matches!(command.action, GroupAction::Create(_)).then_some(command.gid)
+            }
+            _ => None,
         }
     }
 
     fn kind_and_author(&self) -> (EventKind, UserId) {
         match &self.command {
             Command::Send(send) => (EventKind::Message, send.srcid),
-            Command::ReadAck(ack) => {
-                let kind = match ack.mid {
-                    Some(_) => EventKind::ReadAck,
-                    None => EventKind::ReadAckOfLatest,
-                };
-                (kind, ack.uid)
-            }
+            Command::ReadAck(ack) => (EventKind::of_read_ack(ack.mid), ack.uid),
             Command::ChangeMessage(change) => (EventKind::MessageChange, change.by),
             Command::ChangeContact(change) => {
                 let kind = if change.deleted {
@@ -192,19 +224,17 @@ impl Post {
                 (kind, change.uid)
             }
             Command::SetProfile(profile) => (EventKind::Profile, profile.uid),
-            Command::Control(_) | Command::Group(_) => {
-                unreachable!("no encoding of a post has controls or groups")
+            Command::Group(command) => {
+                let kind = match &command.action {
+                    GroupAction::Send { .. } => EventKind::Message,
+                    GroupAction::Read { mid, .. } => EventKind::of_read_ack(*mid),
+                    GroupAction::ChangeMessage { .. } => EventKind::MessageChange,
+                    GroupAction::Create(_) => EventKind::Group,
+                    _ => EventKind::GroupChange,
+                };
+                (kind, command.by)
             }
-        }
-    }
-}
-
-impl From<ReadAck> for Post {
-    fn from(ack: ReadAck) -> Self {
-        Self {
-            command: Command::ReadAck(ack),
-            generated_id: None,
-            words: None,
+            Command::Control(_) => unreachable!("no encoding of a post has controls"),
         }
     }
 }
@@ -229,8 +259,6 @@ pub(crate) fn invalid_field(malformed: Malformed) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use schemas::Mid;
-
     use super::*;
 
     #[test]
@@ -284,11 +312,12 @@ mod tests {
 
     #[test]
     fn only_the_one_who_makes_a_change_may_post_it() {
-        let change = ChangeMessage {
-            by: 1001.try_into().unwrap(),
-            peer: 1000.try_into().unwrap(),
-            mid: Mid::ZERO.next(),
-            change: Change::Recall,
+        let change = proto::ChangeMessage {
+            by: 1001,
+            peer: 1000,
+            mid: 1,
+            kind: proto::ChangeKind::Recall.into(),
+            ..proto::ChangeMessage::default()
         };
         let contact = proto::ChangeContact {
             uid: 1001,
@@ -309,11 +338,13 @@ mod tests {
     #[test]
     fn an_edit_may_be_as_long_as_a_message() {
         let edit = |msg: &str| {
-            let change = ChangeMessage {
-                by: 1001.try_into().unwrap(),
-                peer: 1000.try_into().unwrap(),
-                mid: Mid::ZERO.next(),
-                change: Change::Edit(msg.to_owned()),
+            let change = proto::ChangeMessage {
+                by: 1001,
+                peer: 1000,
+                mid: 1,
+                kind: proto::ChangeKind::Edit.into(),
+                msg: msg.to_owned(),
+                gid: 0,
             };
             Post::message_change(change, 4)
         };

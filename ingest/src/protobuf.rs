@@ -3,9 +3,9 @@
 use problem::Problem;
 use prost::Message;
 use schemas::{
-    ChangeMessage, Profile, UserId,
+    GroupId, Profile, UserId,
     command::ingest_event,
-    proto::{self, ingest_event::Event},
+    proto::{self, change_group::Action, ingest_event::Event},
 };
 
 use crate::post::{EventKind, Post, invalid_field};
@@ -17,17 +17,44 @@ pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem
 
 /// Reads the body of `POST /v1/read-acks`: a `ReadAck`.
 pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
-    into_read_ack(decode(body, "ReadAck")?)
+    Post::read_ack(decode(body, "ReadAck")?)
 }
 
 /// Reads the body of `POST /v1/message-changes`: a `ChangeMessage`.
 pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    into_message_change(decode(body, "ChangeMessage")?, max_msg_bytes)
+    Post::message_change(decode(body, "ChangeMessage")?, max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/contact-changes`: a `ChangeContact`.
 pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
     Post::contact_change(decode(body, "ChangeContact")?)
+}
+
+/// Reads the body of `POST /v1/groups`: a `ChangeGroup` that creates one.
+pub(crate) fn group(body: &[u8]) -> Result<Post, Problem> {
+    let change: proto::ChangeGroup = decode(body, "ChangeGroup")?;
+    match change.action {
+        Some(Action::Create(_)) => Post::group_change(change),
+        _ => Err(Problem::invalid_field("action", "is another", "create")),
+    }
+}
+
+/// Reads the body of `POST /v1/groups/{gid}/changes`: a `ChangeGroup` of any other kind, whose gid is that of the path or absent.
+pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
+    let mut change: proto::ChangeGroup = decode(body, "ChangeGroup")?;
+    if change.gid != 0 && change.gid != gid.get() {
+        return Err(Problem::invalid_field(
+            "gid",
+            format_args!("is {}", change.gid),
+            format_args!("{gid}, as in the path, or absent"),
+        ));
+    }
+    if let Some(Action::Create(_)) = change.action {
+        let right = "any other: POST /v1/groups creates groups";
+        return Err(Problem::invalid_field("action", "is create", right));
+    }
+    change.gid = gid.get();
+    Post::group_change(change)
 }
 
 /// Reads the body of `PUT /v1/users/{uid}/profile`: a `SetProfile`, whose uid is that of the path or absent.
@@ -50,10 +77,10 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         ingest_event(item).map_err(|error| Problem::invalid_protobuf("IngestEvent", error))?;
     let (kind, post) = match event.event {
         Some(Event::Message(send)) => (EventKind::Message, into_post(send, max_msg_bytes)),
-        Some(Event::ReadAck(ack)) => (EventKind::ReadAck, into_read_ack(ack)),
+        Some(Event::ReadAck(ack)) => (EventKind::ReadAck, Post::read_ack(ack)),
         Some(Event::MessageChange(change)) => (
             EventKind::MessageChange,
-            into_message_change(change, max_msg_bytes),
+            Post::message_change(change, max_msg_bytes),
         ),
         Some(Event::ContactChange(change)) => {
             (EventKind::ContactChange, Post::contact_change(change))
@@ -62,41 +89,19 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
             let profile = Profile::try_from(profile).map_err(invalid_field);
             (EventKind::Profile, profile.and_then(Post::profile))
         }
-        Some(Event::GroupChange(_)) | None => {
+        Some(Event::GroupChange(change)) => (EventKind::GroupChange, Post::group_change(change)),
+        None => {
             return Err(Problem::invalid_field(
                 "event",
                 "is missing",
-                "message, read_ack, message_change, contact_change or profile",
+                "message, read_ack, message_change, contact_change, profile or group_change",
             ));
         }
     };
     post.map_err(|problem| problem.within(kind.member()))
 }
 
-fn into_message_change(
-    change: proto::ChangeMessage,
-    max_msg_bytes: usize,
-) -> Result<Post, Problem> {
-    no_group(change.gid)?;
-    let change = ChangeMessage::try_from(change).map_err(invalid_field)?;
-    Post::message_change(change, max_msg_bytes)
-}
-
-fn into_read_ack(ack: proto::ReadAck) -> Result<Post, Problem> {
-    no_group(ack.gid)?;
-    Post::read_ack(ack)
-}
-
-/// Nothing shows groups yet.
-fn no_group(gid: i64) -> Result<(), Problem> {
-    match gid {
-        0 => Ok(()),
-        _ => Err(Problem::invalid_field("gid", "is given", "absent")),
-    }
-}
-
 fn into_post(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
-    no_group(send.gid)?;
     let given = std::mem::take(&mut send.client_msg_id);
     let client_msg_id = (!given.is_empty()).then_some(given);
     Post::message(send, client_msg_id, max_msg_bytes)
@@ -133,11 +138,12 @@ mod tests {
             mid: None,
             gid: 0,
         };
-        let to_group = proto::SendMessage {
+        let both = proto::SendMessage {
+            destid: 2,
             gid: 5000,
             ..send.clone()
         };
-        assert_eq!(field(Some(Event::Message(to_group))), "message.gid");
+        assert_eq!(field(Some(Event::Message(both))), "message.destid");
         assert_eq!(field(Some(Event::Message(send))), "message.destid");
         assert_eq!(field(Some(Event::ReadAck(ack))), "read_ack.device");
         assert_eq!(field(None), "event");

@@ -6,7 +6,7 @@ use axum::{
 };
 use problem::Problem;
 use prost::Message as _;
-use schemas::{ClientMsgId, InboundPosition, proto};
+use schemas::{ClientMsgId, GroupId, InboundPosition, proto};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,6 +27,10 @@ pub(crate) struct AcceptedBody {
     /// From 0.
     #[schema(minimum = 0, example = 42)]
     offset: i64,
+    /// The group that begins; absent for all other events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    gid: Option<GroupId>,
     /// The id of the send, given or made up; absent for all other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_msg_id: Option<String>,
@@ -36,6 +40,7 @@ pub(crate) struct AcceptedBody {
 pub(crate) fn accepted(
     at: InboundPosition,
     client_msg_id: Option<ClientMsgId>,
+    gid: Option<GroupId>,
     encoding: SingleEncoding,
 ) -> Response {
     let partition = at.partition.get();
@@ -45,6 +50,7 @@ pub(crate) fn accepted(
             let body = AcceptedBody {
                 partition,
                 offset: at.offset,
+                gid,
                 client_msg_id,
             };
             (StatusCode::ACCEPTED, axum::Json(body)).into_response()
@@ -54,6 +60,7 @@ pub(crate) fn accepted(
                 partition: partition.into(),
                 offset: at.offset,
                 client_msg_id: client_msg_id.unwrap_or_default(),
+                gid: gid.map_or(0, GroupId::get),
             };
             let content_type = [(header::CONTENT_TYPE, PROTOBUF)];
             (StatusCode::ACCEPTED, content_type, body.encode_to_vec()).into_response()
@@ -69,7 +76,9 @@ pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) ->
         EventKind::ReadAck
         | EventKind::MessageChange
         | EventKind::ContactChange
-        | EventKind::Profile => "retry with the same body",
+        | EventKind::Profile
+        | EventKind::Group
+        | EventKind::GroupChange => "retry with the same body",
         EventKind::ReadAckOfLatest => {
             let advice = "posted again, `latest` would also cover messages that came meanwhile; read the newest message and post its mid";
             return Problem::unknown_outcome(advice, client_msg_id);

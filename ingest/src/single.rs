@@ -40,8 +40,9 @@ pub(crate) async fn post(
         post.authorize(caller)?;
         ingest.check_words(&mut post)?;
         let client_msg_id = post.client_msg_id().cloned();
+        let gid = post.created_group();
         let at = append(ingest, post, permit, deadline).await?;
-        Ok(accepted(at, client_msg_id, encoding))
+        Ok(accepted(at, client_msg_id, gid, encoding))
     }
     .await;
     if let Err(problem) = &result {

@@ -159,42 +159,11 @@ impl Command {
         let command = decoded
             .map_err(|e| Malformed::new("value", format!("is not an InboundCommand ({e})")))?;
         let words = command.words.map(WordVerdict::try_from).transpose()?;
-        Ok((Self::of(command.command)?, words))
-    }
-
-    fn of(command: Option<inbound_command::Command>) -> Result<Self, Malformed> {
-        match command {
-            None => Err(Malformed::new(
-                "command",
-                "is absent; must be send_message, read_ack, change_message, change_contact, change_group, set_profile or control",
-            )),
-            Some(inbound_command::Command::SendMessage(send)) if send.gid != 0 => {
-                send.try_into().map(Self::Group)
-            }
-            Some(inbound_command::Command::SendMessage(send)) => send.try_into().map(Self::Send),
-            Some(inbound_command::Command::ReadAck(ack)) if ack.gid != 0 => {
-                ack.try_into().map(Self::Group)
-            }
-            Some(inbound_command::Command::ReadAck(ack)) => ack.try_into().map(Self::ReadAck),
-            Some(inbound_command::Command::Control(control)) => {
-                control.try_into().map(Self::Control)
-            }
-            Some(inbound_command::Command::ChangeMessage(change)) if change.gid != 0 => {
-                change.try_into().map(Self::Group)
-            }
-            Some(inbound_command::Command::ChangeMessage(change)) => {
-                change.try_into().map(Self::ChangeMessage)
-            }
-            Some(inbound_command::Command::ChangeContact(change)) => {
-                change.try_into().map(Self::ChangeContact)
-            }
-            Some(inbound_command::Command::ChangeGroup(change)) => {
-                change.try_into().map(Self::Group)
-            }
-            Some(inbound_command::Command::SetProfile(profile)) => {
-                profile.try_into().map(Self::SetProfile)
-            }
-        }
+        let command = command.command.ok_or_else(|| {
+            let wrong = "is absent; must be send_message, read_ack, change_message, change_contact, change_group, set_profile or control";
+            Malformed::new("command", wrong)
+        })?;
+        Ok((command.try_into()?, words))
     }
 
     /// The record's value, of a text without words of a dictionary.
@@ -220,6 +189,28 @@ impl Command {
             words: words.map(Into::into),
         }
         .encode_to_vec()
+    }
+}
+
+impl TryFrom<inbound_command::Command> for Command {
+    type Error = Malformed;
+
+    /// What has a gid is of a group.
+    fn try_from(command: inbound_command::Command) -> Result<Self, Malformed> {
+        use inbound_command::Command as Proto;
+
+        match command {
+            Proto::SendMessage(send) if send.gid != 0 => send.try_into().map(Self::Group),
+            Proto::SendMessage(send) => send.try_into().map(Self::Send),
+            Proto::ReadAck(ack) if ack.gid != 0 => ack.try_into().map(Self::Group),
+            Proto::ReadAck(ack) => ack.try_into().map(Self::ReadAck),
+            Proto::Control(control) => control.try_into().map(Self::Control),
+            Proto::ChangeMessage(change) if change.gid != 0 => change.try_into().map(Self::Group),
+            Proto::ChangeMessage(change) => change.try_into().map(Self::ChangeMessage),
+            Proto::ChangeContact(change) => change.try_into().map(Self::ChangeContact),
+            Proto::ChangeGroup(change) => change.try_into().map(Self::Group),
+            Proto::SetProfile(profile) => profile.try_into().map(Self::SetProfile),
+        }
     }
 }
 

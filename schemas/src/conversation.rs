@@ -1,6 +1,11 @@
 use std::{fmt, str::FromStr};
 
-use crate::{InvalidValue, Partition, UserId, ids::Excerpt};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{
+    InvalidValue, Partition, UserId,
+    ids::{Excerpt, deserialize_id},
+};
 
 /// A conversation. All of its records are in one partition, and its messages are numbered in one sequence. Its text, `lo,hi` or `g:<gid>`,
 /// is the key of its records. Groups come first, then direct conversations by the smaller uid: the order of `msg_change_<n>`.
@@ -151,7 +156,7 @@ impl FromStr for DirectConversation {
     }
 }
 
-/// The id of a group: 1 … 2^63−1. A group and a user may have the same number.
+/// The id of a group: 1 … 2^63−1, in JSON as a [`UserId`]. A group and a user may have the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(i64);
 
@@ -202,6 +207,18 @@ impl FromStr for GroupId {
 impl fmt::Display for GroupId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl Serialize for GroupId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GroupId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_id("gid", deserializer)
     }
 }
 

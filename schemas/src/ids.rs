@@ -1,5 +1,6 @@
 use std::{
     fmt,
+    marker::PhantomData,
     str::FromStr,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -85,35 +86,53 @@ impl Serialize for UserId {
 
 impl<'de> Deserialize<'de> for UserId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
+        deserialize_id("uid", deserializer)
+    }
+}
 
-        impl de::Visitor<'_> for Visitor {
-            type Value = UserId;
+/// Reads an id of 63 bits, `name`: a decimal string, or a number up to 2^53.
+pub(crate) fn deserialize_id<'de, D: Deserializer<'de>, T>(
+    name: &'static str,
+    deserializer: D,
+) -> Result<T, D::Error>
+where
+    T: FromStr<Err = InvalidValue> + TryFrom<i64, Error = InvalidValue>,
+{
+    struct Visitor<T>(&'static str, PhantomData<T>);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a uid, as a decimal string from \"1\" to \"9223372036854775807\"")
-            }
+    impl<T> de::Visitor<'_> for Visitor<T>
+    where
+        T: FromStr<Err = InvalidValue> + TryFrom<i64, Error = InvalidValue>,
+    {
+        type Value = T;
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<UserId, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<UserId, E> {
-                if number > LARGEST_JSON_INTEGER {
-                    return Err(E::custom(format!(
-                        "is the number {number}, above 2^53, where JSON loses integers; must be the string \"{number}\""
-                    )));
-                }
-                UserId::try_from(number.cast_signed()).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<UserId, E> {
-                UserId::try_from(number).map_err(E::custom)
-            }
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let name = self.0;
+            write!(
+                f,
+                "a {name}, as a decimal string from \"1\" to \"9223372036854775807\""
+            )
         }
 
-        deserializer.deserialize_any(Visitor)
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+            if number > LARGEST_JSON_INTEGER {
+                return Err(E::custom(format!(
+                    "is the number {number}, above 2^53, where JSON loses integers; must be the string \"{number}\""
+                )));
+            }
+            T::try_from(number.cast_signed()).map_err(E::custom)
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+            T::try_from(number).map_err(E::custom)
+        }
     }
+
+    deserializer.deserialize_any(Visitor(name, PhantomData))
 }
 
 /// Shows, by `Debug`, the first 40 characters of a text that may be too long for an error message.

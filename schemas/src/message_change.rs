@@ -92,7 +92,9 @@ impl Change {
         Self::new(kind, Some(msg).filter(|msg| !msg.is_empty()))
     }
 
-    pub(crate) fn into_proto(self) -> (proto::ChangeKind, String) {
+    /// Its number in the `.proto` file, and the text of an edit.
+    #[must_use]
+    pub fn into_proto(self) -> (proto::ChangeKind, String) {
         match self {
             Self::Recall => (proto::ChangeKind::Recall, String::new()),
             Self::Delete => (proto::ChangeKind::Delete, String::new()),

@@ -167,6 +167,7 @@ impl BatchEncoding {
             }
             Self::Protobuf => {
                 let accepted = proto::Accepted {
+                    gid: 0,
                     partition: partition.get().into(),
                     offset,
                     client_msg_id: generated_id.map(|id| id.to_string()).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! What the fuzz targets in `fuzz/` run, and `tests/fuzzed.rs` over what they found. No part of the API.
 
-use schemas::command::Command;
+use schemas::{GroupAction, GroupCommand, command::Command};
 
 use super::{frame::Frame, framer::Framer};
 use crate::{inbound::InboundRecord, media::BatchEncoding, post::Post};
@@ -64,8 +64,14 @@ fn on_the_log(post: Post) -> Command {
     let record = InboundRecord::from(post);
     let mut read = Command::parse(record.value()).expect("what ingest accepts is well formed");
     assert_eq!(read, command);
-    if let (true, Command::Send(send)) = (is_generated, &mut read) {
-        send.client_msg_id = "generated".to_owned().try_into().expect("an id");
+    let id = || "generated".to_owned().try_into().expect("an id");
+    match &mut read {
+        Command::Send(send) if is_generated => send.client_msg_id = id(),
+        Command::Group(GroupCommand {
+            action: GroupAction::Send { client_msg_id, .. },
+            ..
+        }) if is_generated => *client_msg_id = id(),
+        _ => {}
     }
     read
 }

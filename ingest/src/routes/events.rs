@@ -14,8 +14,8 @@ use crate::{batch, json::EventBody, media::ProtobufBody, state::Ingest};
 /// Every line is answered in order, while the body is still being read; a bad line, or one in another's name (403), does not stop the
 /// rest. One that is above the caller's rate is answered 429, and none behind it is taken. The last line is `{"accepted":n,"rejected":m}`.
 /// Lines without an answer may be on the log: a message with a `client_msg_id`, a read-ack of a `mid` and a change can be posted again, a
-/// read-ack of `latest` would then also cover messages that came meanwhile. An edit, a contact change or a profile takes the place of what was
-/// posted since, so it is posted again before anything later is.
+/// read-ack of `latest` would then also cover messages that came meanwhile. An edit, a contact change, a profile or a change of a group takes
+/// the place of what was posted since, so it is posted again before anything later is.
 #[utoipa::path(
     post,
     path = "/v1/events",

@@ -8,6 +8,7 @@
 mod batches;
 mod callers;
 mod changes;
+mod groups;
 mod kafka_away;
 mod limits;
 mod log;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use reqwest::StatusCode;
-use schemas::{Change, WordVerdict, command::Command};
+use schemas::{Change, GroupAction, GroupCommand, WordVerdict, command::Command};
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,6 +24,10 @@ fn text_and_verdict(at: (i64, i64)) -> (String, Option<bool>) {
             Change::Edit(msg) => msg,
             other => panic!("an edit was posted, not {other:?}"),
         },
+        Command::Group(GroupCommand {
+            action: GroupAction::Send { msg, .. },
+            ..
+        }) => msg,
         other => panic!("a text was posted, not {other:?}"),
     };
     (text, words.map(|WordVerdict { masked, .. }| masked))
@@ -53,6 +57,12 @@ async fn texts_are_refused_masked_and_flagged() {
         ("a REFUND", "a REFUND", Some(false)),
     ] {
         let answer = accepted(post(&server, "/v1/messages", &message(pair, msg)).await).await;
+        assert_eq!(
+            text_and_verdict(place(&answer)),
+            (expected.to_owned(), verdict)
+        );
+        let to_group = json!({"srcid": pair.0, "gid": pair.1, "msg": msg});
+        let answer = accepted(post(&server, "/v1/messages", &to_group).await).await;
         assert_eq!(
             text_and_verdict(place(&answer)),
             (expected.to_owned(), verdict)

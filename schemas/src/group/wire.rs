@@ -138,7 +138,12 @@ impl TryFrom<proto::ChangeGroup> for GroupCommand {
                     Malformed::new("role", wrong)
                 })?,
             },
-            Some(Action::Rename(name)) => GroupAction::Rename(group_name(name)?),
+            Some(Action::Rename(name)) => {
+                GroupAction::Rename(group_name(name).map_err(|e| Malformed {
+                    field: "rename",
+                    ..e
+                })?)
+            }
             Some(Action::Mute(mute)) => GroupAction::Mute(whom(mute)?),
             Some(Action::Unmute(mute)) => GroupAction::Unmute(whom(mute)?),
             Some(Action::Options(options)) => {
