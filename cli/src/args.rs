@@ -6,12 +6,14 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
-    DeviceClass, DirectConversation, InboundPosition, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, GroupId, InboundPosition, Partition, TimestampMs, UserId,
     dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
 
-use crate::{credentials::Credentials, failure, key_args::KeyCommand, times};
+use crate::{
+    credentials::Credentials, failure, group_args::GroupCommand, key_args::KeyCommand, times,
+};
 
 /// A message backend for instant messaging whose only source of truth is Kafka
 #[derive(Debug, Parser)]
@@ -94,6 +96,9 @@ pub(crate) enum Command {
     /// What others see of a user: nick, avatar, extra
     #[command(subcommand)]
     Profile(ProfileCommand),
+    /// Groups: begin and change them, send and read
+    #[command(subcommand)]
+    Group(GroupCommand),
     /// Show a user's unread counts; with --json a line for each device class
     Unread(UnreadArgs),
     /// Show a conversation
@@ -340,8 +345,11 @@ pub(crate) struct ChangeArgs {
     #[arg(long)]
     pub(crate) by: UserId,
     /// The other user of the conversation
+    #[arg(long, required_unless_present = "gid", conflicts_with = "gid")]
+    pub(crate) peer: Option<UserId>,
+    /// In place of it: the group
     #[arg(long)]
-    pub(crate) peer: UserId,
+    pub(crate) gid: Option<GroupId>,
     /// The message's number
     #[arg(long)]
     pub(crate) mid: i64,

@@ -11,6 +11,7 @@ mod context;
 mod credentials;
 mod decoder;
 mod failure;
+mod group_args;
 mod input;
 mod key_args;
 mod last_audit;

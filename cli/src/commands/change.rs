@@ -12,7 +12,13 @@ pub(super) async fn run(
     msg: Option<&str>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let mut body = json!({ "by": args.by, "peer": args.peer, "mid": args.mid, "kind": kind });
+    let mut body = json!({
+        "by": args.by,
+        "peer": args.peer,
+        "gid": args.gid,
+        "mid": args.mid,
+        "kind": kind,
+    });
     if let Some(msg) = msg {
         body["msg"] = msg.into();
     }

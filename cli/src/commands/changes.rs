@@ -26,7 +26,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn table(answer: &Value) -> Table {
+pub(super) fn table(answer: &Value) -> Table {
     let mut table = Table::new(["chg", "time", "mid", "kind", "text"]).right(&[0, 2]);
     for item in answer["items"].as_array().into_iter().flatten() {
         let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();

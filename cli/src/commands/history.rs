@@ -31,7 +31,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn table(answer: &Value) -> Table {
+pub(super) fn table(answer: &Value) -> Table {
     let mut table = Table::new(["mid", "time", "from", "state", "text"]).right(&[0, 2]);
     for item in answer["items"].as_array().into_iter().flatten() {
         let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();

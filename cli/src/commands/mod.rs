@@ -10,6 +10,7 @@ mod db;
 mod demo;
 mod dlq;
 mod epoch;
+mod group;
 mod history;
 mod key;
 mod load;
@@ -145,6 +146,7 @@ async fn dispatch(
         Command::Clear(args) => change::run(&context, "clear", &args, None, json).await?,
         Command::Contact(args) => contact::run(&context, &args, json).await?,
         Command::Profile(command) => profile::run(&context, &command, json).await?,
+        Command::Group(command) => group::run(&context, command, json).await?,
         Command::Unread(args) => unread::run(&context, &args, json).await?,
         Command::History(args) => history::run(&context, &args, json).await?,
         Command::Changes(args) => changes::run(&context, &args, json).await?,

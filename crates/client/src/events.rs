@@ -1,12 +1,13 @@
 use schemas::{
-    ChangeContact, ChangeMessage, ClientMsgId, InboundPosition, Partition, Profile, UserId,
+    ChangeContact, ChangeMessage, ClientMsgId, GroupAction, GroupCommand, InboundPosition,
+    Partition, Profile, UserId,
     command::{ReadAck, SendMessage},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{Client, ClientError, profiles::ProfileBody};
+use crate::{Client, ClientError, group_json::group_json, profiles::ProfileBody};
 
 /// What ingest accepted: it is on the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub enum Event {
     ContactChange(ChangeContact),
     /// A user sets the own profile.
     Profile(Profile),
+    /// A user asks for something in a group.
+    Group(GroupCommand),
 }
 
 impl Event {
@@ -42,6 +45,10 @@ impl Event {
             Self::MessageChange(change) => json!({ "message_change": message_change_json(change) }),
             Self::ContactChange(change) => json!({ "contact_change": contact_change_json(change) }),
             Self::Profile(profile) => return ProfileBody::line(profile),
+            Self::Group(command) => {
+                let (kind, body) = group_json(command);
+                json!({ kind: body })
+            }
         };
         event.to_string()
     }
@@ -118,6 +125,27 @@ impl Client {
             may_repeat,
         )
         .await
+    }
+
+    /// Posts what a user asks for in a group: to begin it, to change it, to send, to have read, to change a message. Whether that is done,
+    /// [`Client::outcome`] says. It is repeated as the same outside groups is: all but a read-ack of all so far.
+    ///
+    /// # Errors
+    /// It was refused, or not accepted in time.
+    pub async fn post_group(&self, command: &GroupCommand) -> Result<Accepted, ClientError> {
+        let (kind, body) = group_json(command);
+        let path = match kind {
+            "message" => "/v1/messages".to_owned(),
+            "read_ack" => "/v1/read-acks".to_owned(),
+            "message_change" => "/v1/message-changes".to_owned(),
+            "group" => "/v1/groups".to_owned(),
+            _ => format!("/v1/groups/{}/changes", command.gid),
+        };
+        let may_repeat = match command.action {
+            GroupAction::Read { mid: None, .. } => ClientError::did_nothing,
+            _ => ClientError::is_retryable,
+        };
+        self.post_event(&path, &body, may_repeat).await
     }
 
     pub(crate) async fn put_event(
@@ -238,6 +266,16 @@ mod tests {
         assert_eq!(
             Event::ReadAck(ack(Some(Mid::ZERO.next()))).to_line(),
             r#"{"read_ack":{"device":"mobile","mid":1,"peer":"2","uid":"1"}}"#
+        );
+        let join = GroupCommand {
+            gid: 5.try_into().unwrap(),
+            by: user(1),
+            by_user: true,
+            action: GroupAction::Join,
+        };
+        assert_eq!(
+            Event::Group(join).to_line(),
+            r#"{"group_change":{"by":"1","gid":"5","join":true}}"#
         );
         let latest = Event::ReadAck(ack(None)).to_line();
         assert!(latest.contains(r#""mid":"latest""#), "{latest}");

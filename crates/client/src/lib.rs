@@ -4,6 +4,7 @@ mod batch;
 mod endpoints;
 mod error;
 mod events;
+mod group_json;
 mod http;
 mod line;
 mod outcome;

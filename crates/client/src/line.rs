@@ -20,7 +20,9 @@ struct MessageFields {
     #[serde(rename = "srcid")]
     _srcid: IgnoredAny,
     #[serde(rename = "destid")]
-    _destid: IgnoredAny,
+    _destid: Option<IgnoredAny>,
+    #[serde(rename = "gid")]
+    _gid: Option<IgnoredAny>,
     #[serde(rename = "msg")]
     _msg: IgnoredAny,
     client_msg_id: Option<IgnoredAny>,
@@ -63,6 +65,14 @@ mod tests {
                 36
             );
         }
+    }
+
+    #[test]
+    fn a_message_to_a_group_without_an_id_gets_one() {
+        let line = r#"{"message":{"srcid":"1","gid":"5","msg":"x"}}"#;
+        let prepared: Value = from_str(&prepare(line)).unwrap();
+        assert_eq!(prepared["message"]["gid"], "5");
+        assert!(prepared["message"]["client_msg_id"].is_string());
     }
 
     #[test]
