@@ -1,7 +1,7 @@
 //! Reads the files of `tidemark load`: NDJSON as it is, or lines `sender receiver unix-time`, for which messages are generated.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt::{Display, Write as _},
     fs,
     io::Read as _,
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use flate2::read::GzDecoder;
-use schemas::{DirectConversation, Excerpt, Partition, Profile, UserId};
+use schemas::{DirectConversation, Excerpt, GroupId, Partition, Profile, UserId};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -85,25 +85,28 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     Ok(generator.finish())
 }
 
-/// The two users of an event of a direct conversation, or whose profile it is.
+/// What says where an event belongs: its group, or the two users of a direct conversation, or whose profile it is.
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Users {
-    Message { srcid: UserId, destid: UserId },
-    ReadAck { uid: UserId, peer: UserId },
-    MessageChange { by: UserId, peer: UserId },
-    ContactChange { uid: UserId, peer: UserId },
-    Profile { uid: UserId },
+struct Place {
+    #[serde(default, alias = "srcid", alias = "by")]
+    uid: Option<UserId>,
+    #[serde(default, alias = "destid")]
+    peer: Option<UserId>,
+    #[serde(default)]
+    gid: Option<GroupId>,
 }
 
 fn partition_of(line: &str) -> Option<Partition> {
-    let (one, other) = match serde_json::from_str(line).ok()? {
-        Users::Message { srcid, destid } => (srcid, destid),
-        Users::ReadAck { uid, peer } | Users::ContactChange { uid, peer } => (uid, peer),
-        Users::MessageChange { by, peer } => (by, peer),
-        Users::Profile { uid } => return Some(Profile::partition_of(uid)),
-    };
-    Some(DirectConversation::new(one, other).partition())
+    let event: BTreeMap<String, Place> = serde_json::from_str(line).ok()?;
+    match event.into_values().next()? {
+        Place { gid: Some(gid), .. } => Some(gid.partition()),
+        Place {
+            uid: Some(uid),
+            peer: Some(peer),
+            ..
+        } => Some(DirectConversation::new(uid, peer).partition()),
+        Place { uid, .. } => uid.map(Profile::partition_of),
+    }
 }
 
 fn unpacked(raw: Vec<u8>) -> anyhow::Result<String> {
@@ -292,6 +295,13 @@ mod tests {
         assert_eq!(partition_of(pin), Some(partition));
         let profile = r#"{"profile":{"uid":"65","nick":"Ann"}}"#;
         assert_eq!(partition_of(profile), Some(1.try_into().unwrap()));
+        for line in [
+            r#"{"group":{"gid":"65","owner":"7","name":"a"}}"#,
+            r#"{"group_change":{"gid":65,"by":"7","join":true}}"#,
+            r#"{"message":{"srcid":"7","gid":"65","msg":"a"}}"#,
+        ] {
+            assert_eq!(partition_of(line), Some(1.try_into().unwrap()), "{line}");
+        }
         assert_eq!(partition_of("no JSON"), None);
     }
 

@@ -1,4 +1,4 @@
-//! Runs the pipeline on real input: two stories, 59,835 real messages, the audit, and commands to try next.
+//! Runs the pipeline on real input: three stories, 59,835 real messages, groups made of them, the audit, and commands to try next.
 
 use std::{
     cmp::Reverse,
@@ -16,8 +16,9 @@ use unread_store::RawKey;
 
 use crate::{
     args::DemoArgs,
+    commands::demo_groups,
     context::CommandContext,
-    input,
+    input::{self, Input},
     output::{Table, grouped},
     stage_watch::StageWatch,
 };
@@ -41,7 +42,9 @@ pub(super) async fn run(context: CommandContext, args: &DemoArgs) -> anyhow::Res
     let client = context.client_with(Retry::default())?;
     run_first_story(&client).await?;
     run_second_story(&client).await?;
-    load(&context, &client, args).await?;
+    demo_groups::run_story(&client).await?;
+    let input = load(&context, &client, args).await?;
+    demo_groups::load(&client, &input).await?;
     show_busiest(&context).await?;
     show_newest(&client).await?;
     let code = super::audit::whole(&context, AUDIT_WAIT).await?;
@@ -153,7 +156,7 @@ async fn run_second_story(client: &Client) -> anyhow::Result<()> {
 }
 
 /// A message as its reader sees it.
-fn as_seen(item: &Value) -> String {
+pub(super) fn as_seen(item: &Value) -> String {
     let (mid, msg) = (&item["mid"], item["msg"].as_str().unwrap_or_default());
     match item {
         _ if item["recalled"] == true => format!("{mid}: (recalled)"),
@@ -194,7 +197,7 @@ async fn unread_of_boss(client: &Client, after: &str) -> anyhow::Result<[i64; 2]
     Ok(counts)
 }
 
-async fn load(context: &CommandContext, client: &Client, args: &DemoArgs) -> anyhow::Result<()> {
+async fn load(context: &CommandContext, client: &Client, args: &DemoArgs) -> anyhow::Result<Input> {
     let options = input::Options {
         shift_uids: SHIFT_UIDS,
         acks: true,
@@ -241,7 +244,7 @@ async fn load(context: &CommandContext, client: &Client, args: &DemoArgs) -> any
         "{table}(a second: up to the last event, measured from the first post; milliseconds: from an event's acceptance until the \
          stage had it, under this load)"
     );
-    Ok(())
+    Ok(input)
 }
 
 /// Shows the busiest users' counts from Redis.

@@ -8,6 +8,7 @@ mod config;
 mod contact;
 mod db;
 mod demo;
+mod demo_groups;
 mod dlq;
 mod epoch;
 mod group;

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use client::{ClientError, ConversationsQuery, Event, ReadOptions, Retry, UserProfile};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid, Profile,
+    Change, ChangeContact, ChangeMessage, DeviceClass, GroupCommand, InboundPosition, Mid, Profile,
     command::{ReadAck, SendMessage},
 };
 use serde_json::Value;
@@ -195,11 +195,20 @@ impl Client {
         destid: i64,
         messages: &[Sent],
     ) -> Result<Vec<InboundPosition>> {
-        let line = |sent: &Sent| {
+        let event = |sent: &Sent| {
             let message = message(sent.srcid, destid, &sent.client_msg_id, &sent.msg)?;
-            Ok(Event::Message(message).to_line())
+            Ok(Event::Message(message))
         };
-        let lines: Vec<String> = messages.iter().map(line).collect::<Result<_>>()?;
+        let events: Vec<Event> = messages.iter().map(event).collect::<Result<_>>()?;
+        self.post_events(&events).await
+    }
+
+    /// Posts events in a batch until all are accepted.
+    ///
+    /// # Errors
+    /// One is refused, or they are not accepted in time.
+    pub async fn post_events(&self, events: &[Event]) -> Result<Vec<InboundPosition>> {
+        let lines: Vec<String> = events.iter().map(Event::to_line).collect();
         let deadline = Deadline::start("a batch");
         let batch = loop {
             let posted = self.api.post_batch(&lines, lines.len(), |_| ());
@@ -418,6 +427,24 @@ impl Client {
         after: &[InboundPosition],
     ) -> Result<Vec<Value>> {
         let path = format!("/v1/users/{uid}/conversations/{peer}/messages?limit=200");
+        self.all_after(&path, after).await
+    }
+
+    /// The whole history of a group as a member sees it, oldest first, no earlier than `after`.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub async fn group_history(
+        &self,
+        gid: i64,
+        uid: i64,
+        after: &[InboundPosition],
+    ) -> Result<Vec<Value>> {
+        let path = format!("/v1/groups/{gid}/messages?uid={uid}&limit=200");
+        self.all_after(&path, after).await
+    }
+
+    async fn all_after(&self, path: &str, after: &[InboundPosition]) -> Result<Vec<Value>> {
         let mut items = Vec::new();
         let mut next = Some("after_mid=0".to_owned());
         while let Some(start) = next {
@@ -431,6 +458,23 @@ impl Client {
         Ok(items)
     }
 
+    /// Posts what a user asks for in a group, until that is accepted.
+    ///
+    /// # Errors
+    /// It is refused, or not accepted in time.
+    pub async fn post_group(&self, command: &GroupCommand) -> Result<InboundPosition> {
+        Ok(self.api.post_group(command).await?.position)
+    }
+
+    /// The groups of a user, page by page, no earlier than `after`.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub async fn groups(&self, uid: i64, after: &[InboundPosition]) -> Result<Vec<Value>> {
+        let path = format!("/v1/users/{uid}/groups?limit=500{}", suffix(after));
+        self.all_by_cursor(&path).await
+    }
+
     /// The conversation list of a user, page by page, no earlier than `after`.
     ///
     /// # Errors
@@ -441,6 +485,10 @@ impl Client {
         after: &[InboundPosition],
     ) -> Result<Vec<Value>> {
         let path = format!("/v1/users/{uid}/conversations?limit=200{}", suffix(after));
+        self.all_by_cursor(&path).await
+    }
+
+    async fn all_by_cursor(&self, path: &str) -> Result<Vec<Value>> {
         let (mut items, mut cursor) = (Vec::new(), String::new());
         loop {
             let page = self.ask(&format!("{path}{cursor}")).await?;

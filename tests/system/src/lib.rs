@@ -6,6 +6,7 @@ mod client;
 mod deadline;
 mod difference;
 mod events;
+mod group_traffic;
 mod load;
 mod model;
 mod network;

@@ -175,6 +175,12 @@ impl FinishedLoad {
         if audited.compared("messages") < messages as u64 {
             bail!("the audit compared fewer messages than the {messages} that were accepted");
         }
+        let of_groups: usize = self.groups.iter().map(UserGroup::group_message_count).sum();
+        if audited.compared("group-messages") < of_groups as u64 {
+            bail!(
+                "the audit compared fewer messages of groups than the {of_groups} that were accepted"
+            );
+        }
         Ok(())
     }
 }

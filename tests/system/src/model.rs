@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::{DeviceClass, PerDevice};
+use schemas::{Change, DeviceClass, PerDevice};
 
 /// An accepted message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +18,9 @@ pub struct Sent {
 /// Smaller uid first.
 type Pair = (i64, i64);
 
+/// A conversation of two users, or a group whose members do not change.
 #[derive(Clone, Debug, Default)]
-struct Conversation {
+pub(crate) struct Conversation {
     /// The message with mid `m` is at `m − 1`.
     messages: Vec<Sent>,
     read: BTreeMap<i64, PerDevice<i64>>,
@@ -55,42 +56,19 @@ pub struct Model {
 impl Model {
     /// A message was accepted, after all earlier ones. Returns its mid.
     pub fn sent(&mut self, destid: i64, message: Sent) -> i64 {
-        let conversation = self.conversation(message.srcid, destid);
-        conversation.messages.push(message);
-        conversation.messages.len() as i64
+        self.conversation(message.srcid, destid).sent(message)
     }
 
     /// A read-ack was accepted: `uid` has read what `peer` wrote, up to `mid`, but no further than there is anything.
     pub fn read(&mut self, uid: i64, peer: i64, device: DeviceClass, mid: i64) {
         if let Some(conversation) = self.conversations.get_mut(&pair(uid, peer)) {
-            let mid = mid.min(conversation.messages.len() as i64);
-            let read = &mut conversation.read.entry(uid).or_default()[device];
-            *read = mid.max(*read);
+            conversation.read(uid, device, mid);
         }
     }
 
-    /// A recall was accepted.
-    pub fn recalled(&mut self, by: i64, peer: i64, mid: i64) {
-        self.conversation(by, peer).recalls.insert(mid);
-    }
-
-    /// An edit was accepted, the only one of the message.
-    pub fn edited(&mut self, by: i64, peer: i64, mid: i64, msg: String) {
-        self.conversation(by, peer).edited.insert(mid, msg);
-    }
-
-    /// `by` has hidden a message.
-    pub fn hidden(&mut self, by: i64, peer: i64, mid: i64) {
-        self.conversation(by, peer).hidden.insert((by, mid));
-    }
-
-    /// `by` has cleared the history up to a message, and so has read up to there.
-    pub fn cleared(&mut self, by: i64, peer: i64, mid: i64) {
-        let cleared = self.conversation(by, peer).cleared.entry(by).or_default();
-        *cleared = mid.max(*cleared);
-        for device in DeviceClass::ALL {
-            self.read(by, peer, device, mid);
-        }
+    /// A change was accepted. No message is edited twice.
+    pub fn changed(&mut self, by: i64, peer: i64, mid: i64, change: Change) {
+        self.conversation(by, peer).changed(by, mid, change);
     }
 
     /// A profile with this nick was accepted.
@@ -119,42 +97,14 @@ impl Model {
 
     /// The messages that nobody has edited or asked to recall, written by `srcid` to `peer`.
     pub fn unchanged(&self, srcid: i64, peer: i64) -> Vec<i64> {
-        let Some(conversation) = self.conversations.get(&pair(srcid, peer)) else {
-            return Vec::new();
-        };
-        (1..)
-            .zip(&conversation.messages)
-            .filter(|(mid, message)| {
-                message.srcid == srcid
-                    && !conversation.edited.contains_key(mid)
-                    && !conversation.recalls.contains(mid)
-            })
-            .map(|(mid, _)| mid)
-            .collect()
+        let conversation = self.conversations.get(&pair(srcid, peer));
+        conversation.map_or_else(Vec::new, |conversation| conversation.unchanged(srcid))
     }
 
     /// What `uid` must see of the conversation with `peer`, oldest first.
     pub fn visible(&self, uid: i64, peer: i64) -> Vec<Visible> {
-        let Some(conversation) = self.conversations.get(&pair(uid, peer)) else {
-            return Vec::new();
-        };
-        let cleared = conversation.cleared.get(&uid).copied().unwrap_or(0);
-        (1..)
-            .zip(&conversation.messages)
-            .filter(|(mid, _)| *mid > cleared && !conversation.hidden.contains(&(uid, *mid)))
-            .map(|(mid, sent)| {
-                let edited = conversation.edited.get(&mid);
-                Visible {
-                    mid,
-                    sent: Sent {
-                        msg: edited.unwrap_or(&sent.msg).clone(),
-                        ..sent.clone()
-                    },
-                    edited: edited.is_some(),
-                    maybe_recalled: conversation.recalls.contains(&mid),
-                }
-            })
-            .collect()
+        let conversation = self.conversations.get(&pair(uid, peer));
+        conversation.map_or_else(Vec::new, |conversation| conversation.visible(uid))
     }
 
     /// Those of the two whose views of their conversation differ: both, or one to stand for both.
@@ -206,6 +156,89 @@ impl Model {
     }
 }
 
+impl Conversation {
+    pub(crate) fn sent(&mut self, message: Sent) -> i64 {
+        self.messages.push(message);
+        self.len()
+    }
+
+    /// How many messages there are, which is the mid of the newest.
+    pub(crate) fn len(&self) -> i64 {
+        self.messages.len() as i64
+    }
+
+    pub(crate) fn read(&mut self, uid: i64, device: DeviceClass, mid: i64) {
+        let mid = mid.min(self.len());
+        let read = &mut self.read.entry(uid).or_default()[device];
+        *read = mid.max(*read);
+    }
+
+    /// Whether a recall was in time is decided on the log, and judged by the audit. Who has cleared has read.
+    pub(crate) fn changed(&mut self, by: i64, mid: i64, change: Change) {
+        match change {
+            Change::Recall | Change::Delete => {
+                self.recalls.insert(mid);
+            }
+            Change::Edit(msg) => {
+                self.edited.insert(mid, msg);
+            }
+            Change::Hide => {
+                self.hidden.insert((by, mid));
+            }
+            Change::Clear => {
+                let cleared = self.cleared.entry(by).or_default();
+                *cleared = mid.max(*cleared);
+                for device in DeviceClass::ALL {
+                    self.read(by, device, mid);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn unchanged(&self, srcid: i64) -> Vec<i64> {
+        (1..)
+            .zip(&self.messages)
+            .filter(|(mid, message)| {
+                message.srcid == srcid
+                    && !self.edited.contains_key(mid)
+                    && !self.recalls.contains(mid)
+            })
+            .map(|(mid, _)| mid)
+            .collect()
+    }
+
+    pub(crate) fn visible(&self, uid: i64) -> Vec<Visible> {
+        let cleared = self.cleared.get(&uid).copied().unwrap_or(0);
+        (1..)
+            .zip(&self.messages)
+            .filter(|(mid, _)| *mid > cleared && !self.hidden.contains(&(uid, *mid)))
+            .map(|(mid, sent)| {
+                let edited = self.edited.get(&mid);
+                Visible {
+                    mid,
+                    sent: Sent {
+                        msg: edited.unwrap_or(&sent.msg).clone(),
+                        ..sent.clone()
+                    },
+                    edited: edited.is_some(),
+                    maybe_recalled: self.recalls.contains(&mid),
+                }
+            })
+            .collect()
+    }
+
+    /// What a member of a group has not read: what came after the last message read, and after the last one sent.
+    pub(crate) fn unread_in_group(&self, uid: i64, device: DeviceClass) -> i64 {
+        let read = self.read.get(&uid).map_or(0, |read| read[device]);
+        let own = self
+            .messages
+            .iter()
+            .rposition(|message| message.srcid == uid)
+            .map_or(0, |index| index as i64 + 1);
+        self.len() - read.max(own)
+    }
+}
+
 fn pair(a: i64, b: i64) -> Pair {
     (a.min(b), a.max(b))
 }
@@ -254,9 +287,9 @@ mod tests {
         for _ in 0..3 {
             send(&mut model, 1, 2);
         }
-        model.hidden(1, 2, 3);
-        model.cleared(2, 1, 2);
-        model.edited(1, 2, 3, "new".to_owned());
+        model.changed(1, 2, 3, Change::Hide);
+        model.changed(2, 1, 2, Change::Clear);
+        model.changed(1, 2, 3, Change::Edit("new".to_owned()));
         let mids = |uid, peer| -> Vec<i64> {
             let visible = model.visible(uid, peer).into_iter();
             visible.map(|message| message.mid).collect()
@@ -266,6 +299,28 @@ mod tests {
         assert_eq!(model.unread(2, DeviceClass::Pc), BTreeMap::from([(1, 1)]));
         assert_eq!(model.unchanged(1, 2), [1, 2]);
         assert_eq!(model.viewers(1, 2), [1, 2]);
+    }
+
+    #[test]
+    fn who_sends_to_a_group_has_read_it() {
+        let mut group = Conversation::default();
+        for srcid in [1, 2, 1, 3] {
+            group.sent(Sent {
+                srcid,
+                client_msg_id: String::new(),
+                msg: String::new(),
+            });
+        }
+        group.read(2, DeviceClass::Pc, 3);
+        let unread = |uid, device| group.unread_in_group(uid, device);
+        assert_eq!(
+            (unread(2, DeviceClass::Pc), unread(2, DeviceClass::Mobile)),
+            (1, 2)
+        );
+        assert_eq!(
+            (unread(3, DeviceClass::Pc), unread(4, DeviceClass::Pc)),
+            (0, 4)
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use tokio::{
 
 use crate::{
     Client, DeviceClass, Difference, Model, Sent, Visible,
+    group_traffic::GroupTraffic,
     load::{Control, Counters},
     new_users,
 };
@@ -48,6 +49,7 @@ const WORDS: [&str; 8] = [
 pub(crate) struct UserGroup {
     users: [i64; 4],
     model: Model,
+    chats: GroupTraffic,
     /// The newest accepted position of each partition.
     newest: PartitionMap<i64>,
     messages: usize,
@@ -58,9 +60,11 @@ pub(crate) struct UserGroup {
 
 impl UserGroup {
     pub(crate) fn new(seed: u64, client: Client, counters: Arc<Counters>) -> Self {
+        let users = new_users();
         Self {
-            users: new_users(),
+            users,
             model: Model::default(),
+            chats: GroupTraffic::new(users, client.clone()),
             newest: PartitionMap::new(),
             messages: 0,
             rng: StdRng::seed_from_u64(seed),
@@ -77,8 +81,15 @@ impl UserGroup {
         self.messages
     }
 
+    pub(crate) fn group_message_count(&self) -> usize {
+        self.chats.message_count()
+    }
+
     pub(crate) async fn run(mut self, control: watch::Receiver<Control>) -> Result<Self> {
         let mut checks = 0;
+        for accepted in self.chats.begin().await? {
+            self.note(accepted);
+        }
         let mut pace = interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -95,13 +106,18 @@ impl UserGroup {
             if stop {
                 return Ok(self);
             }
-            match self.rng.random_range(0..21) {
+            match self.rng.random_range(0..27) {
                 0..=12 => self.send().await?,
                 13..=15 => self.read().await?,
                 16..=17 => self.change().await?,
                 18 => self.change_contact().await?,
                 19 => self.set_profile().await?,
-                _ => self.send_batch().await?,
+                20 => self.send_batch().await?,
+                _ => {
+                    for accepted in self.chats.step(&mut self.rng).await? {
+                        self.note(accepted);
+                    }
+                }
             }
         }
     }
@@ -150,10 +166,10 @@ impl UserGroup {
             return Ok(());
         };
         let any = self.rng.random_range(1..=last);
-        let text = self.words();
+        let text = words(&mut self.rng);
         let (mid, change) = match self.rng.random_range(0..8) {
             0..=2 => (own, Change::Recall),
-            3..=5 => (own, Change::Edit(text.clone())),
+            3..=5 => (own, Change::Edit(text)),
             6 => (any, Change::Hide),
             // Not the newest, so that something is left to see.
             _ => (any / 2 + 1, Change::Clear),
@@ -163,12 +179,7 @@ impl UserGroup {
             .change_message(by, peer, mid, change.clone())
             .await?;
         self.note(accepted);
-        match change {
-            Change::Recall | Change::Delete => self.model.recalled(by, peer, mid),
-            Change::Edit(_) => self.model.edited(by, peer, mid, text),
-            Change::Hide => self.model.hidden(by, peer, mid),
-            Change::Clear => self.model.cleared(by, peer, mid),
-        }
+        self.model.changed(by, peer, mid, change);
         Ok(())
     }
 
@@ -252,15 +263,8 @@ impl UserGroup {
         Sent {
             srcid,
             client_msg_id: format!("{srcid}-{}", self.messages),
-            msg: self.words(),
+            msg: words(&mut self.rng),
         }
-    }
-
-    fn words(&mut self) -> String {
-        let words = (0..self.rng.random_range(1..12))
-            .map(|_| *WORDS.choose(&mut self.rng).unwrap_or(&WORDS[0]));
-        let words: Vec<&str> = words.collect();
-        words.join(" ")
     }
 
     fn note(&mut self, accepted: InboundPosition) {
@@ -294,7 +298,7 @@ impl UserGroup {
                 );
             }
         }
-        Ok(())
+        self.chats.verify_unread(&after).await
     }
 
     /// Compares every conversation, message by message, with the model.
@@ -314,6 +318,7 @@ impl UserGroup {
                 compared.with_context(|| format!("{uid} with {peer}"))?;
             }
         }
+        self.chats.verify_history(&after).await?;
         self.verify_contacts().await?;
         self.verify_profiles().await
     }
@@ -323,6 +328,9 @@ impl UserGroup {
         let after = self.newest();
         for uid in self.users {
             for contact in self.client.conversations(uid, &after).await? {
+                if contact.get("gid").is_some() {
+                    continue;
+                }
                 let peer: i64 = contact["peer"].as_str().context("no peer")?.parse()?;
                 let flags = ["favourite", "pinned", "muted", "blocked"];
                 let seen = flags.into_iter().filter(|flag| contact[flag] == true);
@@ -338,6 +346,13 @@ impl UserGroup {
     }
 }
 
+/// A text that is not easy to keep.
+pub(crate) fn words(rng: &mut StdRng) -> String {
+    let words = (0..rng.random_range(1..12)).map(|_| *WORDS.choose(rng).unwrap_or(&WORDS[0]));
+    let words: Vec<&str> = words.collect();
+    words.join(" ")
+}
+
 /// The profile with this nick.
 fn profile(uid: i64, nick: &str) -> Result<Profile> {
     let number = nick.rsplit('-').next().unwrap_or_default();
@@ -350,7 +365,7 @@ fn profile(uid: i64, nick: &str) -> Result<Profile> {
 }
 
 /// Compares the items of a history, oldest first, with what has to be seen.
-fn compare(items: &[Value], expected: &[Visible]) -> Result<()> {
+pub(crate) fn compare(items: &[Value], expected: &[Visible]) -> Result<()> {
     for (item, expected) in items.iter().zip(expected) {
         ensure!(
             item["mid"] == expected.mid && is_right(item, expected)?,
@@ -406,7 +421,7 @@ fn is_right(item: &Value, expected: &Visible) -> Result<bool> {
     Ok(seen == expected.sent && is_edited == expected.edited)
 }
 
-fn as_sent(item: &Value) -> Result<Sent> {
+pub(crate) fn as_sent(item: &Value) -> Result<Sent> {
     let text = |name: &str| item[name].as_str().with_context(|| format!("{item}"));
     Ok(Sent {
         srcid: text("srcid")?.parse()?,

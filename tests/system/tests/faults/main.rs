@@ -16,6 +16,7 @@ mod months;
 mod others_lose;
 mod poison;
 mod rebuild;
+mod recalls;
 mod records_lost;
 mod redis_cluster;
 mod redis_flushed;

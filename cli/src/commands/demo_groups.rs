@@ -1,0 +1,264 @@
+//! The demo's groups: a story of three, and the circles of the real input.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use client::{Client, Event, ReadOptions, message};
+use schemas::{
+    ClientMsgId, CreateGroup, DeviceClass, GroupAction, GroupCommand, InboundPosition, Mid,
+    Partition, UserId, command::SendMessage,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{demo::as_seen, load};
+use crate::{
+    input::{Input, Line},
+    output::{Table, grouped},
+};
+
+const GROUP: &str = "5000";
+const OWNER: &str = "1004";
+const OTHERS: [&str; 2] = ["1005", "1006"];
+
+/// The owner begins a group of three, and one of the others answers; the third reads, and the owner recalls a message. A second run finds
+/// everything as it is.
+pub(super) async fn run_story(client: &Client) -> anyhow::Result<()> {
+    println!(
+        "\nA third story: 1004 begins a group with 1005 and 1006 and sends three messages, of which the second is recalled; 1005 answers; 1006 reads two of them on pc."
+    );
+    let group = json!({ "gid": GROUP, "owner": OWNER, "name": "Harbour", "members": OTHERS });
+    let _: Value = client.post("/v1/groups", &group).await?;
+    let sends = [
+        (OWNER, "Who is in?"),
+        (OWNER, "Wrong group."),
+        (OTHERS[0], "Me."),
+        (OWNER, "At eight."),
+    ];
+    for (n, (srcid, text)) in (1..).zip(sends) {
+        let body = json!({ "srcid": srcid, "gid": GROUP, "client_msg_id": format!("third-{n}"), "msg": text });
+        let _: Value = client.post("/v1/messages", &body).await?;
+    }
+    let recall = json!({ "by": OWNER, "gid": GROUP, "mid": 2, "kind": "recall" });
+    let _: Value = client.post("/v1/message-changes", &recall).await?;
+    let read = json!({ "uid": OTHERS[1], "gid": GROUP, "device": "pc", "mid": 2 });
+    let last: Value = client.post("/v1/read-acks", &read).await?;
+    let query = [
+        ("uid", OTHERS[1].to_owned()),
+        ("after", super::position_of(&last)),
+        ("timeout_ms", "30000".to_owned()),
+    ];
+    let path = super::with_query(&format!("/v1/groups/{GROUP}/messages"), &query);
+    let history: Value = client.get(&path).await?;
+    let seen = history["items"].as_array().into_iter().flatten();
+    let seen: Vec<String> = seen.rev().map(as_seen).collect();
+    println!("  what 1006 sees:           {}", seen.join("; "));
+    let path = super::with_query(&format!("/v1/users/{}/groups", OTHERS[1]), &query[1..]);
+    let groups: Value = client.get(&path).await?;
+    let groups = groups["items"].as_array().into_iter().flatten();
+    let unread = groups.filter(|group| group["gid"] == GROUP);
+    let unread: Vec<&Value> = unread.map(|group| &group["unread"]).collect();
+    println!("  unread for 1006:          {}", json!(unread));
+    if history["items"][0]["mid"].as_i64() > Some(4) {
+        println!("  (somebody has used this group since; that counts, too)");
+        return Ok(());
+    }
+    anyhow::ensure!(
+        seen == ["1: Who is in?", "2: (recalled)", "3: Me.", "4: At eight."],
+        "the story ends with four messages, one of them recalled"
+    );
+    anyhow::ensure!(
+        unread == [&json!({ "pc": 2, "mobile": 4 })],
+        "the story ends with two unread messages on pc and four on mobile"
+    );
+    Ok(())
+}
+
+/// How many circles become groups.
+const CIRCLES: usize = 20;
+const BATCH_LINES: usize = 500;
+
+/// A user, and those with whom he has exchanged messages in both directions.
+struct Circle {
+    owner: UserId,
+    members: BTreeSet<UserId>,
+}
+
+impl Circle {
+    fn has(&self, message: &SendMessage) -> bool {
+        let (from, to) = (message.srcid, message.destid);
+        from == self.owner && self.members.contains(&to)
+            || to == self.owner && self.members.contains(&from)
+    }
+}
+
+/// Makes groups of the largest circles of the real messages, loads what was said in each into its group, and shows them.
+pub(super) async fn load(client: &Client, input: &Input) -> anyhow::Result<()> {
+    let messages = messages_of(input)?;
+    let circles = largest_circles(&messages);
+    let (events, acks) = events_of(&circles, &messages)?;
+    println!(
+        "\nThe {CIRCLES} users with the most partners who answered become the owners of groups of these: {} events of groups.",
+        grouped((events.len() + acks.len()) as u64)
+    );
+    let loaded = load::post(client, &Input { events, acks }, BATCH_LINES).await?;
+    let rejected = loaded.rejected().count();
+    anyhow::ensure!(rejected == 0, "{rejected} events were rejected");
+    let mut newest: BTreeMap<Partition, InboundPosition> = BTreeMap::new();
+    for one in loaded.accepted() {
+        let newest = newest.entry(one.position.partition).or_insert(one.position);
+        newest.offset = newest.offset.max(one.position.offset);
+    }
+    show(client, &circles, newest.into_values()).await
+}
+
+async fn show(
+    client: &Client,
+    circles: &[Circle],
+    after: impl Iterator<Item = InboundPosition>,
+) -> anyhow::Result<()> {
+    let mut query: Vec<(&str, String)> = ReadOptions::after(after)
+        .after
+        .iter()
+        .map(|position| ("after", position.to_string()))
+        .collect();
+    query.push(("timeout_ms", "30000".to_owned()));
+    let columns = ["group", "members", "messages", "unread on pc", "on mobile"];
+    let mut table = Table::new(columns).right(&[1, 2, 3, 4]);
+    for circle in &circles[..5] {
+        let path = format!("/v1/users/{}/groups", circle.owner);
+        let groups: Value = client.get(&super::with_query(&path, &query)).await?;
+        let gid = circle.owner.to_string();
+        let groups = groups["items"].as_array().into_iter().flatten();
+        for group in groups.filter(|group| group["gid"].as_str() == Some(&gid)) {
+            table.row([
+                group["name"].as_str().unwrap_or_default().to_owned(),
+                group["member_count"].to_string(),
+                group["last_mid"].to_string(),
+                group["unread"]["pc"].to_string(),
+                group["unread"]["mobile"].to_string(),
+            ]);
+        }
+    }
+    println!("The five largest, and what their owners have not read:\n{table}");
+    Ok(())
+}
+
+fn messages_of(input: &Input) -> anyhow::Result<Vec<SendMessage>> {
+    #[derive(Deserialize)]
+    struct Body {
+        message: Fields,
+    }
+    #[derive(Deserialize)]
+    struct Fields {
+        srcid: UserId,
+        destid: UserId,
+        client_msg_id: String,
+        msg: String,
+    }
+    let lines = input.events.iter();
+    let messages = lines.map(|line| {
+        let Body { message: fields } = serde_json::from_str(&line.text)?;
+        Ok(SendMessage {
+            client_msg_id: ClientMsgId::try_from(fields.client_msg_id)?,
+            ..message(fields.srcid, fields.destid, fields.msg)
+        })
+    });
+    messages.collect()
+}
+
+fn largest_circles(messages: &[SendMessage]) -> Vec<Circle> {
+    let written: BTreeSet<(UserId, UserId)> = messages
+        .iter()
+        .map(|message| (message.srcid, message.destid))
+        .collect();
+    let mut members: BTreeMap<UserId, BTreeSet<UserId>> = BTreeMap::new();
+    for (from, to) in &written {
+        if from != to && written.contains(&(*to, *from)) {
+            members.entry(*from).or_default().insert(*to);
+        }
+    }
+    let mut circles: Vec<Circle> = members
+        .into_iter()
+        .map(|(owner, members)| Circle { owner, members })
+        .collect();
+    circles.sort_by_key(|circle| (Reverse(circle.members.len()), circle.owner));
+    circles.truncate(CIRCLES);
+    circles
+}
+
+/// For each circle a group with the owner's number, then the messages between the owner and the others, in order; then the owner reads the
+/// first half on pc.
+fn events_of(
+    circles: &[Circle],
+    messages: &[SendMessage],
+) -> anyhow::Result<(Vec<Line>, Vec<Line>)> {
+    let (mut events, mut acks) = (Vec::new(), Vec::new());
+    for circle in circles {
+        let gid = circle.owner.to_string().parse()?;
+        let line = |by, action| {
+            let command = GroupCommand {
+                gid,
+                by,
+                by_user: false,
+                action,
+            };
+            Line {
+                number: 0,
+                partition: Some(gid.partition()),
+                text: Event::Group(command).to_line(),
+            }
+        };
+        let create = GroupAction::Create(CreateGroup {
+            name: format!("Circle of {}", circle.owner),
+            members: circle.members.iter().copied().collect(),
+            open: false,
+            whole_history: true,
+        });
+        events.push(line(circle.owner, create));
+        let mut mid = Mid::ZERO;
+        for message in messages.iter().filter(|message| circle.has(message)) {
+            let send = GroupAction::Send {
+                client_msg_id: format!("{gid}-{}", message.client_msg_id.as_str()).try_into()?,
+                msg: message.msg.clone(),
+            };
+            events.push(line(message.srcid, send));
+            mid = mid.next();
+        }
+        let read = GroupAction::Read {
+            device: DeviceClass::Pc,
+            mid: Some(Mid::try_from(mid.get() / 2 + 1)?),
+        };
+        acks.push(line(circle.owner, read));
+    }
+    let lines = events.iter_mut().chain(&mut acks);
+    for (number, line) in (1..).zip(lines) {
+        line.number = number;
+    }
+    Ok((events, acks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_is_who_answered() {
+        let user = |uid: i64| UserId::try_from(uid).unwrap();
+        let messages = [(1, 2), (2, 1), (1, 3), (3, 1), (4, 1), (1, 1), (2, 3)]
+            .map(|(from, to)| message(user(from), user(to), "a"));
+        let circles = largest_circles(&messages);
+        let owners: Vec<i64> = circles.iter().map(|circle| circle.owner.get()).collect();
+        assert_eq!(owners, [1, 2, 3]);
+        assert_eq!(circles[0].members, BTreeSet::from([user(2), user(3)]));
+        let (events, acks) = events_of(&circles[..1], &messages).unwrap();
+        assert_eq!((events.len(), acks.len()), (5, 1));
+        assert!(
+            events[0].text.contains(r#""members":["2","3"]"#),
+            "{events:?}"
+        );
+        assert!(acks[0].text.contains(r#""mid":3"#), "{acks:?}");
+    }
+}
