@@ -1,7 +1,7 @@
 //! A message as every answer shows it.
 
-use message_store::{LastMessage, MessageRow, MessageState};
-use schemas::{DirectConversation, TimestampMs, UserId};
+use message_store::{GroupMessageRow, LastMessage, MessageRow, MessageState};
+use schemas::{ConversationId, GroupId, TimestampMs, UserId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,10 +14,15 @@ pub(crate) struct MessageItem {
     /// The sender.
     #[schema(value_type = String, example = "1001")]
     srcid: UserId,
-    /// The receiver.
-    #[schema(value_type = String, example = "1000")]
-    destid: UserId,
-    /// The newest text; empty where the message was recalled. In a conversation list only its first 200 characters, where the message itself is no longer (or not yet) stored.
+    /// The receiver; absent in a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "1000")]
+    destid: Option<UserId>,
+    /// The group; absent between two users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "5000")]
+    gid: Option<GroupId>,
+    /// The newest text; empty where the message was recalled. In lists of a group's newest message only its first 200 characters, and of a user's where the message itself is no longer (or not yet) stored.
     #[schema(example = "hello")]
     msg: String,
     /// When it was sequenced, UTC.
@@ -45,18 +50,27 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl MessageItem {
-    /// The beginning of a message whose row is not there.
-    pub(crate) fn preview(last: LastMessage, conversation: DirectConversation) -> Self {
+    /// The beginning of a message whose row is not there, or not read.
+    pub(crate) fn preview(last: LastMessage, conversation: ConversationId) -> Self {
+        let (destid, gid) = match conversation {
+            ConversationId::Direct(direct) => (Some(direct.peer_of(last.srcid)), None),
+            ConversationId::Group(gid) => (None, Some(gid)),
+        };
         Self {
             mid: last.mid.get(),
             srcid: last.srcid,
-            destid: conversation.peer_of(last.srcid),
+            destid,
+            gid,
             msg: last.preview,
             ts: utc(last.ts),
             client_msg_id: None,
             recalled: last.state == MessageState::Recalled,
             edited_ts: None,
         }
+    }
+
+    pub(crate) fn srcid(&self) -> UserId {
+        self.srcid
     }
 
     /// The same message once it is recalled.
@@ -76,10 +90,27 @@ impl From<MessageRow> for MessageItem {
         Self {
             mid: message.mid.get(),
             srcid: message.srcid,
-            destid: message.destid,
+            destid: Some(message.destid),
+            gid: None,
             msg: message.msg,
             ts: utc(row.ts),
             client_msg_id: Some(message.client_msg_id.into_string()),
+            recalled: row.state == MessageState::Recalled,
+            edited_ts: row.edited_ts.map(utc),
+        }
+    }
+}
+
+impl From<GroupMessageRow> for MessageItem {
+    fn from(row: GroupMessageRow) -> Self {
+        Self {
+            mid: row.mid.get(),
+            srcid: row.srcid,
+            destid: None,
+            gid: Some(row.gid),
+            msg: row.msg,
+            ts: utc(row.ts),
+            client_msg_id: Some(row.client_msg_id.into_string()),
             recalled: row.state == MessageState::Recalled,
             edited_ts: row.edited_ts.map(utc),
         }

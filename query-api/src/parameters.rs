@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, ops::RangeInclusive, time::Duration};
 
-use schemas::{Chg, DeviceClass, DirectConversation, Excerpt, Mid, Partition, UserId};
+use schemas::{Chg, DeviceClass, DirectConversation, Excerpt, GroupId, Mid, Partition, UserId};
 use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
@@ -31,6 +31,15 @@ impl ConversationPath {
     pub(crate) fn conversation(&self) -> DirectConversation {
         DirectConversation::new(self.uid, self.peer)
     }
+}
+
+/// A group in a path.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct GroupPath {
+    /// The group.
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "5000")]
+    pub(crate) gid: GroupId,
 }
 
 /// `limit`

@@ -102,6 +102,45 @@ pub struct GroupRow {
     pub pos: i64,
 }
 
+/// A group, and what it has of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupHead {
+    /// The group.
+    pub gid: GroupId,
+    /// Its settings.
+    pub settings: GroupSettings,
+    /// How many members there are; 0 once it is dissolved.
+    pub member_count: i64,
+    /// The newest message.
+    pub last: Option<LastMessage>,
+    /// The last change of a message; 0 if there was none.
+    pub chg: Chg,
+    /// The member's role.
+    pub role: GroupRole,
+    /// The member does not send.
+    pub muted: bool,
+    /// The newest message when the member joined last.
+    pub join_mid: Mid,
+}
+
+impl GroupHead {
+    /// The newest message that the member does not see because it was there before: 0 where the whole history is shown.
+    #[must_use]
+    pub fn unseen_mid(&self) -> Mid {
+        if self.settings.whole_history {
+            Mid::ZERO
+        } else {
+            self.join_mid
+        }
+    }
+
+    /// The number of the newest message; 0 where there is none.
+    #[must_use]
+    pub fn last_mid(&self) -> Mid {
+        self.last.as_ref().map_or(Mid::ZERO, |last| last.mid)
+    }
+}
+
 /// A row of `group_member_<n>`; also what one event makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMemberRow {

@@ -27,7 +27,8 @@ pub use contact::{
 };
 pub use error::StoreError;
 pub use group::{
-    GroupChangeRow, GroupDelta, GroupMemberRow, GroupMessageRow, GroupRow, GroupRows, Membership,
+    GroupChangeRow, GroupDelta, GroupHead, GroupMemberRow, GroupMessageRow, GroupRow, GroupRows,
+    Membership,
 };
 pub use layout::{Layout, Shard};
 pub use message::{ChangeKind, ChangeRow, MessageRow, MessageState, StoredChange};

@@ -42,21 +42,21 @@ pub(crate) struct ChangesQuery {
 /// Changes of one conversation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChangesPage {
-    /// The changes, by number. What the other user hides and clears is left out, so a page may hold fewer than `limit`; only `next` tells
+    /// The changes, by number. What other users hide and clear is left out, so a page may hold fewer than `limit`; only `next` tells
     /// whether it is the last.
-    items: Vec<ChangeItem>,
+    pub(super) items: Vec<ChangeItem>,
     /// The parameter that goes on where this page ends; null where nothing is left.
     #[schema(example = "after_chg=1")]
-    next: Option<String>,
+    pub(super) next: Option<String>,
     /// With `after=`: how far the stores had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
-    as_of: AsOf,
+    pub(super) as_of: AsOf,
 }
 
 /// A change to a message, or to what the user sees of the conversation.
 #[derive(Debug, Serialize, ToSchema)]
-struct ChangeItem {
+pub(super) struct ChangeItem {
     /// Its number among the changes of the conversation: 1, 2, 3 …
     #[schema(minimum = 1, example = 1)]
     chg: i64,
@@ -164,8 +164,8 @@ async fn view(
     Ok((view, watermarks))
 }
 
-/// Whether it is a change for both, or the user's own.
-fn concerns(change: &StoredChange, uid: UserId) -> bool {
+/// Whether it is a change for all, or the user's own.
+pub(super) fn concerns(change: &StoredChange, uid: UserId) -> bool {
     !change.kind.is_for_one() || change.by == uid
 }
 

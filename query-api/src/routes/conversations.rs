@@ -238,7 +238,7 @@ fn last_item(
     let is_recalled = last.state == MessageState::Recalled;
     let item = match row {
         Some(row) => row.into(),
-        None => MessageItem::preview(last, conversation),
+        None => MessageItem::preview(last, conversation.into()),
     };
     Some(if is_recalled { item.recalled() } else { item })
 }

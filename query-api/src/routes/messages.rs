@@ -55,18 +55,18 @@ pub(crate) struct MessagesQuery {
 pub(crate) struct MessagesPage {
     /// The messages, ordered as the parameters say. Those that the user has hidden or cleared, or that were deleted, are left out, so a page
     /// may hold fewer than `limit`; only `next` tells whether it is the last.
-    items: Vec<MessageItem>,
+    pub(super) items: Vec<MessageItem>,
     /// The parameter that goes on where this page ends, `before_mid=…` or `after_mid=…`; null where nothing is left.
     #[schema(example = "before_mid=3")]
-    next: Option<String>,
+    pub(super) next: Option<String>,
     /// With `profiles=true`: by user; users who have set none are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, ProfileItem>>)]
-    profiles: Option<ProfileItems>,
+    pub(super) profiles: Option<ProfileItems>,
     /// With `after=`: how far the stores had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
-    as_of: AsOf,
+    pub(super) as_of: AsOf,
 }
 
 /// Read a conversation
@@ -120,11 +120,24 @@ enum Selection {
     History(Bound, Limit),
 }
 
+/// Which page of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
+pub(super) enum Bound {
     Newest,
     Before(Mid),
     After(Mid),
+}
+
+impl Bound {
+    /// Of `before_mid` and `after_mid`.
+    pub(super) fn of(before: Option<MidBound>, after: Option<MidBound>) -> Result<Self, Problem> {
+        match (before, after) {
+            (None, None) => Ok(Self::Newest),
+            (Some(MidBound(mid)), None) => Ok(Self::Before(mid)),
+            (None, Some(MidBound(mid))) => Ok(Self::After(mid)),
+            (Some(_), Some(_)) => Err(only_one("after_mid", "before_mid")),
+        }
+    }
 }
 
 impl Selection {
@@ -134,10 +147,7 @@ impl Selection {
             (Some(Device(device)), None, None) => {
                 Ok(Self::Unread(device, query.limit.unwrap_or(Limit::MAX)))
             }
-            (None, None, None) => Ok(Self::History(Bound::Newest, limit)),
-            (None, Some(MidBound(mid)), None) => Ok(Self::History(Bound::Before(mid), limit)),
-            (None, None, Some(MidBound(mid))) => Ok(Self::History(Bound::After(mid), limit)),
-            (None, Some(_), Some(_)) => Err(only_one("after_mid", "before_mid")),
+            (None, before, after) => Ok(Self::History(Bound::of(before, after)?, limit)),
             (Some(_), Some(_), _) => Err(only_one("before_mid", "device")),
             (Some(_), None, Some(_)) => Err(only_one("after_mid", "device")),
         }

@@ -7,6 +7,10 @@
 
 pub(crate) mod changes;
 pub(crate) mod conversations;
+pub(crate) mod group;
+pub(crate) mod group_changes;
+pub(crate) mod group_members;
+pub(crate) mod group_messages;
 pub(crate) mod inbound;
 pub(crate) mod messages;
 pub(crate) mod profiles;

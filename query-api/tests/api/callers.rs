@@ -16,6 +16,7 @@ use tokio::{sync::watch, time::timeout};
 use crate::{
     chat::{Chat, fresh_user, mid},
     deployment::{Deployment, PATIENCE},
+    group::Group,
     service::{Answer, Service},
 };
 
@@ -121,6 +122,22 @@ async fn a_user_reads_what_is_theirs_only() {
     let [.., theirs] = calls(chat.peer, chat.me);
     let theirs = closed.ask(&closed.parties.token(chat.peer), &theirs).await;
     assert_eq!(theirs.body["items"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_reads_groups_under_no_other_name() {
+    let closed = Closed::start().await;
+    let mut group = Group::new();
+    group.say(group.owner, "message 0");
+    group.write(closed.deployment).await;
+    let [own, others] = [group.owner, fresh_user()].map(|uid| closed.parties.token(uid));
+    for call in ["", "/members", "/messages", "/changes"] {
+        let path = group.path(call, group.owner);
+        assert_eq!(closed.ask(&own, &path).await.status, 200, "{path}");
+        let refused = closed.ask(&others, &path).await;
+        expect(&refused, ProblemKind::Forbidden);
+        assert_eq!(refused.body["errors"][0]["field"], "uid");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use message_store::{
-    ChangeRow, ContactDelta, MessageRow, MessageStore, MySqlConfig, OffsetUpdate, ReadRow, Shard,
-    Sink,
+    ChangeRow, ContactDelta, GroupRows, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
+    ReadRow, Shard, Sink,
 };
 use query_api::Config;
 use schemas::{
@@ -120,6 +120,14 @@ impl Deployment {
         let shard = self.shard_of(changes[0].change.conversation().partition());
         self.store()
             .write_messages(shard, &self.events(), &[], changes, &[])
+            .await
+            .unwrap();
+    }
+
+    /// Stores groups of one database.
+    pub async fn write_groups(&self, shard: Shard, rows: &GroupRows) {
+        self.store()
+            .write_messages_and_groups(shard, &self.events(), (&[], &[]), rows, &[])
             .await
             .unwrap();
     }

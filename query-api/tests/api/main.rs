@@ -7,6 +7,8 @@ mod changes;
 mod chat;
 mod conversations;
 mod deployment;
+mod group;
+mod groups;
 mod inbound;
 mod messages;
 mod profiles;

@@ -11,9 +11,9 @@ use schemas::{
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
 use crate::{
-    ChangeKind, ContactDelta, ContactRow, GroupMemberRow, GroupMessageRow, GroupRow, LastMessage,
-    Membership, MessageRow, MessageState, ReadRow, ReadUpTo, StoreError, StoredChange, StoredRead,
-    datetime,
+    ChangeKind, ContactDelta, ContactRow, GroupHead, GroupMemberRow, GroupMessageRow, GroupRow,
+    LastMessage, Membership, MessageRow, MessageState, ReadRow, ReadUpTo, StoreError, StoredChange,
+    StoredRead, datetime,
 };
 
 /// Rows of `resume_offset`.
@@ -136,21 +136,45 @@ pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
 }
 
 pub(super) fn group_member(row: &MySqlRow) -> Result<GroupMemberRow, StoreError> {
-    let role = match row.try_get::<i8, _>("role")? {
-        0 => None,
-        role => Some(
-            GroupRole::from_proto(role.into())
-                .ok_or_else(|| refused("role", format!("there is no {role}")))?,
-        ),
-    };
     Ok(GroupMemberRow {
         gid: gid(row, "gid")?,
         uid: uid(row, "uid")?,
-        role,
+        role: role(row, "role")?,
         muted: row.try_get::<i8, _>("muted")? != 0,
         join_mid: mid(row, "join_mid")?,
         pos: row.try_get("pos")?,
     })
+}
+
+/// A row of a group with that of a member.
+pub(super) fn group_head(row: &MySqlRow) -> Result<GroupHead, StoreError> {
+    let GroupRow {
+        gid,
+        settings,
+        member_count,
+        last,
+        chg,
+        ..
+    } = group(row)?;
+    Ok(GroupHead {
+        gid,
+        settings: settings.ok_or_else(|| refused("owner", "there is none"))?,
+        member_count,
+        last,
+        chg,
+        role: role(row, "member_role")?.ok_or_else(|| refused("member_role", "there is none"))?,
+        muted: row.try_get::<i8, _>("member_muted")? != 0,
+        join_mid: mid(row, "join_mid")?,
+    })
+}
+
+fn role(row: &MySqlRow, column: &str) -> Result<Option<GroupRole>, StoreError> {
+    match row.try_get::<i8, _>(column)? {
+        0 => Ok(None),
+        role => GroupRole::from_proto(role.into())
+            .map(Some)
+            .ok_or_else(|| refused(column, format!("there is no {role}"))),
+    }
 }
 
 pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {

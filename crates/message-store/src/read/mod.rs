@@ -3,6 +3,7 @@
 mod changes;
 mod contacts;
 pub(crate) mod decode;
+mod group_heads;
 mod groups;
 mod messages;
 mod profiles;

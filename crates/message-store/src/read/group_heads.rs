@@ -1,0 +1,83 @@
+//! Groups as a member has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemas::{GroupId, Mid, TableNumber, UserId};
+
+use super::{ReadTx, decode};
+use crate::{GroupHead, Membership, StoreError, arguments::Arguments, names::Table};
+
+impl ReadTx {
+    /// These groups, all in this database, in one statement: those of which `uid` is a member, dissolved or not. What is not projected yet is
+    /// left out.
+    ///
+    /// # Errors
+    /// As all reads; fatal where a group is in another database.
+    pub async fn group_heads(
+        &mut self,
+        uid: UserId,
+        gids: &[GroupId],
+    ) -> Result<Vec<GroupHead>, StoreError> {
+        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
+        for gid in gids {
+            let of_table = by_table.entry(gid.partition().into()).or_default();
+            of_table.push(gid.to_string());
+        }
+        let mut parts = Vec::with_capacity(by_table.len());
+        for (number, gids) in by_table {
+            let part = include_str!("../../sql/read/group_heads.sql")
+                .replace("{table}", &self.table(Table::Group, number)?)
+                .replace("{members}", &self.table(Table::GroupMember, number)?)
+                .replace("{uid}", &uid.to_string())
+                .replace("{gids}", &gids.join(", "));
+            parts.push(part);
+        }
+        if parts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.fetch_once(&parts.join(" UNION ALL "), "").await?;
+        rows.iter().map(decode::group_head).collect()
+    }
+
+    /// What a user has of a group, also once the user has left it.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn membership(
+        &mut self,
+        uid: UserId,
+        gid: GroupId,
+    ) -> Result<Option<Membership>, StoreError> {
+        let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
+        let arguments = Arguments::default().with(uid.get()).with(gid.get());
+        let sql = include_str!("../../sql/read/membership.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.first().map(decode::membership).transpose()
+    }
+
+    /// Those of these messages of groups that `uid` has hidden.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn hidden_in_groups(
+        &mut self,
+        uid: UserId,
+        places: &[(GroupId, Mid)],
+    ) -> Result<BTreeSet<(GroupId, Mid)>, StoreError> {
+        if places.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let table = self.table(Table::Hidden, TableNumber::of_user(uid))?;
+        let places: Vec<String> = places
+            .iter()
+            .map(|(gid, mid)| format!("(peer = {gid} AND mid = {mid})"))
+            .collect();
+        let sql = include_str!("../../sql/read/hidden_in_groups.sql")
+            .replace("{uid}", &uid.to_string())
+            .replace("{places}", &places.join(" OR "));
+        let rows = self.fetch_once(&sql, &table).await?;
+        rows.iter()
+            .map(|row| Ok((decode::gid(row, "peer")?, decode::mid(row, "mid")?)))
+            .collect()
+    }
+}

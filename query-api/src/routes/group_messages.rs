@@ -1,0 +1,148 @@
+use std::{collections::BTreeSet, sync::Arc};
+
+use access::Caller;
+use axum::{Json, extract::State};
+use message_store::{GroupMessageRow, MessageState, ReadTx};
+use problem::{Path, Problem, Query};
+use schemas::{GroupId, Mid, UserId};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::messages::{Bound, MessagesPage};
+use crate::{
+    after::{AsOf, RequiredWatermarks},
+    deadline::Deadline,
+    error::QueryError,
+    group_view::{self, GroupView},
+    message_item::MessageItem,
+    parameters::{GroupPath, Limit, MidBound, Switch, TimeoutMs},
+    profiles,
+    state::QueryApi,
+};
+
+/// Which messages. At most one of `before_mid` and `after_mid`; none of them is the newest page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct GroupMessagesQuery {
+    /// The member who asks.
+    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    uid: UserId,
+    /// Those below this number, newest first.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    before_mid: Option<MidBound>,
+    /// Those above this number, oldest first.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    after_mid: Option<MidBound>,
+    /// How many at most; 50 where absent.
+    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+    limit: Option<Limit>,
+    /// Whether the answer has the profiles of the senders in it, as of now: `true` or `false`.
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    profiles: Switch,
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    #[serde(default)]
+    #[param(example = json!(["17:42"]))]
+    after: Vec<String>,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// Read the messages of a group
+///
+/// A page of its history. Members see what was sent since they joined, or all of it where the group's `whole_history` is set.
+#[utoipa::path(
+    get,
+    path = "/v1/groups/{gid}/messages",
+    tag = "query",
+    params(GroupPath, GroupMessagesQuery),
+    responses(
+        (status = 200, description = "The messages; none is not an error.", body = MessagesPage),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such group, or the user is no member of it.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_group_messages(
+    State(api): State<Arc<QueryApi>>,
+    caller: Caller,
+    Path(GroupPath { gid }): Path<GroupPath>,
+    Query(query): Query<GroupMessagesQuery>,
+) -> Result<Json<MessagesPage>, QueryError> {
+    let uid = query.uid;
+    caller.may_read(uid)?;
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let after = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let required = after.clone().restrict_to(|p| p == gid.partition());
+    let bound = Bound::of(query.before_mid, query.after_mid)?;
+    let limit = query.limit.unwrap_or_default();
+    let attempt = || page(&api, gid, uid, bound, limit, &required);
+    let page = api.poll(deadline, attempt).await?;
+    let senders: BTreeSet<UserId> = page.items.iter().map(MessageItem::srcid).collect();
+    let (profiles, as_of) =
+        profiles::join(&api, query.profiles, senders, &after, deadline, page.as_of).await?;
+    Ok(Json(MessagesPage {
+        profiles,
+        as_of,
+        ..page
+    }))
+}
+
+async fn page(
+    api: &QueryApi,
+    gid: GroupId,
+    uid: UserId,
+    bound: Bound,
+    limit: Limit,
+    required: &RequiredWatermarks,
+) -> Result<MessagesPage, QueryError> {
+    let (mut view, own_watermarks) = GroupView::read(api, gid, uid, required).await?;
+    let (mut tx, head, watermarks) = group_view::open(api, gid, uid, required).await?;
+    let floor = view.floor(&head);
+    let (rows, next) = history(&mut tx, gid, bound, limit, floor).await?;
+    // Its connection is needed by others.
+    drop(tx);
+    let mids = rows.iter().map(|row| row.mid);
+    view.read_hidden(api, &head, mids).await?;
+    let is_shown =
+        |row: &GroupMessageRow| row.state != MessageState::Deleted && view.shows(&head, row.mid);
+    Ok(MessagesPage {
+        items: rows
+            .into_iter()
+            .filter(is_shown)
+            .map(MessageItem::from)
+            .collect(),
+        next,
+        profiles: None,
+        as_of: AsOf::from(watermarks).and(own_watermarks),
+    })
+}
+
+/// The messages of a page above `floor`, and the parameter of the next page.
+async fn history(
+    tx: &mut ReadTx,
+    gid: GroupId,
+    bound: Bound,
+    limit: Limit,
+    floor: Mid,
+) -> Result<(Vec<GroupMessageRow>, Option<String>), QueryError> {
+    let count = limit.and_one();
+    let mut rows = match bound {
+        Bound::Newest => tx.group_page_before(gid, None, floor, count).await?,
+        Bound::Before(mid) => tx.group_page_before(gid, Some(mid), floor, count).await?,
+        Bound::After(mid) => tx.group_page_after(gid, mid.max(floor), count).await?,
+    };
+    let more = rows.len() > limit.get();
+    rows.truncate(limit.get());
+    let parameter = match bound {
+        Bound::Newest | Bound::Before(_) => "before_mid",
+        Bound::After(_) => "after_mid",
+    };
+    let last = rows.last().filter(|_| more);
+    let next = last.map(|row| format!("{parameter}={}", row.mid));
+    Ok((rows, next))
+}

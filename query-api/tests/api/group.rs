@@ -1,0 +1,238 @@
+//! A group as the sequencer and the projectors would make it.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicI64, Ordering},
+};
+
+use message_store::{
+    GroupChangeRow, GroupDelta, GroupMemberRow, GroupMessageRow, GroupRows, LastMessage,
+    Membership, MessageState, UserRows,
+};
+use schemas::{Change, Chg, GroupId, GroupRole, GroupSettings, Mid, TimestampMs, UserId};
+use uuid::Uuid;
+
+use crate::{
+    chat::{chg, fresh_user, mid},
+    deployment::{Deployment, now},
+};
+
+/// Rows of one table need ids of their own.
+static NEXT_ID: AtomicI64 = AtomicI64::new(0);
+
+/// A group that no other test has, and what its members have of it.
+pub struct Group {
+    pub gid: GroupId,
+    pub owner: UserId,
+    pub settings: GroupSettings,
+    pub messages: Vec<GroupMessageRow>,
+    pub changes: Vec<GroupChangeRow>,
+    pub members: BTreeMap<UserId, GroupMemberRow>,
+    pub memberships: BTreeMap<UserId, Membership>,
+}
+
+impl Group {
+    pub fn new() -> Self {
+        Self::of(fresh_user().get().try_into().unwrap(), fresh_user())
+    }
+
+    pub fn of(gid: GroupId, owner: UserId) -> Self {
+        let settings = GroupSettings {
+            name: "Lunch".to_owned(),
+            owner,
+            open: false,
+            whole_history: false,
+            muted: false,
+            dissolved: false,
+        };
+        let mut group = Self {
+            gid,
+            owner,
+            settings,
+            messages: Vec::new(),
+            changes: Vec::new(),
+            members: BTreeMap::new(),
+            memberships: BTreeMap::new(),
+        };
+        group.join(owner, GroupRole::Owner);
+        group
+    }
+
+    pub fn path(&self, call: &str, uid: UserId) -> String {
+        format!("/v1/groups/{}{call}?uid={uid}", self.gid)
+    }
+
+    fn last_mid(&self) -> Mid {
+        mid(self.messages.len() as i64)
+    }
+
+    fn membership(&mut self, uid: UserId) -> &mut Membership {
+        let gid = self.gid;
+        let row = self.memberships.entry(uid);
+        row.or_insert_with(|| Membership::new(uid, gid))
+    }
+
+    pub fn join(&mut self, uid: UserId, role: GroupRole) {
+        let (pos, join_mid) = (next_id(), self.last_mid());
+        let row = GroupMemberRow {
+            gid: self.gid,
+            uid,
+            role: Some(role),
+            muted: false,
+            join_mid,
+            pos,
+        };
+        self.members.insert(uid, row);
+        let row = self.membership(uid);
+        (row.join_pos, row.join_mid, row.pos) = (pos, join_mid, pos);
+    }
+
+    pub fn joined(&mut self) -> UserId {
+        let uid = fresh_user();
+        self.join(uid, GroupRole::Member);
+        uid
+    }
+
+    pub fn leave(&mut self, uid: UserId) {
+        let pos = next_id();
+        let row = self.members.get_mut(&uid).unwrap();
+        (row.role, row.pos) = (None, pos);
+        let row = self.membership(uid);
+        (row.left_pos, row.pos) = (pos, pos);
+    }
+
+    pub fn say(&mut self, srcid: UserId, msg: &str) {
+        self.say_at(srcid, msg, TimestampMs(now().0 - 1_000));
+    }
+
+    pub fn say_at(&mut self, srcid: UserId, msg: &str, ts: TimestampMs) {
+        let mid = self.last_mid().next();
+        self.messages.push(GroupMessageRow {
+            id: next_id(),
+            ts,
+            gid: self.gid,
+            srcid,
+            client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
+            msg: msg.to_owned(),
+            mid,
+            state: MessageState::Shown,
+            edited_ts: None,
+        });
+        self.membership(srcid).own_last_mid = mid;
+    }
+
+    pub fn change(&mut self, by: UserId, of: i64, change: Change) {
+        let row = self.membership(by);
+        match change {
+            Change::Hide => {
+                row.hidden.insert(mid(of));
+            }
+            Change::Clear => row.clear_mid = mid(of),
+            _ => {}
+        }
+        self.changes.push(GroupChangeRow {
+            id: next_id(),
+            ts: now(),
+            gid: self.gid,
+            by,
+            mid: mid(of),
+            change,
+            chg: chg(self.changes.len() as i64 + 1),
+        });
+    }
+
+    pub fn dissolve(&mut self) {
+        self.settings.dissolved = true;
+    }
+
+    fn delta(&self) -> GroupDelta {
+        let count = self.members.values().filter(|row| row.role.is_some());
+        let count = if self.settings.dissolved {
+            0
+        } else {
+            count.count() as i64
+        };
+        let pos = next_id();
+        let mut delta = GroupDelta {
+            settings: Some((pos, self.settings.clone(), count)),
+            chg: self.changes.last().map_or(Chg::ZERO, |row| row.chg),
+            pos,
+            ..GroupDelta::default()
+        };
+        for row in &self.messages {
+            delta.merge_last(LastMessage {
+                mid: row.mid,
+                ts: row.ts,
+                srcid: row.srcid,
+                preview: row.msg.chars().take(200).collect(),
+                chg: Chg::ZERO,
+                state: MessageState::Shown,
+            });
+        }
+        for row in &self.changes {
+            if let Some(state) = MessageState::after(&row.change) {
+                let preview = match &row.change {
+                    Change::Edit(text) => text.clone(),
+                    _ => String::new(),
+                };
+                delta.merge_last(LastMessage {
+                    mid: row.mid,
+                    ts: row.ts,
+                    srcid: row.by,
+                    preview,
+                    chg: row.chg,
+                    state,
+                });
+            }
+        }
+        delta
+    }
+
+    /// What the messages sink has.
+    pub fn rows(&self) -> GroupRows {
+        GroupRows {
+            messages: self.messages.clone(),
+            changes: self.changes.clone(),
+            groups: BTreeMap::from([(self.gid, self.delta())]),
+            members: self
+                .members
+                .iter()
+                .map(|(uid, row)| ((self.gid, *uid), *row))
+                .collect(),
+        }
+    }
+
+    pub async fn write(&self, deployment: &Deployment) {
+        self.write_group(deployment).await;
+        self.write_memberships(deployment).await;
+    }
+
+    pub async fn write_group(&self, deployment: &Deployment) {
+        let shard = deployment.shard_of(self.gid.partition());
+        deployment.write_groups(shard, &self.rows()).await;
+    }
+
+    pub async fn write_memberships(&self, deployment: &Deployment) {
+        let rows: Vec<&Membership> = self.memberships.values().collect();
+        write_memberships(deployment, &rows).await;
+    }
+}
+
+pub async fn write_memberships(deployment: &Deployment, rows: &[&Membership]) {
+    let (store, topic) = (deployment.store(), deployment.events());
+    for shard in store.layout().shards() {
+        let own = |row: &&&Membership| deployment.shard_of_user(row.uid) == shard;
+        let rows = UserRows {
+            memberships: rows.iter().filter(own).copied().collect(),
+            ..UserRows::default()
+        };
+        store
+            .write_user_rows(shard, &topic, rows, &[])
+            .await
+            .unwrap();
+    }
+}
+
+fn next_id() -> i64 {
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
