@@ -47,13 +47,22 @@ impl Load {
 
     /// The same, with a seed that decides what they do.
     pub fn seeded(env: &TestEnv, groups: u64, seed: u64) -> Self {
+        Self::of(env, groups, seed, |group| group)
+    }
+
+    /// The same with only what there was under rule version 2.
+    pub fn of_version_2(env: &TestEnv, groups: u64) -> Self {
+        Self::of(env, groups, 0, UserGroup::of_version_2)
+    }
+
+    fn of(env: &TestEnv, groups: u64, seed: u64, of: impl Fn(UserGroup) -> UserGroup) -> Self {
         let (control, commands) = watch::channel(Control::default());
         let counters = Arc::new(Counters::default());
         let mut running = JoinSet::new();
         for group in 0..groups {
             let seed = seed.wrapping_add(group);
             let group = UserGroup::new(seed, env.client.clone(), Arc::clone(&counters));
-            running.spawn(group.run(commands.clone()));
+            running.spawn(of(group).run(commands.clone()));
         }
         Self {
             control,

@@ -61,7 +61,11 @@ impl TestEnv {
         Ok(env)
     }
 
-    async fn start_servers_only(settings: &Settings) -> Result<Self> {
+    /// Starts servers: topics, databases and services are left to the test.
+    ///
+    /// # Errors
+    /// One is not ready in time.
+    pub async fn start_servers_only(settings: &Settings) -> Result<Self> {
         let config = StackConfig {
             service_program: Some(program::path()?),
             kafka_nodes: settings.kafka_nodes,

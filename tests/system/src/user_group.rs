@@ -49,7 +49,8 @@ const WORDS: [&str; 8] = [
 pub(crate) struct UserGroup {
     users: [i64; 4],
     model: Model,
-    chats: GroupTraffic,
+    /// What needs rule version 3 is done, too.
+    chats: Option<GroupTraffic>,
     /// The newest accepted position of each partition.
     newest: PartitionMap<i64>,
     messages: usize,
@@ -64,12 +65,20 @@ impl UserGroup {
         Self {
             users,
             model: Model::default(),
-            chats: GroupTraffic::new(users, client.clone()),
+            chats: Some(GroupTraffic::new(users, client.clone())),
             newest: PartitionMap::new(),
             messages: 0,
             rng: StdRng::seed_from_u64(seed),
             client,
             counters,
+        }
+    }
+
+    /// Does only what there was under rule version 2.
+    pub(crate) fn of_version_2(self) -> Self {
+        Self {
+            chats: None,
+            ..self
         }
     }
 
@@ -82,14 +91,18 @@ impl UserGroup {
     }
 
     pub(crate) fn group_message_count(&self) -> usize {
-        self.chats.message_count()
+        let chats = self.chats.as_ref();
+        chats.map_or(0, GroupTraffic::message_count)
     }
 
     pub(crate) async fn run(mut self, control: watch::Receiver<Control>) -> Result<Self> {
         let mut checks = 0;
-        for accepted in self.chats.begin().await? {
-            self.note(accepted);
+        if let Some(chats) = &self.chats {
+            for accepted in chats.begin().await? {
+                self.note(accepted);
+            }
         }
+        let kinds = if self.chats.is_some() { 27 } else { 17 };
         let mut pace = interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -106,20 +119,24 @@ impl UserGroup {
             if stop {
                 return Ok(self);
             }
-            match self.rng.random_range(0..27) {
+            match self.rng.random_range(0..kinds) {
                 0..=12 => self.send().await?,
                 13..=15 => self.read().await?,
-                16..=17 => self.change().await?,
-                18 => self.change_contact().await?,
-                19 => self.set_profile().await?,
-                20 => self.send_batch().await?,
-                _ => {
-                    for accepted in self.chats.step(&mut self.rng).await? {
-                        self.note(accepted);
-                    }
-                }
+                16 => self.send_batch().await?,
+                17..=18 => self.change().await?,
+                19 => self.change_contact().await?,
+                20 => self.set_profile().await?,
+                _ => self.step_in_groups().await?,
             }
         }
+    }
+
+    async fn step_in_groups(&mut self) -> Result<()> {
+        let chats = self.chats.as_mut().context("no groups were begun")?;
+        for accepted in chats.step(&mut self.rng).await? {
+            self.note(accepted);
+        }
+        Ok(())
     }
 
     async fn send(&mut self) -> Result<()> {
@@ -298,7 +315,10 @@ impl UserGroup {
                 );
             }
         }
-        self.chats.verify_unread(&after).await
+        match &self.chats {
+            Some(chats) => chats.verify_unread(&after).await,
+            None => Ok(()),
+        }
     }
 
     /// Compares every conversation, message by message, with the model.
@@ -318,7 +338,9 @@ impl UserGroup {
                 compared.with_context(|| format!("{uid} with {peer}"))?;
             }
         }
-        self.chats.verify_history(&after).await?;
+        if let Some(chats) = &self.chats {
+            chats.verify_history(&after).await?;
+        }
         self.verify_contacts().await?;
         self.verify_profiles().await
     }
