@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod after;
+mod by_class;
 mod config;
 mod counts;
 mod cursor;
@@ -14,6 +15,7 @@ mod group_view;
 mod inbound;
 mod large_reads;
 mod limits;
+mod listed_group;
 mod message_item;
 mod openapi;
 mod parameters;

@@ -25,6 +25,7 @@ pub(crate) fn calls() -> OpenApiRouter<Arc<QueryApi>> {
         .routes(routes!(routes::conversations::get_conversations))
         .routes(routes!(routes::messages::get_messages))
         .routes(routes!(routes::changes::get_changes))
+        .routes(routes!(routes::groups::get_groups))
         .routes(routes!(routes::group::get_group))
         .routes(routes!(routes::group_members::get_group_members))
         .routes(routes!(routes::group_messages::get_group_messages))

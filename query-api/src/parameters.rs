@@ -47,6 +47,11 @@ pub(crate) struct GroupPath {
 #[serde(try_from = "String")]
 pub(crate) struct Limit(u8);
 
+/// `limit` of a list of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct GroupsLimit(u16);
+
 /// `timeout_ms`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -99,6 +104,25 @@ impl Default for Limit {
     }
 }
 
+impl GroupsLimit {
+    const MAX: u16 = 500;
+
+    pub(crate) fn get(self) -> usize {
+        self.0.into()
+    }
+
+    /// As [`Limit::and_one`].
+    pub(crate) fn and_one(self) -> u32 {
+        u32::from(self.0) + 1
+    }
+}
+
+impl Default for GroupsLimit {
+    fn default() -> Self {
+        Self(100)
+    }
+}
+
 impl TimeoutMs {
     pub(crate) const MAX: Self = Self(30_000);
 
@@ -122,6 +146,14 @@ impl TryFrom<String> for Limit {
 
     fn try_from(text: String) -> Result<Self, String> {
         Ok(Self(whole_number(&text, 1..=Self::MAX.0)?))
+    }
+}
+
+impl TryFrom<String> for GroupsLimit {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Ok(Self(whole_number(&text, 1..=Self::MAX)?))
     }
 }
 

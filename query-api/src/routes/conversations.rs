@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    by_class::ByClass,
     cursor,
     deadline::Deadline,
     error::QueryError,
@@ -89,13 +90,6 @@ struct ConversationItem {
     unread: ByClass<Option<i64>>,
     /// Up to where the user has read, by class of device.
     read_mid: ByClass<i64>,
-}
-
-/// A number for each class of device.
-#[derive(Debug, Serialize, ToSchema)]
-struct ByClass<T> {
-    pc: T,
-    mobile: T,
 }
 
 /// Identifies a message.

@@ -11,6 +11,7 @@ pub(crate) mod group;
 pub(crate) mod group_changes;
 pub(crate) mod group_members;
 pub(crate) mod group_messages;
+pub(crate) mod groups;
 pub(crate) mod inbound;
 pub(crate) mod messages;
 pub(crate) mod profiles;

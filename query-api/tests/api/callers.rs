@@ -53,8 +53,9 @@ impl Closed {
 }
 
 /// What only `uid` may read.
-fn calls(uid: UserId, peer: UserId) -> [String; 4] {
+fn calls(uid: UserId, peer: UserId) -> [String; 5] {
     [
+        format!("/v1/users/{uid}/groups"),
         format!("/v1/users/{uid}/unread?device=pc"),
         format!("/v1/users/{uid}/conversations"),
         format!("/v1/users/{uid}/conversations/{peer}/changes"),
@@ -146,7 +147,7 @@ async fn services_read_with_the_scope_for_it_until_their_keys_are_taken_away() {
     let reader = closed.parties.service(&[Scope::ReadAny]);
     let sender = closed.parties.service(&[Scope::SendAny]);
     let admin = closed.parties.service(&[Scope::Admin]);
-    let [_, list, ..] = calls(fresh_user(), fresh_user());
+    let [_, _, list, ..] = calls(fresh_user(), fresh_user());
     let (service, parties) = (&closed.service, &closed.parties);
     service
         .until_as(&reader, &list, |answer| answer.status == 200)

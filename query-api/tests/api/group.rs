@@ -9,7 +9,9 @@ use message_store::{
     GroupChangeRow, GroupDelta, GroupMemberRow, GroupMessageRow, GroupRows, LastMessage,
     Membership, MessageState, UserRows,
 };
-use schemas::{Change, Chg, GroupId, GroupRole, GroupSettings, Mid, TimestampMs, UserId};
+use schemas::{
+    Change, Chg, GroupId, GroupRole, GroupSettings, Mid, PerDevice, TimestampMs, UserId,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -66,7 +68,7 @@ impl Group {
         mid(self.messages.len() as i64)
     }
 
-    fn membership(&mut self, uid: UserId) -> &mut Membership {
+    pub fn membership(&mut self, uid: UserId) -> &mut Membership {
         let gid = self.gid;
         let row = self.memberships.entry(uid);
         row.or_insert_with(|| Membership::new(uid, gid))
@@ -139,6 +141,13 @@ impl Group {
             change,
             chg: chg(self.changes.len() as i64 + 1),
         });
+    }
+
+    pub fn read(&mut self, uid: UserId, pc: i64, mobile: i64) {
+        self.membership(uid).read = PerDevice {
+            pc: mid(pc),
+            mobile: mid(mobile),
+        };
     }
 
     pub fn dissolve(&mut self) {

@@ -9,6 +9,7 @@ mod conversations;
 mod deployment;
 mod group;
 mod groups;
+mod groups_of_user;
 mod inbound;
 mod messages;
 mod profiles;

@@ -34,6 +34,7 @@ async fn the_description_lists_every_call_with_its_answers() {
             "/v1/users/{uid}/conversations",
             "/v1/users/{uid}/conversations/{peer}/changes",
             "/v1/users/{uid}/conversations/{peer}/messages",
+            "/v1/users/{uid}/groups",
             "/v1/users/{uid}/profile",
             "/v1/users/{uid}/unread",
         ]

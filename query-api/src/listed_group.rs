@@ -1,0 +1,124 @@
+//! Groups in a user's lists: the membership, which is in the user's database, and the group, which is in its own.
+
+use std::collections::BTreeMap;
+
+use message_store::{GroupHead, LastMessage, Membership, MessageState, Shard, Sink};
+use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, TableNumber, UserId};
+
+use crate::{
+    after::{AsOf, RequiredWatermarks, Watermarks},
+    deadline::Deadline,
+    error::QueryError,
+    message_item::MessageItem,
+    sink_watermarks,
+    state::QueryApi,
+};
+
+pub(crate) struct ListedGroup {
+    pub(crate) head: GroupHead,
+    membership: Membership,
+    last_is_hidden: bool,
+}
+
+/// The groups of these memberships, in their order, in one statement for each database that holds some of them. Groups that the user has left
+/// are left out, and those that are not in their database yet: the two sinks are independent.
+pub(crate) async fn read(
+    api: &QueryApi,
+    uid: UserId,
+    memberships: Vec<Membership>,
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+    mut as_of: AsOf,
+) -> Result<(Vec<ListedGroup>, AsOf), QueryError> {
+    let mut by_shard: BTreeMap<Shard, Vec<GroupId>> = BTreeMap::new();
+    for row in memberships.iter().filter(|row| row.is_member()) {
+        let shard = api.store.layout().shard_of(row.gid.partition());
+        by_shard.entry(shard).or_default().push(row.gid);
+    }
+    let mut heads: BTreeMap<GroupId, GroupHead> = BTreeMap::new();
+    for (shard, gids) in by_shard {
+        let attempt = || heads_of(api, uid, shard, &gids, required);
+        let (found, watermarks) = api.poll(deadline, attempt).await?;
+        heads.extend(found.into_iter().map(|head| (head.gid, head)));
+        as_of = as_of.and(watermarks);
+    }
+    let listed = |membership: Membership| {
+        Some(ListedGroup {
+            head: heads.remove(&membership.gid)?,
+            membership,
+            last_is_hidden: false,
+        })
+    };
+    Ok((memberships.into_iter().filter_map(listed).collect(), as_of))
+}
+
+async fn heads_of(
+    api: &QueryApi,
+    uid: UserId,
+    shard: Shard,
+    gids: &[GroupId],
+    required: &RequiredWatermarks,
+) -> Result<(Vec<GroupHead>, Watermarks), QueryError> {
+    let is_of_one = |partition| gids.iter().any(|gid| gid.partition() == partition);
+    let required = required.clone().restrict_to(is_of_one);
+    let mut tx = api.store.snapshot(shard).await?;
+    let watermarks =
+        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, &required).await?;
+    Ok((tx.group_heads(uid, gids).await?, watermarks))
+}
+
+/// Reads, in one statement, in which of these groups the user has hidden the newest message. Where nothing was changed, none is.
+pub(crate) async fn read_hidden(
+    api: &QueryApi,
+    uid: UserId,
+    groups: &mut [ListedGroup],
+    deadline: Deadline,
+) -> Result<(), QueryError> {
+    let changed = groups.iter().filter(|group| group.head.chg > Chg::ZERO);
+    let places: Vec<(GroupId, Mid)> = changed
+        .map(|group| (group.head.gid, group.head.last_mid()))
+        .collect();
+    if places.is_empty() {
+        return Ok(());
+    }
+    let attempt = async || {
+        let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+        let mut tx = api.store.snapshot(shard).await?;
+        Ok(tx.hidden_in_groups(uid, &places).await?)
+    };
+    let hidden = api.poll(deadline, attempt).await?;
+    for group in groups {
+        let last = (group.head.gid, group.head.last_mid());
+        group.last_is_hidden = hidden.contains(&last);
+    }
+    Ok(())
+}
+
+impl ListedGroup {
+    /// The beginning of the newest message; `None` where the user does not see it, or nobody.
+    pub(crate) fn last(&self) -> Option<MessageItem> {
+        let floor = self.head.unseen_mid().max(self.membership.clear_mid);
+        let is_shown = |last: &&LastMessage| {
+            last.mid > floor && last.state != MessageState::Deleted && !self.last_is_hidden
+        };
+        let last = self.head.last.as_ref().filter(is_shown)?;
+        Some(MessageItem::preview(
+            last.clone(),
+            ConversationId::Group(self.head.gid),
+        ))
+    }
+
+    /// Up to where nothing counts as unread (PROTOCOL G4). A message of the user's own may be in the group before it is in the membership.
+    pub(crate) fn read_mids(&self) -> PerDevice<Mid> {
+        let last = self.head.last.as_ref();
+        let own = last.filter(|last| last.srcid == self.membership.uid);
+        let own = own.map_or(Mid::ZERO, |last| last.mid);
+        self.membership.read_mids().map(|mid| mid.max(own))
+    }
+
+    /// How many messages are behind [`Self::read_mids`].
+    pub(crate) fn unread(&self) -> PerDevice<i64> {
+        let last = self.head.last_mid().get();
+        self.read_mids().map(|mid| (last - mid.get()).max(0))
+    }
+}
