@@ -11,6 +11,7 @@ mod group;
 mod groups;
 mod groups_of_user;
 mod inbound;
+mod list_with_groups;
 mod messages;
 mod profiles;
 mod redis;
