@@ -5,6 +5,7 @@
 mod callers;
 mod changes;
 mod chat;
+mod client_calls;
 mod conversations;
 mod deployment;
 mod group;
