@@ -7,19 +7,66 @@ use schemas::{TimestampMs, UserId};
 
 const VERSION: u8 = 2;
 
-/// Version, pinned, time, peer, checksum.
+const PINNED: u8 = 1;
+const GROUP: u8 = 2;
+
+/// Version, flags, time, number, checksum.
 const BYTES: usize = 1 + 1 + 8 + 8 + CHECK_BYTES;
 
 /// The checksum detects a damaged cursor, and that of another user. It is not a secret: a cursor gives no access that its user lacks.
 const CHECK_BYTES: usize = 8;
 
+/// A position in a user's conversation list, which goes from the largest to the smallest: pinned ones come first, then the newest message, then
+/// the largest number, and of a user and a group with the same number the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ListPosition {
+    pub(crate) pinned: bool,
+    pub(crate) last_ts: TimestampMs,
+    /// The uid or gid, at least 1.
+    pub(crate) number: i64,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Group,
+    User,
+}
+
+impl From<ContactCursor> for ListPosition {
+    fn from(cursor: ContactCursor) -> Self {
+        Self {
+            pinned: cursor.pinned,
+            last_ts: cursor.last_ts,
+            number: cursor.peer.get(),
+            kind: Kind::User,
+        }
+    }
+}
+
+/// The contacts behind it are those behind the position: the user with a group's number comes before the group.
+impl From<ListPosition> for ContactCursor {
+    fn from(position: ListPosition) -> Self {
+        Self {
+            pinned: position.pinned,
+            last_ts: position.last_ts,
+            peer: (position.number.try_into()).expect("a gid is 1 or more, as a uid is"),
+        }
+    }
+}
+
 /// Encodes the position after which the next page of `uid`'s list begins.
-pub(crate) fn encode(uid: UserId, position: ContactCursor) -> String {
+pub(crate) fn encode(uid: UserId, position: ListPosition) -> String {
     let mut bytes = Vec::with_capacity(BYTES);
     bytes.push(VERSION);
-    bytes.push(position.pinned.into());
+    let kind = if position.kind == Kind::Group {
+        GROUP
+    } else {
+        0
+    };
+    bytes.push(kind | u8::from(position.pinned));
     bytes.extend(position.last_ts.0.to_be_bytes());
-    bytes.extend(position.peer.get().to_be_bytes());
+    bytes.extend(position.number.to_be_bytes());
     bytes.extend(check(uid, &bytes));
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -28,26 +75,32 @@ pub(crate) fn encode(uid: UserId, position: ContactCursor) -> String {
 ///
 /// # Errors
 /// A problem that names the parameter.
-pub(crate) fn decode(uid: UserId, text: &str) -> Result<ContactCursor, Problem> {
+pub(crate) fn decode(uid: UserId, text: &str) -> Result<ListPosition, Problem> {
     parse(uid, text).ok_or_else(|| {
         let right = "next of an earlier page of the same list, unchanged";
         Problem::invalid_field("cursor", "is not a cursor of this list", right)
     })
 }
 
-fn parse(uid: UserId, text: &str) -> Option<ContactCursor> {
+fn parse(uid: UserId, text: &str) -> Option<ListPosition> {
     let bytes: [u8; BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
     let (content, found) = bytes.split_at(BYTES - CHECK_BYTES);
     let (version, position) = content.split_first()?;
-    let (pinned, position) = position.split_first()?;
-    let (last_ts, peer) = position.split_first_chunk::<8>()?;
-    if *version != VERSION || *pinned > 1 || found != check(uid, content) {
+    let (flags, position) = position.split_first()?;
+    let (last_ts, number) = position.split_first_chunk::<8>()?;
+    if *version != VERSION || *flags > (PINNED | GROUP) || found != check(uid, content) {
         return None;
     }
-    Some(ContactCursor {
-        pinned: *pinned == 1,
+    let number = i64::from_be_bytes(number.try_into().ok()?);
+    Some(ListPosition {
+        pinned: flags & PINNED != 0,
         last_ts: TimestampMs(i64::from_be_bytes(*last_ts)),
-        peer: i64::from_be_bytes(peer.try_into().ok()?).try_into().ok()?,
+        number: Some(number).filter(|number| *number > 0)?,
+        kind: if flags & GROUP == 0 {
+            Kind::User
+        } else {
+            Kind::Group
+        },
     })
 }
 
@@ -71,24 +124,29 @@ mod tests {
         uid.try_into().unwrap()
     }
 
-    fn cursor(pinned: bool, last_ts: i64, peer: i64) -> ContactCursor {
-        ContactCursor {
+    fn cursor(pinned: bool, last_ts: i64, number: i64, kind: Kind) -> ListPosition {
+        ListPosition {
             pinned,
             last_ts: TimestampMs(last_ts),
-            peer: user(peer),
+            number,
+            kind,
         }
+    }
+
+    fn kind(is_group: bool) -> Kind {
+        if is_group { Kind::Group } else { Kind::User }
     }
 
     proptest! {
         #[test]
-        fn cursors_round_trip(uid in 1..=i64::MAX, pinned in any::<bool>(), ts in any::<i64>(), peer in 1..=i64::MAX) {
-            let position = cursor(pinned, ts, peer);
+        fn cursors_round_trip(uid in 1..=i64::MAX, pinned in any::<bool>(), ts in any::<i64>(), number in 1..=i64::MAX, group in any::<bool>()) {
+            let position = cursor(pinned, ts, number, kind(group));
             prop_assert_eq!(decode(user(uid), &encode(user(uid), position)).unwrap(), position);
         }
 
         #[test]
         fn one_changed_character_is_noticed(at in 0_usize..35, to in "[A-Za-z0-9_=+/ -]") {
-            let good = encode(user(7), cursor(true, 1_763_712_000_000, 9));
+            let good = encode(user(7), cursor(true, 1_763_712_000_000, 9, Kind::Group));
             let mut bad = good.clone();
             bad.replace_range(at..=at, &to);
             prop_assume!(bad != good);
@@ -103,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_list_of_another_user_is_another_list() {
-        let cursor = encode(user(7), cursor(false, 5, 9));
+        let cursor = encode(user(7), cursor(false, 5, 9, Kind::User));
         assert_eq!(cursor.len(), 35);
         assert!(decode(user(8), &cursor).is_err());
         assert_eq!(decode(user(7), "").unwrap_err().errors[0].field, "cursor");

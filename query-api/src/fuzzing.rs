@@ -31,10 +31,11 @@ pub fn cursor(data: &[u8]) {
         }
     }
     // Changing one byte of a valid cursor must invalidate it.
-    let after = message_store::ContactCursor {
+    let after = cursor::ListPosition {
         pinned: uid.get() % 2 == 0,
         last_ts: schemas::TimestampMs(uid.get()),
-        peer: uid,
+        number: uid.get(),
+        kind: cursor::Kind::Group,
     };
     let mut damaged = cursor::encode(uid, after).into_bytes();
     let at = text.len() % damaged.len();

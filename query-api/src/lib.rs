@@ -3,6 +3,7 @@
 mod after;
 mod by_class;
 mod config;
+mod conversation_item;
 mod counts;
 mod cursor;
 mod deadline;

@@ -1,9 +1,9 @@
 //! Groups in a user's lists: the membership, which is in the user's database, and the group, which is in its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{GroupHead, LastMessage, Membership, MessageState, Shard, Sink};
-use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, TableNumber, UserId};
+use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, TableNumber, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -68,33 +68,53 @@ async fn heads_of(
 }
 
 /// Reads, in one statement, in which of these groups the user has hidden the newest message. Where nothing was changed, none is.
-pub(crate) async fn read_hidden(
+pub(crate) async fn read_hidden<'a>(
     api: &QueryApi,
     uid: UserId,
-    groups: &mut [ListedGroup],
+    groups: impl IntoIterator<Item = &'a mut ListedGroup>,
     deadline: Deadline,
 ) -> Result<(), QueryError> {
-    let changed = groups.iter().filter(|group| group.head.chg > Chg::ZERO);
-    let places: Vec<(GroupId, Mid)> = changed
-        .map(|group| (group.head.gid, group.head.last_mid()))
+    let changed = groups
+        .into_iter()
+        .filter(|group| group.head.chg > Chg::ZERO);
+    let mut changed: BTreeMap<(GroupId, Mid), &'a mut ListedGroup> = changed
+        .map(|group| ((group.head.gid, group.head.last_mid()), group))
         .collect();
-    if places.is_empty() {
+    if changed.is_empty() {
         return Ok(());
     }
-    let attempt = async || {
-        let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
-        let mut tx = api.store.snapshot(shard).await?;
-        Ok(tx.hidden_in_groups(uid, &places).await?)
-    };
-    let hidden = api.poll(deadline, attempt).await?;
-    for group in groups {
-        let last = (group.head.gid, group.head.last_mid());
-        group.last_is_hidden = hidden.contains(&last);
+    let places: Vec<(GroupId, Mid)> = changed.keys().copied().collect();
+    let attempt = || hidden(api, uid, &places);
+    for place in api.poll(deadline, attempt).await? {
+        if let Some(group) = changed.get_mut(&place) {
+            group.last_is_hidden = true;
+        }
     }
     Ok(())
 }
 
+async fn hidden(
+    api: &QueryApi,
+    uid: UserId,
+    places: &[(GroupId, Mid)],
+) -> Result<BTreeSet<(GroupId, Mid)>, QueryError> {
+    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let mut tx = api.store.snapshot(shard).await?;
+    Ok(tx.hidden_in_groups(uid, places).await?)
+}
+
 impl ListedGroup {
+    /// Whether there is a message that is not from before joining.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.head.last_mid() > self.head.unseen_mid()
+    }
+
+    /// When the newest message was sent.
+    pub(crate) fn last_ts(&self) -> TimestampMs {
+        let last = self.head.last.as_ref();
+        last.map_or(TimestampMs(0), |last| last.ts)
+    }
+
     /// The beginning of the newest message; `None` where the user does not see it, or nobody.
     pub(crate) fn last(&self) -> Option<MessageItem> {
         let floor = self.head.unseen_mid().max(self.membership.clear_mid);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use schemas::{Chg, DeviceClass, InboundPosition, Mid, PerDevice, UserId};
+use schemas::{Chg, DeviceClass, GroupId, InboundPosition, Mid, PerDevice, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{Client, ClientError, UserProfile};
@@ -114,9 +114,13 @@ pub struct Message {
     pub mid: Mid,
     /// The sender.
     pub srcid: UserId,
-    /// The receiver.
-    pub destid: UserId,
-    /// The text. In a conversation list only its first 200 characters, where the message itself is not stored.
+    /// The receiver; `None` in a group.
+    #[serde(default)]
+    pub destid: Option<UserId>,
+    /// The group; `None` between two users.
+    #[serde(default)]
+    pub gid: Option<GroupId>,
+    /// The text. In a list only its first 200 characters, where the message itself is not stored, and of a group.
     pub msg: String,
     /// When it was sequenced: RFC 3339, UTC.
     pub ts: String,
@@ -148,8 +152,15 @@ pub struct Conversations {
 /// A conversation as one of its users sees it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Conversation {
-    /// The other user; the user in a note to oneself.
-    pub peer: UserId,
+    /// The other user; the user in a note to oneself. `None` in a group.
+    #[serde(default)]
+    pub peer: Option<UserId>,
+    /// The group; `None` between two users.
+    #[serde(default)]
+    pub gid: Option<GroupId>,
+    /// The group's name.
+    #[serde(default)]
+    pub name: Option<String>,
     /// The newest message; `None` where the user has hidden or cleared it, or it was deleted.
     pub last: Option<Message>,
     /// The number of the newest message; 0 where there is none.
@@ -161,7 +172,7 @@ pub struct Conversation {
     /// What the user has set for it.
     #[serde(flatten)]
     pub flags: Flags,
-    /// How many of the peer's messages are unread; `None` where they can no longer be counted.
+    /// How many of the peer's messages, or those in the group, are unread; `None` where they can no longer be counted.
     pub unread: PerDevice<Option<i64>>,
     /// Up to which message the user has read.
     #[serde(deserialize_with = "mids")]
@@ -222,6 +233,32 @@ pub struct Flags {
     pub blocked: bool,
 }
 
+impl MessagesQuery {
+    pub(crate) fn add_to(&self, query: &mut Query) {
+        match self.order {
+            Order::Newest => {}
+            Order::Before(mid) => query.add("before_mid", mid),
+            Order::After(mid) => query.add("after_mid", mid),
+            Order::Unread(device) => query.add("device", device),
+        }
+        if let Some(limit) = self.limit {
+            query.add("limit", limit);
+        }
+        if self.profiles {
+            query.add("profiles", true);
+        }
+    }
+}
+
+impl ChangesQuery {
+    pub(crate) fn add_to(&self, query: &mut Query) {
+        query.add("after_chg", self.after);
+        if let Some(limit) = self.limit {
+            query.add("limit", limit);
+        }
+    }
+}
+
 impl Client {
     /// Counts a user's unread messages on one device class.
     ///
@@ -252,18 +289,7 @@ impl Client {
     ) -> Result<Messages, ClientError> {
         let path = format!("/v1/users/{user}/conversations/{peer}/messages");
         let mut query = Query::of(path);
-        match which.order {
-            Order::Newest => {}
-            Order::Before(mid) => query.add("before_mid", mid),
-            Order::After(mid) => query.add("after_mid", mid),
-            Order::Unread(device) => query.add("device", device),
-        }
-        if let Some(limit) = which.limit {
-            query.add("limit", limit);
-        }
-        if which.profiles {
-            query.add("profiles", true);
-        }
+        which.add_to(&mut query);
         options.add_to(&mut query);
         self.get_waiting(&query.path, options.wait()).await
     }
@@ -307,10 +333,7 @@ impl Client {
     ) -> Result<Changes, ClientError> {
         let path = format!("/v1/users/{user}/conversations/{peer}/changes");
         let mut query = Query::of(path);
-        query.add("after_chg", which.after);
-        if let Some(limit) = which.limit {
-            query.add("limit", limit);
-        }
+        which.add_to(&mut query);
         options.add_to(&mut query);
         self.get_waiting(&query.path, options.wait()).await
     }
@@ -369,7 +392,7 @@ pub(crate) fn chg<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chg, D::
     Chg::try_from(i64::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-fn mids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerDevice<Mid>, D::Error> {
+pub(crate) fn mids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerDevice<Mid>, D::Error> {
     let PerDevice { pc, mobile } = PerDevice::<i64>::deserialize(deserializer)?;
     let mid = |mid: i64| Mid::try_from(mid).map_err(D::Error::custom);
     Ok(PerDevice {
@@ -378,7 +401,9 @@ fn mids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerDevice<Mid>, D:
     })
 }
 
-fn positions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<InboundPosition>, D::Error> {
+pub(crate) fn positions<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<InboundPosition>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let position = |text: &String| text.parse().map_err(D::Error::custom);
     texts.iter().map(position).collect()

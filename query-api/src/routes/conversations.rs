@@ -1,31 +1,32 @@
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use access::Caller;
 use axum::{Json, extract::State};
-use message_store::{
-    ContactCursor, ContactRow, LastMessage, MessageRow, MessageState, ReadUpTo, Shard, Sink,
-};
+use message_store::{ContactCursor, ContactRow, Membership, MessageRow, Shard, Sink};
 use problem::{Path, Problem, Query};
-use schemas::{DirectConversation, Mid, Partition, TableNumber, UserId};
+use schemas::{Partition, TableNumber, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
-    by_class::ByClass,
-    cursor,
+    conversation_item::{ConversationItem, MessageKey, last_message_key},
+    cursor::{self, Kind, ListPosition},
     deadline::Deadline,
     error::QueryError,
-    flags::Flags,
-    message_item::MessageItem,
+    listed_group::{self, ListedGroup},
     parameters::{Limit, Switch, TimeoutMs, UserPath},
     profiles::{self, ProfileItem, ProfileItems},
     sink_watermarks,
     state::QueryApi,
 };
+
+/// How many memberships one statement reads.
+const MEMBERSHIPS_AT_ONCE: u32 = 1_000;
 
 /// Which part of the list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -53,8 +54,8 @@ pub(crate) struct ConversationsQuery {
 /// A part of a user's conversation list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ConversationsPage {
-    /// Pinned conversations first, then that with the newest message. Contacts that the user has deleted, and those without messages, are
-    /// left out. A page may hold fewer than `limit`; only `next` tells whether it is the last.
+    /// Pinned conversations first, then that with the newest message. Contacts that the user has deleted, and contacts and groups without
+    /// messages, are left out. A page may hold fewer than `limit`; only `next` tells whether it is the last.
     items: Vec<ConversationItem>,
     /// `cursor` of the next page; null where nothing is left.
     #[schema(example = "AgAAAAGapVWYewAAAAAAAAPp0NMkeHGdR8Y")]
@@ -69,35 +70,11 @@ pub(crate) struct ConversationsPage {
     as_of: AsOf,
 }
 
-/// One conversation.
-#[derive(Debug, Serialize, ToSchema)]
-struct ConversationItem {
-    /// The other side; the user in a note to oneself.
-    #[schema(value_type = String, example = "1001")]
-    peer: UserId,
-    /// Its newest message; null where the user has hidden or cleared it, or it was deleted.
-    last: Option<MessageItem>,
-    /// The number of its newest message; 0 where there is none.
-    #[schema(minimum = 0, example = 3)]
-    last_mid: i64,
-    /// The number of its last change, which its list of changes has; 0 where there is none.
-    #[schema(minimum = 0, example = 1)]
-    chg: i64,
-    /// What the user has set for it.
-    #[serde(flatten)]
-    flags: Flags,
-    /// Unread messages of the other side, by class of device; null where they cannot be counted any more.
-    unread: ByClass<Option<i64>>,
-    /// Up to where the user has read, by class of device.
-    read_mid: ByClass<i64>,
-}
-
-/// Identifies a message.
-type MessageKey = (DirectConversation, Mid);
-
 /// List a user's conversations
 ///
-/// Read positions are those of the contact rows, which are about a second behind.
+/// Read positions are those of the contact and membership rows, which are about a second behind. Groups are in the list along with users. They are
+/// ordered by their newest message, which no row of the user has, so every page reads all groups of the user: for each 1,000 of them one
+/// statement in the user's database, and one in each database that holds some of them.
 #[utoipa::path(
     get,
     path = "/v1/users/{uid}/conversations",
@@ -124,19 +101,20 @@ pub(crate) async fn get_conversations(
     let cursor = query.cursor.as_deref();
     let begin = cursor.map(|text| cursor::decode(uid, text)).transpose()?;
 
-    let attempt = || contacts(&api, uid, begin, limit, &required);
-    let (contacts, watermarks) = api.poll(deadline, attempt).await?;
-    let next = next_cursor(uid, &contacts, limit);
-    let shown: Vec<ContactRow> = contacts
-        .into_iter()
-        .take(limit.get())
-        .filter(ContactRow::is_listed)
-        .collect();
-    let (mut messages, as_of) =
-        last_messages(&api, &shown, &required, deadline, watermarks).await?;
-    let item = |row| ConversationItem::new(row, &mut messages);
-    let items: Vec<ConversationItem> = shown.into_iter().map(item).collect();
-    let users = items.iter().map(|item| item.peer).chain([uid]);
+    let attempt = || user_rows(&api, uid, begin, limit, &required);
+    let (contacts, memberships, watermarks) = api.poll(deadline, attempt).await?;
+    let mut as_of = AsOf::from(watermarks);
+    let mut rows: Vec<Row> = contacts.into_iter().map(Row::Contact).collect();
+    for memberships in memberships {
+        let read = listed_group::read(&api, uid, memberships, &required, deadline, as_of);
+        let groups;
+        (groups, as_of) = read.await?;
+        let groups = groups.into_iter().filter(ListedGroup::has_messages);
+        rows.extend(groups.map(Row::Group));
+    }
+    let (rows, next) = page(uid, rows, begin, limit);
+    let (items, as_of) = items(&api, uid, rows, &required, deadline, as_of).await?;
+    let users = items.iter().filter_map(ConversationItem::user).chain([uid]);
     let (profiles, as_of) =
         profiles::join(&api, query.profiles, users, &required, deadline, as_of).await?;
     Ok(Json(ConversationsPage {
@@ -147,42 +125,110 @@ pub(crate) async fn get_conversations(
     }))
 }
 
-/// Reads one row more than the page shows, which tells whether there is a next page.
-async fn contacts(
+/// A row of the list.
+enum Row {
+    Contact(ContactRow),
+    Group(ListedGroup),
+}
+
+impl Row {
+    fn position(&self) -> ListPosition {
+        match self {
+            Self::Contact(row) => row.cursor().into(),
+            Self::Group(group) => ListPosition {
+                pinned: false,
+                last_ts: group.last_ts(),
+                number: group.head.gid.get(),
+                kind: Kind::Group,
+            },
+        }
+    }
+}
+
+/// Reads one contact more than the page shows, which tells whether there is a next page, and all memberships.
+async fn user_rows(
     api: &QueryApi,
     uid: UserId,
-    begin: Option<ContactCursor>,
+    begin: Option<ListPosition>,
     limit: Limit,
     required: &RequiredWatermarks,
-) -> Result<(Vec<ContactRow>, Watermarks), QueryError> {
+) -> Result<(Vec<ContactRow>, Vec<Vec<Membership>>, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
     let watermarks =
         sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
+    let begin = begin.map(ContactCursor::from);
     let contacts = tx.contact_page(uid, begin, limit.and_one()).await?;
-    Ok((contacts, watermarks))
+    let mut memberships = Vec::new();
+    let mut after = None;
+    loop {
+        let rows = tx.memberships(uid, after, MEMBERSHIPS_AT_ONCE).await?;
+        let is_last = rows.len() < MEMBERSHIPS_AT_ONCE as usize;
+        after = rows.last().map(|row| row.gid);
+        memberships.push(rows);
+        if is_last {
+            return Ok((contacts, memberships, watermarks));
+        }
+    }
 }
 
-fn next_cursor(uid: UserId, contacts: &[ContactRow], limit: Limit) -> Option<String> {
-    let last = contacts.get(limit.get() - 1)?;
-    (contacts.len() > limit.get()).then(|| cursor::encode(uid, last.cursor()))
+/// The rows of the page that begins behind `begin`, and the cursor of the next one.
+fn page(
+    uid: UserId,
+    mut rows: Vec<Row>,
+    begin: Option<ListPosition>,
+    limit: Limit,
+) -> (Vec<Row>, Option<String>) {
+    rows.retain(|row| begin.is_none_or(|begin| row.position() < begin));
+    rows.sort_by_key(|row| Reverse(row.position()));
+    let more = rows.len() > limit.get();
+    rows.truncate(limit.get());
+    let last = rows.last().filter(|_| more);
+    let next = last.map(|row| cursor::encode(uid, row.position()));
+    (rows, next)
+}
+
+/// What is shown of a page's rows.
+async fn items(
+    api: &QueryApi,
+    uid: UserId,
+    mut rows: Vec<Row>,
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+    as_of: AsOf,
+) -> Result<(Vec<ConversationItem>, AsOf), QueryError> {
+    let contacts = rows.iter().filter_map(|row| match row {
+        Row::Contact(row) if row.is_listed() => last_message_key(row),
+        Row::Contact(_) | Row::Group(_) => None,
+    });
+    let (mut messages, as_of) = last_messages(api, contacts, required, deadline, as_of).await?;
+    let groups = rows.iter_mut().filter_map(|row| match row {
+        Row::Contact(_) => None,
+        Row::Group(group) => Some(group),
+    });
+    listed_group::read_hidden(api, uid, groups, deadline).await?;
+    let item = |row| match row {
+        Row::Contact(row) if !row.is_listed() => None,
+        Row::Contact(row) => Some(ConversationItem::of_contact(row, &mut messages)),
+        Row::Group(group) => Some(ConversationItem::of_group(group)),
+    };
+    Ok((rows.into_iter().filter_map(item).collect(), as_of))
 }
 
 /// The newest messages of these conversations, in one query for each database that holds some of them.
 async fn last_messages(
     api: &QueryApi,
-    contacts: &[ContactRow],
+    keys: impl Iterator<Item = MessageKey>,
     required: &RequiredWatermarks,
     deadline: Deadline,
-    contact_watermarks: Watermarks,
+    mut as_of: AsOf,
 ) -> Result<(BTreeMap<MessageKey, MessageRow>, AsOf), QueryError> {
     let mut by_shard: BTreeMap<Shard, Vec<MessageKey>> = BTreeMap::new();
-    for key in contacts.iter().filter_map(last_message_key) {
+    for key in keys {
         let shard = api.store.layout().shard_of(key.0.partition());
         by_shard.entry(shard).or_default().push(key);
     }
     let mut found = BTreeMap::new();
-    let mut as_of = AsOf::from(contact_watermarks);
     for (shard, keys) in by_shard {
         let (messages, watermarks) = api
             .poll(deadline, || messages_of(api, shard, &keys, required))
@@ -207,68 +253,4 @@ async fn messages_of(
     let watermarks =
         sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, &required).await?;
     Ok((tx.messages_by_mid(keys).await?, watermarks))
-}
-
-fn conversation_of(row: &ContactRow) -> DirectConversation {
-    DirectConversation::new(row.contact.uid, row.contact.peer)
-}
-
-fn last_message_key(row: &ContactRow) -> Option<MessageKey> {
-    Some((conversation_of(row), row.visible_last()?.mid))
-}
-
-/// The newest message; where its row is missing, the preview is shown. Either of the two may be older than a recall.
-fn last_item(
-    last: LastMessage,
-    row: Option<MessageRow>,
-    conversation: DirectConversation,
-) -> Option<MessageItem> {
-    if row
-        .as_ref()
-        .is_some_and(|row| row.state == MessageState::Deleted)
-    {
-        return None;
-    }
-    let is_recalled = last.state == MessageState::Recalled;
-    let item = match row {
-        Some(row) => row.into(),
-        None => MessageItem::preview(last, conversation.into()),
-    };
-    Some(if is_recalled { item.recalled() } else { item })
-}
-
-impl ConversationItem {
-    /// Takes the newest message out of `messages`.
-    fn new(row: ContactRow, messages: &mut BTreeMap<MessageKey, MessageRow>) -> Self {
-        let conversation = conversation_of(&row);
-        let full = last_message_key(&row).and_then(|key| messages.remove(&key));
-        let last = row.visible_last().cloned();
-        let last_mid = row.contact.last.as_ref().map_or(0, |last| last.mid.get());
-        let read = row.read_mids();
-        let unread = ByClass {
-            pc: unread(&row, row.contact.read.pc),
-            mobile: unread(&row, row.contact.read.mobile),
-        };
-        Self {
-            peer: row.contact.peer,
-            last: last.and_then(|last| last_item(last, full, conversation)),
-            last_mid,
-            chg: row.contact.chg.get(),
-            flags: row.flags().into(),
-            unread,
-            read_mid: ByClass {
-                pc: read.pc.get(),
-                mobile: read.mobile.get(),
-            },
-        }
-    }
-}
-
-/// The number of messages of the peer after the last one read. A note to oneself is never unread.
-fn unread(row: &ContactRow, read: ReadUpTo) -> Option<i64> {
-    if row.contact.uid == row.contact.peer {
-        return Some(0);
-    }
-    let unread = row.contact.peer_n.get() - read.n?.get();
-    Some(unread.max(0))
 }

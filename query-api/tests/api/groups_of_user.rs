@@ -180,7 +180,7 @@ async fn groups_that_were_left_or_are_not_there_yet_are_left_out_and_dissolved_o
 }
 
 /// Many groups of one user, and what the others in them have is not written.
-async fn many(deployment: &Deployment, me: UserId, count: usize) -> Vec<GroupId> {
+pub async fn many(deployment: &Deployment, me: UserId, count: usize) -> Vec<GroupId> {
     let mut by_shard: BTreeMap<Shard, GroupRows> = BTreeMap::new();
     let mut memberships: Vec<Membership> = Vec::new();
     for _ in 0..count {

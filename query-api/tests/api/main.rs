@@ -5,12 +5,14 @@
 mod callers;
 mod changes;
 mod chat;
+mod client_calls;
 mod conversations;
 mod deployment;
 mod group;
 mod groups;
 mod groups_of_user;
 mod inbound;
+mod list_with_groups;
 mod messages;
 mod profiles;
 mod redis;
