@@ -5,17 +5,19 @@ use message_store::ContactCursor;
 use problem::Problem;
 use schemas::{TimestampMs, UserId};
 
+/// A cursor has the version, whether pinned, the time, the peer and the checksum.
 const VERSION: u8 = 2;
 
-/// Version, pinned, time, peer, checksum.
-const BYTES: usize = 1 + 1 + 8 + 8 + CHECK_BYTES;
+/// The version before contacts could be pinned, and without that field. Its cursors go on where they ended, among those that are not pinned: a list
+/// that was begun before an upgrade is read to its end, but for what was pinned since.
+const UNPINNED_VERSION: u8 = 1;
 
 /// The checksum detects a damaged cursor, and that of another user. It is not a secret: a cursor gives no access that its user lacks.
 const CHECK_BYTES: usize = 8;
 
 /// Encodes the position after which the next page of `uid`'s list begins.
 pub(crate) fn encode(uid: UserId, position: ContactCursor) -> String {
-    let mut bytes = Vec::with_capacity(BYTES);
+    let mut bytes = Vec::new();
     bytes.push(VERSION);
     bytes.push(position.pinned.into());
     bytes.extend(position.last_ts.0.to_be_bytes());
@@ -36,16 +38,19 @@ pub(crate) fn decode(uid: UserId, text: &str) -> Result<ContactCursor, Problem> 
 }
 
 fn parse(uid: UserId, text: &str) -> Option<ContactCursor> {
-    let bytes: [u8; BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
-    let (content, found) = bytes.split_at(BYTES - CHECK_BYTES);
-    let (version, position) = content.split_first()?;
-    let (pinned, position) = position.split_first()?;
-    let (last_ts, peer) = position.split_first_chunk::<8>()?;
-    if *version != VERSION || *pinned > 1 || found != check(uid, content) {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (content, found) = bytes.split_last_chunk::<CHECK_BYTES>()?;
+    if *found != check(uid, content) {
         return None;
     }
+    let (pinned, position) = match content {
+        [VERSION, pinned @ (0 | 1), position @ ..] => (*pinned == 1, position),
+        [UNPINNED_VERSION, position @ ..] => (false, position),
+        _ => return None,
+    };
+    let (last_ts, peer) = position.split_first_chunk::<8>()?;
     Some(ContactCursor {
-        pinned: *pinned == 1,
+        pinned,
         last_ts: TimestampMs(i64::from_be_bytes(*last_ts)),
         peer: i64::from_be_bytes(peer.try_into().ok()?).try_into().ok()?,
     })
@@ -107,5 +112,18 @@ mod tests {
         assert_eq!(cursor.len(), 35);
         assert!(decode(user(8), &cursor).is_err());
         assert_eq!(decode(user(7), "").unwrap_err().errors[0].field, "cursor");
+    }
+
+    #[test]
+    fn a_list_that_was_begun_before_an_upgrade_goes_on() {
+        let mut bytes = vec![UNPINNED_VERSION];
+        bytes.extend(5_i64.to_be_bytes());
+        bytes.extend(9_i64.to_be_bytes());
+        let without_check = URL_SAFE_NO_PAD.encode(&bytes);
+        assert!(decode(user(7), &without_check).is_err());
+        bytes.extend(check(user(7), &bytes));
+        let text = URL_SAFE_NO_PAD.encode(&bytes);
+        assert_eq!(decode(user(7), &text).unwrap(), cursor(false, 5, 9));
+        assert!(decode(user(8), &text).is_err());
     }
 }

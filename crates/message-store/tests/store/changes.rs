@@ -114,7 +114,7 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
 
         let shard = fixture.shard(conversation.partition());
         let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-        let found = snapshot.changes_after(conversation, chg(1), 6).await;
+        let found = snapshot.changes_after(conversation, None, chg(1), 6).await;
         let found: Vec<_> = found
             .unwrap()
             .into_iter()
@@ -132,9 +132,18 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
                 (7, 5, second, Edit, Some("by the other".to_owned())),
             ]
         );
-        let last = snapshot.changes_after(conversation, chg(7), 6).await;
-        let kinds: Vec<_> = last.unwrap().iter().map(|row| row.kind).collect();
-        assert_eq!(kinds, [Clear]);
+        // What the other user hides and clears is none of one's own.
+        for (of_user, kinds) in [
+            (None, vec![Hide, Edit, Clear]),
+            (Some(first), vec![Hide, Edit]),
+            (Some(second), vec![Edit, Clear]),
+        ] {
+            let last = snapshot
+                .changes_after(conversation, of_user, chg(5), 3)
+                .await;
+            let found: Vec<_> = last.unwrap().iter().map(|row| row.kind).collect();
+            assert_eq!(found, kinds);
+        }
     }
 }
 

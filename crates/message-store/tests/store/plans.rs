@@ -365,7 +365,12 @@ async fn changes_find_their_messages_by_the_index() {
         .replace("{table}", &changes)
         .replace("{messages}", &table);
     let plan = explain(&mut admin, after, |query| {
-        query.bind(1_i64).bind(2_i64).bind(3_i64).bind(50_u32)
+        query
+            .bind(1_i64)
+            .bind(2_i64)
+            .bind(3_i64)
+            .bind(1_i64)
+            .bind(50_u32)
     })
     .await;
     let keys: Vec<String> = plan.iter().map(|row| text(row, "key")).collect();
