@@ -116,6 +116,39 @@ impl ReadTx {
         self.scan(sql, &table, &values).await
     }
 
+    /// The next `limit` rows of `hidden_<n>` behind `after`, of users and groups: the primary key, and whether the user has cleared the message.
+    pub(crate) async fn scan_cleared(
+        &mut self,
+        number: TableNumber,
+        after: Option<[i64; 4]>,
+        limit: u32,
+    ) -> Result<Vec<([i64; 4], bool)>, StoreError> {
+        let sql = include_str!("../../sql/read/scan_cleared.sql")
+            .replace("{contacts}", &self.table(Table::Contact, number)?)
+            .replace("{memberships}", &self.table(Table::Membership, number)?);
+        let [uid, kind, peer, mid] = after.unwrap_or_default();
+        let values = [
+            ("uid", uid),
+            ("kind", kind),
+            ("peer", peer),
+            ("mid", mid),
+            ("limit", limit.into()),
+        ];
+        let table = self.table(Table::Hidden, number)?;
+        let rows = self.scan(&sql, &table, &values).await?;
+        rows.iter()
+            .map(|row| {
+                let key = [
+                    row.try_get("uid")?,
+                    row.try_get("kind")?,
+                    row.try_get("peer")?,
+                    row.try_get("mid")?,
+                ];
+                Ok((key, row.try_get::<i64, _>("is_cleared")? != 0))
+            })
+            .collect()
+    }
+
     /// The next `limit` rows of `read_chat_mid_<n>` behind the id `after` (0 to begin), ascending.
     ///
     /// # Errors

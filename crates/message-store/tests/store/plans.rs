@@ -375,6 +375,22 @@ async fn changes_find_their_messages_by_the_index() {
     .await;
     let keys: Vec<String> = plan.iter().map(|row| text(row, "key")).collect();
     assert_eq!(keys, ["PRIMARY", "inx_1"], "{}", show(&plan));
+    let cleared = include_str!("../../sql/read/scan_cleared.sql")
+        .replace("{table}", &fixture.table("hidden", table_number(21)))
+        .replace("{contacts}", &fixture.table("contact", table_number(21)))
+        .replace(
+            "{memberships}",
+            &fixture.table("membership", table_number(21)),
+        )
+        .replace("{uid}", "85")
+        .replace("{kind}", "0")
+        .replace("{peer}", "3")
+        .replace("{mid}", "4")
+        .replace("{limit}", "1000");
+    let plan = explain(&mut admin, cleared, |query| query).await;
+    let keys: Vec<String> = plan.iter().map(|row| text(row, "key")).collect();
+    assert_eq!(keys, ["PRIMARY"; 3], "{}", show(&plan));
+    assert!(!show(&plan).contains("filesort"), "{}", show(&plan));
     let replaced = include_str!("../../sql/write/delete_replaced.sql")
         .replace("{table}", &changes)
         .replace("{from}", "1")
