@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use message_store::{MessageStore, StoreError};
+use message_store::{ClearedPlaces, MessageStore, StoreError};
 use schemas::TimestampMs;
 use service_runtime::ReadinessCheck;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use crate::metrics;
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones where configured. Changes
-/// go with the months of messages, whoever dropped those.
+/// go with the months of messages, whoever dropped those, and hidden messages once they are cleared.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
@@ -20,10 +20,11 @@ pub(crate) struct Janitor {
     pub(crate) interval: Duration,
     pub(crate) gate: ReadinessCheck,
     pub(crate) clock: fn() -> TimestampMs,
+    pub(crate) cleared: ClearedPlaces,
 }
 
 impl Janitor {
-    pub(crate) async fn run(self, soft: CancellationToken) -> anyhow::Result<()> {
+    pub(crate) async fn run(mut self, soft: CancellationToken) -> anyhow::Result<()> {
         loop {
             // Another program may hold the schema's lock for minutes.
             let outcome = tokio::select! {
@@ -48,7 +49,7 @@ impl Janitor {
     }
 
     /// Adds missing months; where that fails, reports those that stay missing.
-    async fn maintain(&self, now: TimestampMs) -> Result<(), String> {
+    async fn maintain(&mut self, now: TimestampMs) -> Result<(), String> {
         let added = self.store.ensure_months(now, self.months_ahead).await;
         if let Ok(added) = &added
             && *added > 0
@@ -61,7 +62,8 @@ impl Janitor {
         match missing.first() {
             None => {
                 self.drop_old(now).await?;
-                self.delete_old_changes().await
+                self.delete_old_changes().await?;
+                self.delete_cleared().await
             }
             Some(first) => Err(format!(
                 "{} months are missing, {first} among them",
@@ -92,6 +94,16 @@ impl Janitor {
         Ok(())
     }
 
+    async fn delete_cleared(&mut self) -> Result<(), String> {
+        let deleted = self.store.delete_cleared(&mut self.cleared).await;
+        let deleted =
+            deleted.map_err(|error| format!("hidden messages cannot be deleted: {error}"))?;
+        if deleted > 0 {
+            tracing::info!(deleted, "hidden messages deleted, as they were cleared");
+        }
+        Ok(())
+    }
+
     async fn missing(&self, now: TimestampMs) -> Result<Vec<String>, StoreError> {
         let by_table = self.store.missing_months(now, self.months_ahead).await?;
         Ok(by_table
@@ -113,7 +125,7 @@ pub(crate) fn wall_clock() -> TimestampMs {
 #[cfg(test)]
 mod tests {
     use dev_stack::TestServers;
-    use message_store::{MessageRow, MySqlConfig, Shard};
+    use message_store::{ContactDelta, MessageRow, MySqlConfig, Shard};
     use schemas::{Mid, Ordinal, TableNumber, event::Message};
     use service_runtime::Health;
     use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
@@ -170,6 +182,7 @@ mod tests {
                     interval: Duration::from_secs(1),
                     gate: Health::default().check("months"),
                     clock: || TimestampMs(NEW_YEAR - 1),
+                    cleared: ClearedPlaces::default(),
                 },
                 url: servers.mysql_url.clone(),
                 prefix: config.database_prefix,
@@ -196,9 +209,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_year_ends() {
-        let env = TestEnv::new().await;
-        let janitor = &env.janitor;
-        janitor.maintain((janitor.clock)()).await.unwrap();
+        let mut env = TestEnv::new().await;
+        env.janitor
+            .maintain(TimestampMs(NEW_YEAR - 1))
+            .await
+            .unwrap();
         let months = ["2026-11", "2026-12", "2027-01", "2027-02"];
         assert_eq!(env.months().await, months);
 
@@ -211,9 +226,26 @@ mod tests {
         env.write(&all).await.unwrap();
         assert_eq!(env.months().await, months);
 
-        janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
+        env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(env.months().await, [&months[..], &["2027-03"]].concat());
         assert_eq!(env.ids().await, [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn hidden_messages_go_once_they_are_cleared() {
+        let mut env = TestEnv::new().await;
+        let (uid, peer) = (3.try_into().unwrap(), 4.try_into().unwrap());
+        let mut row = ContactDelta::new(uid, peer);
+        row.hidden
+            .extend([1, 2, 3].map(|mid| Mid::try_from(mid).unwrap()));
+        row.clear_mid = 2.try_into().unwrap();
+        let store = env.janitor.store.clone();
+        let written = store.write_contacts(env.shard, "t", [&row], &[]);
+        written.await.unwrap();
+        env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
+        let mut snapshot = store.snapshot(env.shard).await.unwrap();
+        let left = snapshot.scan_hidden(env.table, None, 9).await.unwrap();
+        assert_eq!(left, [(uid, peer, 3.try_into().unwrap())]);
     }
 
     #[tokio::test]
@@ -228,8 +260,10 @@ mod tests {
         ];
         env.write(&rows).await.unwrap();
         env.write(&[row(4, year_before + 100 * DAY)]).await.unwrap();
-        let janitor = &env.janitor;
-        janitor.maintain((janitor.clock)()).await.unwrap();
+        env.janitor
+            .maintain(TimestampMs(NEW_YEAR - 1))
+            .await
+            .unwrap();
         let all = [
             "2026-01", "2026-04", "2026-11", "2026-12", "2027-01", "2027-02",
         ];
@@ -276,8 +310,7 @@ mod tests {
         assert_eq!(env.ids().await, [1, 2]);
         // The log's may be ahead, too.
         env.write(&[row(3, a_year_ahead.0)]).await.unwrap();
-        let janitor = &env.janitor;
-        janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
+        env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(env.ids().await, [1, 2, 3]);
     }
 

@@ -5,13 +5,15 @@ use message_store::ContactCursor;
 use problem::Problem;
 use schemas::{TimestampMs, UserId};
 
+/// A cursor has the version, flags, the time, the number and the checksum.
 const VERSION: u8 = 2;
+
+/// The version before contacts could be pinned, and without that byte. Its cursors go on where they ended, among those that are not pinned: a list
+/// that was begun before an upgrade is read to its end, but for what was pinned since.
+const UNPINNED_VERSION: u8 = 1;
 
 const PINNED: u8 = 1;
 const GROUP: u8 = 2;
-
-/// Version, flags, time, number, checksum.
-const BYTES: usize = 1 + 1 + 8 + 8 + CHECK_BYTES;
 
 /// The checksum detects a damaged cursor, and that of another user. It is not a secret: a cursor gives no access that its user lacks.
 const CHECK_BYTES: usize = 8;
@@ -57,7 +59,7 @@ impl From<ListPosition> for ContactCursor {
 
 /// Encodes the position after which the next page of `uid`'s list begins.
 pub(crate) fn encode(uid: UserId, position: ListPosition) -> String {
-    let mut bytes = Vec::with_capacity(BYTES);
+    let mut bytes = Vec::new();
     bytes.push(VERSION);
     let kind = if position.kind == Kind::Group {
         GROUP
@@ -83,14 +85,17 @@ pub(crate) fn decode(uid: UserId, text: &str) -> Result<ListPosition, Problem> {
 }
 
 fn parse(uid: UserId, text: &str) -> Option<ListPosition> {
-    let bytes: [u8; BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
-    let (content, found) = bytes.split_at(BYTES - CHECK_BYTES);
-    let (version, position) = content.split_first()?;
-    let (flags, position) = position.split_first()?;
-    let (last_ts, number) = position.split_first_chunk::<8>()?;
-    if *version != VERSION || *flags > (PINNED | GROUP) || found != check(uid, content) {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (content, found) = bytes.split_last_chunk::<CHECK_BYTES>()?;
+    if *found != check(uid, content) {
         return None;
     }
+    let (flags, position) = match content {
+        [VERSION, flags @ 0..=3, position @ ..] => (*flags, position),
+        [UNPINNED_VERSION, position @ ..] => (0, position),
+        _ => return None,
+    };
+    let (last_ts, number) = position.split_first_chunk::<8>()?;
     let number = i64::from_be_bytes(number.try_into().ok()?);
     Some(ListPosition {
         pinned: flags & PINNED != 0,
@@ -165,5 +170,21 @@ mod tests {
         assert_eq!(cursor.len(), 35);
         assert!(decode(user(8), &cursor).is_err());
         assert_eq!(decode(user(7), "").unwrap_err().errors[0].field, "cursor");
+    }
+
+    #[test]
+    fn a_list_that_was_begun_before_an_upgrade_goes_on() {
+        let mut bytes = vec![UNPINNED_VERSION];
+        bytes.extend(5_i64.to_be_bytes());
+        bytes.extend(9_i64.to_be_bytes());
+        let without_check = URL_SAFE_NO_PAD.encode(&bytes);
+        assert!(decode(user(7), &without_check).is_err());
+        bytes.extend(check(user(7), &bytes));
+        let text = URL_SAFE_NO_PAD.encode(&bytes);
+        assert_eq!(
+            decode(user(7), &text).unwrap(),
+            cursor(false, 5, 9, Kind::User)
+        );
+        assert!(decode(user(8), &text).is_err());
     }
 }

@@ -22,7 +22,9 @@ pub fn cursor(data: &[u8]) {
         return;
     };
     if let Ok(decoded) = cursor::decode(uid, text) {
-        assert_eq!(cursor::encode(uid, decoded), text);
+        let encoded = cursor::encode(uid, decoded);
+        // One of the version before is shorter.
+        assert!(encoded == text || text.len() < encoded.len());
         if let Ok(other) = UserId::try_from(uid.get() ^ 1) {
             assert!(
                 cursor::decode(other, text).is_err(),

@@ -7,12 +7,12 @@ use schemas::{Chg, DirectConversation, Mid, PerDevice, TableNumber, UserId};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
-    error::{Lag, LaggingStore, QueryError},
+    error::{LaggingStore, QueryError},
     sink_watermarks,
     state::QueryApi,
 };
 
-/// How many changes [`View::catch_up`] reads; with more the contact row is waited for.
+/// How many changes [`View::catch_up`] reads; with more, `after=` waits for the contact row.
 const CATCH_UP_LIMIT: u32 = 200;
 
 pub(crate) struct View {
@@ -61,22 +61,14 @@ impl View {
         LaggingStore::Sink(self.shard, Sink::Contacts)
     }
 
-    /// Adds what the user has cleared and hidden since then, where the contact row has not reached `required`. The changes are in the
-    /// conversation's own database, whose messages have.
-    pub(crate) async fn catch_up(
-        &mut self,
-        tx: &mut ReadTx,
-        required: &RequiredWatermarks,
-    ) -> Result<(), QueryError> {
+    /// Adds what the user has cleared and hidden since the contact row, and says whether that is all of it. The changes are in the
+    /// conversation's own database, with its messages.
+    pub(crate) async fn catch_up(&mut self, tx: &mut ReadTx) -> Result<bool, QueryError> {
         let conversation = DirectConversation::new(self.uid, self.peer);
         let changes = tx
-            .changes_after(conversation, self.chg, CATCH_UP_LIMIT)
+            .changes_after(conversation, Some(self.uid), self.chg, CATCH_UP_LIMIT)
             .await?;
-        if changes.len() >= CATCH_UP_LIMIT as usize {
-            let (store, missing) = (self.store(), required.clone());
-            return Err(QueryError::Lagging(Lag { store, missing }));
-        }
-        for change in changes.iter().filter(|change| change.by == self.uid) {
+        for change in &changes {
             match change.kind {
                 ChangeKind::Clear => self.clear_mid = self.clear_mid.max(change.mid),
                 ChangeKind::Hide => {
@@ -85,7 +77,7 @@ impl View {
                 ChangeKind::Recall | ChangeKind::Delete | ChangeKind::Edit => {}
             }
         }
-        Ok(())
+        Ok(changes.len() < CATCH_UP_LIMIT as usize)
     }
 
     /// Reads which of these messages are hidden. Where nothing in the conversation was changed, none is.

@@ -39,4 +39,4 @@ pub use schema::{MONTHS_AHEAD, Month, MonthSize, SchemaReport};
 pub use store::MessageStore;
 pub use swap::{Fence, RebuildLock, ShadowState, Shadows};
 pub use unresolved_read::UnresolvedRead;
-pub use write::UserRows;
+pub use write::{ClearedPlaces, UserRows};

@@ -170,12 +170,6 @@ impl ChangeKind {
         }
     }
 
-    /// Whether it concerns the user only who made it.
-    #[must_use]
-    pub fn is_for_one(self) -> bool {
-        matches!(self, Self::Hide | Self::Clear)
-    }
-
     pub(crate) fn from_column(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
@@ -204,7 +198,6 @@ mod tests {
             let kind = ChangeKind::of(&change);
             assert_eq!(kind.as_str(), change.kind());
             assert_eq!(ChangeKind::from_column(change.kind()), Some(kind));
-            assert_eq!(kind.is_for_one(), change.is_for_one());
             assert_eq!(MessageState::after(&change).is_none(), change.is_for_one());
         }
     }

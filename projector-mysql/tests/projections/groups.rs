@@ -49,7 +49,10 @@ async fn rows(env: &TestEnv) -> Rows {
     let members = tx.scan_group_members(number, None, 100).await.unwrap();
     let member = |row: GroupMemberRow| (row.uid, row.role, row.muted, row.join_mid);
     rows.members = members.into_iter().map(member).collect();
-    let changes = tx.group_changes_after(gid(), Chg::ZERO, 100).await.unwrap();
+    let changes = tx
+        .group_changes_after(gid(), None, Chg::ZERO, 100)
+        .await
+        .unwrap();
     let changes = changes.iter();
     rows.changes = changes
         .map(|row| (row.chg.get(), row.mid.get(), row.kind))

@@ -4,7 +4,7 @@ use access::Caller;
 use axum::{Json, extract::State};
 use message_store::{Sink, StoredChange};
 use problem::{Path, Problem, Query};
-use schemas::{Chg, UserId};
+use schemas::Chg;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -42,8 +42,8 @@ pub(crate) struct ChangesQuery {
 /// Changes of one conversation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChangesPage {
-    /// The changes, by number. What other users hide and clear is left out, so a page may hold fewer than `limit`; only `next` tells
-    /// whether it is the last.
+    /// The changes, by number. What other users hide and clear is left out, and of a group what concerns messages from before
+    /// joining, so a page may hold fewer than `limit`; only `next` tells whether it is the last.
     pub(super) items: Vec<ChangeItem>,
     /// The parameter that goes on where this page ends; null where nothing is left.
     #[schema(example = "after_chg=1")]
@@ -121,11 +121,7 @@ pub(crate) async fn get_changes(
         }
     }
     Ok(Json(ChangesPage {
-        items: rows
-            .into_iter()
-            .filter(|row| concerns(row, path.uid))
-            .map(ChangeItem::from)
-            .collect(),
+        items: rows.into_iter().map(ChangeItem::from).collect(),
         next: next.map(|chg| format!("after_chg={chg}")),
         as_of,
     }))
@@ -145,7 +141,7 @@ async fn changes(
     let watermarks =
         sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, required).await?;
     let rows = tx
-        .changes_after(conversation, after, limit.and_one())
+        .changes_after(conversation, Some(path.uid), after, limit.and_one())
         .await?;
     Ok((rows, watermarks))
 }
@@ -162,11 +158,6 @@ async fn view(
     let edited = rows.iter().filter(|row| row.msg.is_some());
     view.read_hidden(api, edited.map(|row| row.mid)).await?;
     Ok((view, watermarks))
-}
-
-/// Whether it is a change for all, or the user's own.
-pub(super) fn concerns(change: &StoredChange, uid: UserId) -> bool {
-    !change.kind.is_for_one() || change.by == uid
 }
 
 impl From<StoredChange> for ChangeItem {

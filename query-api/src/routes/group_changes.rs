@@ -8,7 +8,7 @@ use schemas::{Chg, GroupId, UserId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::changes::{ChangeItem, ChangesPage, concerns};
+use super::changes::{ChangeItem, ChangesPage};
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
     deadline::Deadline,
@@ -77,7 +77,7 @@ pub(crate) async fn get_group_changes(
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
     let next = rows.last().filter(|_| more).map(|row| row.chg);
-    rows.retain(|row| concerns(row, uid) && (row.mid > head.unseen_mid() || row.by == uid));
+    rows.retain(|row| row.mid > head.unseen_mid() || row.by == uid);
     if rows.iter().any(|row| row.msg.is_some()) {
         let attempt = || view(&api, uid, &rows, &head, &required);
         let (view, watermarks) = api.poll(deadline, attempt).await?;
@@ -103,7 +103,10 @@ async fn changes(
 ) -> Result<(Vec<StoredChange>, GroupHead, Watermarks), QueryError> {
     let (mut tx, head, watermarks) = group_view::open(api, gid, query.uid, required).await?;
     let after = query.after_chg.map_or(Chg::ZERO, |ChgBound(chg)| chg);
-    let rows = tx.group_changes_after(gid, after, limit.and_one()).await?;
+    let of_user = Some(query.uid);
+    let rows = tx
+        .group_changes_after(gid, of_user, after, limit.and_one())
+        .await?;
     Ok((rows, head, watermarks))
 }
 

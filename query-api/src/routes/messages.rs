@@ -172,10 +172,10 @@ async fn page(
     let topic = &api.events_topic;
     let watermarks = sink_watermarks::reached(&mut tx, Sink::Messages, topic, required).await?;
     let mut as_of = AsOf::from(watermarks);
-    if required.missing_in(&contact_watermarks).is_empty() {
+    let has_caught_up = view.catch_up(&mut tx).await?;
+    if !has_caught_up || required.missing_in(&contact_watermarks).is_empty() {
+        sink_watermarks::expect_reached(view.store(), required, &contact_watermarks)?;
         as_of = as_of.and(contact_watermarks.clone());
-    } else {
-        view.catch_up(&mut tx, required).await?;
     }
     let (rows, next) = match selection {
         Selection::Unread(device, limit) => {

@@ -259,8 +259,9 @@ async fn what_a_user_hides_or_clears_is_gone_for_that_user() {
     );
     // The clear was a read position, too.
     assert_eq!(page("device=pc").await, (vec![7, 5, 3], json!(null)));
+    // The other side has no contact row yet.
     let theirs = service.ok(&chat.peers_path()).await;
-    assert_eq!(mids(&theirs), [7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!(mids(&theirs), [6, 5, 4, 3, 2, 1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,6 +272,11 @@ async fn what_was_hidden_is_gone_before_the_contact_row_is_there() {
     let (shard, own) = (deployment.shard_of(p), deployment.shard_of_user(chat.me));
     deployment.write_messages(&chat.rows).await;
     deployment.write_changes(&chat.changes).await;
+    let unasked = service.ok(&chat.path()).await;
+    assert_eq!(
+        (mids(&unasked), unasked.get("as_of")),
+        (vec![7, 5, 3], None)
+    );
     deployment.advance(Sink::Messages, shard, p, 9).await;
     let expect = async |query: &str, as_of: &str| {
         let answer = service.ok(&format!("{}?{query}", chat.path())).await;
@@ -310,6 +316,8 @@ async fn many_changes_are_waited_for_in_the_contact_row() {
         late.detail(),
         "MySQL (contacts) has not reached 19:9 within 300 ms"
     );
+    // Who asks for nothing does not wait.
+    assert!(mids(&service.ok(&chat.path()).await).is_empty());
     deployment.write_contacts(&[chat.contact(0, 0)]).await;
     let own = deployment.shard_of_user(chat.me);
     deployment.advance(Sink::Contacts, own, p, 9).await;

@@ -6,14 +6,15 @@ use super::{ReadTx, decode};
 use crate::{StoreError, StoredChange, arguments::Arguments, names::Table};
 
 impl ReadTx {
-    /// Up to `limit` changes of a conversation above `after`, in order, whoever made them. Those that are older than the retention of messages
-    /// may be gone.
+    /// Up to `limit` changes of a conversation above `after`, in order, whoever made them; with `of_user` without what the other user hides
+    /// and clears. Those that are older than the retention of messages may be gone.
     ///
     /// # Errors
     /// As all reads; fatal where the conversation is in another database.
     pub async fn changes_after(
         &mut self,
         conversation: DirectConversation,
+        of_user: Option<UserId>,
         after: Chg,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
@@ -23,6 +24,7 @@ impl ReadTx {
             .with(conversation.lo().get())
             .with(conversation.hi().get())
             .with(after.get())
+            .with(of_user.map(UserId::get))
             .with(limit);
         let sql = include_str!("../../sql/read/changes_after.sql").replace("{messages}", &messages);
         let rows = self.fetch(&sql, &table, arguments).await?;

@@ -121,13 +121,14 @@ impl ReadTx {
         rows.iter().map(decode::group_message).collect()
     }
 
-    /// Up to `limit` changes of a group above `after`, in order, whoever made them.
+    /// Up to `limit` changes of a group above `after`, in order, whoever made them; with `of_user` without what others hide and clear.
     ///
     /// # Errors
     /// As all reads; fatal where the group is in another database.
     pub async fn group_changes_after(
         &mut self,
         gid: GroupId,
+        of_user: Option<UserId>,
         after: Chg,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
@@ -136,6 +137,7 @@ impl ReadTx {
         let arguments = Arguments::default()
             .with(gid.get())
             .with(after.get())
+            .with(of_user.map(UserId::get))
             .with(limit);
         let sql = include_str!("../../sql/read/group_changes_after.sql");
         let sql = sql.replace("{messages}", &messages);

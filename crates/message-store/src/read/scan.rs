@@ -116,6 +116,39 @@ impl ReadTx {
         self.scan(sql, &table, &values).await
     }
 
+    /// The next `limit` rows of `hidden_<n>` behind `after`, of users and groups: the primary key, and whether the user has cleared the message.
+    pub(crate) async fn scan_cleared(
+        &mut self,
+        number: TableNumber,
+        after: Option<[i64; 4]>,
+        limit: u32,
+    ) -> Result<Vec<([i64; 4], bool)>, StoreError> {
+        let sql = include_str!("../../sql/read/scan_cleared.sql")
+            .replace("{contacts}", &self.table(Table::Contact, number)?)
+            .replace("{memberships}", &self.table(Table::Membership, number)?);
+        let [uid, kind, peer, mid] = after.unwrap_or_default();
+        let values = [
+            ("uid", uid),
+            ("kind", kind),
+            ("peer", peer),
+            ("mid", mid),
+            ("limit", limit.into()),
+        ];
+        let table = self.table(Table::Hidden, number)?;
+        let rows = self.scan(&sql, &table, &values).await?;
+        rows.iter()
+            .map(|row| {
+                let key = [
+                    row.try_get("uid")?,
+                    row.try_get("kind")?,
+                    row.try_get("peer")?,
+                    row.try_get("mid")?,
+                ];
+                Ok((key, row.try_get::<i64, _>("is_cleared")? != 0))
+            })
+            .collect()
+    }
+
     /// The next `limit` rows of `read_chat_mid_<n>` behind the id `after` (0 to begin), ascending.
     ///
     /// # Errors
@@ -152,7 +185,8 @@ impl ReadTx {
     }
 
     /// How many rows have a value that no projection writes in a column that no other read returns: a `hashvalue` that is not the table's
-    /// number, or a `kind` that is no user's or, of a hidden message, group's. It reads the whole table.
+    /// number, a `kind` that is no user's or, of a hidden message, group's, or of a contact a `del_flag` that does not follow from its mids, or no
+    /// `pos` although the database was made with that column. It reads the whole table.
     ///
     /// # Errors
     /// As [`scan_messages`](Self::scan_messages).
@@ -161,17 +195,27 @@ impl ReadTx {
         sink: Sink,
         number: TableNumber,
     ) -> Result<i64, StoreError> {
-        let own = i64::from(number.get());
+        let own = number.to_string();
+        let is_deleted = "(deleted_mid > 0 AND deleted_mid >= last_mid)";
+        let made_without_pos = include_str!("../../sql/read/made_without_pos.sql")
+            .replace("{database}", &self.names.database(self.shard));
         let checked: &[_] = match sink {
-            Sink::Messages => &[(Table::ChatMsg, "hashvalue", own)],
-            Sink::Reads => &[(Table::ReadChatMid, "hashvalue", own)],
-            Sink::Contacts => &[(Table::Contact, "kind", 0), (Table::Hidden, "kind & ~1", 0)],
+            Sink::Messages => &[(Table::ChatMsg, "hashvalue", own.as_str())],
+            Sink::Reads => &[(Table::ReadChatMid, "hashvalue", own.as_str())],
+            Sink::Contacts => &[
+                (Table::Contact, "kind", "0"),
+                (Table::Contact, "del_flag", is_deleted),
+                (Table::Contact, "(pos < 0)", made_without_pos.as_str()),
+                (Table::Hidden, "kind & ~1", "0"),
+            ],
         };
         let mut misfits = 0;
         for (table, column, right) in checked {
             let table = self.table(*table, number)?;
-            let sql = include_str!("../../sql/read/count_misfits.sql").replace("{column}", column);
-            let rows = self.scan(&sql, &table, &[("right", *right)]).await?;
+            let sql = include_str!("../../sql/read/count_misfits.sql")
+                .replace("{column}", column)
+                .replace("{right}", right);
+            let rows = self.fetch_once(&sql, &table).await?;
             let count = rows.first().map(|row| row.try_get("misfits")).transpose()?;
             misfits += count.unwrap_or(0_i64);
         }

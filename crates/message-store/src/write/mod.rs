@@ -3,6 +3,7 @@
 mod changes;
 mod contacts;
 pub(crate) mod groups;
+mod hidden;
 mod messages;
 mod probe;
 mod profiles;
@@ -10,6 +11,7 @@ mod reads;
 mod transaction;
 
 pub use contacts::UserRows;
+pub use hidden::ClearedPlaces;
 use schemas::TableNumber;
 
 use self::transaction::Transaction;

@@ -1,7 +1,8 @@
 //! Changes to messages and contacts.
 
 use message_store::{
-    ChangeKind, ChangeRow, ContactDelta, ContactRow, LastMessage, MessageRow, MessageState,
+    ChangeKind, ChangeRow, ClearedPlaces, ContactDelta, ContactRow, LastMessage, Membership,
+    MessageRow, MessageState, UserRows,
 };
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, TableNumber,
@@ -114,7 +115,7 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
 
         let shard = fixture.shard(conversation.partition());
         let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-        let found = snapshot.changes_after(conversation, chg(1), 6).await;
+        let found = snapshot.changes_after(conversation, None, chg(1), 6).await;
         let found: Vec<_> = found
             .unwrap()
             .into_iter()
@@ -132,9 +133,18 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
                 (7, 5, second, Edit, Some("by the other".to_owned())),
             ]
         );
-        let last = snapshot.changes_after(conversation, chg(7), 6).await;
-        let kinds: Vec<_> = last.unwrap().iter().map(|row| row.kind).collect();
-        assert_eq!(kinds, [Clear]);
+        // What the other user hides and clears is none of one's own.
+        for (of_user, kinds) in [
+            (None, vec![Hide, Edit, Clear]),
+            (Some(first), vec![Hide, Edit]),
+            (Some(second), vec![Edit, Clear]),
+        ] {
+            let last = snapshot
+                .changes_after(conversation, of_user, chg(5), 3)
+                .await;
+            let found: Vec<_> = last.unwrap().iter().map(|row| row.kind).collect();
+            assert_eq!(found, kinds);
+        }
     }
 }
 
@@ -286,6 +296,68 @@ async fn scans_are_paged_in_order() {
     assert_eq!(scanned, expected);
     let some = snapshot.hidden(one.0, user(3), mid(2)..=mid(5)).await;
     assert_eq!(some.unwrap(), [mid(5)].into());
+}
+
+#[tokio::test]
+async fn hidden_messages_go_once_they_are_cleared() {
+    let fixture = Fixture::without_schema().await;
+    let store = &fixture.store;
+    store.apply_schema(NOW).await.unwrap();
+    let (uid, peer) = fixture.users(44);
+    let row = |peer: UserId, mids: std::ops::RangeInclusive<i64>, cleared: i64| {
+        let mut row = ContactDelta::new(uid, peer);
+        row.hidden.extend(mids.map(mid));
+        row.clear_mid = mid(cleared);
+        row
+    };
+    // More than one call looks at.
+    let rows = [
+        row(peer, 1..=12_000, 11_990),
+        row(user(peer.get() + 1), 1..=3, 0),
+        row(user(peer.get() + 2), 1..=3, 2),
+    ];
+    write_contacts(&fixture, &rows).await;
+    // In groups whose numbers are those of the peers.
+    let membership = |n: i64, cleared: i64| {
+        let mut row = Membership::new(uid, (peer.get() + n).try_into().unwrap());
+        row.hidden.extend([1, 2, 3].map(mid));
+        row.clear_mid = mid(cleared);
+        row
+    };
+    let (one, other) = (membership(0, 0), membership(1, 1));
+    let rows = UserRows {
+        memberships: vec![&one, &other],
+        ..UserRows::default()
+    };
+    let table = TableNumber::of_user(uid);
+    let shard = fixture.shard(table);
+    let written = store.write_user_rows(shard, &fixture.topic, rows, &[]);
+    written.await.unwrap();
+
+    let left = async || {
+        let mut snapshot = store.snapshot(shard).await.unwrap();
+        let rows = snapshot.scan_hidden(table, None, 20_000).await.unwrap();
+        rows.into_iter()
+            .map(|(_, of, mid)| (of.get() - peer.get(), mid.get()))
+            .collect::<Vec<_>>()
+    };
+    let mut places = ClearedPlaces::default();
+    assert_eq!(store.delete_cleared(&mut places).await.unwrap(), 10_000);
+    assert_eq!(left().await.len(), 2_006);
+    assert_eq!(store.delete_cleared(&mut places).await.unwrap(), 1_993);
+    let kept = (11_991..=12_000).map(|mid| (0, mid));
+    let kept: Vec<(i64, i64)> = kept.chain([(1, 1), (1, 2), (1, 3), (2, 3)]).collect();
+    assert_eq!(left().await, kept);
+    let mut snapshot = store.snapshot(shard).await.unwrap();
+    let rows = snapshot.scan_hidden_in_groups(table, None, 9).await;
+    let in_groups = rows.unwrap().into_iter();
+    let in_groups = in_groups.map(|(_, of, mid)| (of.get() - peer.get(), mid.get()));
+    let in_groups: Vec<(i64, i64)> = in_groups.collect();
+    assert_eq!(in_groups, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)]);
+    // From the start again.
+    write_contacts(&fixture, &[row(peer, 5..=5, 0)]).await;
+    assert_eq!(store.delete_cleared(&mut places).await.unwrap(), 1);
+    assert_eq!(left().await, kept);
 }
 
 async fn write_contacts(fixture: &Fixture, rows: &[ContactDelta]) {

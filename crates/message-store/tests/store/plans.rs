@@ -365,11 +365,32 @@ async fn changes_find_their_messages_by_the_index() {
         .replace("{table}", &changes)
         .replace("{messages}", &table);
     let plan = explain(&mut admin, after, |query| {
-        query.bind(1_i64).bind(2_i64).bind(3_i64).bind(50_u32)
+        query
+            .bind(1_i64)
+            .bind(2_i64)
+            .bind(3_i64)
+            .bind(1_i64)
+            .bind(50_u32)
     })
     .await;
     let keys: Vec<String> = plan.iter().map(|row| text(row, "key")).collect();
     assert_eq!(keys, ["PRIMARY", "inx_1"], "{}", show(&plan));
+    let cleared = include_str!("../../sql/read/scan_cleared.sql")
+        .replace("{table}", &fixture.table("hidden", table_number(21)))
+        .replace("{contacts}", &fixture.table("contact", table_number(21)))
+        .replace(
+            "{memberships}",
+            &fixture.table("membership", table_number(21)),
+        )
+        .replace("{uid}", "85")
+        .replace("{kind}", "0")
+        .replace("{peer}", "3")
+        .replace("{mid}", "4")
+        .replace("{limit}", "1000");
+    let plan = explain(&mut admin, cleared, |query| query).await;
+    let keys: Vec<String> = plan.iter().map(|row| text(row, "key")).collect();
+    assert_eq!(keys, ["PRIMARY"; 3], "{}", show(&plan));
+    assert!(!show(&plan).contains("filesort"), "{}", show(&plan));
     let replaced = include_str!("../../sql/write/delete_replaced.sql")
         .replace("{table}", &changes)
         .replace("{from}", "1")

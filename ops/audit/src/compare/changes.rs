@@ -87,9 +87,11 @@ impl ChangeMerge<'_> {
                 while after < last.chg.get() {
                     let above = Chg::try_from(after).unwrap_or(Chg::ZERO);
                     let found = match first.conversation {
-                        ConversationId::Direct(id) => snapshot.changes_after(id, above, PAGE).await,
+                        ConversationId::Direct(id) => {
+                            snapshot.changes_after(id, None, above, PAGE).await
+                        }
                         ConversationId::Group(gid) => {
-                            snapshot.group_changes_after(gid, above, PAGE).await
+                            snapshot.group_changes_after(gid, None, above, PAGE).await
                         }
                     };
                     let found = found?;

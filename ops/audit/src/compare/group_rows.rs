@@ -40,7 +40,11 @@ pub(crate) enum GroupRow {
     Member(MemberColumns),
     Membership(MembershipColumns),
     /// The mids, ascending.
-    Hidden(Vec<i64>),
+    Hidden {
+        mids: Vec<i64>,
+        /// Up to which the log has them cleared; 0 in a store.
+        clear_mid: i64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,9 +175,10 @@ impl GroupRow {
                 clear_mid: member.clear_mid,
                 pos: member.pos,
             })),
-            GroupTable::Hidden => {
-                (!member.hidden.is_empty()).then(|| Self::Hidden(member.hidden.clone()))
-            }
+            GroupTable::Hidden => (!member.hidden.is_empty()).then(|| Self::Hidden {
+                mids: member.hidden.clone(),
+                clear_mid: member.clear_mid,
+            }),
         }
     }
 
@@ -182,7 +187,7 @@ impl GroupRow {
             Self::Group(group) => Some(group.pos),
             Self::Member(member) => Some(member.pos),
             Self::Membership(membership) => Some(membership.pos),
-            Self::Hidden(_) => None,
+            Self::Hidden { .. } => None,
         }
     }
 
@@ -274,7 +279,7 @@ pub(super) fn group_mismatches(
     high: Option<&GroupRow>,
 ) -> Vec<Mismatch> {
     if key.table == GroupTable::Hidden {
-        return hidden_mismatches(key, mids(found), mids(low), mids(high));
+        return hidden_mismatches(key, hidden(found), hidden(low), hidden(high));
     }
     let (kind, what) = match (found, low, high) {
         (None, None, _) => return Vec::new(),
@@ -288,16 +293,22 @@ pub(super) fn group_mismatches(
     vec![key.mismatch(kind, what)]
 }
 
-fn mids(row: Option<&GroupRow>) -> &[i64] {
+fn hidden(row: Option<&GroupRow>) -> (&[i64], i64) {
     match row {
-        Some(GroupRow::Hidden(mids)) => mids,
-        _ => &[],
+        Some(GroupRow::Hidden { mids, clear_mid }) => (mids, *clear_mid),
+        _ => (&[], 0),
     }
 }
 
-/// What is hidden stays so.
-fn hidden_mismatches(key: GroupKey, found: &[i64], low: &[i64], high: &[i64]) -> Vec<Mismatch> {
-    let missing = low.iter().filter(|mid| !found.contains(mid));
+/// What is hidden stays so. What is cleared may be deleted.
+fn hidden_mismatches(
+    key: GroupKey,
+    (found, _): (&[i64], i64),
+    (low, _): (&[i64], i64),
+    (high, clear_mid): (&[i64], i64),
+) -> Vec<Mismatch> {
+    let kept = low.iter().filter(|mid| **mid > clear_mid);
+    let missing = kept.filter(|mid| !found.contains(mid));
     let missing = missing.map(|mid| (Kind::Missing, mid));
     let extra = found.iter().filter(|mid| !high.contains(mid));
     let extra = extra.map(|mid| (Kind::Extra, mid));
@@ -368,13 +379,28 @@ mod tests {
 
     #[test]
     fn a_message_hidden_in_a_group_is_missing_or_extra() {
-        let kinds = |found: &[i64], low: &[i64], high: &[i64]| {
-            let rows = [found, low, high].map(|mids| Some(GroupRow::Hidden(mids.to_vec())));
+        let kinds_of = |found: &[i64], low: &[i64], high: &[i64], cleared: i64| {
+            let row = |mids: &[i64], clear_mid| {
+                let mids = mids.to_vec();
+                Some(GroupRow::Hidden { mids, clear_mid })
+            };
+            let rows = [row(found, 0), row(low, 0), row(high, cleared)];
             kinds(GroupTable::Hidden, rows)
         };
+        let kinds = |found: &[i64], low: &[i64], high: &[i64]| kinds_of(found, low, high, 0);
         assert_eq!(kinds(&[3], &[3], &[3, 5]), []);
         assert_eq!(kinds(&[3, 5], &[3], &[3, 5]), []);
         assert_eq!(kinds(&[5], &[3], &[3, 5]), [Kind::Missing]);
         assert_eq!(kinds(&[3, 6], &[3], &[3, 5]), [Kind::Extra]);
+
+        let hidden = [3, 5, 7];
+        for (found, kinds) in [
+            (vec![7], vec![]),
+            (vec![3, 5, 7], vec![]),
+            (vec![3, 5], vec![Kind::Missing]),
+            (vec![4, 7], vec![Kind::Extra]),
+        ] {
+            assert_eq!(kinds_of(&found, &hidden, &hidden, 5), kinds);
+        }
     }
 }

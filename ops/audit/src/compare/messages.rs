@@ -103,7 +103,7 @@ async fn compare_above(
     Ok(())
 }
 
-/// Counts the rows of a table whose `hashvalue` or `kind` no projection writes.
+/// Counts the rows of a table whose `hashvalue`, `kind`, `del_flag` or `pos` no projection writes.
 pub(crate) async fn check_misfits(
     snapshot: &mut ReadTx,
     sink: Sink,
@@ -114,7 +114,7 @@ pub(crate) async fn check_misfits(
     if misfits > 0 {
         let column = match sink {
             Sink::Messages | Sink::Reads => "hashvalue",
-            Sink::Contacts => "kind",
+            Sink::Contacts => "kind, del_flag or pos",
         };
         let what = format!("{}_{number}: {column} of {misfits} rows", check.area.name());
         check.add(Finding::new(Kind::Different, what));

@@ -135,9 +135,7 @@ pub(crate) fn mismatches(
             let bounds = (&of_row(low), &of_row(high));
             contact_mismatch(key, contact.as_ref(), bounds, !high.is_empty())
         }
-        StoredValue::Hidden(mids) => {
-            hidden_mismatches(key, mids, &of_row(low).hidden, &of_row(high).hidden)
-        }
+        StoredValue::Hidden(mids) => hidden_mismatches(key, mids, &of_row(low), &of_row(high)),
         StoredValue::Keys(keys) => key_mismatches(key.uid(), keys, low, high),
         StoredValue::Unreadable(what) => vec![key.mismatch(Kind::Different, what.clone())],
     }
@@ -197,10 +195,11 @@ fn contact_mismatch(
     vec![key.mismatch(kind, format!("contact of {}: {what}", users_of(key)))]
 }
 
-/// What is hidden stays so.
-fn hidden_mismatches(key: ValueKey, mids: &[i64], low: &[i64], high: &[i64]) -> Vec<Mismatch> {
-    let missing = low.iter().filter(|mid| !mids.contains(mid));
-    let extra = mids.iter().filter(|mid| !high.contains(mid));
+/// What is hidden stays so. What is cleared may be deleted.
+fn hidden_mismatches(key: ValueKey, mids: &[i64], low: &Contact, high: &Contact) -> Vec<Mismatch> {
+    let kept = low.hidden.iter().filter(|mid| **mid > high.clear_mid);
+    let missing = kept.filter(|mid| !mids.contains(mid));
+    let extra = mids.iter().filter(|mid| !high.hidden.contains(mid));
     let mismatch =
         |kind, mid: &i64| key.mismatch(kind, format!("hidden of {}: mid {mid}", users_of(key)));
     missing
@@ -472,6 +471,21 @@ mod tests {
         assert_eq!(kinds(&[3, 5], &[3], &[3, 5]), []);
         assert_eq!(kinds(&[5], &[3], &[3, 5]), [Kind::Missing]);
         assert_eq!(kinds(&[3, 4], &[3], &[3]), [Kind::Extra]);
+
+        let mut cleared = hidden(&[3, 5, 7]);
+        if let Some(contact) = cleared.get_mut(&peer) {
+            contact.clear_mid = 5;
+        }
+        for (found, kinds) in [
+            (vec![7], vec![]),
+            (vec![3, 5, 7], vec![]),
+            (vec![3, 5], vec![Kind::Missing]),
+            (vec![4, 7], vec![Kind::Extra]),
+        ] {
+            let wrong = mismatches(key, &StoredValue::Hidden(found), &cleared, &cleared);
+            let found: Vec<Kind> = wrong.into_iter().map(|one| one.kind).collect();
+            assert_eq!(found, kinds);
+        }
     }
 
     #[test]

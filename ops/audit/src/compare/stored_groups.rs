@@ -68,7 +68,7 @@ async fn scan_hidden(
             if of != Some(key) {
                 let before = std::mem::take(&mut mids);
                 if let Some(of) = of {
-                    take(of, GroupRow::Hidden(before));
+                    take(of, hidden(before));
                 }
                 of = Some(key);
             }
@@ -76,11 +76,16 @@ async fn scan_hidden(
         }
         if after.is_none() {
             if let Some(of) = of {
-                take(of, GroupRow::Hidden(mids));
+                take(of, hidden(mids));
             }
             return Ok(());
         }
     }
+}
+
+fn hidden(mids: Vec<i64>) -> GroupRow {
+    let clear_mid = 0;
+    GroupRow::Hidden { mids, clear_mid }
 }
 
 /// A row, if there is one, or why it cannot be read.
@@ -119,7 +124,7 @@ async fn read(sources: &Sources, key: GroupKey) -> Result<Option<GroupRow>, Stor
             let all = Mid::ZERO..=Mid::try_from(i64::MAX).expect("it is not below 0");
             let mids = snapshot.hidden_in_group(uid, gid, all).await?;
             let mids: Vec<i64> = mids.into_iter().map(Mid::get).collect();
-            (!mids.is_empty()).then_some((key, GroupRow::Hidden(mids)))
+            (!mids.is_empty()).then_some((key, hidden(mids)))
         }
     };
     Ok(found.map(|(_, row)| row))

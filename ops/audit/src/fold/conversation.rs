@@ -294,7 +294,7 @@ impl Conversation {
         };
         let wrong = if chg != before + 1 && (is_whole || before > 0) {
             Some(format!("chg {chg} of {id} follows {before}"))
-        } else if is_whole && change.n.is_some_and(|stated| Some(stated.get()) != n) {
+        } else if is_whole && !self.may_state(change, n) {
             let stated = change.n;
             Some(format!(
                 "the {kind} up to {mid} in {id} has n {stated:?}, {n:?} is right"
@@ -316,6 +316,14 @@ impl Conversation {
         }
         self.touch_both(id, at);
         wrong
+    }
+
+    /// Whether a change may have its ordinal, where `n` is the right one. Which it is is known for the newest 128 messages.
+    fn may_state(&self, change: &MessageChange, n: Option<i64>) -> bool {
+        match change.n {
+            None => n.is_none() || self.last.mid - change.mid.get() > 128,
+            Some(stated) => Some(stated.get()) == n,
+        }
     }
 
     /// What was recalled stays so.

@@ -12,7 +12,7 @@ use crate::{
 };
 
 // 1000 and 1001: messages and read positions in partition 17, contacts in 40 and 41. 7 and 40: partition 47; contacts in 7 and 40.
-const IN_MYSQL: [Harm; 15] = [
+const IN_MYSQL: [Harm; 16] = [
     Harm {
         area: Area::Messages,
         kind: Kind::Different,
@@ -93,9 +93,16 @@ const IN_MYSQL: [Harm; 15] = [
     Harm {
         area: Area::Contacts,
         kind: Kind::Different,
-        what: "contact_40: kind of 1 rows",
-        harm: "INSERT INTO {p}1.contact_40 (uid, kind, peer) VALUES (1000, 1, 1001)",
+        what: "contact_40: kind, del_flag or pos of 1 rows",
+        harm: "INSERT INTO {p}1.contact_40 (uid, kind, peer, pos) VALUES (1000, 1, 1001, 0)",
         cure: "DELETE FROM {p}1.contact_40 WHERE kind = 1",
+    },
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact_40: kind, del_flag or pos of 1 rows",
+        harm: "CREATE TABLE {p}1.kept AS SELECT pos FROM {p}1.contact_40 WHERE peer = 1001; UPDATE {p}1.contact_40 SET pos = -1 WHERE peer = 1001",
+        cure: "UPDATE {p}1.contact_40 SET pos = (SELECT pos FROM {p}1.kept) WHERE peer = 1001; DROP TABLE {p}1.kept",
     },
     Harm {
         area: Area::Contacts,
@@ -115,7 +122,7 @@ const IN_MYSQL: [Harm; 15] = [
         area: Area::Contacts,
         kind: Kind::Extra,
         what: "contact of 1000 with 5",
-        harm: "INSERT INTO {p}1.contact_40 (uid, peer, own_n) VALUES (1000, 5, 1)",
+        harm: "INSERT INTO {p}1.contact_40 (uid, peer, own_n, pos) VALUES (1000, 5, 1, 0)",
         cure: "DELETE FROM {p}1.contact_40 WHERE peer = 5",
     },
 ];
@@ -174,7 +181,14 @@ const OF_PROFILES: [Harm; 7] = [
 ];
 
 // Contacts of 1000 are in database 1, those of 1001, too; of 7 in database 0.
-const OF_CHANGES: [Harm; 15] = [
+const OF_CHANGES: [Harm; 16] = [
+    Harm {
+        area: Area::Contacts,
+        kind: Kind::Different,
+        what: "contact_40: kind, del_flag or pos of 1 rows",
+        harm: "UPDATE {p}1.contact_40 SET del_flag = 1 - del_flag WHERE uid = 1000 AND peer = 1001",
+        cure: "UPDATE {p}1.contact_40 SET del_flag = 1 - del_flag WHERE uid = 1000 AND peer = 1001",
+    },
     Harm {
         area: Area::Messages,
         kind: Kind::Different,
@@ -249,8 +263,8 @@ const OF_CHANGES: [Harm; 15] = [
         area: Area::Contacts,
         kind: Kind::Different,
         what: "contact of 7 with 40: deleted_mid",
-        harm: "UPDATE {p}0.contact_7 SET deleted_mid = 3 WHERE peer = 40",
-        cure: "UPDATE {p}0.contact_7 SET deleted_mid = 4 WHERE peer = 40",
+        harm: "UPDATE {p}0.contact_7 SET deleted_mid = 3, del_flag = 0 WHERE peer = 40",
+        cure: "UPDATE {p}0.contact_7 SET deleted_mid = 4, del_flag = 1 WHERE peer = 40",
     },
     Harm {
         area: Area::Contacts,
@@ -377,6 +391,10 @@ async fn whatever_is_wrong_in_mysql_is_found() {
         env.assert_finds(area, kind, what).await;
         env.sql(cure).await;
     }
+    env.assert_sound().await;
+    // In a database from before version 4 a contact has no pos until its next event.
+    env.sql("UPDATE {p}1.schema_version SET applied_at = applied_at - INTERVAL 1 DAY WHERE version < 4; UPDATE {p}1.contact_40 SET pos = -1")
+        .await;
     env.assert_sound().await;
     env.sql("DELETE FROM {p}1.contact_41 WHERE uid = 1001")
         .await;

@@ -559,11 +559,19 @@ fn a_cleared_history_and_a_deleted_contact_have_the_right_numbers() {
         Body::MessageChange(event.clone()),
     );
     log.assert_finds("the clear up to 2 in 1,2 has n Some");
-    // Where the sequencer no longer knew, it says nothing.
-    let mut log = Log::of_version_3();
+    // Only where the sequencer no longer knew, it says nothing: behind the newest 128 messages.
     event.n = None;
-    log.sequence(asked(2, 2, Change::Clear), Body::MessageChange(event));
-    log.assert_sound();
+    for (more, is_sound) in [(126, false), (127, true)] {
+        let mut log = Log::of_version_3();
+        (0..more).for_each(|_| log.send(1));
+        let event = Body::MessageChange(event.clone());
+        log.sequence(asked(2, 2, Change::Clear), event);
+        if is_sound {
+            log.assert_sound();
+        } else {
+            log.assert_finds("the clear up to 2 in 1,2 has n None");
+        }
+    }
 
     let deleted = |mid: i64, n: i64| DeletedContact {
         mid: mid.try_into().unwrap(),

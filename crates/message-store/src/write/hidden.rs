@@ -1,0 +1,67 @@
+//! Hidden messages that nobody needs any more: the user has cleared the history up to them.
+
+use std::collections::BTreeMap;
+
+use schemas::TableNumber;
+
+use super::transaction::any_of;
+use crate::{MessageStore, StoreError, names::Table};
+
+/// How many rows are looked at in one statement, and how many statements one call takes for a table.
+const ROWS_AT_ONCE: u32 = 1000;
+const STATEMENTS: usize = 10;
+
+/// Where [`MessageStore::delete_cleared`] goes on in each table; from the start where a table is not there.
+#[derive(Clone, Debug, Default)]
+pub struct ClearedPlaces(BTreeMap<TableNumber, [i64; 4]>);
+
+impl MessageStore {
+    /// Deletes hidden messages that their users have cleared since; how many over all tables. Looks at up to 10,000 rows of each table, and goes on
+    /// behind them the next time. A row that is written again, as where the log is read again, is deleted again.
+    ///
+    /// # Errors
+    /// As all writes.
+    pub async fn delete_cleared(&self, places: &mut ClearedPlaces) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        for shard in self.layout().shards() {
+            for n in self.layout().tables_of(shard) {
+                for _ in 0..STATEMENTS {
+                    deleted += self.delete_some_cleared(n, places).await?;
+                    if !places.0.contains_key(&n) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(deleted)
+    }
+
+    async fn delete_some_cleared(
+        &self,
+        n: TableNumber,
+        ClearedPlaces(places): &mut ClearedPlaces,
+    ) -> Result<u64, StoreError> {
+        let shard = self.layout().shard_of(n);
+        // Not with locks: clears are not taken back, so what is cleared stays so.
+        let mut tx = self.snapshot(shard).await?;
+        let page = tx.scan_cleared(n, places.get(&n).copied(), ROWS_AT_ONCE);
+        let page = page.await?;
+        drop(tx);
+        match page.last() {
+            Some((last, _)) if page.len() == ROWS_AT_ONCE as usize => places.insert(n, *last),
+            _ => places.remove(&n),
+        };
+        let cleared = page.into_iter().filter(|(_, is_cleared)| *is_cleared);
+        let cleared: Vec<_> = cleared.map(|(key, _)| key).collect();
+        if cleared.is_empty() {
+            return Ok(0);
+        }
+        let table = self.names().table(Table::Hidden, n);
+        let keys = any_of(&cleared, |[uid, kind, peer, mid]| {
+            format!("uid = {uid} AND kind = {kind} AND peer = {peer} AND mid = {mid}")
+        });
+        let delete = format!("DELETE FROM {table} WHERE {keys}");
+        let deleted = self.session(shard).await?.execute(delete).await;
+        deleted.map_err(|error| error.of(&table))
+    }
+}
