@@ -1,6 +1,9 @@
 //! What the sequencer remembers of one group.
 
-use std::{collections::VecDeque, hash::Hasher as _};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    hash::Hasher as _,
+};
 
 use hashbrown::HashMap;
 use schemas::{
@@ -26,6 +29,8 @@ pub(super) struct Group {
     pub(super) authors: VecDeque<Author>,
     /// None once it is dissolved.
     pub(super) members: HashMap<UserId, Member>,
+    /// Those who were members and muted, and are muted again when they join.
+    pub(super) muted_who_left: BTreeSet<UserId>,
 }
 
 /// A member of a group.
@@ -61,6 +66,7 @@ impl Group {
             creation: 0,
             authors: VecDeque::new(),
             members: HashMap::new(),
+            muted_who_left: BTreeSet::new(),
         }
     }
 
@@ -116,8 +122,12 @@ impl Group {
         for of_event in &change.members {
             let Some(role) = of_event.role else {
                 self.members.remove(&of_event.uid);
+                if of_event.muted {
+                    self.muted_who_left.insert(of_event.uid);
+                }
                 continue;
             };
+            self.muted_who_left.remove(&of_event.uid);
             let read = PerDevice {
                 pc: self.last_mid,
                 mobile: self.last_mid,
@@ -133,6 +143,7 @@ impl Group {
         if change.settings.dissolved {
             self.members = HashMap::new();
             self.authors = VecDeque::new();
+            self.muted_who_left = BTreeSet::new();
         }
     }
 

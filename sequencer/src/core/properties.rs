@@ -177,23 +177,36 @@ fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
     // Every second log begins with the newest rules.
     let begin = prop::option::of(Just((newest_rules().encode(), 0)));
     let records = prop::collection::vec((value, -100..200_i64), 0..400);
-    (begin, records).prop_map(|(begin, records)| {
-        let mut ts = 1_000_000;
-        let records = begin.into_iter().chain(records).zip(0..);
-        records
-            .map(|((value, passed), offset)| {
-                ts += passed;
-                InboundRecord {
-                    offset,
-                    ts: TimestampMs(ts),
-                    leader_epoch: 7,
-                    key: None,
-                    value: Some(Bytes::from(value)),
-                    headers: Vec::new(),
-                }
-            })
-            .collect()
-    })
+    (begin, records).prop_map(|(begin, records)| log_of(begin.into_iter().chain(records)))
+}
+
+/// A log of two groups that are full soon.
+fn in_groups() -> impl Strategy<Value = Vec<InboundRecord>> {
+    let value = any::<u64>().prop_map(|seed| traffic::group(&mut Rng::new(seed)).encode());
+    let full = Control {
+        max_group_members: Some(4),
+        ..Control::default()
+    };
+    let begin = [newest_rules(), Command::Control(full)].map(|one| (one.encode(), 0));
+    let records = prop::collection::vec((value, 0..9_i64), 0..400);
+    records.prop_map(move |records| log_of(begin.clone().into_iter().chain(records)))
+}
+
+/// The records of a log, each with how much later than the one before it is.
+fn log_of(values: impl Iterator<Item = (Vec<u8>, i64)>) -> Vec<InboundRecord> {
+    let mut ts = 1_000_000;
+    let record = |((value, passed), offset)| {
+        ts += passed;
+        InboundRecord {
+            offset,
+            ts: TimestampMs(ts),
+            leader_epoch: 7,
+            key: None,
+            value: Some(Bytes::from(value)),
+            headers: Vec::new(),
+        }
+    };
+    values.zip(0..).map(record).collect()
 }
 
 fn decide(state: &State, record: &InboundRecord) -> Decision {
@@ -231,7 +244,7 @@ fn run(state: &mut State, records: &[InboundRecord]) -> Vec<Event> {
 
 proptest! {
     #[test]
-    fn decisions_are_the_models(records in inbound()) {
+    fn decisions_are_the_models(records in prop_oneof![inbound(), in_groups()]) {
         let mut state = State::default();
         for (record, expected) in records.iter().zip(expected_results(partition(), &records)) {
             let decision = decide(&state, record);

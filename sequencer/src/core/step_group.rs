@@ -221,6 +221,15 @@ fn joined(uid: UserId, role: GroupRole) -> GroupMember {
     }
 }
 
+/// A member who may have been one before. Who left muted is muted still.
+fn joined_again(group: &Group, uid: UserId) -> GroupMember {
+    GroupMember {
+        muted: group.muted_who_left.contains(&uid),
+        ..joined(uid, GroupRole::Member)
+    }
+}
+
+/// `members` are those who are in the group, and those who left it muted (PROTOCOL G6).
 fn check_size(state: &State, members: usize) -> Result<()> {
     let most = state.rules.max_group_members;
     if i64::try_from(members).is_ok_and(|members| members <= most) {
@@ -241,21 +250,23 @@ fn change(state: &State, group: &Group, by: UserId, action: GroupAction) -> Resu
         return refused(Reason::Malformed, "it changes no group");
     };
     let outcome = match action {
-        GroupAction::Join => join(state, group, by)?,
+        GroupAction::Join => join(group, by)?,
         GroupAction::Leave => leave(group, by)?,
         action => administer(group, by, action)?,
     };
     if outcome.members.is_empty() && outcome.settings == group.settings {
         return Err(NoOp::GroupUnchanged.into());
     }
-    let joined = outcome.members.iter().filter(|one| one.joined).count();
+    let joined = || outcome.members.iter().filter(|one| one.joined);
     let left = outcome.members.iter().filter(|one| one.role.is_none());
     let count = match outcome.settings.dissolved {
         true => 0,
-        false => group.members.len() + joined - left.count(),
+        false => group.members.len() + joined().count() - left.count(),
     };
-    if joined > 0 {
-        check_size(state, count)?;
+    if joined().next().is_some() {
+        // Who is muted joins the place that was kept for him.
+        let kept = group.muted_who_left.len() - joined().filter(|one| one.muted).count();
+        check_size(state, count + kept)?;
     }
     Ok(GroupBody::Change(Box::new(GroupChange {
         kind,
@@ -273,7 +284,7 @@ fn unchanged(group: &Group) -> Outcome {
     }
 }
 
-fn join(state: &State, group: &Group, by: UserId) -> Result<Outcome> {
+fn join(group: &Group, by: UserId) -> Result<Outcome> {
     if group.members.contains_key(&by) {
         return Ok(unchanged(group));
     }
@@ -283,9 +294,8 @@ fn join(state: &State, group: &Group, by: UserId) -> Result<Outcome> {
             "the group is not open: an admin adds members",
         );
     }
-    check_size(state, group.members.len() + 1)?;
     Ok(Outcome {
-        members: vec![joined(by, GroupRole::Member)],
+        members: vec![joined_again(group, by)],
         ..unchanged(group)
     })
 }
@@ -335,7 +345,7 @@ fn administer(group: &Group, by: UserId, action: GroupAction) -> Result<Outcome>
             let new = who
                 .into_iter()
                 .filter(|one| !group.members.contains_key(one));
-            outcome.members = new.map(|one| joined(one, GroupRole::Member)).collect();
+            outcome.members = new.map(|one| joined_again(group, one)).collect();
         }
         GroupAction::Remove(who) => outcome.members = removed(group, own, who)?,
         GroupAction::SetRole { uid, role } => set_role(group, (by, uid), role, &mut outcome)?,

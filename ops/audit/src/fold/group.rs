@@ -32,6 +32,8 @@ pub(crate) struct Group {
     creation: u64,
     /// Those who are members now.
     now_members: i64,
+    /// Those who are not, and were muted when they left.
+    muted_who_left: i64,
     /// Everybody who was ever a member, or named as one.
     members: HashMap<UserId, Member>,
     /// Of the newest messages, oldest first.
@@ -92,6 +94,10 @@ impl Default for Member {
 }
 
 impl Member {
+    fn has_left_muted(&self) -> bool {
+        self.role.is_none() && self.muted
+    }
+
     /// Up to where he has read (PROTOCOL G4).
     fn read_mid(&self, device: DeviceClass) -> i64 {
         let others = self.own_last_mid.max(self.join_mid).max(self.clear_mid);
@@ -109,6 +115,16 @@ impl Group {
     /// How many members there are, if it is not dissolved.
     pub(super) fn now_members(&self) -> i64 {
         self.now_members
+    }
+
+    /// How many left muted: their places are kept (PROTOCOL G6).
+    pub(super) fn muted_who_left(&self) -> i64 {
+        self.muted_who_left
+    }
+
+    /// Whether he left muted.
+    pub(super) fn has_left_muted(&self, uid: UserId) -> bool {
+        self.members.get(&uid).is_some_and(Member::has_left_muted)
     }
 
     pub(super) fn read_mid(&self, uid: UserId, device: DeviceClass) -> i64 {
@@ -260,7 +276,7 @@ impl Group {
         self.settings = Some(change.settings.clone());
         for of_event in &change.members {
             let member = self.touch(of_event.uid, at);
-            let was_member = member.role.is_some();
+            let (was_member, had_left_muted) = (member.role.is_some(), member.has_left_muted());
             member.role = of_event.role;
             member.muted = of_event.muted;
             member.changed_at = at;
@@ -271,6 +287,7 @@ impl Group {
                 (true, false) => member.left_at = at,
                 _ => {}
             }
+            self.muted_who_left += i64::from(member.has_left_muted()) - i64::from(had_left_muted);
             self.now_members += i64::from(of_event.role.is_some()) - i64::from(was_member);
         }
     }

@@ -282,9 +282,11 @@ fn right_change(command: &GroupCommand, before: &StateBefore<'_>) -> RightChange
         return Ok(None);
     }
     let joined = members.iter().filter(|one| one.joined).count() as i64;
+    let from_kept_places = members.iter().filter(|one| one.joined && one.muted).count() as i64;
     let left = members.iter().filter(|one| one.role.is_none()).count() as i64;
     let count = group.now_members() + joined - left;
-    if joined > 0 && count > before.rules.max_group_members {
+    let kept = group.muted_who_left() - from_kept_places;
+    if joined > 0 && count + kept > before.rules.max_group_members {
         return Err(Reason::GroupFull);
     }
     Ok(Some(GroupChange {
@@ -357,7 +359,7 @@ impl Changed {
         if !self.settings.open {
             return Err(Reason::NoRight);
         }
-        self.members.push(new_member(by, GroupRole::Member));
+        self.members.push(joined_again(by, group));
         Ok(())
     }
 
@@ -386,7 +388,7 @@ impl Changed {
             GroupAction::Add(uids) => {
                 let new = BTreeSet::from_iter(uids.iter().copied());
                 let new = new.into_iter().filter(|uid| group.member(*uid).is_none());
-                self.members = new.map(|uid| new_member(uid, GroupRole::Member)).collect();
+                self.members = new.map(|uid| joined_again(uid, group)).collect();
             }
             GroupAction::Remove(uids) => {
                 for uid in BTreeSet::from_iter(uids.iter().copied()) {
@@ -464,6 +466,14 @@ fn new_member(uid: UserId, role: GroupRole) -> GroupMember {
     GroupMember {
         joined: true,
         ..as_of_now(uid, Some(role), false)
+    }
+}
+
+/// Who left muted is so when he comes back.
+fn joined_again(uid: UserId, group: &Group) -> GroupMember {
+    GroupMember {
+        muted: group.has_left_muted(uid),
+        ..new_member(uid, GroupRole::Member)
     }
 }
 

@@ -13,7 +13,9 @@ pub(super) fn write_group(gid: GroupId, group: &Group) -> Vec<proto::GroupState>
     let mut members: Vec<(&UserId, &Member)> = group.members.iter().collect();
     members.sort_unstable_by_key(|(uid, _)| **uid);
     let authors: Vec<i64> = group.authors.iter().map(|author| author.0).collect();
-    let pieces = members.len().max(authors.len()).div_ceil(PIECE).max(1);
+    let muted_who_left: Vec<i64> = group.muted_who_left.iter().map(|uid| uid.get()).collect();
+    let most = members.len().max(authors.len()).max(muted_who_left.len());
+    let pieces = most.div_ceil(PIECE).max(1);
     let of_piece = |index: usize| proto::GroupState {
         gid: gid.get(),
         settings: Some(group.settings.clone().into()),
@@ -23,6 +25,7 @@ pub(super) fn write_group(gid: GroupId, group: &Group) -> Vec<proto::GroupState>
         creation: group.creation,
         authors: part(&authors, index).to_vec(),
         members: part(&members, index).iter().map(write_member).collect(),
+        muted_who_left: part(&muted_who_left, index).to_vec(),
     };
     (0..pieces).map(of_piece).collect()
 }
@@ -59,6 +62,10 @@ pub(super) fn read_group(
     group.authors.extend(piece.authors.into_iter().map(Author));
     if group.authors.len() as i64 > group.last_mid.get() {
         return Err(invalid);
+    }
+    for uid in piece.muted_who_left {
+        let uid = UserId::try_from(uid).map_err(|_| invalid.clone())?;
+        group.muted_who_left.insert(uid);
     }
     for member in &piece.members {
         let uid = UserId::try_from(member.uid).map_err(|_| invalid.clone())?;
@@ -115,6 +122,8 @@ mod tests {
                     },
                 };
                 group.members.insert(user(uid), member);
+            } else {
+                group.muted_who_left.insert(user(uid));
             }
         }
         let gid = GroupId::try_from(5000).unwrap();

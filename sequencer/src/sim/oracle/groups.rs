@@ -251,8 +251,23 @@ impl Oracle {
         if !settings.open {
             return Err(Reason::NoRight);
         }
-        let members = vec![joined(by, GroupRole::Member)];
+        let members = vec![self.joined_again(gid, by)];
         self.changed(gid, GroupChangeKind::Join, settings, members)
+    }
+
+    /// Those who were muted when they left.
+    fn muted_who_left(&self, gid: GroupId) -> BTreeSet<UserId> {
+        let all = self.group_changes(gid).flat_map(|change| &change.members);
+        let last: BTreeMap<UserId, &GroupMember> = all.map(|one| (one.uid, one)).collect();
+        let gone = last.values().filter(|one| one.role.is_none() && one.muted);
+        gone.map(|one| one.uid).collect()
+    }
+
+    fn joined_again(&self, gid: GroupId, uid: UserId) -> GroupMember {
+        GroupMember {
+            muted: self.muted_who_left(gid).contains(&uid),
+            ..joined(uid, GroupRole::Member)
+        }
     }
 
     fn leave(&self, gid: GroupId, by: UserId) -> Answer {
@@ -285,7 +300,7 @@ impl Oracle {
             GroupAction::Add(who) => {
                 let new = BTreeSet::from_iter(who);
                 let new = new.into_iter().filter(|one| !members.contains_key(one));
-                concerned.extend(new.map(|one| joined(one, GroupRole::Member)));
+                concerned.extend(new.map(|one| self.joined_again(gid, one)));
             }
             GroupAction::Remove(who) => {
                 for one in BTreeSet::from_iter(who) {
@@ -348,7 +363,8 @@ impl Oracle {
             };
         }
         let grows = members.iter().any(|member| member.joined);
-        if grows && all.len() as i64 > self.rules.max_group_members {
+        let kept = self.muted_who_left(gid);
+        if grows && all.union(&kept).count() as i64 > self.rules.max_group_members {
             return Err(Reason::GroupFull);
         }
         Ok(Some(GroupBody::Change(Box::new(GroupChange {

@@ -335,6 +335,10 @@ fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
     let open_and_full = full.after(|group| {
         group.change(1, open(true), |s| s.open = true, &[]);
     });
+    let kept = open_and_full.after(|group| {
+        group.mute(2);
+        group.change(2, Leave, |_| {}, &[now(2, None, true)]);
+    });
     let five_bytes = group.after(|group| {
         group
             .log
@@ -384,6 +388,7 @@ fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
         of(&ended, 9, Join, Reason::Dissolved),
         of(&full, 1, Add(users(&[4])), Reason::GroupFull),
         of(&open_and_full, 4, Join, Reason::GroupFull),
+        of(&kept, 4, Join, Reason::GroupFull),
         of(&five_bytes, 9, send(), Reason::TooLarge),
         of(&five_bytes, 2, changing(1, edit("hello")), Reason::TooLarge),
         of(&group, 2, recall(3), Reason::UnknownMessage),
@@ -496,6 +501,38 @@ fn a_muted_group_is_muted_for_members_only() {
     group.change(1, role(2, GroupRole::Admin), |_| {}, &[admin]);
     group.send(2);
     group.log.assert_sound();
+}
+
+#[test]
+fn who_leaves_muted_comes_back_muted_to_a_kept_place() {
+    let join = |muted| GroupMember {
+        muted,
+        ..new(2, GroupRole::Member)
+    };
+    let begin = || {
+        let mut group = GroupLog::begin();
+        group.change(1, open(true), |s| s.open = true, &[]);
+        group
+            .log
+            .set_rules(|rules| rules.max_group_members = Some(3));
+        group.mute(2);
+        group.change(2, GroupAction::Leave, |_| {}, &[now(2, None, true)]);
+        group
+    };
+    let mut group = begin();
+    group.change(2, GroupAction::Join, |_| {}, &[join(true)]);
+    let removed = GroupAction::Remove(users(&[2]));
+    group.change(1, removed, |_| {}, &[now(2, None, true)]);
+    group.change(1, GroupAction::Add(users(&[2])), |_| {}, &[join(true)]);
+    let shown = now(2, Some(GroupRole::Member), false);
+    group.change(1, GroupAction::Unmute(Some(user(2))), |_| {}, &[shown]);
+    group.change(2, GroupAction::Leave, |_| {}, &[now(2, None, false)]);
+    group.change(2, GroupAction::Join, |_| {}, &[join(false)]);
+    group.log.assert_sound();
+
+    let mut group = begin();
+    group.change(2, GroupAction::Join, |_| {}, &[join(false)]);
+    group.log.assert_finds("members");
 }
 
 #[test]
