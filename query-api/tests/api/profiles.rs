@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{
     chat::{Chat, fresh_user},
     deployment::{Deployment, now},
+    group::Group,
     redis::Redis,
     service::Service,
 };
@@ -200,4 +201,24 @@ async fn lists_and_pages_have_the_profiles_of_the_moment() {
         .ok(&format!("{}?profiles=true", nobody.path()))
         .await;
     assert_eq!(body["profiles"], json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_has_the_profiles_of_its_senders() {
+    let (deployment, service) = env().await;
+    let mut group = Group::new();
+    let (me, silent) = (group.joined(), group.joined());
+    group.say(group.owner, "hello");
+    group.write(deployment).await;
+    for (uid, nick) in [(group.owner, "Ann"), (silent, "Ben")] {
+        write(deployment, &profile(uid, nick, 3)).await;
+    }
+    let page = format!("{}&profiles=true", group.path("/messages", me));
+    let list = format!("/v1/users/{me}/conversations?profiles=true");
+    for path in [page, list] {
+        let body = service.ok(&path).await;
+        let found = body["profiles"].as_object().unwrap();
+        assert_eq!(found.len(), 1, "{body}");
+        assert_eq!(found[&group.owner.to_string()]["nick"], "Ann", "{path}");
+    }
 }
