@@ -85,9 +85,14 @@ impl Post {
         let generated_id = client_msg_id.is_none().then(Uuid::now_v7);
         send.client_msg_id =
             client_msg_id.unwrap_or_else(|| generated_id.unwrap_or_default().to_string());
+        // Not by way of the larger `inbound_command::Command`: most of what is posted are messages.
+        let command = match send.gid {
+            0 => send.try_into().map(Command::Send),
+            _ => send.try_into().map(Command::Group),
+        };
         Ok(Self {
             generated_id,
-            ..Self::new(inbound_command::Command::SendMessage(send))?
+            ..Self::of(command.map_err(invalid_field)?)
         })
     }
 

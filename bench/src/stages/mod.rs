@@ -2,6 +2,7 @@
 
 mod drain;
 mod engines;
+mod groups;
 mod idle_conversations;
 mod ingest;
 mod instances;
@@ -49,6 +50,7 @@ pub(crate) enum Stage {
     Instances,
     IdleConversations,
     Strangers,
+    Groups,
     Engines,
 }
 
@@ -122,6 +124,7 @@ impl Stage {
             Self::Instances => instances::run(plan).await?.into(),
             Self::IdleConversations => idle_conversations::run(plan).await?.into(),
             Self::Strangers => strangers::run(plan).await?.into(),
+            Self::Groups => groups::run(plan).await?.into(),
             Self::Engines => engines::run(plan).await?.into(),
         };
         found.say_whose(&self.name());

@@ -1,0 +1,237 @@
+//! What a group costs: a message into groups of several sizes, 500 groups at login, a recall until it shows, memory for each member.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use client::Event;
+use schemas::{
+    Change, CreateGroup, GroupAction, GroupCommand, GroupId, InboundPosition, Mid, UserId,
+};
+use serde_json::Value;
+use system_tests::{SERVICES, TestEnv, until};
+
+use super::{EVERYTHING, Plan};
+use crate::{
+    load::connection::Connection,
+    meter::{Meter, SharedPages, resident_of},
+    progress::everywhere,
+    results::{Bound, Row},
+    sample::{Sample, Spread},
+};
+
+/// The number of each group is its size: of no other group here.
+const SIZES: [i64; 3] = [10, 1_000, 100_000];
+const OWNER: i64 = 1_000_000;
+/// Users that one command names.
+const NAMED: usize = 1_000;
+const MESSAGES: u64 = 10_000;
+const LINES: usize = 500;
+const TEXT: &str = "A message of the usual length, which is somewhere around a hundred and forty bytes, so that it costs what most of them cost, more or less.";
+/// The groups of one user, each with so many others.
+const GROUPS: i64 = 500;
+const OTHERS: i64 = 10;
+const MEMBER: i64 = 2_000_000;
+const CALLS: usize = 200;
+const RECALLS: i64 = 200;
+
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let env = TestEnv::start(EVERYTHING).await?;
+    env.check_all_partitions().await?;
+    let rules = ["rules", "set", "--max-group-members", "100000"];
+    let set = async || match env.tidemark(&rules).await {
+        Ok(set) if set.code == Some(0) => Ok(()),
+        Ok(set) => Err(set.said()),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    until("groups of 100,000 are allowed", set).await?;
+    let mut rows = of_sizes(&env, plan).await?;
+    rows.push(login(&env).await?);
+    rows.push(recall(&env).await?);
+    Ok(rows)
+}
+
+/// Messages into groups of each size in turn, after as many in a direct conversation.
+async fn of_sizes(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
+    let mut bytes_each = f64::NAN;
+    for size in SIZES {
+        let before = sequencer_mib(env)?;
+        create(env, size, size).await?;
+        bytes_each = (sequencer_mib(env)? - before) * f64::from(1 << 20) / size as f64;
+    }
+    let mut direct = Vec::new();
+    let mut groups = SIZES.map(|_| Vec::new());
+    // The first round warms up.
+    for round in 0..=plan.rounds {
+        let sample = measured(env, None).await?;
+        if round > 0 {
+            direct.push(sample);
+        }
+        for (size, samples) in SIZES.into_iter().zip(&mut groups) {
+            let sample = measured(env, Some(size)).await?;
+            if round > 0 {
+                samples.push(sample);
+            }
+        }
+    }
+    let cpu = |samples: &[Sample]| Spread::of(samples.iter().map(cpu_of_services_us));
+    let mut rows = vec![Row::of_value(
+        "CPU of the five services, a direct message",
+        "µs",
+        cpu(&direct),
+        None,
+        &direct,
+    )];
+    let smallest = cpu(&groups[0]).median;
+    for (size, samples) in SIZES.into_iter().zip(&groups) {
+        let what = format!("CPU of the five services, a message into a group of {size}");
+        let most = Some(Bound::AtMost(1.2 * smallest));
+        rows.push(Row::of_value(what, "µs", cpu(samples), most, samples));
+    }
+    let what = "memory of the sequencer for each member of a group of 100,000";
+    rows.push(Row::of_one(what, "bytes", bytes_each, None));
+    Ok(rows)
+}
+
+fn cpu_of_services_us(sample: &Sample) -> f64 {
+    let spent = |service: &&str| sample.cpu_s.get(*service).copied().unwrap_or_default();
+    SERVICES.iter().map(spent).sum::<f64>() / sample.count as f64 * 1e6
+}
+
+fn sequencer_mib(env: &TestEnv) -> Result<f64> {
+    let pid = env.pid("sequencer").context("no sequencer runs")?;
+    resident_of(pid, SharedPages::Resident)
+}
+
+/// Posts messages into a group of so many members, or into a direct conversation, and waits until they are in all stores.
+async fn measured(env: &TestEnv, size: Option<i64>) -> Result<Sample> {
+    let events: Vec<Event> = (0..MESSAGES)
+        .map(|_| match size {
+            Some(size) => send(size, OWNER),
+            None => Ok(Event::Message(client::message(
+                user(OWNER)?,
+                user(OWNER + 1)?,
+                TEXT,
+            ))),
+        })
+        .collect::<Result<_>>()?;
+    let meter = Meter::start(env)?;
+    for part in events.chunks(LINES) {
+        env.client.post_events(part).await?;
+    }
+    everywhere(env).await?;
+    meter.stop(MESSAGES)
+}
+
+/// A group with the owner and others whose uids follow the owner's.
+async fn create(env: &TestEnv, gid: i64, size: i64) -> Result<Vec<InboundPosition>> {
+    let members: Vec<UserId> = (1..size).map(|n| user(OWNER + n)).collect::<Result<_>>()?;
+    let (first, others) = members.split_at(members.len().min(NAMED));
+    let mut events = vec![event(
+        gid,
+        OWNER,
+        GroupAction::Create(CreateGroup {
+            name: format!("of {size}"),
+            members: first.to_vec(),
+            open: false,
+            whole_history: true,
+        }),
+    )?];
+    for others in others.chunks(NAMED) {
+        events.push(event(gid, OWNER, GroupAction::Add(others.to_vec()))?);
+    }
+    let positions = env.client.post_events(&events).await?;
+    everywhere(env).await?;
+    let path = format!("/v1/groups/{gid}?uid={OWNER}");
+    let group: Value = env.client.ask(&path).await?;
+    ensure!(group["member_count"] == size, "{group}");
+    Ok(positions)
+}
+
+/// How long the list of a user with 500 groups takes.
+async fn login(env: &TestEnv) -> Result<Row> {
+    let mut events = Vec::new();
+    for gid in MEMBER..MEMBER + GROUPS {
+        let members = (MEMBER + 1..=MEMBER + OTHERS).map(user);
+        let create = GroupAction::Create(CreateGroup {
+            name: format!("group {gid}"),
+            members: members.collect::<Result<_>>()?,
+            open: false,
+            whole_history: false,
+        });
+        events.push(event(gid, MEMBER, create)?);
+        events.push(send(gid, MEMBER + 1)?);
+    }
+    for part in events.chunks(LINES) {
+        env.client.post_events(part).await?;
+    }
+    everywhere(env).await?;
+    let mut connection = Connection::open(env.port("query-api")?).await?;
+    let path = format!("/v1/users/{MEMBER}/groups?limit={GROUPS}");
+    let mut ms = Vec::new();
+    for _ in 0..CALLS {
+        let began = Instant::now();
+        let answer = connection.get(&path).await?;
+        ms.push(began.elapsed().as_secs_f64() * 1e3);
+        let answer: Value = serde_json::from_slice(&answer)?;
+        let groups = answer["items"].as_array().map_or(0, Vec::len);
+        ensure!(groups as i64 == GROUPS, "{groups} groups");
+        ensure!(answer["items"][0]["unread"]["pc"] == 1, "{answer}");
+    }
+    let most = Some(Bound::AtMost(20.0));
+    Ok(Row::of_one("500 groups at login, p99", "ms", p99(ms), most))
+}
+
+/// How long it takes from the post of a recall until a page of the group shows it, with nothing else going on.
+async fn recall(env: &TestEnv) -> Result<Row> {
+    let [gid, last] = [SIZES[0], RECALLS];
+    let mut ms = Vec::new();
+    for mid in 1..=last {
+        let action = GroupAction::ChangeMessage {
+            mid: Mid::try_from(mid)?,
+            change: Change::Recall,
+        };
+        let command = command(gid, OWNER, action)?;
+        let began = Instant::now();
+        let at = env.client.post_group(&command).await?;
+        let path = format!(
+            "/v1/groups/{gid}/messages?uid={OWNER}&before_mid={}&limit=1&after={at}",
+            mid + 1
+        );
+        let page = env.client.ask(&path).await?;
+        ms.push(began.elapsed().as_secs_f64() * 1e3);
+        ensure!(page["items"][0]["recalled"] == true, "{page}");
+    }
+    let what = "recall → shown by the query API from MySQL, p99";
+    Ok(Row::of_one(what, "ms", p99(ms), None))
+}
+
+fn p99(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = (values.len() * 99).div_ceil(100).saturating_sub(1);
+    values.get(at).copied().unwrap_or(f64::NAN)
+}
+
+fn user(uid: i64) -> Result<UserId> {
+    Ok(UserId::try_from(uid)?)
+}
+
+fn send(gid: i64, by: i64) -> Result<Event> {
+    let send = GroupAction::Send {
+        client_msg_id: client::new_client_msg_id(),
+        msg: TEXT.to_owned(),
+    };
+    event(gid, by, send)
+}
+
+fn event(gid: i64, by: i64, action: GroupAction) -> Result<Event> {
+    command(gid, by, action).map(Event::Group)
+}
+
+fn command(gid: i64, by: i64, action: GroupAction) -> Result<GroupCommand> {
+    Ok(GroupCommand {
+        gid: GroupId::try_from(gid)?,
+        by: user(by)?,
+        by_user: false,
+        action,
+    })
+}
