@@ -128,7 +128,8 @@ async fn show(
     let columns = ["group", "members", "messages", "unread on pc", "on mobile"];
     let mut table = Table::new(columns).right(&[1, 2, 3, 4]);
     for circle in &circles[..5] {
-        let path = format!("/v1/users/{}/groups", circle.owner);
+        let first = circle.members.first().unwrap_or(&circle.owner);
+        let path = format!("/v1/users/{first}/groups");
         let groups: Value = client.get(&super::with_query(&path, &query)).await?;
         let gid = circle.owner.to_string();
         let groups = groups["items"].as_array().into_iter().flatten();
@@ -142,7 +143,7 @@ async fn show(
             ]);
         }
     }
-    println!("The five largest, and what their owners have not read:\n{table}");
+    println!("The five largest, and what the first member of each has not read:\n{table}");
     Ok(())
 }
 
@@ -189,8 +190,8 @@ fn largest_circles(messages: &[SendMessage]) -> Vec<Circle> {
     circles
 }
 
-/// For each circle a group with the owner's number, then the messages between the owner and the others, in order; then the owner reads the
-/// first half on pc.
+/// For each circle a group with the owner's number, then the messages between the owner and the others, in order; then the first member reads
+/// half of them on pc.
 fn events_of(
     circles: &[Circle],
     messages: &[SendMessage],
@@ -231,7 +232,8 @@ fn events_of(
             device: DeviceClass::Pc,
             mid: Some(Mid::try_from(mid.get() / 2 + 1)?),
         };
-        acks.push(line(circle.owner, read));
+        let reader = circle.members.first().unwrap_or(&circle.owner);
+        acks.push(line(*reader, read));
     }
     let lines = events.iter_mut().chain(&mut acks);
     for (number, line) in (1..).zip(lines) {

@@ -25,6 +25,16 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Without the hidden messages that their users have cleared, which the janitor deletes at some time.
+    pub fn without_cleared(mut self) -> Self {
+        let contacts = &self.contacts;
+        self.hidden.retain(|(uid, peer, mid)| {
+            let contact = contacts.get(&(*uid, *peer));
+            contact.is_none_or(|contact| *mid > contact.clear_mid)
+        });
+        self
+    }
+
     pub fn of(events: &[Appended]) -> Self {
         let mut rows = Self::default();
         for event in events {

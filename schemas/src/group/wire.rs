@@ -592,7 +592,7 @@ mod tests {
         assert_eq!(field(add((1..=1_001).collect())), "add");
         assert!(GroupCommand::try_from(add((1..=1_000).collect())).is_ok());
         for name in [String::new(), "x".repeat(101), "a\nb".to_owned()] {
-            assert_eq!(field(change(Some(Action::Rename(name)))), "name");
+            assert_eq!(field(change(Some(Action::Rename(name)))), "rename");
         }
         let role = proto::SetGroupRole { uid: 1, role: 4 };
         assert_eq!(field(change(Some(Action::Role(role)))), "role");
