@@ -18,7 +18,10 @@ use schemas::{
     topics::{MIN_INSYNC_REPLICAS, NO_UNCLEAN_ELECTION, Topic},
 };
 
-use crate::{EventLogError, KafkaConfig, client_log::drain_log, context::NamedContext};
+use crate::{
+    EventLogError, KafkaConfig, client_log::drain_log, context::NamedContext,
+    reconnect::ReconnectingClient,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a new topic may take to be known to every broker.
@@ -128,7 +131,7 @@ impl fmt::Display for TopicDifference {
 /// Makes a cluster's topics agree with `schemas::topics`.
 pub struct Admin {
     config: KafkaConfig,
-    client: Arc<AdminClient<NamedContext>>,
+    client: Arc<ReconnectingClient<AdminClient<NamedContext>>>,
 }
 
 /// A topic as the cluster has it.
@@ -149,7 +152,7 @@ impl Admin {
     /// # Errors
     /// [`EventLogError`] where librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
-        let client = config
+        let client: AdminClient<NamedContext> = config
             .client()
             // Where brokers create topics by themselves, asking for one would.
             .set("allow.auto.create.topics", "false")
@@ -157,7 +160,7 @@ impl Admin {
             .map_err(|e| EventLogError::new("creating an admin client", e))?;
         Ok(Self {
             config: config.clone(),
-            client: Arc::new(client),
+            client: Arc::new(ReconnectingClient::new(client, &config.brokers)),
         })
     }
 

@@ -16,6 +16,8 @@ use std::{
 };
 
 use rdkafka::{
+    ClientContext,
+    admin::AdminClient,
     bindings::{rd_kafka_brokers_add, rd_kafka_controllerid, rd_kafka_t},
     consumer::{BaseConsumer, Consumer as _, ConsumerContext},
     producer::{Producer as _, ProducerContext, ThreadedProducer},
@@ -38,6 +40,12 @@ impl<C: ConsumerContext> Native for BaseConsumer<C> {
 impl<C: ProducerContext + 'static> Native for ThreadedProducer<C> {
     fn native(&self) -> *mut rd_kafka_t {
         self.client().native_ptr()
+    }
+}
+
+impl<C: ClientContext + 'static> Native for AdminClient<C> {
+    fn native(&self) -> *mut rd_kafka_t {
+        self.inner().native_ptr()
     }
 }
 
