@@ -1,6 +1,6 @@
 //! Groups as a member has them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use schemas::{GroupId, Mid, TableNumber, UserId};
 
@@ -18,24 +18,15 @@ impl ReadTx {
         uid: UserId,
         gids: &[GroupId],
     ) -> Result<Vec<GroupHead>, StoreError> {
-        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
-        for gid in gids {
-            let of_table = by_table.entry(gid.partition().into()).or_default();
-            of_table.push(gid.to_string());
-        }
-        let mut parts = Vec::with_capacity(by_table.len());
-        for (number, gids) in by_table {
-            let part = include_str!("../../sql/read/group_heads.sql")
-                .replace("{table}", &self.table(Table::Group, number)?)
-                .replace("{members}", &self.table(Table::GroupMember, number)?)
+        let places = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
+        let sql = |tx: &Self, number, gids: &str| {
+            Ok(include_str!("../../sql/read/group_heads.sql")
+                .replace("{table}", &tx.table(Table::Group, number)?)
+                .replace("{members}", &tx.table(Table::GroupMember, number)?)
                 .replace("{uid}", &uid.to_string())
-                .replace("{gids}", &gids.join(", "));
-            parts.push(part);
-        }
-        if parts.is_empty() {
-            return Ok(Vec::new());
-        }
-        let rows = self.fetch_once(&parts.join(" UNION ALL "), "").await?;
+                .replace("{gids}", gids))
+        };
+        let rows = self.fetch_of_tables(places, sql).await?;
         rows.iter().map(decode::group_head).collect()
     }
 

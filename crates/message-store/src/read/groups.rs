@@ -23,23 +23,13 @@ impl ReadTx {
     /// # Errors
     /// As all reads; fatal where a group is in another database.
     pub async fn groups(&mut self, gids: &[GroupId]) -> Result<Vec<GroupRow>, StoreError> {
-        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
-        for gid in gids {
-            let of_table = by_table.entry(gid.partition().into()).or_default();
-            of_table.push(gid.to_string());
-        }
-        let mut parts = Vec::new();
-        for (number, gids) in by_table {
-            let part = include_str!("../../sql/read/groups.sql")
-                .replace("{table}", &self.table(Table::Group, number)?)
-                .replace("{gids}", &gids.join(", "));
-            parts.push(part);
-        }
-        if parts.is_empty() {
-            return Ok(Vec::new());
-        }
-        // One statement for all tables.
-        let rows = self.fetch_once(&parts.join(" UNION ALL "), "").await?;
+        let places = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
+        let sql = |tx: &Self, number, gids: &str| {
+            Ok(include_str!("../../sql/read/groups.sql")
+                .replace("{table}", &tx.table(Table::Group, number)?)
+                .replace("{gids}", gids))
+        };
+        let rows = self.fetch_of_tables(places, sql).await?;
         rows.iter().map(decode::group).collect()
     }
 

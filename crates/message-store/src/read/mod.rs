@@ -11,6 +11,8 @@ mod read_mids;
 mod resume_offsets;
 mod scan;
 
+use std::collections::BTreeMap;
+
 pub use messages::UNREAD_LIMIT;
 use schemas::{TableNumber, UserId};
 use sqlx::mysql::MySqlRow;
@@ -71,6 +73,26 @@ impl ReadTx {
                 self.names.database(self.shard)
             )))
         }
+    }
+
+    /// The rows of one statement: `sql` of each table, with the ids that are looked for there, joined by UNION ALL.
+    async fn fetch_of_tables(
+        &mut self,
+        ids: impl Iterator<Item = (TableNumber, i64)>,
+        sql: impl Fn(&Self, TableNumber, &str) -> Result<String, StoreError>,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
+        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
+        for (number, id) in ids {
+            by_table.entry(number).or_default().push(id.to_string());
+        }
+        let selects = by_table
+            .into_iter()
+            .map(|(number, ids)| sql(self, number, &ids.join(", ")))
+            .collect::<Result<Vec<String>, StoreError>>()?;
+        if selects.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.session.fetch_text(selects.join(" UNION ALL ")).await
     }
 
     fn contact_table(&self, uid: UserId) -> Result<String, StoreError> {

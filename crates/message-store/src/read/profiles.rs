@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use schemas::{StoredProfile, TableNumber, UserId};
 
 use super::{ReadTx, decode};
@@ -11,22 +9,15 @@ impl ReadTx {
     /// # Errors
     /// As all reads; fatal where a user's tables are in another database.
     pub async fn profiles(&mut self, uids: &[UserId]) -> Result<Vec<StoredProfile>, StoreError> {
-        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
-        for uid in uids {
-            let of_table = by_table.entry(TableNumber::of_user(*uid)).or_default();
-            of_table.push(uid.to_string());
-        }
-        let mut selects = Vec::with_capacity(by_table.len());
-        for (number, uids) in by_table {
-            let sql = include_str!("../../sql/read/profiles.sql")
-                .replace("{table}", &self.table(Table::User, number)?)
-                .replace("{uids}", &uids.join(", "));
-            selects.push(sql);
-        }
-        if selects.is_empty() {
-            return Ok(Vec::new());
-        }
-        let rows = self.fetch_once(&selects.join(" UNION ALL "), "").await?;
+        let places = uids
+            .iter()
+            .map(|uid| (TableNumber::of_user(*uid), uid.get()));
+        let sql = |tx: &Self, number, uids: &str| {
+            Ok(include_str!("../../sql/read/profiles.sql")
+                .replace("{table}", &tx.table(Table::User, number)?)
+                .replace("{uids}", uids))
+        };
+        let rows = self.fetch_of_tables(places, sql).await?;
         rows.iter().map(decode::profile).collect()
     }
 
