@@ -25,9 +25,8 @@ pub(crate) async fn open(
     required: &RequiredWatermarks,
 ) -> Result<(ReadTx, GroupHead, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(gid.partition());
-    let mut tx = api.store.snapshot(shard).await?;
-    let watermarks =
-        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, required).await?;
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
     let head = tx.group_heads(uid, &[gid]).await?.pop();
     let head = head.ok_or_else(|| {
         Problem::not_found(format!("group {gid}, or the membership of {uid} in it,"))
@@ -54,9 +53,8 @@ impl GroupView {
         required: &RequiredWatermarks,
     ) -> Result<(Self, Watermarks), QueryError> {
         let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
-        let mut tx = api.store.snapshot(shard).await?;
-        let watermarks =
-            sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
+        let (mut tx, watermarks) =
+            sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
         let row = tx.membership(uid, gid).await?;
         let view = Self {
             uid,

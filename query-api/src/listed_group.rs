@@ -61,9 +61,8 @@ async fn heads_of(
 ) -> Result<(Vec<GroupHead>, Watermarks), QueryError> {
     let is_of_one = |partition| gids.iter().any(|gid| gid.partition() == partition);
     let required = required.clone().restrict_to(is_of_one);
-    let mut tx = api.store.snapshot(shard).await?;
-    let watermarks =
-        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, &required).await?;
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Messages, &required).await?;
     Ok((tx.group_heads(uid, gids).await?, watermarks))
 }
 

@@ -1,10 +1,11 @@
 //! The watermarks of a MySQL sink, read in the same snapshot as its rows (PROTOCOL M5, A).
 
-use message_store::{ReadTx, Sink, StoreError};
+use message_store::{ReadTx, Shard, Sink, StoreError};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
     error::{Lag, LaggingStore, QueryError},
+    state::QueryApi,
 };
 
 /// Reads the watermarks of the partitions in `required`.
@@ -26,16 +27,20 @@ pub(crate) async fn read(
         .collect())
 }
 
-/// [`read`], or [`QueryError::Lagging`] where the watermarks have not reached `required`.
-pub(crate) async fn reached(
-    tx: &mut ReadTx,
+/// Opens a snapshot of a database, and reads the watermarks of a sink in it.
+///
+/// # Errors
+/// [`QueryError::Lagging`] where they have not reached `required`; those of the store.
+pub(crate) async fn snapshot(
+    api: &QueryApi,
+    shard: Shard,
     sink: Sink,
-    topic: &str,
     required: &RequiredWatermarks,
-) -> Result<Watermarks, QueryError> {
-    let watermarks = read(tx, sink, topic, required).await?;
-    expect_reached(LaggingStore::Sink(tx.shard(), sink), required, &watermarks)?;
-    Ok(watermarks)
+) -> Result<(ReadTx, Watermarks), QueryError> {
+    let mut tx = api.store.snapshot(shard).await?;
+    let watermarks = read(&mut tx, sink, &api.events_topic, required).await?;
+    expect_reached(LaggingStore::Sink(shard, sink), required, &watermarks)?;
+    Ok((tx, watermarks))
 }
 
 /// Returns [`QueryError::Lagging`] with what is missing, if something is.

@@ -137,9 +137,8 @@ async fn changes(
 ) -> Result<(Vec<StoredChange>, Watermarks), QueryError> {
     let conversation = path.conversation();
     let shard = api.store.layout().shard_of(conversation.partition());
-    let mut tx = api.store.snapshot(shard).await?;
-    let watermarks =
-        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, required).await?;
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
     let rows = tx
         .changes_after(conversation, Some(path.uid), after, limit.and_one())
         .await?;

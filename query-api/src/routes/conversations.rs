@@ -154,9 +154,8 @@ async fn user_rows(
     required: &RequiredWatermarks,
 ) -> Result<(Vec<ContactRow>, Vec<Vec<Membership>>, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
-    let mut tx = api.store.snapshot(shard).await?;
-    let watermarks =
-        sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
     let begin = begin.map(ContactCursor::from);
     let contacts = tx.contact_page(uid, begin, limit.and_one()).await?;
     let mut memberships = Vec::new();
@@ -249,8 +248,7 @@ async fn messages_of(
     let required = required
         .clone()
         .restrict_to(|partition| partitions.contains(&partition));
-    let mut tx = api.store.snapshot(shard).await?;
-    let watermarks =
-        sink_watermarks::reached(&mut tx, Sink::Messages, &api.events_topic, &required).await?;
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Messages, &required).await?;
     Ok((tx.messages_by_mid(keys).await?, watermarks))
 }

@@ -140,9 +140,8 @@ async fn memberships(
     required: &RequiredWatermarks,
 ) -> Result<(Vec<Membership>, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
-    let mut tx = api.store.snapshot(shard).await?;
-    let watermarks =
-        sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
     let rows = tx.memberships(uid, after, limit.and_one()).await?;
     Ok((rows, watermarks))
 }

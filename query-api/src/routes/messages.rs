@@ -168,9 +168,8 @@ async fn page(
     let conversation = path.conversation();
     let (mut view, contact_watermarks) = View::read(api, path.uid, path.peer, required).await?;
     let shard = api.store.layout().shard_of(conversation.partition());
-    let mut tx = api.store.snapshot(shard).await?;
-    let topic = &api.events_topic;
-    let watermarks = sink_watermarks::reached(&mut tx, Sink::Messages, topic, required).await?;
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
     let mut as_of = AsOf::from(watermarks);
     let has_caught_up = view.catch_up(&mut tx).await?;
     if !has_caught_up || required.missing_in(&contact_watermarks).is_empty() {
@@ -179,7 +178,8 @@ async fn page(
     }
     let (rows, next) = match selection {
         Selection::Unread(device, limit) => {
-            let read_watermarks = sink_watermarks::read(&mut tx, Sink::Reads, topic, required);
+            let read_watermarks =
+                sink_watermarks::read(&mut tx, Sink::Reads, &api.events_topic, required);
             // The position is the larger of the two, so it reflects the events of both sinks.
             let position_watermarks = contact_watermarks.or(read_watermarks.await?);
             let store = LaggingStore::ReadPositions;

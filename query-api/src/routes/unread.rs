@@ -215,6 +215,6 @@ async fn contact_watermarks(
     required: &RequiredWatermarks,
 ) -> Result<Watermarks, QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
-    let mut tx = api.store.snapshot(shard).await?;
-    sink_watermarks::reached(&mut tx, Sink::Contacts, &api.events_topic, required).await
+    let (_, watermarks) = sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
+    Ok(watermarks)
 }
