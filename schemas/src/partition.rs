@@ -1,4 +1,8 @@
-use std::{fmt, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
 
 use serde::Serialize;
 
@@ -69,6 +73,18 @@ pub struct InboundPosition {
     pub partition: Partition,
     /// The offset, from 0.
     pub offset: i64,
+}
+
+impl InboundPosition {
+    /// The newest of each partition: who waits for these has waited for all.
+    pub fn newest(positions: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let ascending: BTreeSet<Self> = positions.into_iter().collect();
+        let newest: BTreeMap<Partition, Self> = ascending
+            .into_iter()
+            .map(|position| (position.partition, position))
+            .collect();
+        newest.into_values().collect()
+    }
 }
 
 impl fmt::Display for InboundPosition {

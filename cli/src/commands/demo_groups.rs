@@ -5,10 +5,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use client::{Client, Event, ReadOptions, message};
+use client::{Client, Event, GroupsQuery, ReadOptions, message};
 use schemas::{
-    ClientMsgId, CreateGroup, DeviceClass, GroupAction, GroupCommand, InboundPosition, Mid,
-    Partition, UserId, command::SendMessage,
+    ClientMsgId, CreateGroup, DeviceClass, GroupAction, GroupCommand, GroupId, InboundPosition,
+    Mid, UserId, command::SendMessage,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -106,40 +106,25 @@ pub(super) async fn load(client: &Client, input: &Input) -> anyhow::Result<()> {
     let loaded = load::post(client, &Input { events, acks }, BATCH_LINES).await?;
     let rejected = loaded.rejected().count();
     anyhow::ensure!(rejected == 0, "{rejected} events were rejected");
-    let mut newest: BTreeMap<Partition, InboundPosition> = BTreeMap::new();
-    for one in loaded.accepted() {
-        let newest = newest.entry(one.position.partition).or_insert(one.position);
-        newest.offset = newest.offset.max(one.position.offset);
-    }
-    show(client, &circles, newest.into_values()).await
+    let newest = InboundPosition::newest(loaded.accepted().map(|one| one.position));
+    show(client, &circles, &ReadOptions::after(newest)).await
 }
 
-async fn show(
-    client: &Client,
-    circles: &[Circle],
-    after: impl Iterator<Item = InboundPosition>,
-) -> anyhow::Result<()> {
-    let mut query: Vec<(&str, String)> = ReadOptions::after(after)
-        .after
-        .iter()
-        .map(|position| ("after", position.to_string()))
-        .collect();
-    query.push(("timeout_ms", "30000".to_owned()));
+async fn show(client: &Client, circles: &[Circle], options: &ReadOptions) -> anyhow::Result<()> {
     let columns = ["group", "members", "messages", "unread on pc", "on mobile"];
     let mut table = Table::new(columns).right(&[1, 2, 3, 4]);
     for circle in &circles[..5] {
         let first = circle.members.first().unwrap_or(&circle.owner);
-        let path = format!("/v1/users/{first}/groups");
-        let groups: Value = client.get(&super::with_query(&path, &query)).await?;
-        let gid = circle.owner.to_string();
-        let groups = groups["items"].as_array().into_iter().flatten();
-        for group in groups.filter(|group| group["gid"].as_str() == Some(&gid)) {
+        let which = GroupsQuery::default();
+        let groups = client.groups(*first, &which, options).await?;
+        let gid: GroupId = circle.owner.get().try_into()?;
+        for group in groups.items.into_iter().filter(|one| one.gid == gid) {
             table.row([
-                group["name"].as_str().unwrap_or_default().to_owned(),
-                group["member_count"].to_string(),
-                group["last_mid"].to_string(),
-                group["unread"]["pc"].to_string(),
-                group["unread"]["mobile"].to_string(),
+                group.name,
+                group.member_count.to_string(),
+                group.last_mid.to_string(),
+                group.unread.pc.to_string(),
+                group.unread.mobile.to_string(),
             ]);
         }
     }
@@ -198,7 +183,7 @@ fn events_of(
 ) -> anyhow::Result<(Vec<Line>, Vec<Line>)> {
     let (mut events, mut acks) = (Vec::new(), Vec::new());
     for circle in circles {
-        let gid = circle.owner.to_string().parse()?;
+        let gid: GroupId = circle.owner.get().try_into()?;
         let line = |by, action| {
             let command = GroupCommand {
                 gid,

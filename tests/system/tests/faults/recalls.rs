@@ -90,20 +90,11 @@ async fn recall_while_services_die(
     recalls: &[Event],
 ) -> Result<Vec<InboundPosition>> {
     let post = async {
-        let mut newest = Vec::new();
+        let mut accepted = Vec::new();
         for part in recalls.chunks(LINES) {
-            let mut positions = env.client.post_events(part).await?;
-            positions.sort_by_key(|at| (at.partition, at.offset));
-            positions.dedup_by(|next, kept| {
-                let is_same = next.partition == kept.partition;
-                if is_same {
-                    kept.offset = next.offset;
-                }
-                is_same
-            });
-            newest = positions;
+            accepted.extend(env.client.post_events(part).await?);
         }
-        Ok::<_, anyhow::Error>(newest)
+        Ok::<_, anyhow::Error>(InboundPosition::newest(accepted))
     };
     let kill = async {
         for victim in VICTIMS.repeat(2) {
