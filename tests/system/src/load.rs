@@ -29,6 +29,8 @@ pub(crate) struct Control {
     pub(crate) stop: bool,
     /// How many checks of what their users see were requested.
     pub(crate) checks: u64,
+    /// Whether the next one asks for the counts of groups, too, which are read from MySQL.
+    pub(crate) of_groups: bool,
 }
 
 /// Running traffic.
@@ -95,8 +97,23 @@ impl Load {
     /// # Errors
     /// A group has failed: a user sees something else, say.
     pub async fn check(&mut self) -> Result<()> {
+        self.check_counts(true).await
+    }
+
+    /// The same of direct conversations alone, whose counts need no MySQL.
+    ///
+    /// # Errors
+    /// A group has failed.
+    pub async fn check_direct(&mut self) -> Result<()> {
+        self.check_counts(false).await
+    }
+
+    async fn check_counts(&mut self, of_groups: bool) -> Result<()> {
         let goal = self.counters.checked.load(Ordering::Relaxed) + self.count;
-        self.control.send_modify(|control| control.checks += 1);
+        self.control.send_modify(|control| {
+            control.checks += 1;
+            control.of_groups = of_groups;
+        });
         self.reaches("groups that checked", goal, |counters| &counters.checked)
             .await
     }
@@ -167,7 +184,7 @@ impl FinishedLoad {
     /// The first difference.
     pub async fn verify(&self) -> Result<()> {
         for group in &self.groups {
-            group.verify_unread().await.context("after the load")?;
+            group.verify_unread(true).await.context("after the load")?;
             group.verify_history().await.context("after the load")?;
         }
         Ok(())

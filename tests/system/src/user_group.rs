@@ -110,9 +110,12 @@ impl UserGroup {
             let Control {
                 stop,
                 checks: requested,
+                of_groups,
             } = *control.borrow();
             if requested > checks {
-                self.verify_unread().await.context("during the load")?;
+                self.verify_unread(of_groups)
+                    .await
+                    .context("during the load")?;
                 self.counters.checked.fetch_add(1, Ordering::Relaxed);
                 checks = requested;
             }
@@ -300,8 +303,8 @@ impl UserGroup {
             .collect()
     }
 
-    /// Compares the counts of every user on both classes with the model.
-    pub(crate) async fn verify_unread(&self) -> Result<()> {
+    /// Compares the counts of every user on both classes with the model, and those of groups if `of_groups`.
+    pub(crate) async fn verify_unread(&self, of_groups: bool) -> Result<()> {
         let after = self.newest();
         for uid in self.users {
             for device in DeviceClass::ALL {
@@ -316,8 +319,8 @@ impl UserGroup {
             }
         }
         match &self.chats {
-            Some(chats) => chats.verify_unread(&after).await,
-            None => Ok(()),
+            Some(chats) if of_groups => chats.verify_unread(&after).await,
+            _ => Ok(()),
         }
     }
 
