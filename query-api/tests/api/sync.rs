@@ -370,7 +370,6 @@ async fn what_moves_between_two_pages_comes_at_the_next_sync() {
     );
 }
 
-/// A store that is behind the page that a partition was begun on is waited for, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_one_of_two_stores_has_is_not_taken_for_known() {
     let (mut log, service) = env().await;
@@ -389,6 +388,18 @@ async fn an_event_that_one_of_two_stores_has_is_not_taken_for_known() {
     log.project(Sink::Messages).await;
     let answer = device.page(&service, 200).await;
     assert_eq!(only(&answer, "groups")["last"]["msg"], json!("hello"));
+    // A conversation of the same partition, and the group's database is ahead.
+    log.send(owner, me, "direct");
+    log.say(gid, owner, "hello again");
+    log.project(Sink::Messages).await;
+    let answer = device.page(&service, 200).await;
+    assert_eq!(
+        only(&answer, "groups")["last"]["msg"],
+        json!("hello again")
+    );
+    log.project(Sink::Contacts).await;
+    device.page(&service, 200).await;
+    assert!(device.conversations.contains_key(&owner.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
