@@ -1,5 +1,6 @@
 //! What is new for a device.
 
+use client::{Client, Retry};
 use message_store::{DeviceRow, Sink};
 use schemas::{
     Change, ContactFlags, DeviceClass, DeviceId, DirectConversation, GroupId, GroupRole,
@@ -498,6 +499,34 @@ async fn the_largest_uids_are_in_their_partitions() {
     assert_eq!(device.at().get(partition), log.end(partition).next);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_follows_the_pages_of_a_sync() {
+    let (mut log, service) = env().await;
+    let [me, peer, owner] = users(3).try_into().unwrap();
+    log.send(peer, me, "spam");
+    log.contact(me, peer, ContactFlags::default(), true);
+    log.create(group_of(owner), owner, &[me]);
+    log.project_all().await;
+    let client = client_of(&service);
+    let first = client.sync(me, None, Some(1)).await.unwrap();
+    let conversation = &first.conversations[0];
+    assert_eq!(conversation.conversation.peer, Some(peer));
+    assert!(conversation.deleted && first.full && first.more);
+    let second = client.sync(me, Some(&first.next), Some(1)).await.unwrap();
+    assert_eq!(second.groups[0].gid, group_of(owner));
+    assert!(second.full && !second.more);
+    log.leave(group_of(owner), me);
+    log.project_all().await;
+    let third = client.sync(me, Some(&second.next), None).await.unwrap();
+    assert_eq!((third.left, third.full), (vec![group_of(owner)], false));
+}
+
+fn client_of(service: &Service) -> Client {
+    let url = format!("http://{}", service.addr);
+    let client = Client::builder(&url, &url).retry(Retry::NEVER);
+    client.build().unwrap()
+}
+
 /// Random traffic, sinks that lag behind each other, and devices that sync now and then, a page or all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_syncs_now_and_then_has_what_a_new_device_gets() {
@@ -663,4 +692,7 @@ async fn devices_are_listed_for_their_user() {
     let item = |row: &DeviceRow| json!({"device": row.device, "class": row.class, "name": "Ann's", "token": token, "seen_at": row.seen_at.rfc3339()});
     let expected = json!({"items": [item(&rows[1]), item(&rows[0])]});
     assert_eq!(service.ok(&path).await, expected);
+    let read = client_of(&service).devices(uid).await.unwrap();
+    let ids: Vec<&str> = read.iter().map(|one| one.device.as_str()).collect();
+    assert_eq!((ids, &read[0].token), (vec!["pc", "phone-1"], &token));
 }
