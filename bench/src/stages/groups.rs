@@ -25,7 +25,7 @@ const OWNER: i64 = 1_000_000;
 const NAMED: usize = 1_000;
 const MESSAGES: u64 = 10_000;
 const LINES: usize = 500;
-const TEXT: &str = "A message of the usual length, which is somewhere around a hundred and forty bytes, so that it costs what most of them cost, more or less.";
+pub(super) const TEXT: &str = "A message of the usual length, which is somewhere around a hundred and forty bytes, so that it costs what most of them cost, more or less.";
 /// The groups of one user, each with so many others.
 const GROUPS: i64 = 500;
 const OTHERS: i64 = 10;

@@ -16,6 +16,7 @@ mod query;
 mod replays;
 mod sequencer;
 mod strangers;
+mod sync;
 mod unread;
 mod whole;
 
@@ -53,6 +54,7 @@ pub(crate) enum Stage {
     Strangers,
     Groups,
     GroupPages,
+    Sync,
     Engines,
 }
 
@@ -128,6 +130,7 @@ impl Stage {
             Self::Strangers => strangers::run(plan).await?.into(),
             Self::Groups => groups::run(plan).await?.into(),
             Self::GroupPages => group_pages::run(plan).await?.into(),
+            Self::Sync => sync::run(plan).await?.into(),
             Self::Engines => engines::run(plan).await?.into(),
         };
         found.say_whose(&self.name());
