@@ -7,8 +7,8 @@ use schemas::{OffsetRange, Partition, topics::Topic};
 use crate::{
     Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
     compare::{
-        MessageRows, MessageTable, Values, compare_changes, compare_messages, compare_values,
-        read_again, read_groups_again, read_profiles_again,
+        Comparison, MessageRows, MessageTable, compare_changes, compare_messages, compare_values,
+        read_again,
     },
     dead_letters::DeadLetters,
     ends::Ends,
@@ -43,7 +43,7 @@ struct Audit<'a> {
     log: LogState,
     account: InboundAccount,
     repeated: u64,
-    values: Values,
+    comparison: Comparison,
     not_compared: Vec<Partition>,
     unchecked: Vec<String>,
     /// Partitions whose months before this one were dropped.
@@ -69,7 +69,7 @@ impl<'a> Audit<'a> {
             log: LogState::new(options.scope),
             account: InboundAccount::default(),
             repeated: 0,
-            values: Values::new(sources.kafka.topic(Topic::Events), options.examples),
+            comparison: Comparison::new(sources.kafka.topic(Topic::Events), options.examples),
             not_compared: Vec::new(),
             unchecked: Vec::new(),
             dropped: BTreeMap::new(),
@@ -193,7 +193,7 @@ impl<'a> Audit<'a> {
             account,
             repeated,
         } = folded;
-        let checks = &mut self.values.checks;
+        let checks = &mut self.comparison.checks;
         checks.of(Area::Events).merge(events);
         checks.of(Area::Inbound).merge(inbound);
         self.account.merge(account);
@@ -230,35 +230,29 @@ impl<'a> Audit<'a> {
         progress: &(impl Fn(Progress) + Sync),
     ) -> Result<(), AuditError> {
         let options = self.options;
-        compare_values(self.sources, options, &self.log, &mut self.values, progress).await?;
-        if self.values.are_clear() {
+        let (sources, comparison) = (self.sources, &mut self.comparison);
+        compare_values(sources, options, &self.log, comparison, progress).await?;
+        if self.comparison.possible_mismatches.is_empty() {
             return Ok(());
         }
         self.fold_new_events().await?;
-        self.values.clear(&self.log);
-        if self.values.are_clear() {
+        self.comparison.clear(&self.log);
+        let possible_mismatches = std::mem::take(&mut self.comparison.possible_mismatches);
+        if possible_mismatches.is_empty() {
             return Ok(());
         }
-        let possible_mismatches = std::mem::take(&mut self.values.possible_mismatches);
-        let possible_in_groups = std::mem::take(&mut self.values.possible_in_groups);
-        let possible_profiles = std::mem::take(&mut self.values.possible_profiles);
         progress(Progress::SecondLook {
-            values: possible_mismatches.len() + possible_in_groups.len() + possible_profiles.len(),
+            values: possible_mismatches.len(),
         });
-        tokio::time::sleep(self.options.pause).await;
-        if let Some(timeout) = self.options.wait {
+        tokio::time::sleep(options.pause).await;
+        if let Some(timeout) = options.wait {
             let ends = self.log.next_offsets();
-            wait::until_passed(self.sources, &ends, timeout, progress).await?;
+            wait::until_passed(sources, &ends, timeout, progress).await?;
         }
-        let has_passed = self.options.wait.is_some();
-        let (sources, log) = (self.sources, &self.log);
-        let again = read_again(sources, log, possible_mismatches, has_passed).await?;
-        let in_groups = read_groups_again(sources, log, possible_in_groups, has_passed).await?;
-        let profiles = read_profiles_again(sources, log, possible_profiles, has_passed).await?;
+        let has_passed = options.wait.is_some();
+        let again = read_again(sources, &self.log, possible_mismatches, has_passed).await?;
         self.fold_new_events().await?;
-        self.values.confirm(&self.log, again);
-        self.values.confirm_in_groups(&self.log, in_groups);
-        self.values.confirm_profiles(&self.log, &profiles);
+        self.comparison.confirm(&self.log, again);
         Ok(())
     }
 
@@ -293,8 +287,8 @@ impl<'a> Audit<'a> {
             );
             self.unchecked.push(why);
         }
-        let unchecked = [self.unchecked, self.values.unchecked()].concat();
-        let checks = self.values.checks.into_vec();
+        let unchecked = [self.unchecked, self.comparison.unchecked()].concat();
+        let checks = self.comparison.checks.into_vec();
         Report {
             scope: self.options.scope,
             differences: checks.iter().map(Check::differences).sum(),

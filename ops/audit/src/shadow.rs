@@ -7,20 +7,15 @@ use std::{
 
 use event_log::{LogReader, Record};
 use message_store::ContactRow;
-use schemas::{
-    ConversationId, DirectConversation, OffsetRange, Partition, PartitionMap, TableNumber, UserId,
-    event::Body, topics::Topic,
-};
+use schemas::{OffsetRange, Partition, PartitionMap, TableNumber, UserId, topics::Topic};
 
 use crate::{
     Area, AuditError, Check, Finding, Kind, Scope, Sources,
     compare::{
-        GroupKey, GroupTable, MessageRows, MessageTable, PossibleMismatch, Rows, StoredValue,
-        ValueKey, Values, compare_changes, compare_group_rows, compare_group_table,
-        compare_messages, compare_profile_rows, compare_profile_table, compare_table,
-        contact_keys_by, expected, group_keys_by, read_value,
+        Comparison, MessageRows, MessageTable, PossibleMismatch, Rows, Value, compare_changed,
+        compare_changes, compare_messages, compare_table,
     },
-    fold::{Contact, FoldedEvent, LogState, Messages},
+    fold::{FoldedEvent, LogState, Messages, Subject},
     stream,
 };
 
@@ -34,8 +29,6 @@ pub struct ShadowAudit {
     fold: Fold,
     /// Tables that were compared as a whole.
     compared: HashSet<(Rows, TableNumber)>,
-    compared_of_groups: HashSet<(GroupTable, TableNumber)>,
-    compared_profiles: HashSet<TableNumber>,
     /// The offset up to which messages were compared.
     messages_to: PartitionMap<i64>,
 }
@@ -44,11 +37,8 @@ struct Fold {
     log: LogState,
     /// All months, and the digests that are not compared yet.
     messages: PartitionMap<Messages>,
-    /// Conversations of events since the last comparison.
-    changed: HashSet<DirectConversation>,
-    /// The same of rows about groups.
-    changed_of_groups: HashSet<GroupKey>,
-    changed_profiles: HashSet<UserId>,
+    /// Subjects of events since the last comparison.
+    changed: HashSet<Subject>,
     /// The checks of the log itself.
     events: Check,
 }
@@ -59,8 +49,6 @@ impl Fold {
             log: LogState::from_start(partitions),
             messages: PartitionMap::new(),
             changed: HashSet::new(),
-            changed_of_groups: HashSet::new(),
-            changed_profiles: HashSet::new(),
             events: Check::new(Area::Events, EXAMPLES),
         }
     }
@@ -75,15 +63,7 @@ impl Fold {
             self.events
                 .add(finding.at(topic, record.partition, record.offset));
         }
-        if let Some(ConversationId::Direct(id)) = event.conversation() {
-            self.changed.insert(id);
-        }
-        if let Body::Group(of_group) = &event.body {
-            self.changed_of_groups.extend(GroupKey::of_event(of_group));
-        }
-        if let Body::Profile(profile) = &event.body {
-            self.changed_profiles.insert(profile.uid);
-        }
+        self.changed.extend(Subject::of_event(&event));
         let messages = self
             .messages
             .get_or_insert_with(record.partition, Messages::default);
@@ -103,8 +83,6 @@ impl ShadowAudit {
             sources,
             fold: Fold::new(partitions),
             compared: HashSet::new(),
-            compared_of_groups: HashSet::new(),
-            compared_profiles: HashSet::new(),
             messages_to: PartitionMap::new(),
         })
     }
@@ -159,8 +137,8 @@ impl ShadowAudit {
         messages.group_digests = Vec::new();
         messages.changes = Vec::new();
         self.messages_to.insert(partition, end);
-        for of in [GroupTable::Groups, GroupTable::Members] {
-            check.take(self.compare_of_groups(of, partition.into()).await?);
+        for rows in [Rows::Groups, Rows::Members] {
+            check.take(self.compare_rows(rows, partition.into()).await?);
         }
         Ok(check)
     }
@@ -179,65 +157,34 @@ impl ShadowAudit {
     /// As [`Self::messages`].
     pub async fn contacts(&mut self, table: TableNumber) -> Result<Check, AuditError> {
         let mut check = self.compare_rows(Rows::Contacts, table).await?;
-        check.take(self.compare_rows(Rows::Hidden, table).await?);
-        for of in [GroupTable::Memberships, GroupTable::Hidden] {
-            check.take(self.compare_of_groups(of, table).await?);
+        for rows in [
+            Rows::Hidden,
+            Rows::Memberships,
+            Rows::HiddenInGroups,
+            Rows::Profiles,
+        ] {
+            check.take(self.compare_rows(rows, table).await?);
         }
-        check.take(self.compare_profiles(table).await?);
         Ok(check)
     }
 
-    async fn compare_profiles(&mut self, table: TableNumber) -> Result<Check, AuditError> {
-        let (sources, log) = (&self.sources, &self.fold.log);
-        let mut values = self.values();
-        if self.compared_profiles.contains(&table) {
-            let changed = self.fold.changed_profiles.iter().copied();
-            let uids = changed.filter(|uid| TableNumber::of_user(*uid) == table);
-            compare_profile_rows(sources, log, uids, &mut values).await?;
+    async fn compare_rows(&mut self, rows: Rows, number: TableNumber) -> Result<Check, AuditError> {
+        let (sources, log, table) = (&self.sources, &self.fold.log, (rows, number));
+        let mut comparison = self.comparison();
+        if self.compared.contains(&table) {
+            let changed = self.fold.changed.iter();
+            let keys = changed.flat_map(|subject| subject.sides().map(|side| rows.of(side)));
+            let keys = keys.filter(|key| key.number() == Some(number));
+            compare_changed(sources, log, keys, &mut comparison).await?;
         } else {
-            compare_profile_table(sources, log, table, &mut values).await?;
-            self.compared_profiles.insert(table);
-        }
-        let possible = std::mem::take(&mut values.possible_profiles);
-        values.confirm_profiles(log, &possible);
-        Ok(values.checks.of(Area::Profiles).clone())
-    }
-
-    async fn compare_of_groups(
-        &mut self,
-        of: GroupTable,
-        number: TableNumber,
-    ) -> Result<Check, AuditError> {
-        let (sources, log) = (&self.sources, &self.fold.log);
-        let mut values = self.values();
-        if self.compared_of_groups.contains(&(of, number)) {
-            let changed = self.fold.changed_of_groups.iter().copied();
-            let keys = changed.filter(|key| key.table == of && key.number() == number);
-            compare_group_rows(sources, log, keys, &mut values).await?;
-        } else {
-            let expected = group_keys_by(log, of).remove(&number).unwrap_or_default();
-            compare_group_table(sources, log, of, number, expected, &mut values).await?;
-            self.compared_of_groups.insert((of, number));
-        }
-        let possible = std::mem::take(&mut values.possible_in_groups);
-        values.confirm_in_groups(log, possible);
-        Ok(values.checks.of(of.area()).clone())
-    }
-
-    async fn compare_rows(&mut self, of: Rows, table: TableNumber) -> Result<Check, AuditError> {
-        let log = &self.fold.log;
-        let mut values = self.values();
-        if self.compared.contains(&(of, table)) {
-            self.compare_changed(of, table, &mut values).await?;
-        } else {
-            let expected = contact_keys_by(log, of).remove(&table).unwrap_or_default();
-            compare_table(&self.sources, log, of, table, expected, &mut values).await?;
-            self.compared.insert((of, table));
+            let expected = rows.subjects(log).remove(&number).unwrap_or_default();
+            compare_table(sources, log, table, expected, &mut comparison).await?;
+            self.compared.insert(table);
         }
         // Nothing else writes to the table: a second read would find the same.
-        let possible_mismatches = std::mem::take(&mut values.possible_mismatches);
-        values.confirm(log, possible_mismatches);
-        Ok(values.checks.of(of.area()).clone())
+        let possible_mismatches = std::mem::take(&mut comparison.possible_mismatches);
+        comparison.confirm(log, possible_mismatches);
+        Ok(comparison.checks.of(rows.area()).clone())
     }
 
     /// Compares `rows`, which are all rows of `uids` in the live `contact_<n>`. They were read after the log was folded: they must have at
@@ -252,59 +199,34 @@ impl ShadowAudit {
         ends: &PartitionMap<i64>,
     ) -> Result<Check, AuditError> {
         let log = &self.fold.log;
-        let of_rows = rows.iter().map(|row| {
-            let (uid, peer) = (row.contact.uid, row.contact.peer);
-            ((uid, peer), Some(Contact::of_row(row)))
+        let subjects = uids.iter().flat_map(|uid| {
+            let peers = log.contacts(*uid).into_keys();
+            peers.map(|peer| Subject::Contact(*uid, peer))
         });
-        let keys = uids
-            .iter()
-            .flat_map(|uid| log.contacts(*uid).into_keys().map(|peer| (*uid, peer)));
-        let mut found: BTreeMap<_, _> = keys.map(|key| (key, None)).collect();
-        found.extend(of_rows);
-        let mut values = self.values();
-        values.checks.of(Area::Contacts).compared = found.len() as u64;
-        let possible_mismatches = found.into_iter().map(|((uid, peer), contact)| {
-            let of = Rows::Contacts;
-            let key = ValueKey::Row { of, uid, peer };
-            let low = expected(log, key);
-            let stored = StoredValue::Contact(contact);
-            PossibleMismatch { key, stored, low }
+        let mut found: BTreeMap<_, _> = subjects.map(|subject| (subject, None)).collect();
+        found.extend(rows.iter().map(|row| {
+            let (subject, value) = Value::contact(row);
+            (subject, Some(value))
+        }));
+        let mut comparison = self.comparison();
+        comparison.checks.of(Area::Contacts).compared = found.len() as u64;
+        let possible_mismatches = found.into_iter().map(|(subject, found)| {
+            let key = Rows::Contacts.of(subject);
+            let (found, low) = (Ok(found), key.expected(log));
+            PossibleMismatch { key, found, low }
         });
         let possible_mismatches = possible_mismatches.collect();
         self.fold_to(ends).await?;
-        values.confirm(&self.fold.log, possible_mismatches);
-        Ok(values.checks.of(Area::Contacts).clone())
+        comparison.confirm(&self.fold.log, possible_mismatches);
+        Ok(comparison.checks.of(Area::Contacts).clone())
     }
 
     /// Ends the comparison of whole tables: from now on only rows of events that are folded later are compared.
     pub fn begin_tail(&mut self) {
         self.fold.changed.clear();
-        self.fold.changed_of_groups.clear();
-        self.fold.changed_profiles.clear();
     }
 
-    /// Compares the rows of a table that changed.
-    async fn compare_changed(
-        &self,
-        of: Rows,
-        table: TableNumber,
-        values: &mut Values,
-    ) -> Result<(), AuditError> {
-        let log = &self.fold.log;
-        for conversation in &self.fold.changed {
-            for uid in conversation.users() {
-                let peer = conversation.peer_of(uid);
-                if of.table_of(uid, peer) == table {
-                    let key = ValueKey::Row { of, uid, peer };
-                    let stored = read_value(&self.sources, log, key).await?;
-                    values.check_value(log, key, stored);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn values(&self) -> Values {
-        Values::new(self.sources.kafka.topic(Topic::Events), EXAMPLES)
+    fn comparison(&self) -> Comparison {
+        Comparison::new(self.sources.kafka.topic(Topic::Events), EXAMPLES)
     }
 }

@@ -153,8 +153,8 @@ impl Group {
         self.creation == creation(settings, members)
     }
 
-    pub(crate) fn everybody(&self) -> impl Iterator<Item = (UserId, &Member)> {
-        self.members.iter().map(|(uid, member)| (*uid, member))
+    pub(crate) fn everybody(&self) -> impl Iterator<Item = UserId> {
+        self.members.keys().copied()
     }
 
     pub(crate) fn of_user(&self, uid: UserId) -> Option<&Member> {

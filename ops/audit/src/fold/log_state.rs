@@ -5,14 +5,13 @@ use std::{
 
 use event_log::Record;
 use schemas::{
-    ConversationId, DirectConversation, GroupId, OffsetRange, Partition, PartitionMap, Profile,
-    TableNumber, UserId,
+    ConversationId, DirectConversation, GroupId, OffsetRange, Partition, PartitionMap, UserId,
     event::{Body, Event},
 };
 
 use super::{
     contact::Contact, conversation::Conversation, group::Group, profile::ProfileVersion,
-    watermark::Watermark,
+    subject::Subject, watermark::Watermark,
 };
 use crate::{AuditError, Scope, read};
 
@@ -177,10 +176,31 @@ impl LogState {
         self.scope
     }
 
-    /// Whether what `uid` sees of `peer` is in scope and known.
-    pub(crate) fn covers(&self, uid: UserId, peer: UserId) -> bool {
-        let partition = DirectConversation::new(uid, peer).partition();
-        self.scope.has_contact(uid, peer) && !self.without_start.contains(&partition)
+    /// Whether what the stores have of a subject is in scope and known.
+    pub(crate) fn covers(&self, subject: Subject) -> bool {
+        let is_in_scope = match subject {
+            Subject::Contact(uid, peer) => self.scope.has_contact(uid, peer),
+            Subject::Group(gid) => self.scope.has_group(gid),
+            Subject::Member(gid, uid) => self.scope.has_member(gid, uid),
+            Subject::User(uid) => [Scope::All, Scope::User(uid)].contains(&self.scope),
+        };
+        is_in_scope && !self.without_start.contains(&subject.partition())
+    }
+
+    /// Every covered subject.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = Subject> {
+        let contacts = self.peers.iter().flat_map(|(uid, peers)| {
+            let peers = peers.iter();
+            peers.map(|peer| Subject::Contact(*uid, *peer))
+        });
+        let groups = self.groups.iter().flat_map(|(gid, group)| {
+            let members = group.everybody();
+            let members = members.map(|uid| Subject::Member(*gid, uid));
+            members.chain([Subject::Group(*gid)])
+        });
+        let users = self.profiles.keys().map(|uid| Subject::User(*uid));
+        let all = contacts.chain(groups).chain(users);
+        all.filter(|subject| self.covers(*subject))
     }
 
     /// The contact of `uid` with `peer`; `None` if the log has no such conversation.
@@ -191,13 +211,16 @@ impl LogState {
             .map(|conversation| conversation.contact(id, uid))
     }
 
-    /// The offset of the newest event of a conversation; of a group, that of the last one that changed what everybody sees.
-    pub(crate) fn newest_event(&self, conversation: ConversationId) -> Option<i64> {
-        match conversation {
-            ConversationId::Direct(id) => {
-                self.conversations.get(&id).map(Conversation::newest_event)
+    /// The offset of the newest event of a contact's conversation or of a profile; of a group, that of the last one that changed what
+    /// everybody sees.
+    pub(crate) fn newest_event(&self, subject: Subject) -> Option<i64> {
+        match subject {
+            Subject::Contact(uid, peer) => {
+                let conversation = self.conversations.get(&DirectConversation::new(uid, peer));
+                conversation.map(Conversation::newest_event)
             }
-            ConversationId::Group(gid) => self.groups.get(&gid).map(|group| group.pos),
+            Subject::Group(gid) | Subject::Member(gid, _) => self.group(gid).map(|group| group.pos),
+            Subject::User(uid) => self.profile(uid).map(|version| version.at),
         }
     }
 
@@ -206,55 +229,17 @@ impl LogState {
         let peers = self.peers.get(&uid).map(Vec::as_slice).unwrap_or_default();
         peers
             .iter()
-            .filter(|peer| self.covers(uid, **peer))
+            .filter(|peer| self.covers(Subject::Contact(uid, **peer)))
             .filter_map(|peer| Some((*peer, self.contact(uid, *peer)?)))
             .collect()
-    }
-
-    /// The user and the peer of every covered contact.
-    pub(crate) fn contact_keys(&self) -> impl Iterator<Item = (UserId, UserId)> + '_ {
-        self.peers
-            .iter()
-            .flat_map(|(uid, peers)| peers.iter().map(|peer| (*uid, *peer)))
-            .filter(|(uid, peer)| self.covers(*uid, *peer))
-    }
-
-    /// Whether what the stores have of a group, or of a user in it, is in scope and known.
-    pub(crate) fn covers_in_group(&self, gid: GroupId, uid: Option<UserId>) -> bool {
-        let partition = ConversationId::Group(gid).partition();
-        let is_in_scope = match uid {
-            None => self.scope.has_group(gid),
-            Some(uid) => self.scope.has_member(gid, uid),
-        };
-        is_in_scope && !self.without_start.contains(&partition)
     }
 
     pub(crate) fn group(&self, gid: GroupId) -> Option<&Group> {
         self.groups.get(&gid)
     }
 
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, &Group)> {
-        self.groups.iter().map(|(gid, group)| (*gid, group))
-    }
-
-    /// Whether a user's profile is in scope and known.
-    pub(crate) fn covers_profile(&self, uid: UserId) -> bool {
-        let is_in_scope = match self.scope {
-            Scope::All => true,
-            Scope::User(one) => one == uid,
-            Scope::Conversation(_) => false,
-        };
-        is_in_scope && !self.without_start.contains(&Profile::partition_of(uid))
-    }
-
     pub(crate) fn profile(&self, uid: UserId) -> Option<&ProfileVersion> {
         self.profiles.get(&uid)
-    }
-
-    /// The covered users whose profiles are in this table.
-    pub(crate) fn users_with_profiles(&self, table: TableNumber) -> impl Iterator<Item = UserId> {
-        let all = self.profiles.keys().copied();
-        all.filter(move |uid| TableNumber::of_user(*uid) == table && self.covers_profile(*uid))
     }
 
     /// The users of direct conversations.

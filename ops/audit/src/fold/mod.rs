@@ -16,6 +16,7 @@ mod partition;
 mod profile;
 mod recall_window;
 mod senders;
+mod subject;
 mod watermark;
 
 #[cfg(test)]
@@ -29,4 +30,5 @@ pub(crate) use group::{Group, LastInGroup, Member};
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};
 pub(crate) use profile::ProfileVersion;
+pub(crate) use subject::Subject;
 pub(crate) use watermark::Watermark;

@@ -1,0 +1,200 @@
+//! The values that are compared, as the log or a store has them.
+
+use std::collections::BTreeMap;
+
+use message_store::{ContactRow, GroupMemberRow, GroupRow, Membership};
+use schemas::{DeviceClass, GroupSettings, Mid, PerDevice, StoredProfile, UserId};
+
+use super::redis_keys::RedisKeys;
+use crate::fold::{
+    Contact, Group, LastInGroup, LastRead, Member, ProfileVersion, Subject, preview_digest,
+};
+
+/// What the stores should have of a user at some point of the log, by peer.
+pub(super) type ExpectedContacts = BTreeMap<UserId, Contact>;
+
+/// A value. Of a row only the columns of its table are set.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// Of `contact_<n>`, and the mids of `read_chat_mid_<n>`.
+    Contact(Contact),
+    /// The mids, ascending, and up to which the log has them cleared; 0 in a store.
+    Hidden {
+        mids: Vec<i64>,
+        clear_mid: i64,
+    },
+    Group(GroupColumns),
+    /// Of `group_member_<n>` or `membership_<n>`.
+    Member(Member),
+    Profile(ProfileVersion),
+    /// A user's keys in Redis.
+    Keys(RedisKeys),
+    /// What those follow from.
+    Contacts(ExpectedContacts),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct GroupColumns {
+    /// `None` where the start of the log is gone, and nothing was changed since.
+    settings: Option<GroupSettings>,
+    member_count: i64,
+    last: LastInGroup,
+    chg: i64,
+    pos: i64,
+}
+
+/// A row as a value, and what it is about.
+pub(crate) type Row = (Subject, Value);
+
+impl Value {
+    pub(super) fn reads(mids: PerDevice<Mid>) -> Self {
+        let read = |mid: Mid| LastRead {
+            mid: mid.get(),
+            n: None,
+        };
+        Self::Contact(Contact {
+            reads: mids.map(read),
+            ..Contact::default()
+        })
+    }
+
+    pub(super) fn hidden(mids: Vec<i64>, clear_mid: i64) -> Option<Self> {
+        (!mids.is_empty()).then_some(Self::Hidden { mids, clear_mid })
+    }
+
+    pub(crate) fn contact(row: &ContactRow) -> Row {
+        let subject = Subject::Contact(row.contact.uid, row.contact.peer);
+        (subject, Self::Contact(Contact::of_row(row)))
+    }
+
+    pub(super) fn group(row: &GroupRow) -> Row {
+        let last = row.last.as_ref();
+        let columns = GroupColumns {
+            settings: row.settings.clone(),
+            member_count: row.member_count,
+            last: last.map_or_else(LastInGroup::default, |last| LastInGroup {
+                mid: last.mid.get(),
+                ts: last.ts.0,
+                srcid: last.srcid.get(),
+                preview: preview_digest(&last.preview),
+                chg: last.chg.get(),
+                state: last.state.into(),
+            }),
+            chg: row.chg.get(),
+            pos: row.pos,
+        };
+        (Subject::Group(row.gid), Self::Group(columns))
+    }
+
+    pub(super) fn member(row: &GroupMemberRow) -> Row {
+        let columns = Member {
+            role: row.role,
+            muted: row.muted,
+            join_mid: row.join_mid.get(),
+            pos: row.pos,
+            ..Member::default()
+        };
+        (Subject::Member(row.gid, row.uid), Self::Member(columns))
+    }
+
+    pub(super) fn membership(row: &Membership) -> Row {
+        let columns = Member {
+            joined_at: row.join_pos,
+            left_at: row.left_pos,
+            join_mid: row.join_mid.get(),
+            own_last_mid: row.own_last_mid.get(),
+            reads: row.read.map(Mid::get),
+            clear_mid: row.clear_mid.get(),
+            pos: row.pos,
+            ..Member::default()
+        };
+        (Subject::Member(row.gid, row.uid), Self::Member(columns))
+    }
+
+    pub(super) fn profile(row: &StoredProfile) -> Row {
+        let version = ProfileVersion::of_stored(row);
+        (Subject::User(row.profile.uid), Self::Profile(version))
+    }
+
+    /// The offset of the event that the row names as the last that changed it; −1 for none.
+    pub(super) fn pos(&self) -> i64 {
+        match self {
+            Self::Group(group) => group.pos,
+            Self::Member(member) => member.pos,
+            Self::Profile(version) => version.at,
+            _ => -1,
+        }
+    }
+
+    /// The first column of the row that differs.
+    pub(super) fn different(&self, right: &Self) -> Option<&'static str> {
+        match (self, right) {
+            (Self::Group(found), Self::Group(right)) => first_unequal(&found.equal(right)),
+            (Self::Member(found), Self::Member(right)) => first_unequal(&equal(found, right)),
+            (Self::Profile(found), Self::Profile(right)) => found.different(right),
+            _ => Some("the row"),
+        }
+    }
+}
+
+fn first_unequal(columns: &[(&'static str, bool)]) -> Option<&'static str> {
+    let (name, _) = columns.iter().find(|(_, equal)| !equal)?;
+    Some(name)
+}
+
+impl GroupColumns {
+    pub(super) fn of(group: &Group) -> Self {
+        Self {
+            settings: group.settings.clone(),
+            member_count: group.member_count,
+            last: group.last,
+            chg: group.chg,
+            pos: group.pos,
+        }
+    }
+
+    fn equal(&self, right: &Self) -> [(&'static str, bool); 15] {
+        fn same<T: PartialEq>(
+            one: &GroupColumns,
+            other: &GroupColumns,
+            of: impl Fn(&GroupSettings) -> T,
+        ) -> bool {
+            one.settings.as_ref().map(&of) == other.settings.as_ref().map(&of)
+        }
+        let (last, right_last) = (&self.last, &right.last);
+        [
+            ("name", same(self, right, |set| set.name.clone())),
+            ("owner", same(self, right, |set| set.owner)),
+            ("open", same(self, right, |set| set.open)),
+            ("whole_history", same(self, right, |set| set.whole_history)),
+            ("muted", same(self, right, |set| set.muted)),
+            ("dissolved", same(self, right, |set| set.dissolved)),
+            ("member_count", self.member_count == right.member_count),
+            ("last_mid", last.mid == right_last.mid),
+            ("chg", self.chg == right.chg),
+            ("last_srcid", last.srcid == right_last.srcid),
+            ("last_ts", last.ts == right_last.ts),
+            ("preview", last.preview == right_last.preview),
+            ("last_chg", last.chg == right_last.chg),
+            ("last_state", last.state == right_last.state),
+            ("pos", self.pos == right.pos),
+        ]
+    }
+}
+
+/// The columns of `group_member_<n>` and of `membership_<n>`.
+fn equal(found: &Member, right: &Member) -> [(&'static str, bool); 10] {
+    let read = |device| found.reads[device] == right.reads[device];
+    [
+        ("role", found.role == right.role),
+        ("muted", found.muted == right.muted),
+        ("join_pos", found.joined_at == right.joined_at),
+        ("left_pos", found.left_at == right.left_at),
+        ("join_mid", found.join_mid == right.join_mid),
+        ("own_last_mid", found.own_last_mid == right.own_last_mid),
+        ("pc_read_mid", read(DeviceClass::Pc)),
+        ("mobile_read_mid", read(DeviceClass::Mobile)),
+        ("clear_mid", found.clear_mid == right.clear_mid),
+        ("pos", found.pos == right.pos),
+    ]
+}
