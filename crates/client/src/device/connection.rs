@@ -110,6 +110,12 @@ impl Device {
         &self.state
     }
 
+    /// What the device knows; the connection ends.
+    #[must_use]
+    pub fn into_state(self) -> DeviceState {
+        self.state
+    }
+
     /// How many sends have not been answered.
     #[must_use]
     pub fn unanswered(&self) -> usize {

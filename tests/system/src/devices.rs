@@ -1,0 +1,229 @@
+//! Devices of users that are connected through gateways, and drop, sleep and move while things break. In the end each knows what a device
+//! that begins anew learns from the stores, which the audit compares with the log.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context as _, Result};
+use client::device::{ChatKey, Device, DeviceSettings, DeviceState, Update};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IteratorRandom as _};
+use schemas::{DeviceClass, DeviceId, UserId};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+
+use crate::{Difference, TestEnv, deadline::TIMEOUT};
+
+/// How long a device does nothing but listen, at most.
+const LISTENS_MS: u64 = 4_000;
+/// How long it is away, or does not read, at most.
+const AWAY_MS: u64 = 3_000;
+/// Nothing comes for so long: it has everything, perhaps.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Devices at work.
+pub struct Devices {
+    stop: watch::Sender<bool>,
+    running: JoinSet<Result<Counts>>,
+}
+
+/// What devices did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How many there were.
+    pub devices: u64,
+    /// How often a connection was made.
+    pub connections: u64,
+    /// How often a device fetched everything, but for the first time.
+    pub full_syncs: u64,
+    /// How often a device had to sync.
+    pub syncs: u64,
+}
+
+impl Devices {
+    /// Starts so many devices of each user. They connect to all gateways there are.
+    ///
+    /// # Errors
+    /// No gateway runs.
+    pub fn start(
+        env: &TestEnv,
+        users: impl IntoIterator<Item = i64>,
+        each: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let (stop, stopped) = watch::channel(false);
+        let mut running = JoinSet::new();
+        let gateways = env.gateway_urls()?;
+        for (number, uid) in users.into_iter().enumerate() {
+            for device in 0..each {
+                let seed = seed.wrapping_add((number * each + device) as u64);
+                let mut rng = StdRng::seed_from_u64(seed);
+                let mut gateways = gateways.clone();
+                let first = rng.random_range(0..gateways.len());
+                gateways.rotate_left(first);
+                let of = TestDevice {
+                    client: env.client.api().clone(),
+                    settings: DeviceSettings {
+                        gateways,
+                        device: DeviceId::try_from(format!("device-{device}"))?,
+                        class: DeviceClass::ALL[device % DeviceClass::ALL.len()],
+                        name: String::new(),
+                        token: None,
+                    },
+                    uid: uid.try_into()?,
+                    rng,
+                    counts: Counts {
+                        devices: 1,
+                        ..Counts::default()
+                    },
+                };
+                running.spawn(of.run(stopped.clone()));
+            }
+        }
+        Ok(Self { stop, running })
+    }
+
+    /// Lets every device come to rest, and compares what it knows.
+    ///
+    /// # Errors
+    /// A difference, or a device that was turned away.
+    pub async fn judge(mut self) -> Result<Counts> {
+        self.stop.send_replace(true);
+        let mut all = Counts::default();
+        while let Some(ended) = self.running.join_next().await {
+            let counts = ended??;
+            all.devices += counts.devices;
+            all.connections += counts.connections;
+            all.full_syncs += counts.full_syncs;
+            all.syncs += counts.syncs;
+        }
+        Ok(all)
+    }
+}
+
+struct TestDevice {
+    client: client::Client,
+    settings: DeviceSettings,
+    uid: UserId,
+    rng: StdRng,
+    counts: Counts,
+}
+
+impl TestDevice {
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) -> Result<Counts> {
+        let of = format!("{} of {}", self.settings.device, self.uid);
+        let mut device = self.device(DeviceState::new(self.uid))?;
+        while !*stopped.borrow_and_update() {
+            let listens = Duration::from_millis(self.rng.random_range(0..LISTENS_MS));
+            tokio::select! {
+                heard = self.listen(&mut device, Instant::now() + listens) => {
+                    heard.with_context(|| of.clone())?;
+                }
+                _ = stopped.changed() => break,
+            }
+            device = self.misbehave(device).await.with_context(|| of.clone())?;
+        }
+        self.settle(&mut device).await.with_context(|| of.clone())?;
+        self.counts.full_syncs = device.state().full_syncs() - 1;
+        Ok(self.counts)
+    }
+
+    fn device(&self, state: DeviceState) -> Result<Device> {
+        let (client, settings) = (self.client.clone(), self.settings.clone());
+        Ok(Device::new(client, settings, state)?)
+    }
+
+    /// Takes updates until that time; whether there was one.
+    async fn listen(&mut self, device: &mut Device, until: Instant) -> Result<bool> {
+        let mut is_new = false;
+        while let Ok(update) = timeout_at(until, device.next()).await {
+            match update? {
+                Update::Connected => self.counts.connections += 1,
+                Update::Synced => self.counts.syncs += 1,
+                _ => {}
+            }
+            is_new = true;
+        }
+        Ok(is_new)
+    }
+
+    /// The device is dropped and comes back at once, or later; or it does not read for a while; or somebody looks at a chat.
+    async fn misbehave(&mut self, mut device: Device) -> Result<Device> {
+        let away = Duration::from_millis(self.rng.random_range(0..AWAY_MS));
+        match self.rng.random_range(0..6) {
+            0 => device = self.device(device.into_state())?,
+            1 => {
+                let state = device.into_state();
+                self.settings.gateways.rotate_left(1);
+                sleep(away).await;
+                device = self.device(state)?;
+            }
+            2 => sleep(away).await,
+            3 => {
+                let chats = device.state().chats().keys().copied();
+                if let Some(key) = chats.choose(&mut self.rng) {
+                    // What is not answered in time is asked for again in the end.
+                    let _ = timeout(away, device.fetch(key)).await;
+                }
+            }
+            _ => {}
+        }
+        Ok(device)
+    }
+
+    /// Waits until nothing more comes and nothing is missing, and compares.
+    async fn settle(&mut self, device: &mut Device) -> Result<()> {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            while self.listen(device, Instant::now() + QUIET).await? {}
+            let found = match everything(device).await {
+                Ok(()) => self.differences(device.state()).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(found) if found.is_empty() => return Ok(()),
+                Ok(found) if Instant::now() >= deadline => {
+                    return Err(Difference(found.join("\n")).into());
+                }
+                Err(error) if Instant::now() >= deadline => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Compared with a device that begins anew.
+    async fn differences(&self, found: &DeviceState) -> Result<Vec<String>> {
+        let mut fresh = self.device(DeviceState::new(self.uid))?;
+        fresh.sync().await?;
+        everything(&mut fresh).await?;
+        let (found, expected) = (shown(found), shown(fresh.state()));
+        let mut differences = Vec::new();
+        for key in found.keys().chain(expected.keys()) {
+            let (found, expected) = (found.get(key), expected.get(key));
+            if found != expected {
+                differences.push(format!("{key:?}: {found:?}, expected {expected:?}"));
+            }
+        }
+        Ok(differences)
+    }
+}
+
+async fn everything(device: &mut Device) -> Result<()> {
+    let keys: Vec<ChatKey> = device.state().chats().keys().copied().collect();
+    for key in keys {
+        device.fetch(key).await?;
+    }
+    Ok(())
+}
+
+/// All but `chg`: that counts what only the other user sees, too, which a device learns at a sync.
+fn shown(state: &DeviceState) -> BTreeMap<ChatKey, String> {
+    let chats = state.chats().iter();
+    chats
+        .map(|(key, chat)| {
+            let of = (&chat.with, &chat.last, chat.last_mid, chat.read_mid, chat.unread);
+            (*key, format!("{of:?} {:?}", chat.messages))
+        })
+        .collect()
+}
