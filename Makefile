@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos bench instructions counted upgrade pressure sabotage fmt lint ci release toolchain openssl valgrind
+.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage fmt lint ci release toolchain openssl valgrind
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ clean: ## stop everything and drop its data
 	@if [ -d .run ]; then $(MAKE) --no-print-directory release && $(TIDEMARK) stack clean; else echo 'there are no data here'; fi
 
 # Brokers of tests live for minutes: Java is to compile fast, not well.
-test faults chaos sabotage upgrade: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
+test faults chaos sabotage: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
 
 # The program is built along with the tests, whose dependencies have more features: by itself it would be built twice.
 test: toolchain ## run all tests against servers of their own; of the fault tests a third, which one follows from the commit
@@ -39,16 +39,14 @@ faults: toolchain ## run all fault tests: what a release has to pass
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@cargo test --locked --workspace $(TEST_FEATURES) --test faults
 
-chaos: toolchain ## inject faults into a cluster for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n; REDIS_CLUSTER=1 on one
+chaos: toolchain $(if $(BEFORE),version-before) ## inject faults into a cluster for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n; REDIS_CLUSTER=1 on one; BEFORE=<commit> upgrades from it
 	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
-	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS)) $(if $(filter 1,$(REDIS_CLUSTER)),--redis-cluster)
+	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS)) $(if $(filter 1,$(REDIS_CLUSTER)),--redis-cluster) $(if $(BEFORE),--before $(TARGET_DIR)/before/target/debug/tidemark)
 
-upgrade: toolchain ## replace the services of BEFORE=<commit> one by one under traffic, raise the rule version, and judge
-	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
-	@git worktree add --detach --force $(TARGET_DIR)/before/tree $(or $(BEFORE),$(error BEFORE=<commit> names the version before))
+version-before: toolchain
+	@git worktree add --detach --force $(TARGET_DIR)/before/tree $(BEFORE)
 	@cargo build --locked --package tidemark --manifest-path $(TARGET_DIR)/before/tree/Cargo.toml --target-dir $(TARGET_DIR)/before/target; \
 		built=$$?; git worktree remove --force $(TARGET_DIR)/before/tree; exit $$built
-	@$(TARGET_DIR)/debug/upgrade $(TARGET_DIR)/before/target/debug/tidemark
 
 pressure: release ## take MariaDB, then Redis away for SECONDS=600 at RATE=2000 messages a second, and measure
 	@cargo build --locked --release --package system-tests --bins

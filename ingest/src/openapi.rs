@@ -38,7 +38,7 @@ pub(crate) enum Refusal {
     /// The media type is none that this call reads.
     #[response(status = 415, content_type = "application/problem+json")]
     MediaType(Problem),
-    /// The text has words that are not accepted.
+    /// A field is right in form, but not taken: a text with words that are not accepted, `deleted` that is false, or an extra that is too large.
     #[response(status = 422, content_type = "application/problem+json")]
     Words(Problem),
     /// Too much is under way, or more than the caller may send at a time; nothing was done.

@@ -28,6 +28,15 @@ pub(crate) enum EventKind {
     GroupChange,
 }
 
+/// An id that the answer names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MadeId {
+    /// Of a message.
+    ClientMsgId(Uuid),
+    /// Of a group that begins.
+    Gid(GroupId),
+}
+
 /// An event to append.
 #[derive(Clone, Debug)]
 pub(crate) struct Post {
@@ -203,6 +212,12 @@ impl Post {
             | Command::ChangeContact(_)
             | Command::SetProfile(_) => None,
         }
+    }
+
+    /// The id that its sender did not give, or may not have given.
+    pub(crate) fn made(&self) -> Option<MadeId> {
+        let id = self.generated_id.map(MadeId::ClientMsgId);
+        id.or_else(|| self.created_group().map(MadeId::Gid))
     }
 
     /// The group that begins.

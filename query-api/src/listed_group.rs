@@ -135,8 +135,11 @@ impl ListedGroup {
         self.membership.read_mids().map(|mid| mid.max(own))
     }
 
-    /// How many messages are behind [`Self::read_mids`].
+    /// How many messages are behind [`Self::read_mids`]; none in a group that was dissolved, where nobody can say that he has read.
     pub(crate) fn unread(&self) -> PerDevice<i64> {
+        if self.head.settings.dissolved {
+            return PerDevice::default();
+        }
         let last = self.head.last_mid().get();
         self.read_mids().map(|mid| (last - mid.get()).max(0))
     }

@@ -119,7 +119,7 @@ async fn measured(env: &TestEnv, size: Option<i64>) -> Result<Sample> {
 }
 
 /// Posts events, and waits until they are in all stores, but for read positions, of which there are none.
-async fn store(env: &TestEnv, events: &[Event]) -> Result<()> {
+pub(super) async fn store(env: &TestEnv, events: &[Event]) -> Result<()> {
     for part in events.chunks(LINES) {
         env.client.post_events(part).await?;
     }
@@ -164,14 +164,7 @@ async fn create(env: &TestEnv, gid: i64, size: i64) -> Result<()> {
 async fn login(env: &TestEnv) -> Result<Row> {
     let mut events = Vec::new();
     for gid in MEMBER..MEMBER + GROUPS {
-        let members = (MEMBER + 1..=MEMBER + OTHERS).map(user);
-        let create = GroupAction::Create(CreateGroup {
-            name: format!("group {gid}"),
-            members: members.collect::<Result<_>>()?,
-            open: false,
-            whole_history: false,
-        });
-        events.push(event(gid, MEMBER, create)?);
+        events.push(creation(gid, MEMBER, OTHERS)?);
         events.push(send(gid, MEMBER + 1)?);
     }
     store(env, &events).await?;
@@ -224,7 +217,20 @@ fn user(uid: i64) -> Result<UserId> {
     Ok(UserId::try_from(uid)?)
 }
 
-fn send(gid: i64, by: i64) -> Result<Event> {
+/// A group of the owner, with so many others whose uids follow.
+pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Event> {
+    let members = (owner + 1..=owner + others).map(user);
+    let create = GroupAction::Create(CreateGroup {
+        name: format!("group {gid}"),
+        members: members.collect::<Result<_>>()?,
+        open: false,
+        whole_history: false,
+    });
+    event(gid, owner, create)
+}
+
+/// A message of the usual length.
+pub(super) fn send(gid: i64, by: i64) -> Result<Event> {
     let send = GroupAction::Send {
         client_msg_id: client::new_client_msg_id(),
         msg: TEXT.to_owned(),

@@ -2,6 +2,7 @@
 
 mod drain;
 mod engines;
+mod group_pages;
 mod groups;
 mod idle_conversations;
 mod ingest;
@@ -51,6 +52,7 @@ pub(crate) enum Stage {
     IdleConversations,
     Strangers,
     Groups,
+    GroupPages,
     Engines,
 }
 
@@ -125,6 +127,7 @@ impl Stage {
             Self::IdleConversations => idle_conversations::run(plan).await?.into(),
             Self::Strangers => strangers::run(plan).await?.into(),
             Self::Groups => groups::run(plan).await?.into(),
+            Self::GroupPages => group_pages::run(plan).await?.into(),
             Self::Engines => engines::run(plan).await?.into(),
         };
         found.say_whose(&self.name());

@@ -23,9 +23,9 @@ const RECEIVERS: u64 = 200;
 /// More than a page.
 const MESSAGES_OF_CONVERSATION: u64 = 60;
 const LINES: usize = 500;
-const CONNECTIONS: usize = 64;
+pub(super) const CONNECTIONS: usize = 64;
 /// What the raw part is called among the processes.
-const BARE: &str = "bare axum";
+pub(super) const BARE: &str = "bare axum";
 
 /// What is read of a sender and a receiver.
 struct Call {
@@ -113,7 +113,7 @@ async fn fill(env: &TestEnv) -> Result<Vec<(i64, i64)>> {
 }
 
 /// The bare server, as a process of its own that listens.
-async fn raw_server(env: &TestEnv) -> Result<(u16, Child)> {
+pub(super) async fn raw_server(env: &TestEnv) -> Result<(u16, Child)> {
     // Whoever is given a free port and lets go of it is not given it again soon.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
         .local_addr()?

@@ -21,7 +21,7 @@ pub(super) async fn run(
     if json {
         println!("{answer}");
     } else {
-        print!("{}", table(&answer));
+        super::print_page(&answer, &table(&answer));
     }
     Ok(())
 }

@@ -38,6 +38,7 @@ use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 use crate::{
     args::{Args, Command, DbCommand, EditArgs, EpochCommand},
     context::CommandContext,
+    output::Table,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -232,6 +233,18 @@ fn print_accepted(accepted: &serde_json::Value, json: bool) {
     } else {
         let position = position_of(accepted);
         println!("on the log at {position}; `tidemark where {position}` says what became of it");
+    }
+}
+
+/// Prints a page as a table, and how to get the next one.
+fn print_page(answer: &serde_json::Value, table: &Table) {
+    print!("{table}");
+    let Some(next) = answer["next"].as_str() else {
+        return;
+    };
+    match next.split_once('=') {
+        Some((name, value)) => println!("there is more: --{} {value}", name.replace('_', "-")),
+        None => println!("there is more: --cursor {next}"),
     }
 }
 

@@ -12,14 +12,6 @@ use crate::{
     times,
 };
 
-/// One month, summed over all tables.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    tables: u64,
-    rows: i64,
-    bytes: i64,
-}
-
 pub(super) async fn run(
     context: &CommandContext,
     command: &PartitionsCommand,
@@ -35,20 +27,18 @@ pub(super) async fn run(
     }
 }
 
-async fn sums(store: &MessageStore) -> anyhow::Result<BTreeMap<Month, Sum>> {
-    let mut sums: BTreeMap<Month, Sum> = BTreeMap::new();
-    for (month, MonthSize { rows, bytes }) in store.list_months().await?.into_values().flatten() {
-        let sum = sums.entry(month).or_default();
-        sum.tables += 1;
-        sum.rows += rows;
-        sum.bytes += bytes;
+/// The months, summed over all tables.
+async fn sums(store: &MessageStore) -> anyhow::Result<BTreeMap<Month, MonthSize>> {
+    let mut sums: BTreeMap<Month, MonthSize> = BTreeMap::new();
+    for (month, size) in store.list_months().await?.into_values().flatten() {
+        sums.entry(month).or_default().add(size);
     }
     Ok(sums)
 }
 
 async fn list(
     store: &MessageStore,
-    months: &BTreeMap<Month, Sum>,
+    months: &BTreeMap<Month, MonthSize>,
     as_json: bool,
 ) -> anyhow::Result<()> {
     let mut kept_from = BTreeSet::new();
@@ -58,7 +48,7 @@ async fn list(
     if as_json {
         let months: Vec<_> = months
             .iter()
-            .map(|(month, Sum { tables, rows, bytes })| {
+            .map(|(month, MonthSize { tables, rows, bytes })| {
                 json!({ "month": month.to_string(), "tables": tables, "rows_about": rows, "bytes": bytes })
             })
             .collect();
@@ -68,7 +58,7 @@ async fn list(
     let mut table = Table::new(["month", "tables", "rows, about", "MiB"]).right(&[1, 2, 3]);
     for (
         month,
-        Sum {
+        MonthSize {
             tables,
             rows,
             bytes,
@@ -91,7 +81,7 @@ async fn list(
 
 async fn drop_before(
     store: &MessageStore,
-    months: &BTreeMap<Month, Sum>,
+    months: &BTreeMap<Month, MonthSize>,
     before: Month,
     yes: bool,
     as_json: bool,

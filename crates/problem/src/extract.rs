@@ -35,7 +35,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let deserializer = serde_html_form::Deserializer::from_bytes(query.as_bytes());
         serde_path_to_error::deserialize(deserializer)
             .map(Self)
-            .map_err(|error| serde_words::field_problem(error.path(), &error.inner().to_string()))
+            .map_err(|error| {
+                let complaint = error.inner().to_string();
+                // A parameter that is given twice, read by a visitor of our own.
+                let complaint = match complaint.starts_with("invalid type: sequence") {
+                    true => "unsupported value".to_owned(),
+                    false => complaint,
+                };
+                serde_words::field_problem(error.path(), &complaint)
+            })
     }
 }
 

@@ -11,7 +11,12 @@ const QUOTE_CHARS: usize = 120;
 pub(crate) fn field_problem(path: &Path, complaint: &str) -> Problem {
     let complaint = without_position(complaint);
     if let Some(name) = quoted_after(complaint, "missing field `") {
-        return Problem::invalid_field(member(path, name), "is missing", "present");
+        // The path is that of the object which lacks it, and may end in the same name.
+        let field = match joined(path) {
+            parent if parent.is_empty() => name.to_owned(),
+            parent => format!("{parent}.{name}"),
+        };
+        return Problem::invalid_field(field, "is missing", "present");
     }
     if let Some(name) = quoted_after(complaint, "unknown field `") {
         let known = complaint

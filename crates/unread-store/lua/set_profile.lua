@@ -4,9 +4,9 @@ local PROFILE, POSITION = KEYS[1], KEYS[2]
 local position = redis.call('HMGET', POSITION, 'generation', 'offset')
 if not position[1] then return 0 end
 
--- A key of another type was written by a person.
+-- A key of another type, or without a pos, was written by a person.
 local found = redis.pcall('HMGET', PROFILE, 'gen', 'pos')
-if found.err then found = {} end
+if found.err or not tonumber(found[2]) then found = {} end
 if found[1] == position[1] then
   if tonumber(found[2]) >= tonumber(ARGV[2]) then return 0 end
 elseif tonumber(position[2]) > tonumber(ARGV[1]) then

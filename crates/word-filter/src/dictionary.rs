@@ -45,6 +45,10 @@ impl WordFilter {
                 return Err(line_is(problem));
             }
         }
+        if words.is_empty() {
+            let problem = "there is no word".to_owned();
+            return Err(InvalidDictionary { line: 1, problem });
+        }
         Self::new(&words).map_err(|problem| InvalidDictionary { line: 0, problem })
     }
 

@@ -1,4 +1,4 @@
-//! The form in which texts are compared: NFKC, case-folded, without characters that nobody sees.
+//! The form in which texts are compared: NFKC, case-folded, without characters that nobody sees, white space of any length as one space.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -10,11 +10,12 @@ use unicode_normalization::{
 /// The normal form of a text, without where its parts come from.
 pub(crate) fn normalise(text: &str) -> Normal {
     if text.is_ascii() {
-        return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            Normal::Other(text.to_ascii_lowercase())
-        } else {
-            Normal::Same
-        };
+        if is_normal_ascii(text) {
+            return Normal::Same;
+        }
+        let mut normal = String::with_capacity(text.len());
+        push_all(text.chars().map(|c| c.to_ascii_lowercase()), &mut normal);
+        return Normal::Other(normal);
     }
     let mut normal = String::with_capacity(text.len());
     let mut rest = text;
@@ -22,12 +23,33 @@ pub(crate) fn normalise(text: &str) -> Normal {
         // The last of a run of ASCII may join with what follows.
         let run = rest.bytes().take_while(u8::is_ascii).count();
         let (alone, behind) = rest.split_at(run.saturating_sub(1));
-        normal.extend(alone.chars().map(|c| c.to_ascii_lowercase()));
+        push_all(alone.chars().map(|c| c.to_ascii_lowercase()), &mut normal);
         let segment = segments(behind).next().unwrap_or(0..behind.len());
         push(&behind[segment.clone()], &mut normal);
         rest = &behind[segment.end..];
     }
     Normal::Other(normal)
+}
+
+fn is_normal_ascii(text: &str) -> bool {
+    let mut before = b'.';
+    text.bytes().all(|byte| {
+        let is_odd = byte.is_ascii_uppercase()
+            || byte <= b' ' && char::from(byte).is_whitespace() && (byte, before) != (b' ', b'.');
+        before = if byte == b' ' { byte } else { b'.' };
+        !is_odd
+    })
+}
+
+/// Appends characters, of white space one space.
+fn push_all(chars: impl Iterator<Item = char>, normal: &mut String) {
+    for c in chars {
+        if !c.is_whitespace() {
+            normal.push(c);
+        } else if !normal.ends_with(' ') {
+            normal.push(' ');
+        }
+    }
 }
 
 /// A normal form.
@@ -112,12 +134,14 @@ fn is_ideograph(c: char) -> bool {
 fn push(segment: &str, normal: &mut String) {
     let mut chars = segment.chars();
     match (chars.next(), chars.next()) {
-        (Some(c), None) if c.is_ascii() => normal.push(c.to_ascii_lowercase()),
+        (Some(c), None) if c.is_ascii() => {
+            push_all(std::iter::once(c.to_ascii_lowercase()), normal);
+        }
         (Some(c), None) if is_ideograph(c) => normal.push(c),
         (Some(c), None) if SINGLE.get(c as usize).is_some_and(Option::is_some) => {
-            normal.extend(SINGLE[c as usize]);
+            push_all(SINGLE[c as usize].into_iter(), normal);
         }
-        _ => normal.extend(folded(segment)),
+        _ => push_all(folded(segment).into_iter(), normal),
     }
 }
 

@@ -10,7 +10,6 @@ use schemas::{
 };
 use serde::Serialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::{
     entries::Entry,
@@ -23,7 +22,7 @@ use super::{
 use crate::{
     json,
     media::BatchEncoding,
-    post::Post,
+    post::{MadeId, Post},
     protobuf,
     responses::{not_appended, unknown_outcome},
 };
@@ -45,6 +44,8 @@ pub(crate) enum ResultLine {
         offset: i64,
         /// Only where it was made up here.
         client_msg_id: Option<String>,
+        /// Of a group that begins.
+        gid: Option<String>,
     },
     /// Not on the log, or not known to be.
     Refused {
@@ -114,15 +115,15 @@ impl BatchEncoding {
     /// Appends a result to `out`.
     pub(super) fn write(self, out: &mut Vec<u8>, result: LineResult) {
         match result {
-            LineResult::Appended(entry, generated_id) => {
-                self.write_appended(out, entry, generated_id);
+            LineResult::Appended(entry, made) => {
+                self.write_appended(out, entry, made);
             }
             LineResult::Encoded(encoded) => out.extend_from_slice(&encoded),
             LineResult::Summary(summary) => self.write_summary(out, summary),
         }
     }
 
-    fn write_appended(self, out: &mut Vec<u8>, entry: Entry, generated_id: Option<Uuid>) {
+    fn write_appended(self, out: &mut Vec<u8>, entry: Entry, made: Option<MadeId>) {
         match entry {
             Entry::Accepted {
                 line,
@@ -130,12 +131,15 @@ impl BatchEncoding {
                 offset,
             } => {
                 let at = InboundPosition { partition, offset };
-                self.write_accepted(out, line, at, generated_id);
+                self.write_accepted(out, line, at, made);
             }
             Entry::NotAppended { line } => self.write_refusal(out, line, &not_appended()),
             Entry::Unknown { line, kind } => {
-                let generated_id = generated_id.map(|id| id.to_string());
-                self.write_refusal(out, line, &unknown_outcome(kind, generated_id));
+                let id = match made {
+                    Some(MadeId::ClientMsgId(id)) => Some(id.to_string()),
+                    Some(MadeId::Gid(_)) | None => None,
+                };
+                self.write_refusal(out, line, &unknown_outcome(kind, id));
             }
             Entry::Pending { .. } | Entry::Refused { .. } => {
                 unreachable!("only complete entries are taken, and a refused one is encoded")
@@ -148,7 +152,7 @@ impl BatchEncoding {
         out: &mut Vec<u8>,
         line: u32,
         at: InboundPosition,
-        generated_id: Option<Uuid>,
+        made: Option<MadeId>,
     ) {
         let (partition, offset) = (at.partition, at.offset);
         match self {
@@ -159,19 +163,27 @@ impl BatchEncoding {
                         r#"{{"line":{line},"status":202,"partition":{partition},"offset":{offset}"#
                     ),
                 );
-                // Nothing in a UUID needs escaping.
-                if let Some(id) = generated_id {
-                    write_text(out, format_args!(r#","client_msg_id":"{id}""#));
+                // Nothing in a UUID or a number needs escaping.
+                match made {
+                    Some(MadeId::ClientMsgId(id)) => {
+                        write_text(out, format_args!(r#","client_msg_id":"{id}""#));
+                    }
+                    Some(MadeId::Gid(gid)) => write_text(out, format_args!(r#","gid":"{gid}""#)),
+                    None => {}
                 }
                 out.extend_from_slice(b"}\n");
             }
             Self::Protobuf => {
-                let accepted = proto::Accepted {
-                    gid: 0,
+                let mut accepted = proto::Accepted {
                     partition: partition.get().into(),
                     offset,
-                    client_msg_id: generated_id.map(|id| id.to_string()).unwrap_or_default(),
+                    ..proto::Accepted::default()
                 };
+                match made {
+                    Some(MadeId::ClientMsgId(id)) => accepted.client_msg_id = id.to_string(),
+                    Some(MadeId::Gid(gid)) => accepted.gid = gid.get(),
+                    None => {}
+                }
                 write_item(out, line, event_result::Result::Accepted(accepted));
             }
         }

@@ -11,13 +11,12 @@ use problem::ProblemKind;
 use schemas::Partition;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::entries::{Entries, Entry};
 use crate::{
     byte_budget::{ByteBudget, BytePermit, release},
     metrics::IngestMetrics,
-    post::EventKind,
+    post::{EventKind, MadeId},
 };
 
 /// How many results are taken at a time.
@@ -52,8 +51,8 @@ struct State {
 
 /// What a result needs besides its entry.
 pub(crate) enum Detail {
-    /// The client_msg_id that was generated for the message.
-    GeneratedId(Uuid),
+    /// What its sender did not give.
+    Made(MadeId),
     /// The encoded result of a line that was refused.
     Refusal(Box<[u8]>),
 }
@@ -67,7 +66,7 @@ pub(crate) struct Summary {
 
 /// One result to send.
 pub(crate) enum LineResult {
-    Appended(Entry, Option<Uuid>),
+    Appended(Entry, Option<MadeId>),
     Encoded(Box<[u8]>),
     Summary(Summary),
 }
@@ -88,7 +87,7 @@ pub(crate) fn held_bytes(detail: Option<&Detail>) -> u32 {
     const DETAIL_BYTES: usize = 2 * size_of::<(u32, Detail)>();
     let bytes = match detail {
         None => 0,
-        Some(Detail::GeneratedId(_)) => DETAIL_BYTES,
+        Some(Detail::Made(_)) => DETAIL_BYTES,
         Some(Detail::Refusal(encoded)) => DETAIL_BYTES + encoded.len(),
     };
     (size_of::<Entry>() + bytes) as u32
@@ -121,12 +120,12 @@ impl ResultQueue {
         &self,
         line: u32,
         partition: Partition,
-        generated_id: Option<Uuid>,
+        made: Option<MadeId>,
         permit: BytePermit,
     ) -> u32 {
         let mut state = self.lock();
         state.pending += 1;
-        let detail = generated_id.map(Detail::GeneratedId);
+        let detail = made.map(Detail::Made);
         state.push(Entry::Pending { line, partition }, detail, permit)
     }
 
@@ -295,7 +294,7 @@ impl State {
             freed_bytes += held_bytes(detail.as_ref()) as usize;
             taken.push(match detail {
                 Some(Detail::Refusal(encoded)) => LineResult::Encoded(encoded),
-                Some(Detail::GeneratedId(id)) => LineResult::Appended(entry, Some(id)),
+                Some(Detail::Made(made)) => LineResult::Appended(entry, Some(made)),
                 None => LineResult::Appended(entry, None),
             });
             self.entries.pop();
@@ -327,6 +326,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     const CAPACITY: u32 = 10_000;
@@ -343,12 +344,11 @@ mod tests {
             Self { budget, queue }
         }
 
-        fn add_pending(&self, line: u32, generated_id: Option<Uuid>) -> u32 {
-            let held = held_bytes(generated_id.map(Detail::GeneratedId).as_ref());
+        fn add_pending(&self, line: u32, made: Option<MadeId>) -> u32 {
+            let held = held_bytes(made.map(Detail::Made).as_ref());
             let permit = self.budget.try_acquire(held).unwrap();
             let partition = 17.try_into().unwrap();
-            self.queue
-                .add_pending(line, partition, generated_id, permit)
+            self.queue.add_pending(line, partition, made, permit)
         }
 
         fn add_refused(&self, line: u32) {
@@ -393,7 +393,7 @@ mod tests {
         let batch = Batch::new();
         let first = batch.add_pending(1, None);
         batch.add_refused(2);
-        let third = batch.add_pending(4, Some(Uuid::now_v7()));
+        let third = batch.add_pending(4, Some(MadeId::ClientMsgId(Uuid::now_v7())));
         batch.complete(third, Ok(9));
         assert!(batch.take().is_empty());
         batch.complete(first, Err(DeliveryFailure::Unknown(String::new())));

@@ -161,15 +161,13 @@ impl BatchReader {
     }
 
     async fn append(&self, line: u32, post: Post) -> Result<(), Stop> {
-        let generated_id = post.generated_id;
+        let made = post.made();
         let record = InboundRecord::from(post);
-        let held = held_bytes(generated_id.map(Detail::GeneratedId).as_ref());
+        let held = held_bytes(made.map(Detail::Made).as_ref());
         let mut permit = self.acquire(line, record.cost_bytes() + held).await?;
         let held = permit.split(held as usize);
         let held = held.expect("the permit is for both");
-        let index = self
-            .queue
-            .add_pending(line, record.partition, generated_id, held);
+        let index = self.queue.add_pending(line, record.partition, made, held);
         let delivery = LineDelivery::new(&self.queue, index, record.kind, permit);
         if let Err(QueueFull(delivery)) = self.ingest.inbound.append_line(&record, delivery) {
             let full = "the producer's queue is full".to_owned();

@@ -360,6 +360,7 @@ mod tests {
             (r#""add":["x"]"#, "add[0]"),
             (r#""role":{"uid":"7","role":"king"}"#, "role.role"),
             (r#""role":{"role":"admin"}"#, "role.uid"),
+            (r#""role":{"uid":"7"}"#, "role.role"),
             (r#""rename":"""#, "rename"),
             (&long, "rename"),
             (r#""mute":{}"#, "mute"),

@@ -39,7 +39,6 @@ use crate::{
             (AcceptedBody = "application/json"),
             (ProtobufBody = "application/x-protobuf"),
         )),
-        (status = 422, description = "`deleted` is false: a deleted contact comes back with its next message.", body = Problem, content_type = "application/problem+json"),
         Refusal,
     ),
 )]

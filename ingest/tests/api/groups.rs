@@ -188,3 +188,14 @@ async fn a_user_acts_in_no_name_but_the_own() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_batch_names_the_gid_of_a_group_that_begins() {
+    let server = Server::start(&[]);
+    let (_, owner) = fresh_pair();
+    let group = json!({"client_id": "a", "owner": owner, "name": "Lunch"});
+    let single = accepted(post(&server, "/v1/groups", &group).await).await;
+    let lines = post_lines(&server, format!("{}\n", json!({ "group": group }))).await;
+    assert_eq!(lines[0]["gid"], single["gid"]);
+    assert!(single["gid"].is_string());
+}

@@ -10,6 +10,7 @@ use crate::{
     Context, Progress, RebuildError, Rebuilt,
     build::{Build, Outcome, SharedState},
     plan::Plan,
+    unread::drop_profiles,
 };
 
 /// How many databases are rebuilt concurrently.
@@ -59,7 +60,25 @@ pub async fn tables(
         let Context { store, topic, .. } = context;
         store.end_full_rebuild(sink, topic).await?;
     }
+    if sink == Sink::Contacts {
+        drop_cached_profiles(context, only).await;
+    }
     Ok(rebuilt)
+}
+
+/// What Redis has of the profiles came from the tables that were replaced, perhaps of events that the log has lost since.
+async fn drop_cached_profiles(context: &Context, only: Option<TableNumber>) {
+    let tables: Vec<TableNumber> = match only {
+        Some(only) => vec![only],
+        None => TableNumber::all().collect(),
+    };
+    let dropped = async {
+        let redis = context.unread.connect().await?;
+        drop_profiles(&redis, &tables).await
+    };
+    if let Err(error) = dropped.await {
+        tracing::warn!(%error, "the profiles in Redis were not dropped: `tidemark rebuild unread` does that");
+    }
 }
 
 /// The partitions of the log that the tables are built from.

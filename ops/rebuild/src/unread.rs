@@ -6,7 +6,7 @@ use audit::ShadowAudit;
 use message_store::{RebuildLock, Shard};
 use schemas::{Partition, TableNumber, UserId};
 use unread_rebuild::{RebuildConfig, Rebuilder, UnreadRebuildError};
-use unread_store::{Connection, slot_index};
+use unread_store::{Connection, UnreadError, slot_index};
 
 use crate::{Context, Progress, RebuildError, Rebuilt};
 
@@ -62,7 +62,7 @@ pub async fn unread(
     users.begin(&tables, progress).await?;
     progress(Progress::At("reading the log".to_owned()));
     users.proof.fold_to(&ends).await?;
-    users.drop_profiles(&tables).await?;
+    drop_profiles(&users.redis, &tables).await?;
     for n in tables {
         progress(Progress::At(format!("users of contact_{n}")));
         users.rebuild_table(n).await?;
@@ -81,6 +81,24 @@ async fn lock(
     let Some(shard) = shard else { return Ok(None) };
     let lock = RebuildLock::take(&context.store, shard, "unread").await?;
     Ok(Some(lock.ok_or(RebuildError::Busy { what: "unread" })?))
+}
+
+/// Drops the cached profiles of the users of these tables, which are cached again from `user_<n>`.
+pub(crate) async fn drop_profiles(
+    redis: &[Connection],
+    tables: &[TableNumber],
+) -> Result<(), UnreadError> {
+    for slot in redis {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let mut page = slot.scan_profiles(at).await?;
+            page.users
+                .retain(|uid| tables.contains(&TableNumber::of_user(*uid)));
+            slot.drop_profiles(&page.users).await?;
+            cursor = page.next;
+        }
+    }
+    Ok(())
 }
 
 struct Users<'a> {
@@ -112,21 +130,6 @@ impl Users<'_> {
             left_over: (done > 0).then_some(tables.len() - done),
             steps: tables.len() as u64,
         });
-        Ok(())
-    }
-
-    /// The cached profiles of the users of these tables.
-    async fn drop_profiles(&self, tables: &[TableNumber]) -> Result<(), RebuildError> {
-        for slot in &self.redis {
-            let mut cursor = Some(0);
-            while let Some(at) = cursor {
-                let mut page = slot.scan_profiles(at).await?;
-                page.users
-                    .retain(|uid| tables.contains(&TableNumber::of_user(*uid)));
-                slot.drop_profiles(&page.users).await?;
-                cursor = page.next;
-            }
-        }
         Ok(())
     }
 

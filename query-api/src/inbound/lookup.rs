@@ -143,11 +143,12 @@ fn look_up_in_log(
     if let Some(refused) = search.bisect()? {
         return Ok(LogLookup::Outcome(refused));
     }
-    if let Some(conversation) = command.as_ref().ok().and_then(changed_conversation)
+    if let Ok(command) = &command
+        && let Some(conversation) = changed_conversation(command)
         && conversation.partition() == partition
     {
         let refused = scan_all(&mut search, conversation)?;
-        let outcome = refused.unwrap_or_else(|| Outcome::without_effect(conversation));
+        let outcome = refused.unwrap_or_else(|| Outcome::without_event(command, conversation));
         return Ok(LogLookup::Outcome(outcome));
     }
     Ok(match command {

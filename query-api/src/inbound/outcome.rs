@@ -1,6 +1,7 @@
 use schemas::{
-    ConversationId, DeviceClass, GroupBody, GroupEvent, InboundPosition, Mid, UserId,
-    command::{ReadAck, SendMessage},
+    ConversationId, DeviceClass, GroupAction, GroupBody, GroupCommand, GroupEvent, InboundPosition,
+    Mid, UserId,
+    command::{Command, ReadAck, SendMessage},
     event::{Body, Event, ReadPosition},
 };
 use serde::Serialize;
@@ -48,7 +49,7 @@ pub(crate) enum Outcome {
         /// `lo,hi`.
         #[schema(example = "1000,1001")]
         conversation: String,
-        /// That number; null where the message is not stored yet, no longer, or not among the sender's newest 1,000 in the conversation.
+        /// That number; null where the message is not stored yet, no longer, or not among the sender's newest 1,000 in the conversation, and in a group.
         #[schema(minimum = 1, example = 3)]
         of_mid: Option<i64>,
         /// The id that both have.
@@ -167,7 +168,7 @@ pub(crate) enum Outcome {
         #[schema(example = "2025-11-21T08:00:00.123Z")]
         ts: String,
     },
-    /// It is a change to a message, to a contact or in a group, and what it asks for was so before. In a group also a message that repeats another one, and a read-ack that is not above the position.
+    /// It is a change to a message, to a contact or in a group, and what it asks for was so before. In a group also a read-ack that is not above the position.
     WithoutEffect {
         /// `lo,hi`, or `g:` and the gid of a group.
         #[schema(example = "1000,1001")]
@@ -304,9 +305,19 @@ impl Outcome {
         }
     }
 
-    pub(super) fn without_effect(conversation: ConversationId) -> Self {
-        Self::WithoutEffect {
-            conversation: conversation.to_string(),
+    /// What a change, or a command in a group, comes to that was not refused and has no event.
+    pub(super) fn without_event(command: &Command, conversation: ConversationId) -> Self {
+        let conversation = conversation.to_string();
+        match command {
+            Command::Group(GroupCommand {
+                action: GroupAction::Send { client_msg_id, .. },
+                ..
+            }) => Self::Repeat {
+                conversation,
+                of_mid: None,
+                client_msg_id: client_msg_id.to_string(),
+            },
+            _ => Self::WithoutEffect { conversation },
         }
     }
 

@@ -77,7 +77,7 @@ pub(crate) async fn get_group_changes(
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
     let next = rows.last().filter(|_| more).map(|row| row.chg);
-    rows.retain(|row| row.mid > head.unseen_mid() || row.by == uid);
+    rows.retain(|row| row.mid > head.unseen_mid());
     if rows.iter().any(|row| row.msg.is_some()) {
         let attempt = || view(&api, uid, &rows, &head, &required);
         let (view, watermarks) = api.poll(deadline, attempt).await?;

@@ -149,6 +149,7 @@ async fn groups_that_were_left_or_are_not_there_yet_are_left_out_and_dissolved_o
     let me = fresh_user();
     let mut dissolved = Group::new();
     dissolved.join(me, GroupRole::Member);
+    dissolved.say(dissolved.owner, "farewell");
     dissolved.dissolve();
     let mut left = Group::new();
     left.join(me, GroupRole::Member);
@@ -177,6 +178,7 @@ async fn groups_that_were_left_or_are_not_there_yet_are_left_out_and_dissolved_o
         (&item["dissolved"], &item["member_count"]),
         (&json!(true), &json!(0))
     );
+    assert_eq!(item["unread"], json!({"pc": 0, "mobile": 0}));
 }
 
 /// Many groups of one user, and what the others in them have is not written.

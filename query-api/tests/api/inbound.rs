@@ -1,6 +1,7 @@
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, InboundPosition, MessageChange, Ordinal, Partition, TimestampMs,
+    DeviceClass, GroupAction, GroupCommand, InboundPosition, MessageChange, Ordinal, Partition,
+    TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, ReadPosition, Rules, Source, SourceOffset},
@@ -467,6 +468,40 @@ async fn a_change_to_a_contact_shows_what_holds_then() {
         })
     );
     assert_eq!(service.ok(&path(second)).await["state"], "without_effect");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_in_a_group_is_one_and_a_read_ack_without_effect_is_none() {
+    let (deployment, service) = env().await;
+    let p = partition(13);
+    let uid = Chat::in_partition(p).me;
+    let command = |action| {
+        Command::Group(GroupCommand {
+            gid: 13.try_into().unwrap(),
+            by: uid,
+            by_user: true,
+            action,
+        })
+    };
+    let send = GroupAction::Send {
+        client_msg_id: "again".to_owned().try_into().unwrap(),
+        msg: "hello".to_owned(),
+    };
+    let read = GroupAction::Read {
+        device: DeviceClass::Pc,
+        mid: None,
+    };
+    let repeat = deployment.post(p, command(send)).await;
+    let read = deployment.post(p, command(read)).await;
+    deployment
+        .emit(p, event(0, read.offset, now(), Body::Progress))
+        .await;
+    let body = service.ok(&path(repeat)).await;
+    assert_eq!(
+        (&body["state"], &body["of_mid"], &body["client_msg_id"]),
+        (&json!("repeat"), &json!(null), &json!("again"))
+    );
+    assert_eq!(service.ok(&path(read)).await["state"], "without_effect");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,7 +82,7 @@ impl Group {
 
     /// Whether a member may not send.
     pub(super) fn silences(&self, member: &Member) -> bool {
-        member.role == GroupRole::Member && (member.muted || self.settings.muted)
+        member.muted || (self.settings.muted && member.role == GroupRole::Member)
     }
 
     pub(super) fn push(&mut self, by: UserId) {

@@ -197,7 +197,7 @@ fn create(
         return Err(refuse(Reason::TooManyConversations, detail));
     }
     let members: BTreeSet<UserId> = members.filter(|one| *one != owner).collect();
-    check_size(state, members.len() + 1)?;
+    check_size(state, members.len() + 1, 0)?;
     let owner = joined(owner, GroupRole::Owner);
     let members = members
         .into_iter()
@@ -229,13 +229,17 @@ fn joined_again(group: &Group, uid: UserId) -> GroupMember {
     }
 }
 
-/// `members` are those who are in the group, and those who left it muted (PROTOCOL G6).
-fn check_size(state: &State, members: usize) -> Result<()> {
+/// Those who left muted keep their places (PROTOCOL G6).
+fn check_size(state: &State, members: usize, left_muted: usize) -> Result<()> {
     let most = state.rules.max_group_members;
-    if i64::try_from(members).is_ok_and(|members| members <= most) {
+    if i64::try_from(members + left_muted).is_ok_and(|places| places <= most) {
         return Ok(());
     }
-    let detail = format!("the group would have {members} members: at most {most} are right");
+    let kept = match left_muted {
+        0 => String::new(),
+        _ => format!(", and keeps the places of {left_muted} who left muted"),
+    };
+    let detail = format!("the group would have {members} members{kept}: at most {most} are right");
     Err(refuse(Reason::GroupFull, detail))
 }
 
@@ -266,7 +270,7 @@ fn change(state: &State, group: &Group, by: UserId, action: GroupAction) -> Resu
     if joined().next().is_some() {
         // Who is muted joins the place that was kept for him.
         let kept = group.muted_who_left.len() - joined().filter(|one| one.muted).count();
-        check_size(state, count + kept)?;
+        check_size(state, count, kept)?;
     }
     Ok(GroupBody::Change(Box::new(GroupChange {
         kind,
@@ -332,7 +336,7 @@ fn administer(group: &Group, by: UserId, action: GroupAction) -> Result<Outcome>
     };
     if own < needed {
         let detail = format!(
-            "by is a {} of the group: only an {} may",
+            "by is {} of the group: this takes {}",
             own.as_str(),
             needed.as_str()
         );

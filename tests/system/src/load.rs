@@ -53,8 +53,8 @@ impl Load {
     }
 
     /// The same with only what there was under rule version 2.
-    pub fn of_version_2(env: &TestEnv, groups: u64) -> Self {
-        Self::of(env, groups, 0, UserGroup::of_version_2)
+    pub fn of_version_2(env: &TestEnv, groups: u64, seed: u64) -> Self {
+        Self::of(env, groups, seed, UserGroup::of_version_2)
     }
 
     fn of(env: &TestEnv, groups: u64, seed: u64, of: impl Fn(UserGroup) -> UserGroup) -> Self {

@@ -261,6 +261,13 @@ impl TestEnv {
         }
     }
 
+    /// Whether a service runs another program than the usual one, from its next start on.
+    pub fn has_other_program(&self, name: &str) -> bool {
+        let services = self.services();
+        let service = services.iter().find(|service| service.name() == name);
+        service.is_some_and(|service| service.spec.program.is_some())
+    }
+
     /// Starts those of the servers that do not run, and waits until all are ready.
     ///
     /// # Errors

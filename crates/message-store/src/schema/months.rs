@@ -15,6 +15,8 @@ use crate::{
 /// One month of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonthSize {
+    /// How many tables have it.
+    pub tables: u64,
     /// How many rows, as the server guesses.
     pub rows: i64,
     /// How many bytes rows and indexes take.
@@ -22,7 +24,9 @@ pub struct MonthSize {
 }
 
 impl MonthSize {
-    fn add(&mut self, other: Self) {
+    /// Adds another one of the same month.
+    pub fn add(&mut self, other: Self) {
+        self.tables += other.tables;
         self.rows += other.rows;
         self.bytes += other.bytes;
     }
@@ -216,6 +220,7 @@ pub(super) async fn months_of_tables(
     for row in session.fetch(sql, database.finish()?).await? {
         let (table, month): (String, String) = (row.try_get("table_name")?, row.try_get("month")?);
         let size = MonthSize {
+            tables: 1,
             rows: row.try_get::<Option<i64>, _>("rows_about")?.unwrap_or(0),
             bytes: row.try_get::<Option<i64>, _>("bytes")?.unwrap_or(0),
         };
@@ -268,7 +273,7 @@ mod tests {
     }
 
     fn plan<const N: usize>(present: [&str; N], wanted: &[&str], last: &str) -> Plan {
-        let size = MonthSize { rows: 0, bytes: 0 };
+        let size = MonthSize::default();
         let present = present.map(|name| (month(name), size)).into();
         Plan::new(&present, wanted.iter().copied().map(month), month(last))
     }

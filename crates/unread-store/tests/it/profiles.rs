@@ -118,6 +118,9 @@ async fn a_key_of_another_type_is_absent_and_replaced() {
     assert!(!env.apply(messages(ME, 2, 1)).await);
     cache(&env, ProfileUpdate::of_event(profile(ME, 5))).await;
     assert_eq!(cached(&env, ME).await, Some(5));
+    env.redis::<i64>("HDEL user-1000 pos").await;
+    cache(&env, ProfileUpdate::of_event(profile(ME, 6))).await;
+    assert_eq!(cached(&env, ME).await, Some(6));
 }
 
 /// xorshift64*.

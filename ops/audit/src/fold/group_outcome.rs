@@ -183,7 +183,7 @@ fn check_speaks(uid: UserId, before: &StateBefore<'_>) -> Result<(), Reason> {
     let (group, settings) = group(before)?;
     match group.member(uid) {
         None => Err(Reason::NotAMember),
-        Some((GroupRole::Member, true)) => Err(Reason::Muted),
+        Some((_, true)) => Err(Reason::Muted),
         Some((GroupRole::Member, false)) if settings.muted => Err(Reason::Muted),
         Some(_) => Ok(()),
     }

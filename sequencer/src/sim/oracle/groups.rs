@@ -103,11 +103,11 @@ impl Oracle {
     }
 
     fn may_speak(&self, gid: GroupId, (role, muted): (GroupRole, bool)) -> Result<(), Reason> {
-        let silent = muted || self.settings(gid)?.muted;
-        match role {
-            GroupRole::Member if silent => Err(Reason::Muted),
-            _ => Ok(()),
+        let all_muted = self.settings(gid)?.muted && role == GroupRole::Member;
+        if muted || all_muted {
+            return Err(Reason::Muted);
         }
+        Ok(())
     }
 
     fn read_group(

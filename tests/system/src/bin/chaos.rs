@@ -26,9 +26,9 @@ struct Args {
     /// Run on a Redis Cluster of three masters and three replicas, and strike that instead of one Redis
     #[arg(long)]
     redis_cluster: bool,
-    /// Another version of `tidemark`, which the second process of every service runs: an upgrade is a fault, too
+    /// `tidemark` of the version before, under rule version 2: the cluster begins with it, and is upgraded while faults go on
     #[arg(long, value_name = "PROGRAM")]
-    other_program: Option<PathBuf>,
+    before: Option<PathBuf>,
     /// Say what faults there are, and end
     #[arg(long)]
     list: bool,
@@ -83,7 +83,7 @@ async fn run_chaos(args: Args) -> ExitCode {
             args.faults
         },
         redis_cluster: args.redis_cluster,
-        other_program: args.other_program,
+        before: args.before,
     };
     println!("CHAOS_SEED={}", options.seed);
     match chaos::run(&options, |line| println!("{line}")).await {

@@ -72,7 +72,7 @@ faults! {
         |victim| services::pause(victim, "projector-mysql");
     "rebalance-storm", "instances leave in good order and come back, one after the other", Nothing,
         services::storm;
-    "rolling-upgrade", "every process ends in good order and is started by the other program, where there are two", Nothing,
+    "rolling-upgrade", "every process ends in good order and is started by the other one of this program and the version before, where there is one", Nothing,
         services::upgrade;
     "late-batch", "a sequencer's connections to Kafka hang, it is killed, another one takes over, then its last batches land", Nothing,
         network::late_batch;

@@ -15,6 +15,7 @@ mod redis_cluster;
 mod report;
 mod services;
 mod snapshots;
+mod upgrade;
 mod victim;
 
 use std::{
@@ -61,6 +62,8 @@ const GROUPS: u64 = 6;
 const BETWEEN: u64 = 100;
 /// Faults between two judgements: an audit of everything takes a while.
 const ROUND: usize = 10;
+/// How long faults begin once the version before is gone.
+const LAST: Duration = Duration::from_secs(60);
 
 /// What a run is like.
 #[derive(Clone, Debug)]
@@ -73,8 +76,9 @@ pub struct Options {
     pub faults: Vec<Fault>,
     /// A Redis Cluster of three masters and three replicas, instead of one Redis with a replica.
     pub redis_cluster: bool,
-    /// What the second process of every service runs: another version of the program; the same if absent.
-    pub other_program: Option<PathBuf>,
+    /// A program of the version before, which knows rule version 2: the cluster begins with it, the second process of every service runs this
+    /// program, and after the last round all do, and the rule version is raised.
+    pub before: Option<PathBuf>,
 }
 
 /// Runs a cluster of its own with two processes of every service, strikes it, and judges. `print` is called with each line of progress.
@@ -91,7 +95,10 @@ pub async fn run(options: &Options, print: impl Fn(&str)) -> Result<Report> {
         redis_cluster: options.redis_cluster,
         ..CLUSTER
     };
-    let env = TestEnv::start(settings).await?;
+    let env = match &options.before {
+        Some(before) => upgrade::start_before(&settings, before).await?,
+        None => TestEnv::start(settings).await?,
+    };
     let journal = Journal::new(&env, &print)?;
     let log = |line: &str| journal.log(line);
     let mut run = ChaosRun::new(&env, options, &faults, log);
@@ -169,7 +176,7 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
             schedule: FaultSchedule::new(faults),
             condition: Condition {
                 redis_cluster: options.redis_cluster,
-                other_program: options.other_program.clone(),
+                before: options.before.clone(),
                 ..Condition::default()
             },
             report: Report::default(),
@@ -189,11 +196,11 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         if !self.condition.redis_cluster {
             redis::replicate(env, &self.condition).await?;
         }
+        if self.options.before.is_some() {
+            upgrade::apply_schema(env).await?;
+        }
         for service in SERVICES {
             env.start_another(service).await?;
-        }
-        if let Some(other) = &self.options.other_program {
-            services::run_seconds_by(env, other).await?;
         }
         Ok(())
     }
@@ -203,25 +210,41 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         self.env.check_all_partitions().await?;
         (self.print)("the cluster is up, with two processes of every service");
         let begun = Instant::now();
-        while begun.elapsed() < self.options.length {
-            let mut load = Load::seeded(self.env, GROUPS, self.rng.random());
-            load.grows_by(BETWEEN).await?;
-            // What a recovery is compared with.
-            self.recover(None, 1, &load, load.accepted()).await?;
-            for _ in 0..ROUND {
-                if begun.elapsed() < self.options.length {
-                    self.inject(&mut load).await?;
-                }
-            }
-            load.grows_by(BETWEEN).await?;
-            let finished = load.finish().await?;
-            finished.judge(self.env).await.context("judging")?;
-            self.report.judged(finished.message_count());
-            (self.print)(&format!(
-                "judged after {} s: nothing lost, doubled, out of order or miscounted",
-                begun.elapsed().as_secs()
-            ));
+        let length = self.options.length;
+        while begun.elapsed() < length {
+            self.round(begun, length).await?;
         }
+        if let Some(before) = self.condition.before.take() {
+            upgrade::complete(self.env, &before).await?;
+            (self.print)("all processes run this program, under rule version 3");
+            self.round(begun, begun.elapsed() + LAST).await?;
+        }
+        Ok(())
+    }
+
+    /// Traffic, faults that begin within `length` after `begun`, and the judgement.
+    async fn round(&mut self, begun: Instant, length: Duration) -> Result<()> {
+        let seed = self.rng.random();
+        let mut load = match self.condition.before {
+            Some(_) => Load::of_version_2(self.env, GROUPS, seed),
+            None => Load::seeded(self.env, GROUPS, seed),
+        };
+        load.grows_by(BETWEEN).await?;
+        // What a recovery is compared with.
+        self.recover(None, 1, &load, load.accepted()).await?;
+        for _ in 0..ROUND {
+            if begun.elapsed() < length {
+                self.inject(&mut load).await?;
+            }
+        }
+        load.grows_by(BETWEEN).await?;
+        let finished = load.finish().await?;
+        finished.judge(self.env).await.context("judging")?;
+        self.report.judged(finished.message_count());
+        (self.print)(&format!(
+            "judged after {} s: nothing lost, doubled, out of order or miscounted",
+            begun.elapsed().as_secs()
+        ));
         Ok(())
     }
 

@@ -1,13 +1,11 @@
 //! Faults of processes of services.
 
-use std::path::Path;
-
 use anyhow::Result;
 use futures::future::try_join_all;
 use rustix::process::Signal;
 
 use super::victim::Victim;
-use crate::{SERVICES, SHARED_OUT, TestEnv};
+use crate::{SERVICES, SHARED_OUT};
 
 const KILLS: u64 = 3;
 
@@ -44,13 +42,13 @@ pub(super) async fn storm(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(names.len() as u64)
 }
 
-/// Of two programs each process changes to the other one: an upgrade, or its undoing.
+/// Each process changes between this program and the version before, where there is one: an upgrade, or its undoing.
 pub(super) async fn upgrade(victim: &mut Victim<'_>) -> Result<u64> {
     let names = both(&SERVICES);
     for name in &names {
         victim.env.end(name, Signal::TERM).await?;
-        if let Some(other) = &victim.condition.other_program {
-            victim.env.change_program(name, other);
+        if let Some(before) = &victim.condition.before {
+            victim.env.change_program(name, before);
         }
         victim.env.start_services(&[name]).await?;
         victim.meanwhile().await?;
@@ -69,14 +67,4 @@ pub(super) fn both(services: &[&str]) -> Vec<String> {
 pub(super) async fn start_all(victim: &Victim<'_>, names: &[String]) -> Result<()> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     victim.env.start_services(&names).await
-}
-
-/// Has the second process of every service run by another program.
-pub(super) async fn run_seconds_by(env: &TestEnv, other: &Path) -> Result<()> {
-    for name in SERVICES.map(|service| format!("{service}-2")) {
-        env.end(&name, Signal::TERM).await?;
-        env.change_program(&name, other);
-        env.start_services(&[&name]).await?;
-    }
-    Ok(())
 }

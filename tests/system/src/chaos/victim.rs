@@ -32,8 +32,8 @@ pub(super) struct Condition {
     pub(super) redis_cluster: bool,
     /// Small file systems, where they can be had.
     pub(super) disks: Option<Disks>,
-    /// What the second process of every service runs instead.
-    pub(super) other_program: Option<PathBuf>,
+    /// The program of the version before, while it is in use.
+    pub(super) before: Option<PathBuf>,
 }
 
 impl Victim<'_> {

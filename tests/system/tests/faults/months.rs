@@ -18,7 +18,7 @@ fn what_was_dropped_is_missed_by_nobody_and_not_rebuilt() {
         let list = env.tidemark(&["--json", "partitions", "list"]).await?;
         let list = list.expect(0)?.json()?;
         ensure!(list["months"][0]["month"] == present.as_str(), "{list}");
-        ensure!(list["months"][0]["tables"] == 64, "{list}");
+        ensure!(list["months"][0]["tables"] == 128, "{list}");
         refuses_the_present(env, &mut sql).await?;
         drops_the_month_before(env, &mut sql, &present).await?;
 

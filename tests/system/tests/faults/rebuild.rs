@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use schemas::topics::Topic;
+use schemas::{InboundPosition, Profile, topics::Topic};
 use serde_json::Value;
 use system_tests::{DeviceClass, Load, Servers, Settings, TestEnv, new_users, program, run, until};
 use tokio::{process::Command, task::JoinHandle};
@@ -62,14 +62,36 @@ fn a_dropped_database_comes_back() {
         load.grows_by(1500).await?;
         sql.run("DROP DATABASE im_2").await?;
         load.grows_by(300).await?;
+        let (uid, at) = profile_of_the_lost(env).await?;
         for what in ["messages", "reads", "contacts"] {
             rebuild(env, &[what]).await?;
         }
+        let profile = env.client.profile(uid, &[at]).await?;
+        ensure!(profile.is_some_and(|profile| profile.nick == "Ann"));
         load.grows_by(300).await?;
         load.check().await?;
         load.finish().await?.judge(env).await?;
         sql.nothing_left().await
     });
+}
+
+/// A user with a profile, of whom Redis has a later one that the log has lost since.
+async fn profile_of_the_lost(env: &TestEnv) -> Result<(i64, InboundPosition)> {
+    let [uid] = new_users();
+    let profile = Profile {
+        uid: uid.try_into()?,
+        nick: "Ann".to_owned(),
+        avatar: None,
+        extra: None,
+    };
+    let at = env.client.set_profile(&profile).await?;
+    env.client.profile(uid, &[at]).await?;
+    let key = format!("user-{uid}");
+    let later = ["HSET", &key, "nick", "lost", "pos", "1000000000"];
+    env.redis.command(&later).await?;
+    let seen = env.client.profile(uid, &[at]).await?;
+    ensure!(seen.is_some_and(|seen| seen.nick == "lost"));
+    Ok((uid, at))
 }
 
 #[test]
