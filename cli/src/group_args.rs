@@ -7,15 +7,15 @@ use crate::args::ReadMid;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
-    /// Begin a group
+    /// Create a group
     Create(CreateGroupArgs),
-    /// Make users members
+    /// Add users to a group
     Add(GroupUsersArgs),
-    /// Make users no members any more
+    /// Remove members
     Remove(GroupUsersArgs),
-    /// Become a member of an open group
+    /// Join an open group
     Join(GroupUserArgs),
-    /// Be no member any more
+    /// Leave a group
     Leave(GroupUserArgs),
     /// Give a member a role; `owner` gives the group away
     Role {
@@ -26,25 +26,25 @@ pub(crate) enum GroupCommand {
         /// member, admin or owner
         role: GroupRole,
     },
-    /// Give the group another name
+    /// Rename a group
     Rename {
         #[command(flatten)]
         who: GroupByArgs,
         /// 1 to 100 characters
         name: String,
     },
-    /// That a member, or all but admins and the owner, do not send any more
+    /// Mute a member, or everybody but admins and the owner
     Mute(MuteArgs),
-    /// That they send again
+    /// Unmute a member, or everybody
     Unmute(MuteArgs),
-    /// Settings; what is not given stays
+    /// Set options; what is not given stays
     Options {
         #[command(flatten)]
         who: GroupByArgs,
         #[command(flatten)]
         options: GroupOptionArgs,
     },
-    /// End the group
+    /// Dissolve a group
     Dissolve(GroupByArgs),
     /// Send a message
     Send {

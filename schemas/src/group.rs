@@ -26,7 +26,7 @@ impl GroupRole {
     /// All, ascending.
     pub const ALL: [Self; 3] = [Self::Member, Self::Admin, Self::Owner];
 
-    /// `member`, `admin` or `owner`, as in JSON and in MySQL.
+    /// `member`, `admin` or `owner`, as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

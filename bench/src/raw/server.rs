@@ -77,6 +77,10 @@ pub(crate) async fn serve(args: &ServerArgs) -> Result<()> {
             "/cached-group-messages/{uid}/{gid}",
             get(cached_group_messages),
         )
+        .route(
+            "/validated-group-messages/{uid}/{gid}",
+            get(validated_group_messages),
+        )
         .with_state(Arc::new(stores));
     let listener = TcpListener::bind(("127.0.0.1", args.port)).await?;
     axum::serve(listener, calls).await?;
@@ -154,6 +158,26 @@ async fn cached_group_messages(
     Path((uid, gid)): Path<(i64, i64)>,
 ) -> Result<impl IntoResponse, (StatusCode, String)> {
     let (_, gid) = member(&stores, uid, gid).await?;
+    newest_of_cache(&stores, gid).await
+}
+
+/// The same if the group is read from MySQL all the same, and says which version of the cache is right: nothing that is out of date is shown.
+async fn validated_group_messages(
+    State(stores): State<Arc<Stores>>,
+    Path((uid, gid)): Path<(i64, i64)>,
+) -> Result<impl IntoResponse, (StatusCode, String)> {
+    let (uid, gid) = member(&stores, uid, gid).await?;
+    let shard = stores.messages.layout().shard_of(gid.partition());
+    let mut tx = stores.messages.snapshot(shard).await.map_err(failed)?;
+    tx.group_heads(uid, &[gid]).await.map_err(failed)?;
+    drop(tx);
+    newest_of_cache(&stores, gid).await
+}
+
+async fn newest_of_cache(
+    stores: &Stores,
+    gid: GroupId,
+) -> Result<impl IntoResponse + use<>, (StatusCode, String)> {
     let mut redis = stores.caches.clone();
     let newest = redis.zrevrange(cache_key(gid), 0, PAGE as isize - 2);
     let items: Vec<String> = newest.await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The demo's groups: a story of three, and the circles of the real input.
+//! The demo's groups: a story of three, and the users of the real input with the most partners.
 
 use std::{
     cmp::Reverse,
@@ -76,17 +76,17 @@ pub(super) async fn run_story(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many circles become groups.
-const CIRCLES: usize = 20;
+/// How many users' partners become groups.
+const GROUPS_OF_PARTNERS: usize = 20;
 const BATCH_LINES: usize = 500;
 
 /// A user, and those with whom he has exchanged messages in both directions.
-struct Circle {
+struct Partners {
     owner: UserId,
     members: BTreeSet<UserId>,
 }
 
-impl Circle {
+impl Partners {
     fn has(&self, message: &SendMessage) -> bool {
         let (from, to) = (message.srcid, message.destid);
         from == self.owner && self.members.contains(&to)
@@ -94,30 +94,30 @@ impl Circle {
     }
 }
 
-/// Makes groups of the largest circles of the real messages, loads what was said in each into its group, and shows them.
+/// Makes groups of the users of the real messages with the most partners who answered, loads what was said in each into its group, and shows them.
 pub(super) async fn load(client: &Client, input: &Input) -> anyhow::Result<()> {
     let messages = messages_of(input)?;
-    let circles = largest_circles(&messages);
-    let (events, acks) = events_of(&circles, &messages)?;
+    let all = largest_contact_lists(&messages);
+    let (events, acks) = events_of(&all, &messages)?;
     println!(
-        "\nThe {CIRCLES} users with the most partners who answered become the owners of groups of these: {} events of groups.",
+        "\nThe {GROUPS_OF_PARTNERS} users with the most partners who answered become the owners of groups of these: {} events of groups.",
         grouped((events.len() + acks.len()) as u64)
     );
     let loaded = load::post(client, &Input { events, acks }, BATCH_LINES).await?;
     let rejected = loaded.rejected().count();
     anyhow::ensure!(rejected == 0, "{rejected} events were rejected");
     let newest = InboundPosition::newest(loaded.accepted().map(|one| one.position));
-    show(client, &circles, &ReadOptions::after(newest)).await
+    show(client, &all, &ReadOptions::after(newest)).await
 }
 
-async fn show(client: &Client, circles: &[Circle], options: &ReadOptions) -> anyhow::Result<()> {
+async fn show(client: &Client, all: &[Partners], options: &ReadOptions) -> anyhow::Result<()> {
     let columns = ["group", "members", "messages", "unread on pc", "on mobile"];
     let mut table = Table::new(columns).right(&[1, 2, 3, 4]);
-    for circle in &circles[..5] {
-        let first = circle.members.first().unwrap_or(&circle.owner);
+    for partners in &all[..5] {
+        let first = partners.members.first().unwrap_or(&partners.owner);
         let which = GroupsQuery::default();
         let groups = client.groups(*first, &which, options).await?;
-        let gid: GroupId = circle.owner.get().try_into()?;
+        let gid: GroupId = partners.owner.get().try_into()?;
         for group in groups.items.into_iter().filter(|one| one.gid == gid) {
             table.row([
                 group.name,
@@ -155,7 +155,7 @@ fn messages_of(input: &Input) -> anyhow::Result<Vec<SendMessage>> {
     messages.collect()
 }
 
-fn largest_circles(messages: &[SendMessage]) -> Vec<Circle> {
+fn largest_contact_lists(messages: &[SendMessage]) -> Vec<Partners> {
     let written: BTreeSet<(UserId, UserId)> = messages
         .iter()
         .map(|message| (message.srcid, message.destid))
@@ -166,24 +166,21 @@ fn largest_circles(messages: &[SendMessage]) -> Vec<Circle> {
             members.entry(*from).or_default().insert(*to);
         }
     }
-    let mut circles: Vec<Circle> = members
+    let mut all: Vec<Partners> = members
         .into_iter()
-        .map(|(owner, members)| Circle { owner, members })
+        .map(|(owner, members)| Partners { owner, members })
         .collect();
-    circles.sort_by_key(|circle| (Reverse(circle.members.len()), circle.owner));
-    circles.truncate(CIRCLES);
-    circles
+    all.sort_by_key(|partners| (Reverse(partners.members.len()), partners.owner));
+    all.truncate(GROUPS_OF_PARTNERS);
+    all
 }
 
-/// For each circle a group with the owner's number, then the messages between the owner and the others, in order; then the first member reads
+/// For each of these users a group with the owner's number, then the messages between the owner and the others, in order; then the first member reads
 /// half of them on pc.
-fn events_of(
-    circles: &[Circle],
-    messages: &[SendMessage],
-) -> anyhow::Result<(Vec<Line>, Vec<Line>)> {
+fn events_of(all: &[Partners], messages: &[SendMessage]) -> anyhow::Result<(Vec<Line>, Vec<Line>)> {
     let (mut events, mut acks) = (Vec::new(), Vec::new());
-    for circle in circles {
-        let gid: GroupId = circle.owner.get().try_into()?;
+    for partners in all {
+        let gid: GroupId = partners.owner.get().try_into()?;
         let line = |by, action| {
             let command = GroupCommand {
                 gid,
@@ -198,14 +195,14 @@ fn events_of(
             }
         };
         let create = GroupAction::Create(CreateGroup {
-            name: format!("Circle of {}", circle.owner),
-            members: circle.members.iter().copied().collect(),
+            name: format!("Partners of {}", partners.owner),
+            members: partners.members.iter().copied().collect(),
             open: false,
             whole_history: true,
         });
-        events.push(line(circle.owner, create));
+        events.push(line(partners.owner, create));
         let mut mid = Mid::ZERO;
-        for message in messages.iter().filter(|message| circle.has(message)) {
+        for message in messages.iter().filter(|message| partners.has(message)) {
             let send = GroupAction::Send {
                 client_msg_id: format!("{gid}-{}", message.client_msg_id.as_str()).try_into()?,
                 msg: message.msg.clone(),
@@ -217,7 +214,7 @@ fn events_of(
             device: DeviceClass::Pc,
             mid: Some(Mid::try_from(mid.get() / 2 + 1)?),
         };
-        let reader = circle.members.first().unwrap_or(&circle.owner);
+        let reader = partners.members.first().unwrap_or(&partners.owner);
         acks.push(line(*reader, read));
     }
     let lines = events.iter_mut().chain(&mut acks);
@@ -232,15 +229,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_circle_is_who_answered() {
+    fn partners_are_who_answered() {
         let user = |uid: i64| UserId::try_from(uid).unwrap();
         let messages = [(1, 2), (2, 1), (1, 3), (3, 1), (4, 1), (1, 1), (2, 3)]
             .map(|(from, to)| message(user(from), user(to), "a"));
-        let circles = largest_circles(&messages);
-        let owners: Vec<i64> = circles.iter().map(|circle| circle.owner.get()).collect();
+        let all = largest_contact_lists(&messages);
+        let owners: Vec<i64> = all.iter().map(|partners| partners.owner.get()).collect();
         assert_eq!(owners, [1, 2, 3]);
-        assert_eq!(circles[0].members, BTreeSet::from([user(2), user(3)]));
-        let (events, acks) = events_of(&circles[..1], &messages).unwrap();
+        assert_eq!(all[0].members, BTreeSet::from([user(2), user(3)]));
+        let (events, acks) = events_of(&all[..1], &messages).unwrap();
         assert_eq!((events.len(), acks.len()), (5, 1));
         assert!(
             events[0].text.contains(r#""members":["2","3"]"#),

@@ -82,7 +82,7 @@ pub struct ChangeRow {
     pub change: MessageChange,
 }
 
-/// A row of `msg_change_<n>`. It has no text: that of an edit is in `chat_msg_<n>` only, so that a recalled text is nowhere.
+/// A row of `msg_change_<n>`. It has no text: that of an edit is in `chat_msg_<n>` or `group_msg_<n>` only, so that a recalled text is nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredChange {
     /// The conversation it belongs to.

@@ -315,6 +315,18 @@ impl TryFrom<proto::MessageChanged> for GroupEvent {
     }
 }
 
+/// Of who is no member any more there is none.
+fn role_of_event(role: i32) -> Result<Option<GroupRole>, Malformed> {
+    match (role, GroupRole::from_proto(role)) {
+        (0, _) => Ok(None),
+        (_, Some(role)) => Ok(Some(role)),
+        (_, None) => {
+            let wrong = format!("is {role}; must be from 0 to 3");
+            Err(Malformed::new("members.role", wrong))
+        }
+    }
+}
+
 impl TryFrom<proto::GroupChanged> for GroupEvent {
     type Error = Malformed;
 
@@ -325,7 +337,7 @@ impl TryFrom<proto::GroupChanged> for GroupEvent {
         let members = change.members.iter().map(|member| {
             Ok(GroupMember {
                 uid: uid("members.uid", member.uid)?,
-                role: GroupRole::from_proto(member.role),
+                role: role_of_event(member.role)?,
                 muted: member.muted,
                 joined: member.joined,
             })

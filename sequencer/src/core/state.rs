@@ -17,7 +17,7 @@ use super::{
 /// The fold of one partition of `chat.events`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    /// Log time: the time of the last message, read position or control event (PROTOCOL S2).
+    /// Log time: the time of the last event but progress (PROTOCOL S2).
     pub(super) clock: TimestampMs,
     pub(super) rules: Rules,
     pub(super) conversations: HashMap<DirectConversation, Conversation>,

@@ -6,8 +6,9 @@ use schemas::{
     Mid, Ordinal, TimestampMs,
     event::{Body, Event, Message, Source, SourceOffset},
     proto::{
-        ChangeContact, ChangeKind, ChangeMessage, Control, DeviceClass, InboundCommand, ReadAck,
-        SendMessage, SequencerSnapshot, SnapshotChunk, inbound_command::Command,
+        ChangeContact, ChangeGroup, ChangeKind, ChangeMessage, Control, DeviceClass, GroupBy,
+        InboundCommand, ReadAck, SendMessage, SequencerSnapshot, SetProfile, SnapshotChunk,
+        change_group::Action, inbound_command::Command,
     },
 };
 
@@ -81,15 +82,40 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
         change(|change| change.kind = 0),
         change(|change| change.msg.push('x')),
         encoded(Command::ChangeContact(asks_for_nothing)),
+        send(|send| send.gid = 5),
+        in_group(from, from + to, None),
+        in_group(from, 0, Some(Action::Join(GroupBy {}))),
+        in_group(from, from + to, Some(Action::Rename(String::new()))),
+        profile(from, ""),
     ];
+    let rename = Some(Action::Rename("poison".to_owned()));
     let others = [
         (send(|send| send.msg = "x".repeat(90_000)), "too-large"),
         (send(|send| send.destid += 1), "wrong-partition"),
         (ack(|ack| ack.peer += 1), "wrong-partition"),
         (encoded(Command::Control(endless)), "invalid-control"),
+        (in_group(from, from + to, rename), "unknown-group"),
+        (profile(from + to + 1, "poison"), "wrong-partition"),
     ];
     let malformed = malformed.into_iter().map(|value| (value, "malformed"));
     malformed.chain(others).collect()
+}
+
+fn in_group(by: i64, gid: i64, action: Option<Action>) -> Vec<u8> {
+    encoded(Command::ChangeGroup(ChangeGroup {
+        gid,
+        by,
+        action,
+        by_user: false,
+    }))
+}
+
+fn profile(uid: i64, nick: &str) -> Vec<u8> {
+    encoded(Command::SetProfile(SetProfile {
+        uid,
+        nick: nick.to_owned(),
+        ..SetProfile::default()
+    }))
 }
 
 fn encoded(command: Command) -> Vec<u8> {

@@ -1,6 +1,6 @@
 ON DUPLICATE KEY UPDATE
     -- Assignments run from left to right: what asks for last_mid and last_chg comes before these. A change to a message does not say who
-    -- sent it, nor when: then srcid is 0, and both stay.
+    -- sent it, nor when: both stay.
     last_ts    = IF(VALUES(last_mid) > last_mid, VALUES(last_ts), last_ts),
     last_srcid = IF(VALUES(last_mid) > last_mid, VALUES(last_srcid), last_srcid),
     preview    = IF(VALUES(last_mid) > last_mid OR (VALUES(last_mid) = last_mid AND VALUES(last_chg) > last_chg), VALUES(preview), preview),

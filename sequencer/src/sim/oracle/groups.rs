@@ -158,7 +158,9 @@ impl Oracle {
         let member = self.of_member(gid, by)?;
         let author = self.sent_in(gid).nth(target.get() as usize - 1);
         let author = author.ok_or(Reason::UnknownMessage)?;
-        let is_recalled = self.in_group(gid).any(|(event, _)| {
+        // Who wrote older messages is not remembered, nor whether they were recalled.
+        let is_known = self.sent_in(gid).count() as i64 - target.get() < 4_096;
+        let is_recalled = is_known && self.in_group(gid).any(|(event, _)| {
             matches!(&event.body, GroupBody::MessageChange { mid, change: Change::Recall | Change::Delete, .. } if *mid == target)
         });
         let is_admin = member.0 > GroupRole::Member;
@@ -166,6 +168,9 @@ impl Oracle {
             Change::Hide | Change::Clear => {}
             Change::Delete if !self.rules.delete_for_all => return Err(Reason::NotAllowed),
             Change::Edit(msg) => {
+                if !is_known {
+                    return Err(Reason::TooOld);
+                }
                 if author != by {
                     return Err(Reason::NotTheAuthor);
                 }
@@ -178,6 +183,9 @@ impl Oracle {
                 self.may_speak(gid, member)?;
             }
             Change::Recall | Change::Delete => {
+                if !is_admin && !is_known {
+                    return Err(Reason::TooOld);
+                }
                 if !is_admin && author != by {
                     return Err(Reason::NotTheAuthor);
                 }
