@@ -32,7 +32,9 @@ pub(crate) async fn read(gateway: &Gateway, uid: UserId) -> Result<StoredMembers
         }
         after = rows.last().map(|row| row.gid);
     }
-    let applied = applied.into_iter().map(|(partition, at)| (partition, at.next));
+    let applied = applied
+        .into_iter()
+        .map(|(partition, at)| (partition, at.next));
     Ok(StoredMemberships {
         spans,
         applied: applied.collect(),

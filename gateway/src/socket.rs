@@ -91,7 +91,10 @@ pub(crate) async fn connect(
     caller.may_read(uid)?;
     let is_open = gateway.hub().is_some() && !gateway.shutdown.soft().is_cancelled();
     if !is_open || !gateway.has_place() {
-        return Err(Problem::unavailable("this gateway takes no connections at present", 1));
+        return Err(Problem::unavailable(
+            "this gateway takes no connections at present",
+            1,
+        ));
     }
     let upgrade = upgrade
         .protocols([SUBPROTOCOL])
@@ -142,11 +145,7 @@ impl<'a> Session<'a> {
             Ok(Err(ended)) => return close(socket, ended).await,
             Err(_) => return close(socket, Some(CloseCode::TimedOut)).await,
         };
-        let connection = Connection::new(
-            device.uid,
-            hello.device.id,
-            gateway.config.queue_bytes,
-        );
+        let connection = Connection::new(device.uid, hello.device.id, gateway.config.queue_bytes);
         let mut session = Session {
             gateway,
             device: &device,
@@ -209,14 +208,19 @@ impl<'a> Session<'a> {
             None => sync_required(0),
             Some(Err(error)) => {
                 let detail = format!("since is no token of this system: {error}");
-                self.write(ServerFrame::Error { detail: &detail }.to_json().into()).await?;
+                self.write(ServerFrame::Error { detail: &detail }.to_json().into())
+                    .await?;
                 sync_required(0)
             }
             Some(Ok(token)) => match welcome(self.gateway, &self.connection, &token).await {
                 Ok(()) => {
                     self.is_streaming = true;
                     let token = token.to_string();
-                    ServerFrame::Welcome { resumed: true, token: &token }.to_json()
+                    ServerFrame::Welcome {
+                        resumed: true,
+                        token: &token,
+                    }
+                    .to_json()
                 }
                 Err(NoStream::SyncRequired) => sync_required(0),
                 // A while, and not all at the same time.
@@ -241,7 +245,9 @@ impl<'a> Session<'a> {
             // axum answers pings by itself.
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
             Message::Binary(_) => {
-                return self.complain("a binary frame; this subprotocol has text frames").await;
+                return self
+                    .complain("a binary frame; this subprotocol has text frames")
+                    .await;
             }
         };
         let event = match parse(&text) {
@@ -253,7 +259,9 @@ impl<'a> Session<'a> {
                 return self.begin(Some(&since)).await;
             }
             Ok(ClientFrame::Hello(_) | ClientFrame::Resume { .. }) => {
-                return self.complain("hello comes first and once, resume after sync_required").await;
+                return self
+                    .complain("hello comes first and once, resume after sync_required")
+                    .await;
             }
             Ok(ClientFrame::Send(send)) => post_of_send(self.device.uid, send),
             Ok(ClientFrame::Read(read)) => post_of_read(self.device.uid, self.class, read),
@@ -263,7 +271,11 @@ impl<'a> Session<'a> {
         *posting = Some(Box::pin(async move {
             let (reference, body) = event;
             match gateway.poster.post(caller, body.as_bytes()).await {
-                Ok(at) => ServerFrame::Accepted { reference: &reference, at: &at.to_string() }.to_json(),
+                Ok(at) => ServerFrame::Accepted {
+                    reference: &reference,
+                    at: &at.to_string(),
+                }
+                .to_json(),
                 Err(problem) => ServerFrame::Refused {
                     reference: &reference,
                     reason: kind_of(&problem),
@@ -280,7 +292,8 @@ impl<'a> Session<'a> {
         if self.errors > MOST_ERRORS {
             return Err(Some(CloseCode::Malformed));
         }
-        self.write(ServerFrame::Error { detail }.to_json().into()).await
+        self.write(ServerFrame::Error { detail }.to_json().into())
+            .await
     }
 
     /// A token, and the question whether the device is still there.
@@ -291,7 +304,8 @@ impl<'a> Session<'a> {
         if !self.is_streaming {
             return;
         }
-        self.answer_by.get_or_insert(now + self.gateway.config.answer_time());
+        self.answer_by
+            .get_or_insert(now + self.gateway.config.answer_time());
         if let Some(hub) = self.gateway.hub() {
             hub.ping(&self.connection);
         }
@@ -427,6 +441,10 @@ async fn close(mut socket: WebSocket, ended: Ended) {
             reason: Utf8Bytes::from_static(code.reason()),
         };
         // Who does not take it is gone anyway.
-        let _ = timeout(Duration::from_secs(1), socket.send(Message::Close(Some(frame)))).await;
+        let _ = timeout(
+            Duration::from_secs(1),
+            socket.send(Message::Close(Some(frame))),
+        )
+        .await;
     }
 }

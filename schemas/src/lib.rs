@@ -36,7 +36,7 @@ pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
 pub use profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
-pub use sync_token::SyncToken;
+pub use sync_token::{SyncPage, SyncToken};
 pub use table::TableNumber;
 pub use word_verdict::WordVerdict;
 

@@ -18,6 +18,22 @@ const HEADER_BYTES: usize = 6;
 pub struct SyncToken {
     epoch: u32,
     next: PartitionMap<NextOffset>,
+    page: Option<SyncPage>,
+}
+
+/// Where a sync that has more pages goes on. Partitions below are done; those above are as they were before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncPage {
+    /// The partition whose rows come next.
+    pub partition: Partition,
+    /// Whether its direct conversations are done, and groups come next.
+    pub in_groups: bool,
+    /// The peer or gid of the last row that was returned of it; 0 before the first.
+    pub after: i64,
+    /// What the token says of the partition once it is done: how far the stores were when it was begun.
+    pub applied: NextOffset,
+    /// The sync returns everything, not what has changed.
+    pub full: bool,
 }
 
 impl SyncToken {
@@ -28,7 +44,20 @@ impl SyncToken {
         Self {
             epoch,
             next: PartitionMap::full(of),
+            page: None,
         }
+    }
+
+    /// The same token, in the middle of a sync.
+    #[must_use]
+    pub fn with_page(self, page: Option<SyncPage>) -> Self {
+        Self { page, ..self }
+    }
+
+    /// Where a sync goes on; `None` where it is done.
+    #[must_use]
+    pub fn page(&self) -> Option<SyncPage> {
+        self.page
     }
 
     /// The epoch of `chat.inbound` under which it was made. A token of another one is worth nothing.
@@ -61,6 +90,12 @@ impl fmt::Display for SyncToken {
         for next in self.next.values() {
             bytes.extend(&next.get().to_be_bytes()[8 - width..]);
         }
+        if let Some(page) = &self.page {
+            let flags = u8::from(page.in_groups) | u8::from(page.full) << 1;
+            bytes.extend([page.partition.get(), flags]);
+            bytes.extend(page.after.to_be_bytes());
+            bytes.extend(page.applied.get().to_be_bytes());
+        }
         f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
     }
 }
@@ -70,7 +105,9 @@ impl FromStr for SyncToken {
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         parse(text).ok_or_else(|| {
-            InvalidValue::new("is no token; must be one of an answer or a frame, as it came".to_owned())
+            InvalidValue::new(
+                "is no token; must be one of an answer or a frame, as it came".to_owned(),
+            )
         })
     }
 }
@@ -82,9 +119,10 @@ fn parse(text: &str) -> Option<SyncToken> {
         return None;
     };
     let width = usize::from(width);
-    if !(1..=8).contains(&width) || offsets.len() != width * PARTITIONS as usize {
+    if !(1..=8).contains(&width) {
         return None;
     }
+    let (offsets, page) = offsets.split_at_checked(width * PARTITIONS as usize)?;
     let mut next = PartitionMap::new();
     for (partition, offset) in Partition::all().zip(offsets.chunks(width)) {
         let mut padded = [0; 8];
@@ -92,9 +130,31 @@ fn parse(text: &str) -> Option<SyncToken> {
         let offset = i64::from_be_bytes(padded);
         next.insert(partition, (offset >= 0).then(|| NextOffset::new(offset))?);
     }
+    let page = match page {
+        [] => None,
+        page => Some(parse_page(page)?),
+    };
     Some(SyncToken {
         epoch: u32::from_be_bytes(epoch.try_into().ok()?),
         next,
+        page,
+    })
+}
+
+fn parse_page(bytes: &[u8]) -> Option<SyncPage> {
+    let &[partition, flags @ 0..=3, ref numbers @ ..] = bytes else {
+        return None;
+    };
+    let numbers: &[u8; 16] = numbers.try_into().ok()?;
+    let (after, applied) = numbers.split_at(8);
+    let after = i64::from_be_bytes(after.try_into().ok()?);
+    let applied = i64::from_be_bytes(applied.try_into().ok()?);
+    Some(SyncPage {
+        partition: i64::from(partition).try_into().ok()?,
+        in_groups: flags & 1 != 0,
+        after: (after >= 0).then_some(after)?,
+        applied: (applied >= 0).then(|| NextOffset::new(applied))?,
+        full: flags & 2 != 0,
     })
 }
 
@@ -141,7 +201,16 @@ mod tests {
 
     #[test]
     fn a_token_is_short() {
-        assert!(token(u32::MAX, &[(1 << 40) - 1]).to_string().len() <= 512);
+        let page = SyncPage {
+            partition: Partition::try_from(63).unwrap(),
+            in_groups: true,
+            after: i64::MAX,
+            applied: NextOffset::new((1 << 40) - 1),
+            full: true,
+        };
+        let longest = token(u32::MAX, &[(1 << 40) - 1]).with_page(Some(page));
+        assert!(longest.to_string().len() <= 512);
+        assert_eq!(longest.to_string().parse::<SyncToken>().unwrap(), longest);
         assert!(token(0, &[0]).to_string().len() <= 100);
     }
 

@@ -85,7 +85,11 @@ impl Device {
         if !(1..=64).contains(&self.id.len()) || !self.id.bytes().all(is_right) {
             return Err("device.id must be 1 to 64 of A-Z a-z 0-9 . _ -".to_owned());
         }
-        if self.name.as_ref().is_some_and(|name| name.chars().count() > 64) {
+        if self
+            .name
+            .as_ref()
+            .is_some_and(|name| name.chars().count() > 64)
+        {
             return Err("device.name must be 64 characters at most".to_owned());
         }
         Ok(())

@@ -234,7 +234,13 @@ impl<'a> EventBody<'a> {
             }),
             Body::MessageChange(change) => Self::MessageChange(ChangeBody {
                 peer: Some(change.peer),
-                ..ChangeBody::new(change.by, change.mid.get(), &change.change, change.chg.get(), event.ts)
+                ..ChangeBody::new(
+                    change.by,
+                    change.mid.get(),
+                    &change.change,
+                    change.chg.get(),
+                    event.ts,
+                )
             }),
             Body::ContactChange(change) => Self::ContactChange(ContactBody {
                 uid: change.uid,
@@ -249,7 +255,10 @@ impl<'a> EventBody<'a> {
                 uid: profile.uid,
                 nick: &profile.nick,
                 avatar: profile.avatar.as_deref(),
-                extra: profile.extra.as_deref().and_then(|extra| serde_json::from_str(extra).ok()),
+                extra: profile
+                    .extra
+                    .as_deref()
+                    .and_then(|extra| serde_json::from_str(extra).ok()),
             }),
             Body::Group(group) => Self::of_group(group, event.ts),
             Body::Control(_) | Body::Progress => Self::Nothing {},
@@ -259,7 +268,11 @@ impl<'a> EventBody<'a> {
     fn of_group(event: &'a GroupEvent, ts: TimestampMs) -> Self {
         let gid = Some(event.gid);
         match &event.body {
-            GroupBody::Message { client_msg_id, msg, mid } => Self::Message(MessageBody {
+            GroupBody::Message {
+                client_msg_id,
+                msg,
+                mid,
+            } => Self::Message(MessageBody {
                 mid: mid.get(),
                 srcid: event.by,
                 destid: None,
@@ -330,5 +343,7 @@ impl<'a> GroupChangeBody<'a> {
 
 /// RFC 3339 in UTC; a time that has no such form, which no store takes, is the epoch.
 fn utc(ts: TimestampMs) -> String {
-    ts.rfc3339().or_else(|| TimestampMs(0).rfc3339()).unwrap_or_default()
+    ts.rfc3339()
+        .or_else(|| TimestampMs(0).rfc3339())
+        .unwrap_or_default()
 }

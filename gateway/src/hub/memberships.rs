@@ -91,9 +91,7 @@ impl<'a> History<'a> {
         let mut changes: HashMap<GroupId, Vec<_>> = HashMap::new();
         for ring in rings.values() {
             for event in ring.newest_first(Key::User(uid), ring.low()) {
-                if let (Some(named), Some(gid)) =
-                    (change_for(event, uid), event.audience.group())
-                {
+                if let (Some(named), Some(gid)) = (change_for(event, uid), event.audience.group()) {
                     changes.entry(gid).or_default().insert(0, (event, named));
                 }
             }
@@ -114,7 +112,10 @@ impl<'a> History<'a> {
     pub(crate) fn concerns(&self, gid: GroupId, offset: i64) -> bool {
         let changes = self.changes.get(&gid).map_or(&[][..], Vec::as_slice);
         let behind = changes.partition_point(|(event, _)| event.offset <= offset);
-        match (behind.checked_sub(1).map(|last| &changes[last]), changes.get(behind)) {
+        match (
+            behind.checked_sub(1).map(|last| &changes[last]),
+            changes.get(behind),
+        ) {
             (Some((event, named)), _) => named.after || event.offset == offset,
             (None, Some((_, named))) => named.before,
             (None, None) => self
@@ -132,9 +133,21 @@ impl<'a> History<'a> {
         let newer = newer.filter(|(event, _)| event.offset >= applied.get());
         match newer {
             None => stored,
-            Some((event, Named { after: true, before })) => Some(match stored {
-                Some(span) if *before => Span { left_pos: None, ..span },
-                _ => Span { join_pos: event.offset, left_pos: None },
+            Some((
+                event,
+                Named {
+                    after: true,
+                    before,
+                },
+            )) => Some(match stored {
+                Some(span) if *before => Span {
+                    left_pos: None,
+                    ..span
+                },
+                _ => Span {
+                    join_pos: event.offset,
+                    left_pos: None,
+                },
             }),
             Some((event, Named { after: false, .. })) => Some(Span {
                 join_pos: stored.map_or(event.offset, |span| span.join_pos),

@@ -17,16 +17,16 @@ use std::{
 
 use schemas::{GroupId, NextOffset, Partition, PartitionMap, SyncToken, UserId};
 
+use self::{
+    audience::Audience,
+    memberships::{History, change_for, dissolves},
+    ring::{Key, PartitionRing},
+};
 pub(crate) use self::{
     connection::{Connection, End, Next},
     memberships::{Span, StoredMemberships},
     queue::{Head, Outgoing},
     ring_event::RingEvent,
-};
-use self::{
-    audience::Audience,
-    memberships::{History, change_for, dissolves},
-    ring::{Key, PartitionRing},
 };
 
 /// What the hub may hold.
@@ -86,7 +86,10 @@ impl Hub {
 
     /// How far each partition is read.
     pub(crate) fn read_to(&self) -> PartitionMap<NextOffset> {
-        self.rings.iter().map(|(p, ring)| (p, ring.next())).collect()
+        self.rings
+            .iter()
+            .map(|(p, ring)| (p, ring.next()))
+            .collect()
     }
 
     /// How many connections there are.
@@ -125,7 +128,10 @@ impl Hub {
             let Some(user) = self.users.get(uid) else {
                 continue;
             };
-            let is_member = user.spans.get(&gid).is_some_and(|span| span.contains(event.offset));
+            let is_member = user
+                .spans
+                .get(&gid)
+                .is_some_and(|span| span.contains(event.offset));
             if is_member && !named.contains(uid) {
                 user.push(&event);
             }
@@ -248,12 +254,7 @@ impl Hub {
     }
 
     /// The user's events since the token, in order within each partition.
-    fn missed(
-        &self,
-        uid: UserId,
-        since: &SyncToken,
-        history: &History<'_>,
-    ) -> Vec<Arc<RingEvent>> {
+    fn missed(&self, uid: UserId, since: &SyncToken, history: &History<'_>) -> Vec<Arc<RingEvent>> {
         let mut missed: BTreeMap<(Partition, i64), Arc<RingEvent>> = BTreeMap::new();
         let mut add = |event: &Arc<RingEvent>| {
             missed.insert((event.partition, event.offset), Arc::clone(event));
@@ -282,7 +283,8 @@ impl Hub {
         let Some(user) = self.users.get_mut(&connection.uid()) else {
             return;
         };
-        user.connections.retain(|other| !Arc::ptr_eq(other, connection));
+        user.connections
+            .retain(|other| !Arc::ptr_eq(other, connection));
         if user.connections.is_empty() {
             user.idle_since_ms.get_or_insert(now_ms);
         }

@@ -126,7 +126,9 @@ impl Queue {
             self.items.push_back(item);
             return;
         };
-        let waiting = heads.get(&head.gid).and_then(|at| at.checked_sub(self.first));
+        let waiting = heads
+            .get(&head.gid)
+            .and_then(|at| at.checked_sub(self.first));
         match waiting.and_then(|at| self.items.get_mut(at as usize)) {
             Some(Outgoing::Head(waiting)) => waiting.merge(head),
             _ => {
@@ -187,7 +189,14 @@ mod tests {
         queue.push(Outgoing::Event(group_message(6, 9, 1))).unwrap();
         assert_eq!(
             drain(&mut queue),
-            ["event 0", "head 1 7 6", "head 2 8 1", "ping t", "event 4", "head 6 9 1"]
+            [
+                "event 0",
+                "head 1 7 6",
+                "head 2 8 1",
+                "ping t",
+                "event 4",
+                "head 6 9 1"
+            ]
         );
         queue.push(Outgoing::Event(group_message(7, 7, 7))).unwrap();
         assert_eq!(drain(&mut queue), ["event 7"]);
@@ -210,7 +219,9 @@ mod tests {
         let one = message(0, 1, 2).bytes;
         let mut queue = Queue::new(2 * one);
         for mid in 1..=3 {
-            queue.push(Outgoing::Event(group_message(mid, 7, mid))).unwrap();
+            queue
+                .push(Outgoing::Event(group_message(mid, 7, mid)))
+                .unwrap();
         }
         queue.push(Outgoing::Event(message(4, 1, 2))).unwrap();
         assert!(matches!(queue.pop(), Some(Outgoing::Head(head)) if head.mid.get() == 3));

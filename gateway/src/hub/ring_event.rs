@@ -25,12 +25,7 @@ const OVERHEAD_BYTES: usize = 400;
 
 impl RingEvent {
     /// `value_bytes` is the length of the record's value.
-    pub(crate) fn new(
-        partition: Partition,
-        offset: i64,
-        event: Event,
-        value_bytes: usize,
-    ) -> Self {
+    pub(crate) fn new(partition: Partition, offset: i64, event: Event, value_bytes: usize) -> Self {
         Self {
             partition,
             offset,

@@ -15,4 +15,5 @@ pub(crate) mod groups;
 pub(crate) mod inbound;
 pub(crate) mod messages;
 pub(crate) mod profiles;
+pub(crate) mod sync;
 pub(crate) mod unread;
