@@ -8,6 +8,8 @@ mod queue;
 mod ring;
 mod ring_event;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod test_events;
 
 use std::{
