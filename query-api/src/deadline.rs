@@ -89,12 +89,6 @@ impl Deadline {
         }
     }
 
-    pub(crate) fn behind_token(self) -> QueryError {
-        QueryError::BehindToken {
-            timeout_ms: self.timeout.get(),
-        }
-    }
-
     fn store_lags(self, lag: Lag) -> QueryError {
         QueryError::StoreLags {
             lag,

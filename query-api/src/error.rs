@@ -25,9 +25,6 @@ pub(crate) enum QueryError {
     /// A store had not reached `after=` at the deadline.
     #[error("{lag} within {timeout_ms} ms")]
     StoreLags { lag: Lag, timeout_ms: u16 },
-    /// MySQL had not come as far as a sync's token at the deadline.
-    #[error("MySQL has not come as far as the token within {timeout_ms} ms")]
-    BehindToken { timeout_ms: u16 },
     /// A store did not respond in time.
     #[error("no answer could be made within {timeout_ms} ms")]
     TimedOut { timeout_ms: u16 },
@@ -88,7 +85,6 @@ impl From<QueryError> for Problem {
             QueryError::Refused(problem) => problem,
             QueryError::Lagging(_)
             | QueryError::StoreLags { .. }
-            | QueryError::BehindToken { .. }
             | QueryError::TimedOut { .. }
             | QueryError::ScanTooLong { .. } => Self::timeout(detail),
             QueryError::NotRebuilt(UnreadRebuildError::Fatal(_)) => Self::internal(),

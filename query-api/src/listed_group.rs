@@ -16,7 +16,7 @@ use crate::{
 
 pub(crate) struct ListedGroup {
     pub(crate) head: GroupHead,
-    pub(crate) membership: Membership,
+    membership: Membership,
     last_is_hidden: bool,
 }
 
@@ -43,8 +43,11 @@ pub(crate) async fn read(
         as_of = as_of.and(watermarks);
     }
     let listed = |membership: Membership| {
-        let head = heads.remove(&membership.gid)?;
-        Some(ListedGroup::new(head, membership))
+        Some(ListedGroup {
+            head: heads.remove(&membership.gid)?,
+            membership,
+            last_is_hidden: false,
+        })
     };
     Ok((memberships.into_iter().filter_map(listed).collect(), as_of))
 }
@@ -100,14 +103,6 @@ async fn hidden(
 }
 
 impl ListedGroup {
-    pub(crate) fn new(head: GroupHead, membership: Membership) -> Self {
-        Self {
-            head,
-            membership,
-            last_is_hidden: false,
-        }
-    }
-
     /// Whether there is a message that is not from before joining.
     pub(crate) fn has_messages(&self) -> bool {
         self.head.last_mid() > self.head.unseen_mid()

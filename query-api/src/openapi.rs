@@ -30,7 +30,6 @@ pub(crate) fn calls() -> OpenApiRouter<Arc<QueryApi>> {
         .routes(routes!(routes::group_members::get_group_members))
         .routes(routes!(routes::group_messages::get_group_messages))
         .routes(routes!(routes::group_changes::get_group_changes))
-        .routes(routes!(routes::sync::get_sync))
         .routes(routes!(routes::profiles::get_profile))
         .routes(routes!(routes::profiles::get_profiles))
         .routes(routes!(routes::inbound::get_inbound))

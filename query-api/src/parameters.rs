@@ -52,11 +52,6 @@ pub(crate) struct Limit(u8);
 #[serde(try_from = "String")]
 pub(crate) struct GroupsLimit(u16);
 
-/// `limit` of a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct SyncLimit(u16);
-
 /// `timeout_ms`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -128,20 +123,6 @@ impl Default for GroupsLimit {
     }
 }
 
-impl SyncLimit {
-    const MAX: u16 = 1_000;
-
-    pub(crate) fn get(self) -> usize {
-        self.0.into()
-    }
-}
-
-impl Default for SyncLimit {
-    fn default() -> Self {
-        Self(200)
-    }
-}
-
 impl TimeoutMs {
     pub(crate) const MAX: Self = Self(30_000);
 
@@ -169,14 +150,6 @@ impl TryFrom<String> for Limit {
 }
 
 impl TryFrom<String> for GroupsLimit {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Ok(Self(whole_number(&text, 1..=Self::MAX)?))
-    }
-}
-
-impl TryFrom<String> for SyncLimit {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

@@ -17,7 +17,6 @@ mod mismatch;
 mod partition;
 mod partition_map;
 mod profile;
-mod sync_token;
 mod table;
 pub mod topics;
 mod word_verdict;
@@ -36,7 +35,6 @@ pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
 pub use profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
-pub use sync_token::{SyncPage, SyncToken};
 pub use table::TableNumber;
 pub use word_verdict::WordVerdict;
 

@@ -57,7 +57,7 @@ pub(crate) struct GroupsPage {
 
 /// A group, as one of its members has it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct GroupItem {
+struct GroupItem {
     /// The group.
     #[schema(value_type = String, example = "5000")]
     gid: GroupId,

@@ -15,5 +15,4 @@ pub(crate) mod groups;
 pub(crate) mod inbound;
 pub(crate) mod messages;
 pub(crate) mod profiles;
-pub(crate) mod sync;
 pub(crate) mod unread;
