@@ -93,6 +93,9 @@ pub struct ProjectorMySqlConfig {
     /// How many months before that of the newest message are kept: older ones are dropped, for good, with all their messages. Absent: nothing is dropped.
     #[garde(inner(range(min = 1, max = 1_200)))]
     pub months_kept: Option<u16>,
+    /// For how many days a device is remembered that no gateway has seen. One that comes back later syncs from the start.
+    #[garde(range(min = 1, max = 3_650))]
+    pub devices_kept_days: u16,
     /// How often the months are looked after, seconds.
     #[garde(range(min = 1, max = 86_400))]
     pub janitor_interval_s: u32,
@@ -114,6 +117,7 @@ impl Default for ProjectorMySqlConfig {
             max_queued_bytes: 8 << 20,
             months_ahead: 2,
             months_kept: None,
+            devices_kept_days: 30,
             janitor_interval_s: 3_600,
         }
     }

@@ -10,13 +10,17 @@ use crate::metrics;
 /// The interval of retries after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
+const DAY_MS: i64 = 24 * 3_600 * 1_000;
+
 /// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones where configured. Changes
-/// go with the months of messages, whoever dropped those, and hidden messages once they are cleared.
+/// go with the months of messages, whoever dropped those, hidden messages once they are cleared, and devices that nobody has seen for long.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
     /// How many months before that of the newest message stay; `None`: all.
     pub(crate) months_kept: Option<u16>,
+    /// For how many days devices stay that are not seen.
+    pub(crate) devices_kept_days: u16,
     pub(crate) interval: Duration,
     pub(crate) gate: ReadinessCheck,
     pub(crate) clock: fn() -> TimestampMs,
@@ -63,7 +67,8 @@ impl Janitor {
             None => {
                 self.drop_old(now).await?;
                 self.delete_old_changes().await?;
-                self.delete_cleared().await
+                self.delete_cleared().await?;
+                self.delete_unseen_devices(now).await
             }
             Some(first) => Err(format!(
                 "{} months are missing, {first} among them",
@@ -104,6 +109,17 @@ impl Janitor {
         Ok(())
     }
 
+    async fn delete_unseen_devices(&self, now: TimestampMs) -> Result<(), String> {
+        let days = self.devices_kept_days;
+        let time = TimestampMs(now.0 - i64::from(days) * DAY_MS);
+        let deleted = self.store.delete_devices_unseen_since(time).await;
+        let deleted = deleted.map_err(|error| format!("devices cannot be deleted: {error}"))?;
+        if deleted > 0 {
+            tracing::info!(days, deleted, "devices deleted, as they were not seen");
+        }
+        Ok(())
+    }
+
     async fn missing(&self, now: TimestampMs) -> Result<Vec<String>, StoreError> {
         let by_table = self.store.missing_months(now, self.months_ahead).await?;
         Ok(by_table
@@ -125,8 +141,8 @@ pub(crate) fn wall_clock() -> TimestampMs {
 #[cfg(test)]
 mod tests {
     use dev_stack::TestServers;
-    use message_store::{ContactDelta, MessageRow, MySqlConfig, Shard};
-    use schemas::{Mid, Ordinal, TableNumber, event::Message};
+    use message_store::{ContactDelta, DeviceRow, MessageRow, MySqlConfig, Shard};
+    use schemas::{DeviceClass, DeviceId, Mid, Ordinal, TableNumber, event::Message};
     use service_runtime::Health;
     use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
@@ -179,6 +195,7 @@ mod tests {
                     store,
                     months_ahead: 2,
                     months_kept: None,
+                    devices_kept_days: 30,
                     interval: Duration::from_secs(1),
                     gate: Health::default().check("months"),
                     clock: || TimestampMs(NEW_YEAR - 1),
@@ -246,6 +263,30 @@ mod tests {
         let mut snapshot = store.snapshot(env.shard).await.unwrap();
         let left = snapshot.scan_hidden(env.table, None, 9).await.unwrap();
         assert_eq!(left, [(uid, peer, 3.try_into().unwrap())]);
+    }
+
+    #[tokio::test]
+    async fn devices_go_once_nobody_has_seen_them_for_30_days() {
+        let mut env = TestEnv::new().await;
+        let uid = 3.try_into().unwrap();
+        let device = |id: &str, seen_at: i64| DeviceRow {
+            uid,
+            device: DeviceId::try_from(id.to_owned()).unwrap(),
+            class: DeviceClass::Pc,
+            name: String::new(),
+            token: "t".to_owned(),
+            seen_at: TimestampMs(seen_at),
+        };
+        let oldest_kept = NEW_YEAR - 30 * DAY;
+        let devices = [
+            device("gone", oldest_kept - 1),
+            device("stays", oldest_kept),
+        ];
+        let store = env.janitor.store.clone();
+        store.write_devices(env.shard, &devices).await.unwrap();
+        env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
+        let mut snapshot = store.snapshot(env.shard).await.unwrap();
+        assert_eq!(snapshot.devices(uid, 9).await.unwrap(), devices[1..]);
     }
 
     #[tokio::test]

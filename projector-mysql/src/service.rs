@@ -135,6 +135,7 @@ impl Projections<'_> {
             store: self.store.clone(),
             months_ahead: self.own.months_ahead,
             months_kept: self.own.months_kept,
+            devices_kept_days: self.own.devices_kept_days,
             clock: janitor::wall_clock,
             interval: self.own.janitor_interval(),
             gate: self.health.check("projector-mysql.months"),

@@ -47,7 +47,7 @@ pub struct QueryApiConfig {
     /// Address of the API, `address:port`.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// The maximum of concurrent calls; more are answered 429. Half of them may be calls with `after=` and of `/v1/inbound`, which may
+    /// The maximum of concurrent calls; more are answered 429. Half of them may be calls with `after=` or `since=` and of `/v1/inbound`, which may
     /// wait.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests: usize,

@@ -102,7 +102,10 @@ mod tests {
     use std::{cell::Cell, future::pending};
 
     use super::*;
-    use crate::{after::RequiredWatermarks, error::LaggingStore};
+    use crate::{
+        after::RequiredWatermarks,
+        error::{LaggingStore, Missing},
+    };
 
     fn deadline(ms: u16) -> Deadline {
         Deadline::in_time(Some(ms.to_string().try_into().unwrap()))
@@ -111,7 +114,7 @@ mod tests {
     fn lagging() -> QueryError {
         QueryError::Lagging(Lag {
             store: LaggingStore::Redis,
-            missing: RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap(),
+            missing: Missing::After(RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap()),
         })
     }
 

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use event_log::EventLogError;
 use message_store::{Shard, Sink, StoreError};
 use problem::Problem;
-use schemas::event::UnknownRules;
+use schemas::{NextOffset, Partition, event::UnknownRules};
 use unread_rebuild::UnreadRebuildError;
 
 use crate::after::RequiredWatermarks;
@@ -19,10 +19,10 @@ pub(crate) enum QueryError {
     /// The request is invalid, or names something that does not exist.
     #[error("{0}")]
     Refused(#[from] Problem),
-    /// A store has not reached `after=`. The call is repeated until its deadline.
+    /// A store has not reached `after=` or `since=`. The call is repeated until its deadline.
     #[error("{0}")]
     Lagging(Lag),
-    /// A store had not reached `after=` at the deadline.
+    /// A store had not reached it at the deadline.
     #[error("{lag} within {timeout_ms} ms")]
     StoreLags { lag: Lag, timeout_ms: u16 },
     /// A store did not respond in time.
@@ -50,7 +50,29 @@ pub(crate) enum QueryError {
 #[derive(Clone, Debug)]
 pub(crate) struct Lag {
     pub(crate) store: LaggingStore,
-    pub(crate) missing: RequiredWatermarks,
+    pub(crate) missing: Missing,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Missing {
+    /// Of `after=`.
+    After(RequiredWatermarks),
+    /// What the token of a sync covers of a partition.
+    Since(Partition, NextOffset),
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::After(watermarks) => watermarks.fmt(f),
+            Self::Since(partition, next) => {
+                write!(
+                    f,
+                    "offset {next} in partition {partition}, as the token has"
+                )
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -28,6 +28,8 @@ mod service;
 mod shared_polling;
 mod sink_watermarks;
 mod state;
+mod sync_cursor;
+mod sync_rows;
 mod view;
 
 pub use config::{Config, QueryApiConfig};

@@ -55,11 +55,14 @@ impl Places {
     }
 }
 
-/// For `after=`, or for a reader of the log. What cannot be parsed is refused at once, so it does not matter which place it takes.
+/// For `after=` or `since=`, or for a reader of the log. What cannot be parsed is refused at once, so it does not matter which place it takes.
 fn may_wait(uri: &Uri) -> bool {
     uri.path().starts_with("/v1/inbound/")
-        || Query::<Vec<(String, String)>>::try_from_uri(uri)
-            .is_ok_and(|Query(parameters)| parameters.iter().any(|(name, _)| name == "after"))
+        || Query::<Vec<(String, String)>>::try_from_uri(uri).is_ok_and(|Query(parameters)| {
+            parameters
+                .iter()
+                .any(|(name, _)| name == "after" || name == "since")
+        })
 }
 
 async fn enforce(

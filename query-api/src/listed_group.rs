@@ -43,11 +43,8 @@ pub(crate) async fn read(
         as_of = as_of.and(watermarks);
     }
     let listed = |membership: Membership| {
-        Some(ListedGroup {
-            head: heads.remove(&membership.gid)?,
-            membership,
-            last_is_hidden: false,
-        })
+        let head = heads.remove(&membership.gid)?;
+        Some(ListedGroup::new(head, membership))
     };
     Ok((memberships.into_iter().filter_map(listed).collect(), as_of))
 }
@@ -103,6 +100,14 @@ async fn hidden(
 }
 
 impl ListedGroup {
+    pub(crate) fn new(head: GroupHead, membership: Membership) -> Self {
+        Self {
+            head,
+            membership,
+            last_is_hidden: false,
+        }
+    }
+
     /// Whether there is a message that is not from before joining.
     pub(crate) fn has_messages(&self) -> bool {
         self.head.last_mid() > self.head.unseen_mid()

@@ -11,7 +11,7 @@ use crate::{routes, state::QueryApi};
 #[openapi(
     info(
         title = "Tidemark query API",
-        description = "Unread counts, conversations, groups, what was changed in them, profiles, and what became of a send. Every answer is derived from the log; with `after=` it \
+        description = "Unread counts, conversations, groups, what was changed in them, what is new for a device, profiles, and what became of a send. Every answer is derived from the log; with `after=` it \
             reflects at least the event of that position."
     ),
     tags((name = "query", description = "What readers ask"))
@@ -30,6 +30,8 @@ pub(crate) fn calls() -> OpenApiRouter<Arc<QueryApi>> {
         .routes(routes!(routes::group_members::get_group_members))
         .routes(routes!(routes::group_messages::get_group_messages))
         .routes(routes!(routes::group_changes::get_group_changes))
+        .routes(routes!(routes::sync::get_sync))
+        .routes(routes!(routes::devices::get_devices))
         .routes(routes!(routes::profiles::get_profile))
         .routes(routes!(routes::profiles::get_profiles))
         .routes(routes!(routes::inbound::get_inbound))

@@ -2,7 +2,9 @@
 
 use std::{fmt, marker::PhantomData, ops::RangeInclusive, time::Duration};
 
-use schemas::{Chg, DeviceClass, DirectConversation, Excerpt, GroupId, Mid, Partition, UserId};
+use schemas::{
+    Chg, DeviceClass, DirectConversation, Excerpt, GroupId, Mid, Partition, SyncToken, UserId,
+};
 use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
@@ -51,6 +53,16 @@ pub(crate) struct Limit(u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct GroupsLimit(u16);
+
+/// `limit` of a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct SyncLimit(u16);
+
+/// `since`; `None` for a token of an unknown version.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Since(pub(crate) Option<SyncToken>);
 
 /// `timeout_ms`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -123,6 +135,20 @@ impl Default for GroupsLimit {
     }
 }
 
+impl SyncLimit {
+    const MAX: u16 = 1_000;
+
+    pub(crate) fn get(self) -> usize {
+        self.0.into()
+    }
+}
+
+impl Default for SyncLimit {
+    fn default() -> Self {
+        Self(200)
+    }
+}
+
 impl TimeoutMs {
     pub(crate) const MAX: Self = Self(30_000);
 
@@ -154,6 +180,23 @@ impl TryFrom<String> for GroupsLimit {
 
     fn try_from(text: String) -> Result<Self, String> {
         Ok(Self(whole_number(&text, 1..=Self::MAX)?))
+    }
+}
+
+impl TryFrom<String> for SyncLimit {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Ok(Self(whole_number(&text, 1..=Self::MAX)?))
+    }
+}
+
+impl TryFrom<String> for Since {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let token = SyncToken::parse_any_version(&text);
+        token.map(Self).map_err(|error| error.to_string())
     }
 }
 

@@ -4,7 +4,7 @@ use message_store::{ReadTx, Shard, Sink, StoreError};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
-    error::{Lag, LaggingStore, QueryError},
+    error::{Lag, LaggingStore, Missing, QueryError},
     state::QueryApi,
 };
 
@@ -53,5 +53,6 @@ pub(crate) fn expect_reached(
     if missing.is_empty() {
         return Ok(());
     }
+    let missing = Missing::After(missing);
     Err(QueryError::Lagging(Lag { store, missing }))
 }

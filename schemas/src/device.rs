@@ -53,6 +53,49 @@ impl FromStr for DeviceClass {
     }
 }
 
+/// A device's own id: 1–64 characters, `A`–`Z`, `a`–`z`, `0`–`9`, `.`, `_` and `-`. No two devices of a user have the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DeviceId(String);
+
+impl DeviceId {
+    /// The maximum length.
+    pub const MAX_CHARS: usize = 64;
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for DeviceId {
+    type Error = InvalidValue;
+
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
+        let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+        if (1..=Self::MAX_CHARS).contains(&text.len()) && text.bytes().all(is_plain) {
+            return Ok(Self(text));
+        }
+        Err(InvalidValue::new(format!(
+            "is {:?}; must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'",
+            Excerpt(&text)
+        )))
+    }
+}
+
+impl From<DeviceId> for String {
+    fn from(DeviceId(text): DeviceId) -> Self {
+        text
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A value for each device class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PerDevice<T> {
@@ -124,5 +167,21 @@ impl<T> IndexMut<DeviceClass> for PerDevice<T> {
             DeviceClass::Pc => &mut self.pc,
             DeviceClass::Mobile => &mut self.mobile,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_id_is_short_and_plain() {
+        for text in ["a", "phone-1", "A.b_c-9", &"x".repeat(64)] {
+            assert_eq!(DeviceId::try_from(text.to_owned()).unwrap().as_str(), text);
+        }
+        for text in ["", " ", "a b", "a/b", "ü", "a\n", &"x".repeat(65)] {
+            assert!(DeviceId::try_from(text.to_owned()).is_err(), "{text:?}");
+        }
+        assert!(serde_json::from_str::<DeviceId>("\"a b\"").is_err());
     }
 }

@@ -17,13 +17,14 @@ mod mismatch;
 mod partition;
 mod partition_map;
 mod profile;
+mod sync_token;
 mod table;
 pub mod topics;
 mod word_verdict;
 
 pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
 pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
-pub use device::{DeviceClass, PerDevice};
+pub use device::{DeviceClass, DeviceId, PerDevice};
 pub use group::{
     CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind, GroupCommand, GroupEvent,
     GroupMember, GroupRole, GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
@@ -35,6 +36,7 @@ pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
 pub use profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
+pub use sync_token::{SyncPage, SyncToken};
 pub use table::TableNumber;
 pub use word_verdict::WordVerdict;
 

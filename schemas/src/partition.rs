@@ -17,6 +17,9 @@ pub const PARTITIONS: u8 = 64;
 pub struct Partition(u8);
 
 impl Partition {
+    /// The first, 0.
+    pub const FIRST: Self = Self(0);
+
     /// All 64, ascending.
     pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator {
         (0..PARTITIONS).map(Self)

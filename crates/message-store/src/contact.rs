@@ -232,6 +232,12 @@ impl ContactRow {
         last.is_some_and(|last| last.mid > self.contact.deleted_mid)
     }
 
+    /// Whether the user has deleted the contact, and there is no newer message.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.contact.deleted_mid > Mid::ZERO && !self.is_listed()
+    }
+
     /// The newest message as the user sees it: `None` where there is none, or it is deleted for both or cleared, or among
     /// [`hidden`](ContactDelta::hidden).
     #[must_use]

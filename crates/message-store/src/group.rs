@@ -115,6 +115,8 @@ pub struct GroupHead {
     pub last: Option<LastMessage>,
     /// The last change of a message; 0 if there was none.
     pub chg: Chg,
+    /// The offset of the last event that changed the group.
+    pub pos: i64,
     /// The member's role.
     pub role: GroupRole,
     /// The member does not send.

@@ -5,6 +5,7 @@ mod arguments;
 mod config;
 mod contact;
 mod datetime;
+mod device;
 mod error;
 mod group;
 mod layout;
@@ -25,6 +26,7 @@ pub use config::{MySqlConfig, ServerConfig, TlsMode};
 pub use contact::{
     ContactCursor, ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo, preview_of,
 };
+pub use device::DeviceRow;
 pub use error::StoreError;
 pub use group::{
     GroupChangeRow, GroupDelta, GroupHead, GroupMemberRow, GroupMessageRow, GroupRow, GroupRows,

@@ -17,6 +17,7 @@ pub(crate) enum Table {
     GroupMember,
     Membership,
     User,
+    Device,
 }
 
 impl Table {
@@ -35,6 +36,7 @@ impl Table {
             Self::GroupMember => "group_member",
             Self::Membership => "membership",
             Self::User => "user",
+            Self::Device => "device",
         }
     }
 
@@ -51,6 +53,11 @@ impl Table {
             Sink::Reads => &[Self::ReadChatMid],
             Sink::Contacts => &[Self::Contact, Self::Hidden, Self::Membership, Self::User],
         }
+    }
+
+    /// Whether a sink writes it. Other tables do not follow from the log, and are not built again from it.
+    pub(crate) fn is_projected(self) -> bool {
+        Sink::ALL.iter().any(|sink| Self::of(*sink).contains(&self))
     }
 
     /// The table's name within its database.

@@ -57,7 +57,7 @@ pub(crate) struct GroupsPage {
 
 /// A group, as one of its members has it.
 #[derive(Debug, Serialize, ToSchema)]
-struct GroupItem {
+pub(crate) struct GroupItem {
     /// The group.
     #[schema(value_type = String, example = "5000")]
     gid: GroupId,
@@ -144,6 +144,13 @@ async fn memberships(
         sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
     let rows = tx.memberships(uid, after, limit.and_one()).await?;
     Ok((rows, watermarks))
+}
+
+impl GroupItem {
+    /// Who sent the newest message.
+    pub(crate) fn sender(&self) -> Option<UserId> {
+        self.last.as_ref().map(MessageItem::srcid)
+    }
 }
 
 impl From<ListedGroup> for GroupItem {

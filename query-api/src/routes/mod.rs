@@ -7,6 +7,7 @@
 
 pub(crate) mod changes;
 pub(crate) mod conversations;
+pub(crate) mod devices;
 pub(crate) mod group;
 pub(crate) mod group_changes;
 pub(crate) mod group_members;
@@ -15,4 +16,5 @@ pub(crate) mod groups;
 pub(crate) mod inbound;
 pub(crate) mod messages;
 pub(crate) mod profiles;
+pub(crate) mod sync;
 pub(crate) mod unread;

@@ -1,4 +1,4 @@
-use schemas::{TableNumber, TimestampMs, UserId};
+use schemas::{Partition, TableNumber, TimestampMs, UserId};
 
 use super::{ReadTx, decode};
 use crate::{ContactCursor, ContactRow, StoreError, arguments::Arguments, datetime, names::Table};
@@ -49,6 +49,32 @@ impl ReadTx {
             .replace("{limit}", &limit.to_string());
         let rows = self.fetch_once(&sql, &table).await?;
         rows.iter().map(decode::contact).collect()
+    }
+
+    /// Up to `limit` contacts of a user whose `pos` is at least that of `since` for the partition of the conversation, by that partition and peer: those
+    /// behind `after`, a partition and a peer of it. Deleted ones too.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn contacts_since(
+        &mut self,
+        uid: UserId,
+        since: impl Fn(Partition) -> i64,
+        (partition, peer): (Partition, i64),
+        limit: u32,
+    ) -> Result<Vec<ContactRow>, StoreError> {
+        let table = self.contact_table(uid)?;
+        let hidden = self.table(Table::Hidden, TableNumber::of_user(uid))?;
+        let since: Vec<String> = Partition::all().map(|p| since(p).to_string()).collect();
+        let sql = include_str!("../../sql/read/contacts_since.sql")
+            .replace("{hidden}", &hidden)
+            .replace("{uid}", &uid.to_string())
+            .replace("{partition}", &partition.to_string())
+            .replace("{peer}", &peer.to_string())
+            .replace("{since}", &since.join(", "))
+            .replace("{limit}", &limit.to_string());
+        let rows = self.fetch_once(&sql, &table).await?;
+        rows.iter().map(decode::listed_contact).collect()
     }
 
     /// Up to `limit` contacts of a user behind `after`, or from the top: pinned ones first, then the newest message, then the largest peer.

@@ -154,7 +154,7 @@ pub(super) fn group_head(row: &MySqlRow) -> Result<GroupHead, StoreError> {
         member_count,
         last,
         chg,
-        ..
+        pos,
     } = group(row)?;
     Ok(GroupHead {
         gid,
@@ -162,6 +162,7 @@ pub(super) fn group_head(row: &MySqlRow) -> Result<GroupHead, StoreError> {
         member_count,
         last,
         chg,
+        pos,
         role: role(row, "member_role")?.ok_or_else(|| refused("member_role", "there is none"))?,
         muted: row.try_get::<i8, _>("member_muted")? != 0,
         join_mid: mid(row, "join_mid")?,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schemas::{GroupId, Mid, TableNumber, UserId};
+use schemas::{GroupId, Mid, Partition, TableNumber, UserId};
 
 use super::{ReadTx, decode};
 use crate::{GroupHead, Membership, StoreError, arguments::Arguments, names::Table};
@@ -18,12 +18,28 @@ impl ReadTx {
         uid: UserId,
         gids: &[GroupId],
     ) -> Result<Vec<GroupHead>, StoreError> {
+        self.group_heads_since(uid, gids, |_| -1).await
+    }
+
+    /// The same, only of groups whose `pos` is at least that of `since` for their partition.
+    ///
+    /// # Errors
+    /// As [`group_heads`](Self::group_heads).
+    pub async fn group_heads_since(
+        &mut self,
+        uid: UserId,
+        gids: &[GroupId],
+        since: impl Fn(Partition) -> i64,
+    ) -> Result<Vec<GroupHead>, StoreError> {
         let places = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
-        let sql = |tx: &Self, number, gids: &str| {
+        let sql = |tx: &Self, number: TableNumber, gids: &str| {
+            let partition = i64::from(number.get()).try_into();
+            let partition = partition.map_err(StoreError::fatal)?;
             Ok(include_str!("../../sql/read/group_heads.sql")
                 .replace("{table}", &tx.table(Table::Group, number)?)
                 .replace("{members}", &tx.table(Table::GroupMember, number)?)
                 .replace("{uid}", &uid.to_string())
+                .replace("{since}", &since(partition).to_string())
                 .replace("{gids}", gids))
         };
         let rows = self.fetch_of_tables(places, sql).await?;

@@ -5,7 +5,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use schemas::{Chg, ConversationId, GroupId, Mid, TableNumber, UserId};
+use schemas::{Chg, ConversationId, GroupId, Mid, Partition, TableNumber, UserId};
 
 use super::{ReadTx, decode};
 use crate::{
@@ -177,6 +177,28 @@ impl ReadTx {
             .with(after.map_or(0, GroupId::get))
             .with(limit);
         let sql = include_str!("../../sql/read/memberships.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(decode::membership).collect()
+    }
+
+    /// Up to `limit` memberships of a user behind `after`, by partition and gid, also of groups that the user has left.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn memberships_by_partition(
+        &mut self,
+        uid: UserId,
+        (partition, gid): (Partition, i64),
+        limit: u32,
+    ) -> Result<Vec<Membership>, StoreError> {
+        let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
+        let arguments = Arguments::default()
+            .with(uid.get())
+            .with(partition.get())
+            .with(partition.get())
+            .with(gid)
+            .with(limit);
+        let sql = include_str!("../../sql/read/memberships_by_partition.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
         rows.iter().map(decode::membership).collect()
     }

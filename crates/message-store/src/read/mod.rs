@@ -63,7 +63,11 @@ impl ReadTx {
     }
 
     /// The full name of a table of this database.
-    fn table(&self, table: Table, number: impl Into<TableNumber>) -> Result<String, StoreError> {
+    pub(crate) fn table(
+        &self,
+        table: Table,
+        number: impl Into<TableNumber>,
+    ) -> Result<String, StoreError> {
         let number = number.into();
         if self.names.layout().shard_of(number) == self.shard {
             Ok(self.names.table(table, number))
@@ -100,7 +104,7 @@ impl ReadTx {
     }
 
     /// The rows of a prepared statement, in which `{table}` stands for a table.
-    async fn fetch(
+    pub(crate) async fn fetch(
         &mut self,
         template: &str,
         table: &str,

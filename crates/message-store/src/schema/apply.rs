@@ -103,8 +103,8 @@ async fn check_layout(store: &MessageStore, shard: Shard) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Makes a database that is not there, without the tables that exist 64 times: those are being built elsewhere, and a writer must not
-/// find them before they are whole.
+/// Makes a database that is not there, without the tables that sinks write: those are being built elsewhere, and a writer must not find
+/// them before they are whole.
 pub(crate) async fn ensure_database(
     store: &MessageStore,
     shard: Shard,
@@ -121,9 +121,8 @@ pub(crate) async fn ensure_database(
         )));
     }
     for migration in MIGRATIONS {
-        for sql in migration.once {
-            session.execute(fill_database(sql, &database)).await?;
-        }
+        let wanted = |kind: Table| !kind.is_projected();
+        run(store, shard, session, migration, Month::FIRST, wanted).await?;
         note(session, migration, &database).await?;
     }
     Ok(())
@@ -194,7 +193,7 @@ async fn migrate(
         .filter(|migration| migration.version > present);
     let mut applied = 0;
     for migration in pending {
-        run(store, shard, session, migration, first).await?;
+        run(store, shard, session, migration, first, |_| true).await?;
         note(session, migration, &database).await?;
         applied += 1;
     }
@@ -244,19 +243,21 @@ async fn present_version(session: &mut Session, database: &str) -> Result<u32, S
     u32::try_from(version).map_err(StoreError::fatal)
 }
 
+/// Applies a version to a database, and to the `wanted` kinds of its tables.
 async fn run(
     store: &MessageStore,
     shard: Shard,
     session: &mut Session,
     migration: &Migration,
     first: Month,
+    wanted: fn(Table) -> bool,
 ) -> Result<(), StoreError> {
     let database = store.names().database(shard);
     for sql in migration.once {
         session.execute(fill_database(sql, &database)).await?;
     }
     for n in store.layout().tables_of(shard) {
-        for (kind, sql) in migration.per_table {
+        for (kind, sql) in migration.per_table.iter().filter(|(kind, _)| wanted(*kind)) {
             let table = OneTable {
                 kind: *kind,
                 database: &database,

@@ -84,6 +84,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
             (Table::User, include_str!("../../sql/schema/user.sql")),
         ],
     },
+    Migration {
+        version: 5,
+        name: "devices",
+        once: &[],
+        per_table: &[(Table::Device, include_str!("../../sql/schema/device.sql"))],
+    },
 ];
 
 #[cfg(test)]

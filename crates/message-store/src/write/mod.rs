@@ -14,7 +14,7 @@ pub use contacts::UserRows;
 pub use hidden::ClearedPlaces;
 use schemas::TableNumber;
 
-use self::transaction::Transaction;
+pub(crate) use self::transaction::Transaction;
 use crate::{MessageStore, OffsetUpdate, Shard, Sink, StoreError};
 
 impl MessageStore {
@@ -36,7 +36,7 @@ impl MessageStore {
 }
 
 /// Rows with the number of their table, in the order in which every writer locks them.
-fn by_table<'a, R>(
+pub(crate) fn by_table<'a, R>(
     store: &MessageStore,
     shard: Shard,
     rows: impl IntoIterator<Item = &'a R>,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Rows, and the offsets that say that they are there.
-pub(super) struct Transaction {
+pub(crate) struct Transaction {
     sink: Sink,
     shard: Shard,
     updates: Option<OffsetStatements>,
@@ -99,7 +99,7 @@ pub(super) fn any_of<T>(places: &[T], condition: impl Fn(&T) -> String) -> Strin
 }
 
 impl Transaction {
-    pub(super) fn new(
+    pub(crate) fn new(
         store: &MessageStore,
         shard: Shard,
         (sink, topic): (Sink, &str),
@@ -127,7 +127,7 @@ impl Transaction {
     ///
     /// # Errors
     /// After a transient one it is not known whether the transaction was committed.
-    pub(super) async fn commit(self, store: &MessageStore) -> Result<(), StoreError> {
+    pub(crate) async fn commit(self, store: &MessageStore) -> Result<(), StoreError> {
         if self.updates.is_none() && self.statements.is_empty() {
             return Ok(());
         }

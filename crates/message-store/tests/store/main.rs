@@ -4,6 +4,7 @@
 
 mod changes;
 mod contacts;
+mod devices;
 mod failures;
 mod messages;
 mod offsets;

@@ -1,0 +1,1 @@
+DELETE FROM {table} WHERE seen_at < '{time}' ORDER BY seen_at LIMIT {limit}

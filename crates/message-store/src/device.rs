@@ -1,0 +1,137 @@
+//! The devices of users: what a gateway keeps of them. They do not follow from the log.
+
+use schemas::{DeviceClass, DeviceId, TableNumber, TimestampMs, UserId};
+use sqlx::{Row as _, mysql::MySqlRow};
+
+use crate::{
+    MessageStore, ReadTx, Shard, Sink, StoreError,
+    arguments::Arguments,
+    datetime,
+    multi_row::{Insert, Preparation},
+    names::Table,
+    read::decode,
+    write::{Transaction, by_table},
+};
+
+/// A row of `device_<n>`, n = uid mod 64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceRow {
+    /// Whose device it is.
+    pub uid: UserId,
+    /// Its own id.
+    pub device: DeviceId,
+    /// Its class.
+    pub class: DeviceClass,
+    /// What the user calls it: at most 64 characters. A longer one is an error of the write.
+    pub name: String,
+    /// Its newest token as text, which may be one of another version: at most 1,024 characters of ASCII.
+    pub token: String,
+    /// When it was last connected, by the clock of its gateway.
+    pub seen_at: TimestampMs,
+}
+
+const ROWS_AT_ONCE: u64 = 1_000;
+
+impl MessageStore {
+    /// Stores devices of one database. Of two writes of one device the one with the later `seen_at` holds, so that a token never falls back.
+    ///
+    /// # Errors
+    /// As all writes.
+    pub async fn write_devices(&self, shard: Shard, rows: &[DeviceRow]) -> Result<(), StoreError> {
+        let mut sorted: Vec<&DeviceRow> = rows.iter().collect();
+        sorted.sort_by(|a, b| a.device.cmp(&b.device));
+        let table_of = |row: &DeviceRow| TableNumber::of_user(row.uid);
+        let sorted = by_table(self, shard, sorted, table_of, |row| (row.uid.get(), 0))?;
+        let mut statements = Vec::new();
+        for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
+            let insert = Insert {
+                table: &self.names().table(Table::Device, rows[0].0),
+                columns: "uid, device, class, name, token, seen_at",
+                tail: include_str!("../sql/write/merge_device.sql"),
+                sizes: Preparation::Once,
+            };
+            statements.extend(insert.statements(rows, |arguments, (_, row)| {
+                Ok(arguments
+                    .with(row.uid.get())
+                    .with(row.device.as_str())
+                    .with(to_column(row.class))
+                    .with(row.name.as_str())
+                    .with(row.token.as_str())
+                    .with(datetime::to_column(row.seen_at)?))
+            })?);
+        }
+        // No sink's offsets move: they are not of the log.
+        let no_offsets = (Sink::Contacts, "");
+        Transaction::new(self, shard, no_offsets, &[], statements)?
+            .commit(self)
+            .await
+    }
+
+    /// Deletes devices that were last seen before `time`; how many over all tables.
+    ///
+    /// # Errors
+    /// As all writes.
+    pub async fn delete_devices_unseen_since(&self, time: TimestampMs) -> Result<u64, StoreError> {
+        let time = datetime::to_column(time)?;
+        let mut deleted = 0;
+        for shard in self.layout().shards() {
+            let mut session = self.session(shard).await?;
+            for n in self.layout().tables_of(shard) {
+                let table = self.names().table(Table::Device, n);
+                let sql = include_str!("../sql/write/delete_unseen_devices.sql")
+                    .replace("{table}", &table)
+                    .replace("{time}", &time.to_string())
+                    .replace("{limit}", &ROWS_AT_ONCE.to_string());
+                loop {
+                    let gone = session.execute(sql.clone()).await;
+                    let gone = gone.map_err(|error| error.of(&table))?;
+                    deleted += gone;
+                    if gone < ROWS_AT_ONCE {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(deleted)
+    }
+}
+
+impl ReadTx {
+    /// The devices of a user that were seen last, up to `limit`, the newest first.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn devices(&mut self, uid: UserId, limit: u32) -> Result<Vec<DeviceRow>, StoreError> {
+        let table = self.table(Table::Device, TableNumber::of_user(uid))?;
+        let arguments = Arguments::default().with(uid.get()).with(limit);
+        let sql = include_str!("../sql/read/devices.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(device).collect()
+    }
+}
+
+fn device(row: &MySqlRow) -> Result<DeviceRow, StoreError> {
+    let id: String = row.try_get("device")?;
+    Ok(DeviceRow {
+        uid: decode::uid(row, "uid")?,
+        device: DeviceId::try_from(id).map_err(StoreError::fatal)?,
+        class: from_column(row.try_get("class")?)?,
+        name: row.try_get("name")?,
+        token: row.try_get("token")?,
+        seen_at: datetime::from_column(row.try_get("seen_at")?),
+    })
+}
+
+fn to_column(class: DeviceClass) -> i8 {
+    match class {
+        DeviceClass::Pc => 1,
+        DeviceClass::Mobile => 2,
+    }
+}
+
+fn from_column(class: i8) -> Result<DeviceClass, StoreError> {
+    let found = DeviceClass::ALL
+        .into_iter()
+        .find(|one| to_column(*one) == class);
+    found.ok_or_else(|| StoreError::fatal(format!("column class: there is no {class}")))
+}

@@ -1,0 +1,72 @@
+//! Devices: the latest of two writes holds, and what was not seen for long goes.
+
+use message_store::DeviceRow;
+use schemas::{DeviceClass, DeviceId, TableNumber, TimestampMs, UserId};
+
+use crate::support::{DAY_MS, Fixture, NOW};
+
+fn device(uid: UserId, id: &str, token: &str, age_ms: i64) -> DeviceRow {
+    DeviceRow {
+        uid,
+        device: DeviceId::try_from(id.to_owned()).unwrap(),
+        class: DeviceClass::Mobile,
+        name: format!("\u{1f30a} {token:.60}"),
+        token: token.to_owned(),
+        seen_at: TimestampMs(NOW.0 - age_ms),
+    }
+}
+
+async fn write(fixture: &Fixture, devices: &[DeviceRow]) {
+    let shard = fixture.shard(TableNumber::of_user(devices[0].uid));
+    fixture.store.write_devices(shard, devices).await.unwrap();
+}
+
+async fn read(fixture: &Fixture, uid: UserId, limit: u32) -> Vec<DeviceRow> {
+    let shard = fixture.shard(TableNumber::of_user(uid));
+    let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
+    snapshot.devices(uid, limit).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_write_that_is_not_later_changes_nothing() {
+    let fixture = Fixture::shared().await;
+    let (uid, other) = fixture.users(7);
+    let first = device(uid, "phone-1", "first", 500);
+    write(&fixture, std::slice::from_ref(&first)).await;
+    for age_ms in [500, 501] {
+        let mut late = device(uid, "phone-1", "late", age_ms);
+        late.class = DeviceClass::Pc;
+        write(&fixture, &[late]).await;
+        assert_eq!(read(&fixture, uid, 9).await, [first.clone()]);
+    }
+    let second = device(uid, "phone-1", "second", 499);
+    let pc = device(uid, "PC.1", &"x".repeat(1_024), 200);
+    write(&fixture, &[second.clone(), pc.clone()]).await;
+    assert_eq!(read(&fixture, uid, 9).await, [pc.clone(), second]);
+    assert_eq!(read(&fixture, uid, 1).await, [pc]);
+    assert_eq!(read(&fixture, other, 9).await, []);
+}
+
+#[tokio::test]
+async fn what_was_not_seen_since_goes() {
+    let fixture = Fixture::without_schema().await;
+    fixture.store.apply_schema(NOW).await.unwrap();
+    let mut kept = Vec::new();
+    for n in 0..64 {
+        let (uid, _) = fixture.users(n);
+        let id = |i: usize| format!("d{i}");
+        // One statement deletes a thousand.
+        let old: Vec<DeviceRow> = (0..if n == 5 { 1_100 } else { 3 })
+            .map(|i| device(uid, &id(i), "old", 30 * DAY_MS + 1))
+            .collect();
+        write(&fixture, &old).await;
+        kept.push(device(uid, "kept", "kept", 30 * DAY_MS));
+        write(&fixture, &kept[kept.len() - 1..]).await;
+    }
+    let time = TimestampMs(NOW.0 - 30 * DAY_MS);
+    let deleted = fixture.store.delete_devices_unseen_since(time).await;
+    assert_eq!(deleted.unwrap(), 1_100 + 63 * 3);
+    for row in kept {
+        assert_eq!(read(&fixture, row.uid, 99).await, [row]);
+    }
+}

@@ -1,0 +1,161 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use access::Caller;
+use axum::{Json, extract::State};
+use problem::{Path, Problem, Query};
+use schemas::{GroupId, SyncToken, UserId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    after::{AsOf, RequiredWatermarks},
+    conversation_item::ConversationItem,
+    deadline::Deadline,
+    error::QueryError,
+    listed_group,
+    parameters::{Since, Switch, SyncLimit, TimeoutMs, UserPath},
+    profiles::{self, ProfileItem, ProfileItems},
+    routes::groups::GroupItem,
+    state::QueryApi,
+    sync_cursor::SyncCursor,
+    sync_rows::{self, Row},
+};
+
+/// Since when, and how much.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SyncQuery {
+    /// `next` of the answer before, or the token of a gateway, as it came. Absent: everything.
+    #[param(value_type = Option<String>)]
+    since: Option<Since>,
+    /// How many conversations, groups and groups left at most; 200 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 1_000)]
+    limit: Option<SyncLimit>,
+    /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    profiles: Switch,
+    /// How long the call may take, milliseconds; 5000 where absent.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+    timeout_ms: Option<TimeoutMs>,
+}
+
+/// What has changed for a user since a token.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SyncAnswer {
+    /// Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters.
+    conversations: Vec<SyncedConversation>,
+    /// Groups of the user in which something has changed, as they are now.
+    groups: Vec<GroupItem>,
+    /// Groups that the user has left, or was removed from. None in a full answer.
+    #[schema(value_type = Vec<String>, example = json!(["5001"]))]
+    left: Vec<GroupId>,
+    /// `since` of the next call. At most 512 characters while a partition has less than 2^40 events.
+    #[schema(value_type = String, example = "AQAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")]
+    next: SyncToken,
+    /// Whether this is a page of an answer: the next call, with `next`, goes on with it.
+    more: bool,
+    /// Whether this is everything that the user has, not only what has changed. All pages of one answer say the same: what none of them has, the
+    /// device drops.
+    full: bool,
+    /// With `profiles=true`: by user; users who have set none are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<BTreeMap<String, ProfileItem>>)]
+    profiles: Option<ProfileItems>,
+}
+
+/// A conversation between two users.
+#[derive(Debug, Serialize, ToSchema)]
+struct SyncedConversation {
+    #[serde(flatten)]
+    item: ConversationItem,
+    /// The user has deleted the contact, and there is no newer message: lists leave it out. Absent where not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(value_type = Option<bool>)]
+    deleted: bool,
+}
+
+/// Sync a device
+///
+/// What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now.
+/// Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, or of a
+/// version of Tidemark that is not known here, everything is returned. The call waits until every store that it reads has what the token
+/// covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{uid}/sync",
+    tag = "query",
+    params(UserPath, SyncQuery),
+    responses(
+        (status = 200, description = "What has changed; nothing is not an error.", body = SyncAnswer),
+        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "What the token covers was not stored in time.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_sync(
+    State(api): State<Arc<QueryApi>>,
+    caller: Caller,
+    Path(UserPath { uid }): Path<UserPath>,
+    Query(query): Query<SyncQuery>,
+) -> Result<Json<SyncAnswer>, QueryError> {
+    caller.may_read(uid)?;
+    let deadline = Deadline::in_time(query.timeout_ms);
+    let limit = query.limit.unwrap_or_default().get();
+    let since = query.since.and_then(|Since(token)| token);
+    let cursor = SyncCursor::new(since, api.epoch.get());
+    let attempt = || sync_rows::read(&api, uid, &cursor, limit);
+    let mut page = api.poll(deadline, attempt).await?;
+    let groups = page.rows.iter_mut().filter_map(Row::as_group);
+    listed_group::read_hidden(&api, uid, groups, deadline).await?;
+    let mut answer = SyncAnswer {
+        conversations: Vec::new(),
+        groups: Vec::new(),
+        left: Vec::new(),
+        next: cursor.next(page.end, &page.applied),
+        more: page.end.is_some(),
+        full: cursor.full,
+        profiles: None,
+    };
+    answer.add(page.rows);
+    answer
+        .add_profiles(&api, uid, query.profiles, deadline)
+        .await?;
+    Ok(Json(answer))
+}
+
+impl SyncAnswer {
+    fn add(&mut self, rows: Vec<Row>) {
+        for row in rows {
+            match row {
+                Row::Contact(row) => {
+                    let deleted = row.is_deleted();
+                    // What the contact row itself has of the newest message is as old as the row.
+                    let item = ConversationItem::of_contact(row, &mut BTreeMap::new());
+                    self.conversations
+                        .push(SyncedConversation { item, deleted });
+                }
+                Row::Group(group) => self.groups.push(group.into()),
+                Row::Left(gid) => self.left.push(gid),
+            }
+        }
+    }
+
+    async fn add_profiles(
+        &mut self,
+        api: &QueryApi,
+        uid: UserId,
+        wanted: Switch,
+        deadline: Deadline,
+    ) -> Result<(), QueryError> {
+        let peers = self.conversations.iter().filter_map(|one| one.item.user());
+        let senders = self.groups.iter().filter_map(GroupItem::sender);
+        let users = peers.chain(senders).chain([uid]);
+        let nothing = RequiredWatermarks::default();
+        let joined = profiles::join(api, wanted, users, &nothing, deadline, AsOf::default());
+        (self.profiles, _) = joined.await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! Where an answer of a sync begins and ends: what its token says, and the token of the next one. No I/O.
+
+use schemas::{NextOffset, Partition, PartitionMap, SyncPage, SyncToken};
+
+/// A place in the order of the rows: by partition, direct conversations before groups, then by peer or gid.
+pub(crate) type Place = (Partition, bool, i64);
+
+/// Up to where the stores had applied each partition when they were read (PROTOCOL Y2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Applied(PartitionMap<NextOffset>);
+
+impl Applied {
+    /// Adds a store, or a later snapshot of one: of a partition the lowest counts.
+    pub(crate) fn add(&mut self, store: Self) {
+        for (partition, next) in store.0 {
+            let lowest = self.0.get_or_insert_with(partition, || next);
+            *lowest = next.min(*lowest);
+        }
+    }
+
+    fn get(&self, partition: Partition) -> NextOffset {
+        self.0.get(partition).copied().unwrap_or_default()
+    }
+}
+
+impl FromIterator<(Partition, NextOffset)> for Applied {
+    fn from_iter<I: IntoIterator<Item = (Partition, NextOffset)>>(store: I) -> Self {
+        Self(store.into_iter().collect())
+    }
+}
+
+/// Where an answer begins.
+#[derive(Clone, Debug)]
+pub(crate) struct SyncCursor {
+    since: SyncToken,
+    /// Everything is returned, not only what has changed.
+    pub(crate) full: bool,
+}
+
+impl SyncCursor {
+    /// Without a token, and with one of another epoch, everything is returned.
+    pub(crate) fn new(since: Option<SyncToken>, epoch: u32) -> Self {
+        match since.filter(|token| token.epoch() == epoch) {
+            Some(since) => Self {
+                full: since.is_full(),
+                since,
+            },
+            None => Self {
+                full: true,
+                since: SyncToken::new(epoch, &PartitionMap::new()),
+            },
+        }
+    }
+
+    /// Rows behind this place are still to be returned.
+    pub(crate) fn begin(&self) -> Place {
+        match self.since.page() {
+            Some(page) => (page.partition, page.in_groups, page.after),
+            None => (Partition::FIRST, false, 0),
+        }
+    }
+
+    /// A row is returned if its `pos` is at least this: entries are next offsets (PROTOCOL Y3). A row that is older than positions has −1.
+    pub(crate) fn least_pos(&self, partition: Partition) -> i64 {
+        if self.full {
+            return -1;
+        }
+        self.since.get(partition).get()
+    }
+
+    /// The first partition of which a store has not applied what the device knows already (PROTOCOL Y7). Of the one that a page goes on in, that
+    /// is what its entry was fixed to.
+    pub(crate) fn first_behind(&self, applied: &Applied) -> Option<(Partition, NextOffset)> {
+        let mut known = applied.0.iter().map(|(partition, next)| {
+            let page = self.page_of(partition).map(|page| page.applied);
+            let since = self.since.get(partition).max(page.unwrap_or_default());
+            (partition, *next, since)
+        });
+        let (partition, _, since) = known.find(|(_, next, since)| next < since)?;
+        Some((partition, since))
+    }
+
+    /// The token behind an answer that ended at `end`, or with the last row. An entry is what was applied when its partition was begun: what
+    /// moves meanwhile comes at the next sync (PROTOCOL Y2, Y5, Y6).
+    pub(crate) fn next(&self, end: Option<Place>, applied: &Applied) -> SyncToken {
+        let fixed = |partition| match self.page_of(partition) {
+            Some(page) => page.applied,
+            None => applied.get(partition),
+        };
+        let (first, ..) = self.begin();
+        let mut next = self.since.clone();
+        for partition in Partition::all().filter(|partition| *partition >= first) {
+            if end.is_none_or(|(end, ..)| partition < end) {
+                next.advance(partition, fixed(partition));
+            }
+        }
+        next.with_page(end.map(|(partition, in_groups, after)| SyncPage {
+            partition,
+            in_groups,
+            after,
+            applied: fixed(partition),
+            full: self.full,
+        }))
+    }
+
+    fn page_of(&self, partition: Partition) -> Option<SyncPage> {
+        self.since.page().filter(|page| page.partition == partition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition(number: i64) -> Partition {
+        number.try_into().unwrap()
+    }
+
+    fn applied(next: i64) -> Applied {
+        let all = Partition::all();
+        all.map(|partition| (partition, NextOffset::new(next)))
+            .collect()
+    }
+
+    fn of_one(number: i64, next: i64) -> Applied {
+        [(partition(number), NextOffset::new(next))]
+            .into_iter()
+            .collect()
+    }
+
+    fn entries(token: &SyncToken) -> Vec<i64> {
+        [0, 4, 5, 6, 63]
+            .map(|n| token.get(partition(n)).get())
+            .into()
+    }
+
+    #[test]
+    fn of_several_stores_the_lowest_position_counts() {
+        let mut both = applied(9);
+        both.add(of_one(5, 7));
+        both.add(of_one(5, 8));
+        let token = SyncCursor::new(None, 0).next(None, &both);
+        assert_eq!(entries(&token), [9, 9, 7, 9, 9]);
+    }
+
+    #[test]
+    fn a_token_never_falls() {
+        let first = SyncCursor::new(None, 0).next(None, &applied(9));
+        let second = SyncCursor::new(Some(first), 0).next(None, &applied(5));
+        assert_eq!(entries(&second), [9; 5]);
+    }
+
+    #[test]
+    fn pages_fix_the_entry_of_a_partition_when_they_begin_it() {
+        let begin = SyncCursor::new(None, 3);
+        let end = (partition(5), false, 77);
+        let first = begin.next(Some(end), &applied(10));
+        assert_eq!(entries(&first), [10, 10, 0, 0, 0]);
+
+        let second = SyncCursor::new(Some(first), 3);
+        assert!(second.full);
+        assert_eq!(second.begin(), end);
+        // The page ends in the same partition, and then behind it.
+        let same = second.next(Some((partition(5), true, 78)), &applied(20));
+        assert_eq!(entries(&same), [10, 10, 0, 0, 0]);
+        let third = SyncCursor::new(Some(same), 3);
+        let last = third.next(None, &applied(30));
+        assert_eq!(entries(&last), [10, 10, 10, 30, 30]);
+        assert_eq!(last.page(), None);
+        assert!(!SyncCursor::new(Some(last), 3).full);
+    }
+
+    #[test]
+    fn a_store_is_behind_where_it_lacks_what_the_device_knows() {
+        let since = SyncCursor::new(None, 0).next(None, &applied(10));
+        let cursor = SyncCursor::new(Some(since.clone()), 0);
+        assert_eq!(cursor.first_behind(&applied(10)), None);
+        let behind = Some((partition(0), NextOffset::new(10)));
+        assert_eq!(cursor.first_behind(&applied(9)), behind);
+        // A store that is read for one partition is asked for that one only.
+        let one = of_one(6, 12);
+        assert_eq!(cursor.first_behind(&one), None);
+
+        let page = cursor.next(Some((partition(6), false, 1)), &applied(15));
+        let cursor = SyncCursor::new(Some(page), 0);
+        let behind = Some((partition(6), NextOffset::new(15)));
+        assert_eq!(cursor.first_behind(&one), behind);
+    }
+
+    #[test]
+    fn a_token_of_another_epoch_says_nothing() {
+        let token = SyncCursor::new(None, 1).next(None, &applied(10));
+        for (epoch, full) in [(1, false), (2, true), (0, true)] {
+            let cursor = SyncCursor::new(Some(token.clone()), epoch);
+            let least = if full { -1 } else { 10 };
+            assert_eq!((cursor.full, cursor.least_pos(partition(9))), (full, least));
+            assert_eq!(cursor.next(None, &applied(4)).epoch(), epoch);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The rows of a sync: what has changed for a user, in the order of places, and how far the stores were.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use message_store::{ContactRow, GroupHead, Membership, ReadTx, Shard, Sink};
+use schemas::{DirectConversation, GroupId, Partition, TableNumber, UserId};
+
+use crate::{
+    error::{Lag, LaggingStore, Missing, QueryError},
+    listed_group::ListedGroup,
+    state::QueryApi,
+    sync_cursor::{Applied, Place, SyncCursor},
+};
+
+/// How many memberships are looked at together.
+const MEMBERSHIPS_AT_ONCE: usize = 1_000;
+
+/// A row of an answer.
+pub(crate) enum Row {
+    Contact(ContactRow),
+    Group(ListedGroup),
+    Left(GroupId),
+}
+
+impl Row {
+    pub(crate) fn as_group(&mut self) -> Option<&mut ListedGroup> {
+        match self {
+            Self::Group(group) => Some(group),
+            Self::Contact(_) | Self::Left(_) => None,
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        match self {
+            Self::Contact(row) => {
+                let (uid, peer) = (row.contact.uid, row.contact.peer);
+                let partition = DirectConversation::new(uid, peer).partition();
+                (partition, false, peer.get())
+            }
+            Self::Group(group) => place_of(group.head.gid),
+            Self::Left(gid) => place_of(*gid),
+        }
+    }
+}
+
+fn place_of(gid: GroupId) -> Place {
+    (gid.partition(), true, gid.get())
+}
+
+/// Rows of a page, in the order of their places.
+pub(crate) struct Page {
+    pub(crate) rows: Vec<Row>,
+    /// The last row's place, where there are more.
+    pub(crate) end: Option<Place>,
+    pub(crate) applied: Applied,
+}
+
+/// Reads a page of up to `limit` rows. Of the user's memberships no more are in memory than [`MEMBERSHIPS_AT_ONCE`].
+///
+/// # Errors
+/// [`QueryError::Lagging`] where a store has not applied what the device knows (PROTOCOL Y7); those of the stores.
+pub(crate) async fn read(
+    api: &QueryApi,
+    uid: UserId,
+    cursor: &SyncCursor,
+    limit: usize,
+) -> Result<Page, QueryError> {
+    let mut read = Reading {
+        api,
+        uid,
+        cursor,
+        applied: Applied::default(),
+    };
+    let chunk = match cursor.full {
+        true => MEMBERSHIPS_AT_ONCE.min(limit + 1),
+        false => MEMBERSHIPS_AT_ONCE,
+    };
+    let mut tx = read.open_users().await?;
+    let mut rows = read.contacts(&mut tx, limit + 1).await?;
+    let mut after = cursor.begin();
+    loop {
+        let memberships = read.memberships(&mut tx, after, chunk).await?;
+        // Its connection may be the one that the groups need.
+        drop(tx);
+        let seen_to = memberships.last().map(|row| place_of(row.gid));
+        let seen_to = seen_to.filter(|_| memberships.len() == chunk);
+        rows.extend(read.groups(memberships).await?);
+        rows.sort_by_key(Row::place);
+        let Some(seen_to) = seen_to else {
+            break;
+        };
+        if rows.get(limit).is_some_and(|row| row.place() <= seen_to) {
+            break;
+        }
+        after = seen_to;
+        tx = read.open_users().await?;
+    }
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    Ok(Page {
+        end: rows.last().filter(|_| more).map(Row::place),
+        rows,
+        applied: read.applied,
+    })
+}
+
+struct Reading<'a> {
+    api: &'a QueryApi,
+    uid: UserId,
+    cursor: &'a SyncCursor,
+    applied: Applied,
+}
+
+impl Reading<'_> {
+    /// A snapshot of the user's database.
+    async fn open_users(&mut self) -> Result<ReadTx, QueryError> {
+        let shard = self.api.store.layout();
+        let shard = shard.shard_of(TableNumber::of_user(self.uid));
+        let all: Vec<Partition> = Partition::all().collect();
+        self.open(shard, Sink::Contacts, &all).await
+    }
+
+    /// A snapshot of a database, with how far the sink was in it.
+    async fn open(
+        &mut self,
+        shard: Shard,
+        sink: Sink,
+        partitions: &[Partition],
+    ) -> Result<ReadTx, QueryError> {
+        let mut tx = self.api.store.snapshot(shard).await?;
+        let topic = &self.api.events_topic;
+        let found = tx.resume_offsets(sink, topic, partitions).await?;
+        let found = found.into_iter();
+        let of_store: Applied = found.map(|(partition, at)| (partition, at.next)).collect();
+        if let Some((partition, next)) = self.cursor.first_behind(&of_store) {
+            return Err(QueryError::Lagging(Lag {
+                store: LaggingStore::Sink(shard, sink),
+                missing: Missing::Since(partition, next),
+            }));
+        }
+        self.applied.add(of_store);
+        Ok(tx)
+    }
+
+    async fn contacts(&self, tx: &mut ReadTx, limit: usize) -> Result<Vec<Row>, QueryError> {
+        let (partition, in_groups, after) = self.cursor.begin();
+        // The peers of a partition whose groups have begun are done.
+        let after = if in_groups { i64::MAX } else { after };
+        let since = |partition| self.cursor.least_pos(partition);
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let rows = tx.contacts_since(self.uid, since, (partition, after), limit);
+        Ok(rows.await?.into_iter().map(Row::Contact).collect())
+    }
+
+    async fn memberships(
+        &self,
+        tx: &mut ReadTx,
+        (partition, in_groups, after): Place,
+        limit: usize,
+    ) -> Result<Vec<Membership>, QueryError> {
+        let after = if in_groups { after } else { 0 };
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let rows = tx.memberships_by_partition(self.uid, (partition, after), limit);
+        Ok(rows.await?)
+    }
+
+    /// What has changed of these groups: the membership, or the group (PROTOCOL Y4). A group that is not in its database yet, or whose database has
+    /// not heard that the user joined, comes later: its entry of the token is below that event.
+    async fn groups(&mut self, memberships: Vec<Membership>) -> Result<Vec<Row>, QueryError> {
+        let mut heads = self.heads(&memberships).await?;
+        let (cursor, mut rows) = (self.cursor, Vec::new());
+        for row in memberships {
+            let has_moved = row.pos >= cursor.least_pos(row.gid.partition());
+            if row.is_member() {
+                let head = heads.remove(&row.gid);
+                rows.extend(head.map(|head| Row::Group(ListedGroup::new(head, row))));
+            } else if has_moved && !cursor.full {
+                rows.push(Row::Left(row.gid));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The groups that have moved, and those whose membership has, from each database that has some of the user's.
+    async fn heads(
+        &mut self,
+        memberships: &[Membership],
+    ) -> Result<BTreeMap<GroupId, GroupHead>, QueryError> {
+        let mut by_shard: BTreeMap<Shard, Vec<&Membership>> = BTreeMap::new();
+        for row in memberships {
+            let shard = self.api.store.layout().shard_of(row.gid.partition());
+            by_shard.entry(shard).or_default().push(row);
+        }
+        let mut heads = BTreeMap::new();
+        for (shard, rows) in by_shard {
+            let partitions: BTreeSet<Partition> =
+                rows.iter().map(|row| row.gid.partition()).collect();
+            let partitions: Vec<Partition> = partitions.into_iter().collect();
+            let mut tx = self.open(shard, Sink::Messages, &partitions).await?;
+            let found = self.heads_of(&mut tx, rows).await?;
+            heads.extend(found.into_iter().map(|head| (head.gid, head)));
+        }
+        Ok(heads)
+    }
+
+    async fn heads_of(
+        &self,
+        tx: &mut ReadTx,
+        rows: Vec<&Membership>,
+    ) -> Result<Vec<GroupHead>, QueryError> {
+        let least_pos = |partition| self.cursor.least_pos(partition);
+        let members = rows.into_iter().filter(|row| row.is_member());
+        let (moved, others): (Vec<&Membership>, Vec<&Membership>) =
+            members.partition(|row| row.pos >= least_pos(row.gid.partition()));
+        let gids = |rows: Vec<&Membership>| rows.iter().map(|row| row.gid).collect::<Vec<_>>();
+        let (moved, others) = (gids(moved), gids(others));
+        let mut heads = tx.group_heads(self.uid, &moved).await?;
+        heads.extend(tx.group_heads_since(self.uid, &others, least_pos).await?);
+        Ok(heads)
+    }
+}
