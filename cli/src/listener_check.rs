@@ -6,6 +6,7 @@ use access::AuthConfig;
 use ingest::IngestConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
+use gateway::GatewayConfig;
 use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use service_runtime::{ConfigError, ConfigSource, HttpConfig, ValueError};
@@ -59,12 +60,14 @@ fn listeners(source: &ConfigSource) -> Result<[Listener; 5], ConfigError> {
     let unread: ProjectorUnreadConfig = source.section("projector_unread")?;
     let mysql: ProjectorMySqlConfig = source.section("projector_mysql")?;
     let query: QueryApiConfig = source.section("query_api")?;
+    let gateway: GatewayConfig = source.section("gateway")?;
     Ok([
         of_calls("ingest", ingest.listen),
         of_probes("sequencer", sequencer.listen),
         of_probes("projector_unread", unread.listen),
         of_probes("projector_mysql", mysql.listen),
         of_calls("query_api", query.listen),
+        of_calls("gateway", gateway.listen),
     ])
 }
 

@@ -5,6 +5,7 @@ use ingest::IngestConfig;
 use message_store::MySqlConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
+use gateway::GatewayConfig;
 use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use serde_json::Value;
@@ -66,6 +67,7 @@ fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
     let sections = [
         ("auth", source.effective::<AuthConfig>("auth")?),
         ("client", source.effective::<ClientConfig>("client")?),
+        ("gateway", source.effective::<GatewayConfig>("gateway")?),
         ("http", source.effective::<HttpConfig>("http")?),
         ("ingest", source.effective::<IngestConfig>("ingest")?),
         ("kafka", source.effective::<KafkaConfig>("kafka")?),

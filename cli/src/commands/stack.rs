@@ -101,6 +101,7 @@ fn services(config: &StackConfig, file: &Path) -> anyhow::Result<Vec<ServiceSpec
         ("projector-unread", ports.projector_unread),
         ("query-api", ports.query_api),
         ("ingest", ports.ingest),
+        ("gateway", ports.gateway),
     ];
     services
         .into_iter()
@@ -240,6 +241,7 @@ fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
         ("projector_unread", listen(ports.projector_unread)),
         ("projector_mysql", listen(ports.projector_mysql)),
         ("query_api", listen(ports.query_api)),
+        ("gateway", listen(ports.gateway)),
         ("stack", Table::try_from(config)?),
     ])
 }
