@@ -103,6 +103,13 @@ pub(crate) enum Command {
     Group(GroupCommand),
     /// Show a user's unread counts; with --json a line for each device class
     Unread(UnreadArgs),
+    /// Print what has changed for a user since a token, as JSON; everything without one
+    Sync(SyncArgs),
+    /// Show a user's devices; with --json a line for each
+    Devices {
+        /// The user
+        uid: UserId,
+    },
     /// Show a conversation
     History(HistoryArgs),
     /// Show what was changed in a conversation: recalls, edits, and what the user has hidden and cleared
@@ -471,6 +478,18 @@ pub(crate) struct UnreadArgs {
     /// Wait until this record of chat.inbound is reflected
     #[arg(long)]
     pub(crate) after: Vec<InboundPosition>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SyncArgs {
+    /// The user
+    pub(crate) uid: UserId,
+    /// `next` of the answer before
+    #[arg(long)]
+    pub(crate) since: Option<String>,
+    /// How many conversations and groups at most, up to 1000; 200 where absent
+    #[arg(long)]
+    pub(crate) limit: Option<u16>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ use axum::{
     routing::get,
 };
 use clap::Args;
-use message_store::MessageStore;
+use message_store::{MessageStore, ReadTx};
 use redis::{AsyncCommands as _, aio::MultiplexedConnection};
 use schemas::{DeviceClass, DirectConversation, GroupId, Mid, TableNumber, UserId};
 use serde::Serialize;
@@ -134,10 +134,7 @@ async fn group_messages(
     State(stores): State<Arc<Stores>>,
     Path((uid, gid)): Path<(i64, i64)>,
 ) -> Answer<Vec<Item>> {
-    let (uid, gid) = member(&stores, uid, gid).await?;
-    let shard = stores.messages.layout().shard_of(gid.partition());
-    let mut tx = stores.messages.snapshot(shard).await.map_err(failed)?;
-    tx.group_heads(uid, &[gid]).await.map_err(failed)?;
+    let (gid, mut tx) = group(&stores, uid, gid).await?;
     let rows = tx.group_page_before(gid, None, Mid::ZERO, PAGE).await;
     let items = rows.map_err(failed)?.into_iter().take(PAGE as usize - 1);
     let items = items.map(|row| Item {
@@ -166,10 +163,7 @@ async fn validated_group_messages(
     State(stores): State<Arc<Stores>>,
     Path((uid, gid)): Path<(i64, i64)>,
 ) -> Result<impl IntoResponse, (StatusCode, String)> {
-    let (uid, gid) = member(&stores, uid, gid).await?;
-    let shard = stores.messages.layout().shard_of(gid.partition());
-    let mut tx = stores.messages.snapshot(shard).await.map_err(failed)?;
-    tx.group_heads(uid, &[gid]).await.map_err(failed)?;
+    let (gid, tx) = group(&stores, uid, gid).await?;
     drop(tx);
     newest_of_cache(&stores, gid).await
 }
@@ -197,6 +191,19 @@ async fn member(
     let row = tx.membership(uid, gid).await.map_err(failed)?;
     row.ok_or_else(|| failed(format!("{uid} is no member of {gid}")))?;
     Ok((uid, gid))
+}
+
+/// A group of which the user is a member, and a snapshot of its database in which it was read.
+async fn group(
+    stores: &Stores,
+    uid: i64,
+    gid: i64,
+) -> Result<(GroupId, ReadTx), (StatusCode, String)> {
+    let (uid, gid) = member(stores, uid, gid).await?;
+    let shard = stores.messages.layout().shard_of(gid.partition());
+    let mut tx = stores.messages.snapshot(shard).await.map_err(failed)?;
+    tx.group_heads(uid, &[gid]).await.map_err(failed)?;
+    Ok((gid, tx))
 }
 
 /// Where the newest messages of a group are cached: a sorted set of JSON by mid.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use client::Event;
 use redis::AsyncCommands as _;
 use schemas::GroupId;
 use serde_json::Value;
@@ -11,15 +10,12 @@ use system_tests::TestEnv;
 
 use super::{
     EVERYTHING, Plan, groups,
-    query::{BARE, CONNECTIONS, raw_server},
+    query::{BARE, raw_server, read_pages},
 };
 use crate::{
-    load::reading,
-    meter::Meter,
     pair::{Pair, in_turn},
     raw::server::{cache_key, caches},
     results::Row,
-    sample::Sample,
 };
 
 const GROUPS: i64 = 200;
@@ -49,11 +45,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
         (bare, &cached),
         (bare, &validated),
     ];
-    let read = async |(port, paths): (u16, &Arc<[String]>)| -> Result<Sample> {
-        let meter = Meter::start(&env)?;
-        let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
-        meter.stop(answers)
-    };
+    let read = async |(port, paths)| read_pages(&env, port, paths, plan).await;
     let [ours, plain, cached, validated] = in_turn(plan.rounds, sides, read).await?;
     raw.kill().await?;
     let what = "query-api, a page of 50 messages of a group";
@@ -88,7 +80,6 @@ async fn fill(env: &TestEnv) -> Result<()> {
             events.push(groups::send(gid, OWNER + n % OTHERS)?);
         }
     }
-    let events: Vec<Event> = events;
     groups::store(env, &events).await
 }
 

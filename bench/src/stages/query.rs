@@ -23,7 +23,7 @@ const RECEIVERS: u64 = 200;
 /// More than a page.
 const MESSAGES_OF_CONVERSATION: u64 = 60;
 const LINES: usize = 500;
-pub(super) const CONNECTIONS: usize = 64;
+const CONNECTIONS: usize = 64;
 /// What the raw part is called among the processes.
 pub(super) const BARE: &str = "bare axum";
 
@@ -53,11 +53,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let pairs = fill(&env).await?;
     let query_api = env.port("query-api")?;
     let (raw_port, mut raw) = raw_server(&env).await?;
-    let read = async |port, paths: &Arc<[String]>| -> Result<Sample> {
-        let meter = Meter::start(&env)?;
-        let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
-        meter.stop(answers)
-    };
+    let read = async |port, paths: &Arc<[String]>| read_pages(&env, port, paths, plan).await;
     let raw_pid = raw.id().context("the bare server has ended")?;
     let read_raw = async |paths: &Arc<[String]>| -> Result<Sample> {
         let before = cpu_s(raw_pid)?;
@@ -84,6 +80,18 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     }
     raw.kill().await?;
     Ok(rows)
+}
+
+/// Asks a server for the paths in turn over [`CONNECTIONS`], for as long as the plan says.
+pub(super) async fn read_pages(
+    env: &TestEnv,
+    port: u16,
+    paths: &Arc<[String]>,
+    plan: &Plan,
+) -> Result<Sample> {
+    let meter = Meter::start(env)?;
+    let answers = reading::read(port, CONNECTIONS, Arc::clone(paths), plan.length).await?;
+    meter.stop(answers)
 }
 
 /// Messages of each conversation; gives who writes to whom.

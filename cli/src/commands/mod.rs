@@ -24,6 +24,7 @@ mod send;
 mod skip_deleted;
 mod stack;
 mod status;
+mod sync;
 mod tail;
 mod topics;
 mod unread;
@@ -151,6 +152,8 @@ async fn dispatch(
         Command::Profile(command) => profile::run(&context, &command, json).await?,
         Command::Group(command) => group::run(&context, command, json).await?,
         Command::Unread(args) => unread::run(&context, &args, json).await?,
+        Command::Sync(args) => sync::sync(&context, &args).await?,
+        Command::Devices { uid } => sync::devices(&context, uid, json).await?,
         Command::History(args) => history::run(&context, &args, json).await?,
         Command::Changes(args) => changes::run(&context, &args, json).await?,
         Command::Where { position } => return r#where::run(&context, position, json).await,

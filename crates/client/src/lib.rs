@@ -12,6 +12,7 @@ mod outcome;
 mod profiles;
 mod queries;
 mod retry;
+mod sync;
 
 pub use batch::{AcceptedLine, Batch, LineResult, LineResults, RejectedLine};
 pub use error::{ClientError, FieldError, Problem};
@@ -25,3 +26,4 @@ pub use queries::{
     Messages, MessagesQuery, Order, ReadOptions, Unread,
 };
 pub use retry::Retry;
+pub use sync::{SyncAnswer, SyncedConversation, UserDevice};

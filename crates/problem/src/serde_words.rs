@@ -12,11 +12,7 @@ pub(crate) fn field_problem(path: &Path, complaint: &str) -> Problem {
     let complaint = without_position(complaint);
     if let Some(name) = quoted_after(complaint, "missing field `") {
         // The path is that of the object which lacks it, and may end in the same name.
-        let field = match joined(path) {
-            parent if parent.is_empty() => name.to_owned(),
-            parent => format!("{parent}.{name}"),
-        };
-        return Problem::invalid_field(field, "is missing", "present");
+        return Problem::invalid_field(member_of(path, name), "is missing", "present");
     }
     if let Some(name) = quoted_after(complaint, "unknown field `") {
         let known = complaint
@@ -91,14 +87,19 @@ fn dotted(path: &Path) -> String {
 
 /// The member `name` of whatever `path` points at; a path that already ends in it stays.
 fn member(path: &Path, name: &str) -> String {
-    let parent = joined(path);
     let already_there =
         matches!(path.iter().next_back(), Some(Segment::Map { key }) if key.as_str() == name);
-    match (parent.is_empty(), already_there) {
-        (true, _) => name.to_owned(),
-        (false, true) => parent,
-        (false, false) => format!("{parent}.{name}"),
+    if already_there {
+        return joined(path);
     }
+    member_of(path, name)
+}
+
+/// The member `name` of the object that `path` points at.
+fn member_of(path: &Path, name: &str) -> String {
+    let mut member = joined(path);
+    push_name(&mut member, name);
+    member
 }
 
 fn joined(path: &Path) -> String {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::HttpBody as _;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -46,7 +47,9 @@ pub async fn serve(
     let Listener { tcp, tls } = listener;
     let server = Arc::new(Server {
         builder: connection_builder(http),
-        router: router.layer(from_fn_with_state(HeaderLimits::of(http), limit_headers)),
+        router: router
+            .layer(from_fn_with_state(HeaderLimits::of(http), limit_headers))
+            .layer(from_fn(announce_close)),
         shutdown: shutdown.clone(),
         too_many: too_many_connections::response(http.max_connections).await,
         tls: tls.clone(),
@@ -244,4 +247,15 @@ async fn limit_headers(
         return Problem::headers_too_large(bytes, limits.bytes).into_response();
     }
     next.run(request).await
+}
+
+/// hyper closes a connection whose request body nobody read, but notices this only after it has begun the response. A refusal waits for it
+/// to look, so that the response says `connection: close`: else the client's next request on that connection would be lost.
+async fn announce_close(request: Request, next: Next) -> Response {
+    let has_body = !request.body().is_end_stream();
+    let response = next.run(request).await;
+    if has_body && !response.status().is_success() {
+        tokio::task::yield_now().await;
+    }
+    response
 }

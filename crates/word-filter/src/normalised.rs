@@ -10,12 +10,16 @@ use unicode_normalization::{
 /// The normal form of a text, without where its parts come from.
 pub(crate) fn normalise(text: &str) -> Normal {
     if text.is_ascii() {
-        if is_normal_ascii(text) {
-            return Normal::Same;
+        if has_odd_space(text) {
+            let mut normal = String::with_capacity(text.len());
+            push_all(text.chars().map(|c| c.to_ascii_lowercase()), &mut normal);
+            return Normal::Other(normal);
         }
-        let mut normal = String::with_capacity(text.len());
-        push_all(text.chars().map(|c| c.to_ascii_lowercase()), &mut normal);
-        return Normal::Other(normal);
+        return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Normal::Other(text.to_ascii_lowercase())
+        } else {
+            Normal::Same
+        };
     }
     let mut normal = String::with_capacity(text.len());
     let mut rest = text;
@@ -31,14 +35,17 @@ pub(crate) fn normalise(text: &str) -> Normal {
     Normal::Other(normal)
 }
 
-fn is_normal_ascii(text: &str) -> bool {
-    let mut before = b'.';
-    text.bytes().all(|byte| {
-        let is_odd = byte.is_ascii_uppercase()
-            || byte <= b' ' && char::from(byte).is_whitespace() && (byte, before) != (b' ', b'.');
-        before = if byte == b' ' { byte } else { b'.' };
-        !is_odd
-    })
+/// Whether an ASCII text has white space that is not one space. The two loops have no early end, so that they take many bytes at a time.
+fn has_odd_space(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let others = bytes
+        .iter()
+        .fold(false, |odd, byte| odd | matches!(byte, 9..=13));
+    let pairs = bytes.iter().zip(bytes.iter().skip(1));
+    others
+        | pairs.fold(false, |odd, (one, next)| {
+            odd | ((*one == b' ') & (*next == b' '))
+        })
 }
 
 /// Appends characters, of white space one space.

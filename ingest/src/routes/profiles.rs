@@ -41,7 +41,6 @@ use crate::{
             (AcceptedBody = "application/json"),
             (ProtobufBody = "application/x-protobuf"),
         )),
-        (status = 422, description = "`extra` is larger than 4,096 bytes.", body = Problem, content_type = "application/problem+json"),
         Refusal,
     ),
 )]

@@ -10,7 +10,7 @@ use crate::{
     Context, Progress, RebuildError, Rebuilt,
     build::{Build, Outcome, SharedState},
     plan::Plan,
-    unread::drop_profiles,
+    unread::{all_or, drop_profiles},
 };
 
 /// How many databases are rebuilt concurrently.
@@ -68,13 +68,9 @@ pub async fn tables(
 
 /// What Redis has of the profiles came from the tables that were replaced, perhaps of events that the log has lost since.
 async fn drop_cached_profiles(context: &Context, only: Option<TableNumber>) {
-    let tables: Vec<TableNumber> = match only {
-        Some(only) => vec![only],
-        None => TableNumber::all().collect(),
-    };
     let dropped = async {
         let redis = context.unread.connect().await?;
-        drop_profiles(&redis, &tables).await
+        drop_profiles(&redis, &all_or(only)).await
     };
     if let Err(error) = dropped.await {
         tracing::warn!(%error, "the profiles in Redis were not dropped: `tidemark rebuild unread` does that");

@@ -55,10 +55,7 @@ pub async fn unread(
         proof: ShadowAudit::new(context.live_sources(), &all)?,
         rebuilt: Rebuilt::default(),
     };
-    let tables: Vec<TableNumber> = match only {
-        Some(only) => vec![only],
-        None => TableNumber::all().collect(),
-    };
+    let tables = all_or(only);
     users.begin(&tables, progress).await?;
     progress(Progress::At("reading the log".to_owned()));
     users.proof.fold_to(&ends).await?;
@@ -81,6 +78,11 @@ async fn lock(
     let Some(shard) = shard else { return Ok(None) };
     let lock = RebuildLock::take(&context.store, shard, "unread").await?;
     Ok(Some(lock.ok_or(RebuildError::Busy { what: "unread" })?))
+}
+
+/// The tables that a rebuild is for: all, or the only one.
+pub(crate) fn all_or(only: Option<TableNumber>) -> Vec<TableNumber> {
+    only.map_or_else(|| TableNumber::all().collect(), |only| vec![only])
 }
 
 /// Drops the cached profiles of the users of these tables, which are cached again from `user_<n>`.

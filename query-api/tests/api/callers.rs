@@ -53,11 +53,13 @@ impl Closed {
 }
 
 /// What only `uid` may read.
-fn calls(uid: UserId, peer: UserId) -> [String; 5] {
+fn calls(uid: UserId, peer: UserId) -> [String; 7] {
     [
         format!("/v1/users/{uid}/groups"),
         format!("/v1/users/{uid}/unread?device=pc"),
         format!("/v1/users/{uid}/conversations"),
+        format!("/v1/users/{uid}/sync"),
+        format!("/v1/users/{uid}/devices"),
         format!("/v1/users/{uid}/conversations/{peer}/changes"),
         format!("/v1/users/{uid}/conversations/{peer}/messages"),
     ]

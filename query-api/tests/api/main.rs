@@ -18,4 +18,7 @@ mod profiles;
 mod redis;
 mod service;
 mod surface;
+mod sync;
+mod sync_device;
+mod sync_log;
 mod unread;

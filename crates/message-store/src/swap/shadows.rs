@@ -87,7 +87,7 @@ impl Shadows {
 
 impl MessageStore {
     /// Finds what an earlier rebuild left of these shadow tables, and cleans up: replaced tables are dropped, and a swap that was not finished
-    /// is finished. A missing database is created, without the tables that writers wait for.
+    /// is finished. A missing database is created, without the tables that sinks wait for.
     ///
     /// # Errors
     /// As all writes.

@@ -1,6 +1,6 @@
 //! Devices: the latest of two writes holds, and what was not seen for long goes.
 
-use message_store::DeviceRow;
+use message_store::{DeviceRow, ShadowState, Shadows, Sink};
 use schemas::{DeviceClass, DeviceId, TableNumber, TimestampMs, UserId};
 
 use crate::support::{DAY_MS, Fixture, NOW};
@@ -37,7 +37,7 @@ async fn a_write_that_is_not_later_changes_nothing() {
         let mut late = device(uid, "phone-1", "late", age_ms);
         late.class = DeviceClass::Pc;
         write(&fixture, &[late]).await;
-        assert_eq!(read(&fixture, uid, 9).await, [first.clone()]);
+        assert_eq!(read(&fixture, uid, 9).await, std::slice::from_ref(&first));
     }
     let second = device(uid, "phone-1", "second", 499);
     let pc = device(uid, "PC.1", &"x".repeat(1_024), 200);
@@ -69,4 +69,20 @@ async fn what_was_not_seen_since_goes() {
     for row in kept {
         assert_eq!(read(&fixture, row.uid, 99).await, [row]);
     }
+}
+
+/// A rebuild brings the tables of the sinks, and nobody else's.
+#[tokio::test]
+async fn a_database_that_a_rebuild_makes_takes_devices() {
+    let fixture = Fixture::without_schema().await;
+    let (uid, _) = fixture.users(7);
+    for shadows in Shadows::of(fixture.store.layout(), Sink::Contacts, None) {
+        let found = fixture.store.recover_shadows(&shadows, &fixture.topic);
+        assert_eq!(found.await.unwrap(), ShadowState::LiveMissing);
+    }
+    let phone = device(uid, "phone-1", "token", 0);
+    write(&fixture, std::slice::from_ref(&phone)).await;
+    assert_eq!(read(&fixture, uid, 9).await, [phone]);
+    let report = fixture.store.apply_schema(NOW).await.unwrap();
+    assert_eq!(report.migrations, 0);
 }

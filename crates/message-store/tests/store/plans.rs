@@ -247,6 +247,25 @@ async fn pages_and_scans_do_not_sort() {
     assert!(scanned <= most && of_users <= most, "{scanned}, {of_users}");
     // Three for each row: its own, and whether its message is hidden.
     assert!(late_page <= 3 * u64::from(few), "{late_page}");
+    let since = include_str!("../../sql/read/contacts_since.sql")
+        .replace("{table}", &table("contact"))
+        .replace("{hidden}", &table("hidden"))
+        .replace("{uid}", &uid.to_string())
+        .replace("{partition}", "0")
+        .replace("{peer}", "0")
+        .replace("{since}", &["-1"; 64].join(", "))
+        .replace("{limit}", &few.to_string());
+    let since_plan = explain(&mut admin, since.clone(), |query| query).await;
+    assert_eq!(
+        text(&since_plan[0], "key"),
+        "PRIMARY",
+        "{}",
+        show(&since_plan)
+    );
+    let since = rows_read(&mut admin, sqlx::query(AssertSqlSafe(since))).await;
+    // All rows of the user once, and of those returned again and whether their messages are hidden.
+    let most = 1_001 + 3 * u64::from(few);
+    assert!((1_000..=most).contains(&since), "{since}");
     for (plan, key) in [
         (scan_plan, "PRIMARY"),
         (contacts, "PRIMARY"),

@@ -70,6 +70,20 @@ async fn a_body_that_nobody_reads_does_not_hold_a_connection() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
+/// Who is not told sends the next request into a closed connection.
+#[tokio::test]
+async fn a_refusal_that_ends_the_connection_says_so() {
+    let server = Server::start(hello(), impatient()).await;
+    let head = "POST / HTTP/1.1\r\nhost: t\r\ncontent-length:";
+    for (length_and_body, closes) in [("1000000\r\n\r\nx", true), ("2\r\n\r\n{}", false)] {
+        let answer = server
+            .tell(format!("{head} {length_and_body}").as_bytes())
+            .await;
+        assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+        assert_eq!(answer.contains("connection: close"), closes, "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn headers_above_the_limit_are_named() {
     let server = Server::start(Router::new(), HttpConfig::default()).await;

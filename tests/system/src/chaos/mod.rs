@@ -239,7 +239,12 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         }
         load.grows_by(BETWEEN).await?;
         let finished = load.finish().await?;
-        finished.judge(self.env).await.context("judging")?;
+        // What the version before has written is audited once it is gone.
+        let judged = match self.condition.before {
+            Some(_) => finished.verify().await,
+            None => finished.judge(self.env).await,
+        };
+        judged.context("judging")?;
         self.report.judged(finished.message_count());
         (self.print)(&format!(
             "judged after {} s: nothing lost, doubled, out of order or miscounted",

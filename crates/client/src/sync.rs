@@ -1,0 +1,87 @@
+//! What is new for a device, and the devices of a user.
+
+use schemas::{DeviceClass, DeviceId, GroupId, SyncToken, UserId};
+use serde::Deserialize;
+
+use crate::{Client, ClientError, Conversation, ListedGroup, ReadOptions, queries::Query};
+
+/// What has changed for a user since a token, or a page of it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SyncAnswer {
+    /// Conversations between two users, as they are now.
+    pub conversations: Vec<SyncedConversation>,
+    /// Groups, as they are now.
+    pub groups: Vec<ListedGroup>,
+    /// Groups that the user has left.
+    pub left: Vec<GroupId>,
+    /// `since` of the next call: to be kept once the answer is stored.
+    pub next: SyncToken,
+    /// The next call goes on with this answer.
+    pub more: bool,
+    /// It is everything that the user has: what none of its pages has, the device drops.
+    pub full: bool,
+}
+
+/// A conversation between two users.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SyncedConversation {
+    /// As in the list; the newest message with the first 200 characters of its text.
+    #[serde(flatten)]
+    pub conversation: Conversation,
+    /// The user has deleted the contact, and there is no newer message.
+    #[serde(default)]
+    pub deleted: bool,
+}
+
+/// A device of a user.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct UserDevice {
+    /// Its own id.
+    pub device: DeviceId,
+    /// Its class.
+    pub class: DeviceClass,
+    /// What the user calls it.
+    pub name: String,
+    /// Its newest token; it may be of another version.
+    pub token: String,
+    /// When it was last connected: RFC 3339, UTC.
+    pub seen_at: String,
+}
+
+#[derive(Deserialize)]
+struct Devices {
+    items: Vec<UserDevice>,
+}
+
+impl Client {
+    /// Asks what has changed for a user since a token; everything without one. Up to `limit` rows, at most 1,000; 200 where absent.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn sync(
+        &self,
+        user: UserId,
+        since: Option<&SyncToken>,
+        limit: Option<u16>,
+    ) -> Result<SyncAnswer, ClientError> {
+        let mut query = Query::of(format!("/v1/users/{user}/sync"));
+        if let Some(since) = since {
+            query.add("since", since);
+        }
+        if let Some(limit) = limit {
+            query.add("limit", limit);
+        }
+        let wait = ReadOptions::default().wait();
+        self.get_waiting(&query.path, wait).await
+    }
+
+    /// Lists the devices of a user, the one seen last first.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn devices(&self, user: UserId) -> Result<Vec<UserDevice>, ClientError> {
+        let path = format!("/v1/users/{user}/devices");
+        let devices: Devices = self.get(&path).await?;
+        Ok(devices.items)
+    }
+}
