@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use access::AuthConfig;
+use gateway::GatewayConfig;
 use ingest::IngestConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
-use gateway::GatewayConfig;
 use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use service_runtime::{ConfigError, ConfigSource, HttpConfig, ValueError};
@@ -40,7 +40,7 @@ pub(crate) fn check(source: &ConfigSource) -> Result<(), ConfigError> {
     }
 }
 
-fn listeners(source: &ConfigSource) -> Result<[Listener; 5], ConfigError> {
+fn listeners(source: &ConfigSource) -> Result<[Listener; 6], ConfigError> {
     let http: HttpConfig = source.section("http")?;
     let auth: AuthConfig = source.section("auth")?;
     let of_probes = |section, listen| Listener {

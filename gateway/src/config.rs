@@ -55,9 +55,21 @@ pub struct GatewayConfig {
     /// The most connections; more are answered 503.
     #[garde(range(min = 1, max = 10_000_000))]
     pub max_connections: usize,
-    /// The most connections of one user; for another one the oldest is closed.
+    /// The most devices of one user and class that are connected here; for another one the oldest is closed.
     #[garde(range(min = 1, max = 1_000))]
-    pub max_connections_of_user: usize,
+    pub max_devices: usize,
+    /// Frames a second that one user's devices may send, in the long run; for ten seconds' worth at once.
+    #[garde(range(min = 1, max = 1_000_000))]
+    pub user_frames_per_s: u32,
+    /// Bytes a second that one user's devices may send.
+    #[garde(range(min = 1_024, max = 1 << 30))]
+    pub user_bytes_per_s: u32,
+    /// Frames a second that all devices may send.
+    #[garde(range(min = 1, max = 10_000_000))]
+    pub frames_per_s: u32,
+    /// Bytes a second that all devices may send.
+    #[garde(range(min = 1_024, max = u32::MAX))]
+    pub bytes_per_s: u32,
     /// How often a connection gets a ping with a token, seconds.
     #[garde(range(min = 1, max = 3_600))]
     pub ping_seconds: u64,
@@ -77,7 +89,11 @@ impl Default for GatewayConfig {
             ring_bytes: 128 << 20,
             queue_bytes: 256 << 10,
             max_connections: 100_000,
-            max_connections_of_user: 16,
+            max_devices: 8,
+            user_frames_per_s: 50,
+            user_bytes_per_s: 256 << 10,
+            frames_per_s: 50_000,
+            bytes_per_s: 64 << 20,
             ping_seconds: 25,
             answer_seconds: 8,
             drain_ms: 2_000,
@@ -86,12 +102,13 @@ impl Default for GatewayConfig {
 }
 
 impl GatewayConfig {
-    pub(crate) fn limits(&self) -> HubLimits {
+    /// `append` is how long an append of a device's send may take.
+    pub(crate) fn limits(&self, append: Duration) -> HubLimits {
         HubLimits {
             ring_ms: self.ring_seconds * 1_000,
             ring_bytes: self.ring_bytes,
-            queue_bytes: self.queue_bytes,
-            connections_of_user: self.max_connections_of_user,
+            max_devices: self.max_devices,
+            letters_ms: 2 * append.as_millis() as u64,
         }
     }
 

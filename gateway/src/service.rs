@@ -11,11 +11,13 @@ use axum::{
     response::Response,
     routing::get,
 };
+use event_log::{KafkaConfig, LogReader};
 use ingest::Poster;
-use service_runtime::{Health, Process, Supervisor};
+use service_runtime::{Health, Process, ReadinessCheck, Supervisor};
+use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{config::Config, socket, state::Gateway, tail};
+use crate::{config::Config, dead_letters, devices, metrics, socket, state::Gateway, tail};
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
 ///
@@ -33,7 +35,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the reader of `chat.events` and returns the calls behind `access`, without probes and middleware. Until MySQL says where to read from,
+/// Starts the readers of the logs and returns the calls behind `access`, without probes and middleware. Until MySQL says where to read from,
 /// and while Kafka is down, connections are refused with 503.
 ///
 /// # Errors
@@ -44,6 +46,7 @@ pub async fn start(
     supervisor: &Supervisor,
     health: &Health,
 ) -> anyhow::Result<Router> {
+    metrics::describe();
     let kafka = config.ingest.kafka.clone();
     let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
     let shutdown = supervisor.shutdown();
@@ -51,17 +54,35 @@ pub async fn start(
     let check = health.check("gateway.events");
     supervisor.spawn("gateway events", {
         let gateway = Arc::clone(&gateway);
-        async move {
-            let Some(begin) = tail::begin(&gateway, &check).await else {
-                return Ok(());
-            };
-            let reading = move || tail::run(&gateway, &kafka, &begin, &check);
-            tokio::task::spawn_blocking(reading).await?
-        }
+        async move { read(gateway, kafka, check).await }
     });
+    supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
     let calls = OpenApiRouter::new().route("/v1/connect", get(socket::connect));
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();
     Ok(calls.layer(from_fn(token_from_subprotocol)))
+}
+
+/// Reads events and dead letters until the shutdown.
+async fn read(
+    gateway: Arc<Gateway>,
+    kafka: KafkaConfig,
+    check: ReadinessCheck,
+) -> anyhow::Result<()> {
+    let reader = Arc::new(LogReader::new(&kafka)?);
+    let Some(letters) = dead_letters::begin(&gateway, &reader, &check).await else {
+        return Ok(());
+    };
+    let Some(begin) = tail::begin(&gateway, &check).await else {
+        return Ok(());
+    };
+    gateway.begin(tail::hub(&gateway, &begin));
+    let letters = spawn_blocking({
+        let (gateway, kafka) = (Arc::clone(&gateway), kafka.clone());
+        move || dead_letters::run(&gateway, &kafka, &reader, &letters)
+    });
+    let events = spawn_blocking(move || tail::run(&gateway, &kafka, &begin, &check));
+    tokio::try_join!(async { letters.await? }, async { events.await? })?;
+    Ok(())
 }
 
 /// A browser cannot set `Authorization` on a WebSocket: it offers its token as a second subprotocol, `bearer.<token>`.

@@ -22,6 +22,21 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How often what is too old is dropped, milliseconds.
 const DROP_EVERY_MS: u64 = 1_000;
 
+/// The hub before anything was read.
+pub(crate) fn hub(gateway: &Gateway, begin: &PartitionMap<LogPosition>) -> Hub {
+    let epoch = begin
+        .values()
+        .map(|position| position.watermark.epoch)
+        .max();
+    let limits = gateway.config.limits(gateway.poster.deadline());
+    let next = |(partition, position): (Partition, &LogPosition)| (partition, position.next);
+    Hub::new(
+        limits,
+        epoch.unwrap_or_default(),
+        &begin.iter().map(next).collect(),
+    )
+}
+
 /// Where each partition's ring begins: where MySQL's contacts are, in the database that is furthest behind. The watermark that is stored with it
 /// says which records behind it count (PROTOCOL S10), and every membership is known from there on (W2).
 pub(crate) async fn begin(
@@ -72,15 +87,13 @@ pub(crate) fn run(
         fetcher.start(partition, position.next)?;
         watermarks.insert(partition, SourceWatermark::above(position.watermark));
     }
-    let next = |(partition, position): (Partition, &LogPosition)| (partition, position.next);
-    let begin: PartitionMap<NextOffset> = begin.iter().map(next).collect();
-    gateway.begin(Hub::new(gateway.config.limits(), &begin));
     let mut dropped_ms = 0;
     check.ready();
     while !gateway.shutdown.soft().is_cancelled() {
         let polled = fetcher.poll(POLL, |fetched| match fetched {
             Fetched::Record(record) => take(gateway, &mut watermarks, &record),
-            Fetched::EndOfPartition(_) | Fetched::BackInRange(_) => Ok(()),
+            Fetched::EndOfPartition(_) => Ok(()),
+            Fetched::BackInRange(partition) => forget(gateway, partition),
         });
         match polled {
             Ok(Some(taken)) => taken?,
@@ -94,6 +107,13 @@ pub(crate) fn run(
             gateway.hub().context("the hub has begun")?.drop_old(now_ms);
         }
     }
+    Ok(())
+}
+
+/// The log may have been truncated meanwhile (PROTOCOL S13): whoever goes on from an event that is gone has to sync.
+fn forget(gateway: &Gateway, partition: Partition) -> anyhow::Result<()> {
+    let mut hub = gateway.hub().context("the hub has begun")?;
+    hub.forget_events(partition);
     Ok(())
 }
 

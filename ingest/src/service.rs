@@ -86,6 +86,12 @@ impl Poster {
         self.0.config.max_body_bytes as usize
     }
 
+    /// How long a post may take.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.0.config.request_deadline()
+    }
+
     /// Checks an event, a line of `POST /v1/events`, and appends it. The position is that of `chat.inbound`.
     ///
     /// # Errors

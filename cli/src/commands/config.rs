@@ -1,11 +1,11 @@
 use access::{AuthConfig, Verifier};
 use dev_stack::StackConfig;
 use event_log::{KafkaConfig, LogReader};
+use gateway::GatewayConfig;
 use ingest::IngestConfig;
 use message_store::MySqlConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
-use gateway::GatewayConfig;
 use query_api::QueryApiConfig;
 use sequencer::SequencerConfig;
 use serde_json::Value;

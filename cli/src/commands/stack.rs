@@ -201,7 +201,7 @@ fn write_for_the_owner(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The addresses of servers and services, by section.
-fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
+fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 10]> {
     let (config, endpoints) = (stack.config(), stack.endpoints());
     let server: ServerConfig = endpoints.mysql_url.parse().map_err(anyhow::Error::msg)?;
     let mut mysql = table([

@@ -1,5 +1,5 @@
-use schemas::{DeviceClass, UserId};
-use serde::Deserialize;
+use schemas::{ClientMsgId, DeviceClass, DeviceId, GroupId, UserId};
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 /// A frame from the device.
@@ -18,25 +18,46 @@ pub(crate) enum ClientFrame {
     Pong {},
 }
 
-/// Which device it is.
+/// Which device it is, and what it has.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hello {
     pub(crate) device: Device,
-    #[serde(default)]
-    pub(crate) since: Option<String>,
+    /// Its token. Where the field is absent the device has lost its token and not what it knows: it goes on from the one that was kept for it. Null: it
+    /// knows nothing.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) since: Option<Option<String>>,
 }
 
 /// A device of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Device {
-    /// 1 to 64 characters of `A-Z a-z 0-9 . _ -`.
-    pub(crate) id: String,
+    pub(crate) id: DeviceId,
     pub(crate) class: DeviceClass,
-    /// At most 64 characters, for people.
+    /// For people.
     #[serde(default)]
-    pub(crate) name: Option<String>,
+    pub(crate) name: DeviceName,
+}
+
+/// What a user calls a device: at most 64 characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct DeviceName(pub(crate) String);
+
+impl TryFrom<String> for DeviceName {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        if name.chars().count() > 64 {
+            return Err("device.name must be 64 characters at most");
+        }
+        Ok(Self(name))
+    }
+}
+
+fn present<'de, D: Deserializer<'de>>(since: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(since).map(Some)
 }
 
 /// A message to a user or into a group.
@@ -75,49 +96,100 @@ pub(crate) fn parse(text: &str) -> Result<ClientFrame, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-impl Device {
-    /// Whether id and name are right.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let is_right = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if !(1..=64).contains(&self.id.len()) || !self.id.bytes().all(is_right) {
-            return Err("device.id must be 1 to 64 of A-Z a-z 0-9 . _ -".to_owned());
+impl SendFrame {
+    /// The event that ingest takes: a line of `POST /v1/events`.
+    pub(crate) fn to_event(&self, srcid: UserId) -> String {
+        let mut message = json!({
+            "srcid": srcid, "client_msg_id": self.client_msg_id, "msg": self.msg,
+        });
+        if let Some(to) = self.to {
+            message["destid"] = json!(to);
         }
-        if self
-            .name
-            .as_ref()
-            .is_some_and(|name| name.chars().count() > 64)
-        {
-            return Err("device.name must be 64 characters at most".to_owned());
+        if let Some(gid) = &self.gid {
+            message["gid"] = json!(gid);
         }
-        Ok(())
+        json!({ "message": message }).to_string()
+    }
+
+    /// The group, where it is for one and ingest takes it.
+    pub(crate) fn group(&self) -> Option<GroupId> {
+        self.gid.as_ref()?.parse().ok()
+    }
+
+    pub(crate) fn client_msg_id(&self) -> Option<ClientMsgId> {
+        self.client_msg_id.clone().try_into().ok()
     }
 }
 
-/// The reference of a send, and the event that ingest takes: a line of `POST /v1/events`.
-pub(crate) fn post_of_send(srcid: UserId, frame: SendFrame) -> (String, String) {
-    let mut message = json!({
-        "srcid": srcid, "client_msg_id": frame.client_msg_id, "msg": frame.msg,
-    });
-    if let Some(to) = frame.to {
-        message["destid"] = json!(to);
+impl ReadFrame {
+    /// The event that ingest takes.
+    pub(crate) fn to_event(&self, uid: UserId, class: DeviceClass) -> String {
+        let mut ack = json!({"uid": uid, "device": class, "mid": self.mid});
+        if let Some(peer) = self.peer {
+            ack["peer"] = json!(peer);
+        }
+        if let Some(gid) = &self.gid {
+            ack["gid"] = json!(gid);
+        }
+        json!({ "read_ack": ack }).to_string()
     }
-    if let Some(gid) = frame.gid {
-        message["gid"] = json!(gid);
-    }
-    (frame.reference, json!({ "message": message }).to_string())
 }
 
-/// The same of a read-ack.
-pub(crate) fn post_of_read(uid: UserId, class: DeviceClass, frame: ReadFrame) -> (String, String) {
-    let mut ack = json!({"uid": uid, "device": class, "mid": frame.mid});
-    if let Some(peer) = frame.peer {
-        ack["peer"] = json!(peer);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn since(hello: &str) -> Option<Option<String>> {
+        let text = format!(r#"{{"type":"hello","device":{{"id":"a","class":"pc"}}{hello}}}"#);
+        match parse(&text).unwrap() {
+            ClientFrame::Hello(hello) => hello.since,
+            other => panic!("{other:?}"),
+        }
     }
-    if let Some(gid) = frame.gid {
-        ack["gid"] = json!(gid);
+
+    #[test]
+    fn a_token_that_is_lost_is_another_thing_than_none() {
+        assert_eq!(since(""), None);
+        assert_eq!(since(r#","since":null"#), Some(None));
+        assert_eq!(since(r#","since":"x""#), Some(Some("x".to_owned())));
     }
-    (frame.reference, json!({ "read_ack": ack }).to_string())
+
+    #[test]
+    fn what_is_no_frame_is_named() {
+        let long = "x".repeat(65);
+        for (text, word) in [
+            ("", "EOF"),
+            ("[]", "type"),
+            (r#"{"type":"dance"}"#, "dance"),
+            (r#"{"type":"pong","token":"a"}"#, "token"),
+            (r#"{"type":"send","ref":"1","to":"2"}"#, "client_msg_id"),
+            (
+                r#"{"type":"hello","device":{"id":"a b","class":"pc"}}"#,
+                "1 to 64",
+            ),
+            (r#"{"type":"hello","device":{"id":"a","class":"tv"}}"#, "tv"),
+            (
+                &format!(
+                    r#"{{"type":"hello","device":{{"id":"a","class":"pc","name":"{long}"}}}}"#
+                ),
+                "device.name",
+            ),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_send_is_a_line_of_a_batch() {
+        let text = r#"{"type":"send","ref":"1","gid":"7","client_msg_id":"a","msg":"hello"}"#;
+        let Ok(ClientFrame::Send(send)) = parse(text) else {
+            panic!("no send");
+        };
+        assert_eq!(
+            send.to_event(5.try_into().unwrap()),
+            r#"{"message":{"client_msg_id":"a","gid":"7","msg":"hello","srcid":"5"}}"#
+        );
+        assert_eq!(send.group(), Some(7.try_into().unwrap()));
+    }
 }

@@ -14,15 +14,20 @@ use crate::hub::{Head, RingEvent};
 pub(crate) enum ServerFrame<'a> {
     /// The stream begins: with what the device missed where it `resumed`.
     Welcome { resumed: bool, token: &'a str },
-    /// The device has to sync over HTTP, in so many milliseconds at the earliest, and then to say `resume`.
-    SyncRequired { after_ms: u64 },
-    /// A send or a read is on the log, at this position of `chat.inbound`.
+    /// The device has to sync over HTTP, in so many milliseconds at the earliest, and then to say `resume`. The token is the one that was kept for a
+    /// device that has none: it syncs from there.
+    SyncRequired {
+        after_ms: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<&'a str>,
+    },
+    /// A send or a read is on `chat.inbound`, at this position.
     Accepted {
         #[serde(rename = "ref")]
         reference: &'a str,
         at: &'a str,
     },
-    /// A send has its number; a repeat has that of the first one, which is not said.
+    /// A send has its number. A repeat has that of the first one, which is not said where that was long ago.
     Sent {
         #[serde(rename = "ref")]
         reference: &'a str,
@@ -30,19 +35,19 @@ pub(crate) enum ServerFrame<'a> {
         mid: Option<i64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         ts: Option<&'a str>,
-        #[serde(skip_serializing_if = "is_false")]
-        repeat: bool,
     },
-    /// A send or a read will not be done, for this reason.
+    /// A send or a read is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`.
     Refused {
         #[serde(rename = "ref")]
         reference: &'a str,
         reason: &'a str,
         detail: &'a str,
+        #[serde(skip_serializing_if = "is_false")]
+        retry: bool,
     },
     /// What the device sent is no frame; the connection goes on.
     Error { detail: &'a str },
-    /// Another device of the class has taken its place.
+    /// Another connection of the device, or of its class, has taken its place.
     Replaced,
     /// The gateway ends: connect again in so many milliseconds.
     Reconnect { after_ms: u64 },
@@ -66,12 +71,13 @@ fn json(frame: &impl Serialize) -> String {
     serde_json::to_string(frame).expect("frames have string keys and no other failures")
 }
 
-/// A token that covers all that came before it.
-pub(crate) fn ping_frame(token: &str) -> String {
+/// A token that covers all that came before it; none for a device without a stream.
+pub(crate) fn ping_frame(token: Option<&str>) -> String {
     #[derive(Serialize)]
     #[serde(tag = "type", rename = "ping")]
     struct Ping<'a> {
-        token: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<&'a str>,
     }
     json(&Ping { token })
 }

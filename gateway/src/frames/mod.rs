@@ -4,6 +4,6 @@ mod from_client;
 mod from_server;
 
 pub(crate) use self::{
-    from_client::{ClientFrame, Hello, parse, post_of_read, post_of_send},
+    from_client::{ClientFrame, Hello, ReadFrame, SendFrame, parse},
     from_server::{ServerFrame, event_frame, head_frame, ping_frame},
 };

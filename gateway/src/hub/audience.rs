@@ -1,9 +1,6 @@
 //! Whom an event concerns.
 
-use schemas::{
-    Change, GroupBody, GroupId, UserId,
-    event::{Body, Event},
-};
+use schemas::{GroupId, UserId};
 
 /// Whom an event concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,38 +18,6 @@ pub(crate) enum Audience {
 }
 
 impl Audience {
-    /// What a user sees of a conversation, says about a contact or has read is between the user's own devices.
-    pub(crate) fn of(event: &Event) -> Self {
-        match &event.body {
-            Body::Message(message) => Self::Two([message.srcid, message.destid]),
-            Body::ReadPosition(read) => Self::One(read.uid),
-            Body::MessageChange(change) => Self::of_change(change.by, change.peer, &change.change),
-            Body::ContactChange(change) => Self::One(change.uid),
-            Body::Profile(profile) => Self::One(profile.uid),
-            Body::Group(event) => match &event.body {
-                GroupBody::Message { .. } => Self::Members(event.gid),
-                GroupBody::ReadPosition { .. } => Self::One(event.by),
-                GroupBody::MessageChange { change, .. } if change.is_for_one() => {
-                    Self::One(event.by)
-                }
-                GroupBody::MessageChange { .. } => Self::Members(event.gid),
-                GroupBody::Change(change) => {
-                    let named = change.members.iter().map(|member| member.uid);
-                    Self::MembersAnd(event.gid, named.collect())
-                }
-            },
-            Body::Control(_) | Body::Progress => Self::Nobody,
-        }
-    }
-
-    fn of_change(by: UserId, peer: UserId, change: &Change) -> Self {
-        if change.is_for_one() {
-            Self::One(by)
-        } else {
-            Self::Two([by, peer])
-        }
-    }
-
     /// The users that it names, each once.
     pub(crate) fn users(&self) -> &[UserId] {
         match self {

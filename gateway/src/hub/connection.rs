@@ -1,9 +1,13 @@
 //! A device's connection, as the hub sees it: what waits to be written, and below which offsets nothing is sent.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use axum::extract::ws::Utf8Bytes;
-use schemas::{NextOffset, PartitionMap, SyncToken, UserId};
+use schemas::{
+    DeviceClass, DeviceId, InboundPosition, NextOffset, PartitionMap, SyncToken, UserId,
+};
 use tokio::sync::Notify;
 
 use super::{
@@ -11,11 +15,18 @@ use super::{
     ring_event::RingEvent,
 };
 
-/// A connection of a user. The hub adds to its queue, one task empties it.
-pub(crate) struct Connection {
-    uid: UserId,
+/// A device of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceOf {
+    pub(crate) uid: UserId,
     /// The device's own id.
-    device: String,
+    pub(crate) id: DeviceId,
+    pub(crate) class: DeviceClass,
+}
+
+/// A connection of a device. The hub adds to its queue, one task empties it.
+pub(crate) struct Connection {
+    device: DeviceOf,
     state: Mutex<State>,
     /// Something waits, or the connection is to end.
     changed: Notify,
@@ -25,6 +36,8 @@ struct State {
     queue: Queue,
     /// Where the device is ahead of the gateway: it has handled everything below (W9).
     ahead: PartitionMap<NextOffset>,
+    /// Sends whose outcome is not known yet.
+    sends: BTreeSet<InboundPosition>,
     ends: Option<End>,
 }
 
@@ -33,7 +46,7 @@ struct State {
 pub(crate) enum End {
     /// More waits than may: the device is to come back with its token (W5).
     QueueFull,
-    /// Another connection of the device, or of the user, has taken its place.
+    /// Another connection of the device, or of its class, has taken its place.
     Replaced,
 }
 
@@ -50,13 +63,13 @@ pub(crate) enum Next {
 
 impl Connection {
     /// Without a stream; `queue_bytes` may wait.
-    pub(crate) fn new(uid: UserId, device: String, queue_bytes: usize) -> Self {
+    pub(crate) fn new(device: DeviceOf, queue_bytes: usize) -> Self {
         Self {
-            uid,
             device,
             state: Mutex::new(State {
                 queue: Queue::new(queue_bytes),
                 ahead: PartitionMap::new(),
+                sends: BTreeSet::new(),
                 ends: None,
             }),
             changed: Notify::new(),
@@ -64,10 +77,10 @@ impl Connection {
     }
 
     pub(crate) fn uid(&self) -> UserId {
-        self.uid
+        self.device.uid
     }
 
-    pub(crate) fn device(&self) -> &str {
+    pub(crate) fn device(&self) -> &DeviceOf {
         &self.device
     }
 
@@ -91,8 +104,35 @@ impl Connection {
     }
 
     /// Adds a frame for this connection alone.
-    pub(crate) fn push_frame(&self, frame: Utf8Bytes) {
-        self.push(&mut self.state(), Outgoing::Frame(frame));
+    pub(crate) fn push_frame(&self, frame: String) {
+        self.push(&mut self.state(), Outgoing::Frame(frame.into()));
+    }
+
+    /// How many sends have no outcome yet.
+    pub(crate) fn sends_under_way(&self) -> usize {
+        self.state().sends.len()
+    }
+
+    /// A send waits for its outcome.
+    pub(super) fn begin_send(&self, at: InboundPosition) {
+        self.state().sends.insert(at);
+    }
+
+    /// The outcome of a send.
+    pub(super) fn end_send(&self, at: InboundPosition, frame: String) {
+        let mut state = self.state();
+        state.sends.remove(&at);
+        self.push(&mut state, Outgoing::Frame(frame.into()));
+    }
+
+    /// The sends without an outcome; there are none from here on.
+    pub(super) fn take_sends(&self) -> BTreeSet<InboundPosition> {
+        std::mem::take(&mut self.state().sends)
+    }
+
+    /// Whether so much fits behind what waits.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        self.state().queue.has_room_for(bytes)
     }
 
     pub(super) fn begin(
@@ -132,9 +172,14 @@ impl Connection {
         self.push(&mut state, Outgoing::Ping(token.into()));
     }
 
+    /// Another connection takes its place.
     pub(super) fn replace(&self) {
         self.state().ends.get_or_insert(End::Replaced);
         self.changed.notify_one();
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.state().ends.is_some()
     }
 
     fn push(&self, state: &mut State, item: Outgoing) {

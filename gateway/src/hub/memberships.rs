@@ -3,9 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use message_store::Membership;
-use schemas::{GroupBody, GroupId, NextOffset, PartitionMap, UserId, event::Body};
+use schemas::{GroupId, NextOffset, PartitionMap, UserId};
 
 use super::{
+    body::{Named, change_for},
     ring::{Key, PartitionRing},
     ring_event::RingEvent,
 };
@@ -40,38 +41,10 @@ impl Span {
     pub(crate) fn contains(self, offset: i64) -> bool {
         self.join_pos <= offset && self.left_pos.is_none_or(|left| offset < left)
     }
-}
 
-/// What a change of a group says about a user whom it names.
-pub(crate) fn change_for(event: &RingEvent, uid: UserId) -> Option<Named> {
-    let Body::Group(group) = &event.event.body else {
-        return None;
-    };
-    let GroupBody::Change(change) = &group.body else {
-        return None;
-    };
-    let member = change.members.iter().find(|member| member.uid == uid)?;
-    Some(Named {
-        before: !member.joined,
-        after: member.role.is_some(),
-    })
-}
-
-/// Whether a user is a member before and after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
-    pub(crate) before: bool,
-    pub(crate) after: bool,
-}
-
-/// Whether a group has ended with this event.
-pub(crate) fn dissolves(event: &RingEvent) -> bool {
-    match &event.event.body {
-        Body::Group(group) => match &group.body {
-            GroupBody::Change(change) => change.settings.dissolved,
-            _ => false,
-        },
-        _ => false,
+    /// Whether events of the group from here on may be the user's.
+    pub(crate) fn is_open_at(self, next: NextOffset) -> bool {
+        self.left_pos.is_none_or(|left| next.get() < left)
     }
 }
 

@@ -1,34 +1,42 @@
 //! The gateway without sockets, Kafka or clocks: the newest events of all partitions, who is connected, and what waits for each connection.
-//! The rules are SYNC W1 to W9 (docs/PROTOCOL.md).
+//! The rules are W1 to W9 (docs/PROTOCOL.md).
 
 mod audience;
+mod body;
 mod connection;
 mod memberships;
 mod queue;
 mod ring;
 mod ring_event;
+mod sends;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod test_events;
+mod user;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
-use schemas::{GroupId, NextOffset, Partition, PartitionMap, SyncToken, UserId};
+use schemas::{GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId};
 
 use self::{
     audience::Audience,
-    memberships::{History, change_for, dissolves},
-    ring::{Key, PartitionRing},
+    body::{change_for, dissolves},
+    memberships::History,
+    ring::PartitionRing,
+    sends::Sends,
+    user::ConnectedUser,
 };
 pub(crate) use self::{
-    connection::{Connection, End, Next},
+    connection::{Connection, DeviceOf, End, Next},
     memberships::{Span, StoredMemberships},
     queue::{Head, Outgoing},
+    ring::Key,
     ring_event::RingEvent,
+    sends::{PostedSend, Refusal},
 };
 
 /// What the hub may hold.
@@ -38,10 +46,10 @@ pub(crate) struct HubLimits {
     pub(crate) ring_ms: u64,
     /// What all rings hold together, bytes.
     pub(crate) ring_bytes: usize,
-    /// What waits for one connection, bytes.
-    pub(crate) queue_bytes: usize,
-    /// Connections of a user; another one takes the place of the oldest.
-    pub(crate) connections_of_user: usize,
+    /// Devices of a user and a class; another one takes the place of the oldest.
+    pub(crate) max_devices: usize,
+    /// For how long a dead letter waits for its send, milliseconds: longer than an append may take.
+    pub(crate) letters_ms: u64,
 }
 
 /// Why a device does not get its stream.
@@ -53,16 +61,6 @@ pub(crate) enum NoStream {
     MembershipsBehind,
 }
 
-/// A user with connections, or who had some.
-#[derive(Default)]
-struct ConnectedUser {
-    /// The oldest first.
-    connections: Vec<Arc<Connection>>,
-    spans: HashMap<GroupId, Span>,
-    /// Since when there is no connection. The groups are kept a while, for who comes back soon.
-    idle_since_ms: Option<u64>,
-}
-
 /// All of a gateway's state.
 pub(crate) struct Hub {
     limits: HubLimits,
@@ -71,18 +69,20 @@ pub(crate) struct Hub {
     rings: PartitionMap<PartitionRing>,
     users: HashMap<UserId, ConnectedUser>,
     members: HashMap<GroupId, HashSet<UserId>>,
+    sends: Sends,
 }
 
 impl Hub {
     /// Without connections; each ring begins at the offset given.
-    pub(crate) fn new(limits: HubLimits, begin: &PartitionMap<NextOffset>) -> Self {
+    pub(crate) fn new(limits: HubLimits, epoch: u32, begin: &PartitionMap<NextOffset>) -> Self {
         let begin = |partition| begin.get(partition).copied().unwrap_or_default();
         Self {
             limits,
-            epoch: 0,
+            epoch,
             rings: PartitionMap::full(|partition| PartitionRing::new(begin(partition))),
             users: HashMap::new(),
             members: HashMap::new(),
+            sends: Sends::default(),
         }
     }
 
@@ -94,74 +94,77 @@ impl Hub {
             .collect()
     }
 
-    /// How many connections there are.
-    pub(crate) fn connection_count(&self) -> usize {
-        self.users.values().map(|user| user.connections.len()).sum()
+    /// How many connections have a stream.
+    pub(crate) fn stream_count(&self) -> usize {
+        self.users
+            .values()
+            .map(ConnectedUser::connection_count)
+            .sum()
     }
 
-    /// A record was read that concerns nobody.
+    /// What the rings hold, bytes.
+    pub(crate) fn ring_bytes(&self) -> usize {
+        self.rings.values().map(PartitionRing::bytes).sum()
+    }
+
+    /// A record was read that is no event.
     pub(crate) fn advance(&mut self, partition: Partition, next: NextOffset) {
         self.rings[partition].advance(next);
     }
 
-    /// Takes an event that is behind all before it of its partition, and hands it to the connections of those whom it concerns (W4).
+    /// What was read of a partition may be gone from the log: nobody goes on from it.
+    pub(crate) fn forget_events(&mut self, partition: Partition) {
+        let ring = &mut self.rings[partition];
+        *ring = PartitionRing::new(ring.next());
+    }
+
+    /// Takes an event that is behind all before it of its partition, hands it to the connections of those whom it concerns (W4), and answers the
+    /// device that sent it.
     pub(crate) fn apply(&mut self, event: RingEvent, now_ms: u64) {
         self.epoch = self.epoch.max(event.event.src.offset.epoch);
+        let event = Arc::new(event);
         if event.audience == Audience::Nobody {
             self.advance(event.partition, NextOffset::after(event.offset));
-            return;
+        } else {
+            self.rings[event.partition].push(Arc::clone(&event), now_ms);
+            if !self.users.is_empty() {
+                self.hand_out(&event);
+            }
         }
-        let event = Arc::new(event);
-        self.rings[event.partition].push(Arc::clone(&event), now_ms);
-        if self.users.is_empty() {
-            return;
-        }
+        self.sends.decide(event.partition, &event.event);
+    }
+
+    fn hand_out(&mut self, event: &Arc<RingEvent>) {
         let named = event.audience.users();
         for uid in named {
-            self.note_change(&event, *uid);
+            self.note_change(event, *uid);
             if let Some(user) = self.users.get(uid) {
-                user.push(&event);
+                user.push(event);
             }
         }
         let Some(gid) = event.audience.group() else {
             return;
         };
         for uid in self.members.get(&gid).into_iter().flatten() {
-            let Some(user) = self.users.get(uid) else {
-                continue;
-            };
-            let is_member = user
-                .spans
-                .get(&gid)
-                .is_some_and(|span| span.contains(event.offset));
-            if is_member && !named.contains(uid) {
-                user.push(&event);
+            let user = self.users.get(uid).filter(|_| !named.contains(uid));
+            if let Some(user) = user.filter(|user| user.is_member(gid, event.offset)) {
+                user.push(event);
             }
         }
-        if dissolves(&event) {
+        if dissolves(event) {
             self.members.remove(&gid);
         }
     }
 
-    /// A connected user whom a change of a group names joins or leaves it here, too.
+    /// A connected user whom a change of a group names joins or leaves it here, too (W2).
     fn note_change(&mut self, event: &RingEvent, uid: UserId) {
         let (Some(named), Some(gid)) = (change_for(event, uid), event.audience.group()) else {
             return;
         };
-        let Some(user) = self.users.get_mut(&uid) else {
-            return;
-        };
-        let joined = Span {
-            join_pos: event.offset,
-            left_pos: None,
-        };
-        let span = user.spans.entry(gid).or_insert(joined);
-        if !named.after {
-            span.left_pos = Some(event.offset);
-        } else if !named.before {
-            *span = joined;
+        if let Some(user) = self.users.get_mut(&uid) {
+            user.note_change(gid, event.offset, named);
+            self.members.entry(gid).or_default().insert(uid);
         }
-        self.members.entry(gid).or_default().insert(uid);
     }
 
     /// Drops what is too old or too much.
@@ -172,23 +175,33 @@ impl Hub {
                 ring.drop_oldest();
             }
         }
-        let is_old = |user: &ConnectedUser| user.idle_since_ms.is_some_and(|since| since < oldest);
-        let idle = self.users.iter().filter(|(_, user)| is_old(user));
-        let idle: Vec<UserId> = idle.map(|(uid, _)| *uid).collect();
-        for uid in idle {
-            self.forget(uid);
-        }
-        let bytes = |ring: &PartitionRing| ring.bytes();
-        let mut held: usize = self.rings.values().map(bytes).sum();
+        let mut held = self.ring_bytes();
         while held > self.limits.ring_bytes {
             let rings = self.rings.values_mut();
-            let oldest = rings.filter(|ring| ring.oldest_ms().is_some());
-            let Some(ring) = oldest.min_by_key(|ring| ring.oldest_ms()) else {
-                return;
+            let filled = rings.filter(|ring| ring.oldest_ms().is_some());
+            let Some(ring) = filled.min_by_key(|ring| ring.oldest_ms()) else {
+                break;
             };
             held -= ring.bytes();
             ring.drop_oldest();
             held += ring.bytes();
+        }
+        self.forget_idle_users(oldest);
+        self.sends
+            .drop_early(now_ms.saturating_sub(self.limits.letters_ms));
+    }
+
+    fn forget_idle_users(&mut self, since_ms: u64) {
+        let is_idle = |user: &ConnectedUser| user.has_been_idle_since(since_ms);
+        for (uid, user) in self.users.extract_if(|_, user| is_idle(user)) {
+            for gid in user.spans.keys() {
+                if let Some(members) = self.members.get_mut(gid) {
+                    members.remove(&uid);
+                    if members.is_empty() {
+                        self.members.remove(gid);
+                    }
+                }
+            }
         }
     }
 
@@ -201,7 +214,7 @@ impl Hub {
         })
     }
 
-    /// Gives a connection the stream of its user from `since` on: what the rings have of it, then everything that comes. The connection has no
+    /// Gives a connection the stream of its user from `since` on: what the rings have of it, then everything that comes (W4). The connection has no
     /// stream yet.
     ///
     /// # Errors
@@ -213,15 +226,12 @@ impl Hub {
         stored: &StoredMemberships,
     ) -> Result<(), NoStream> {
         self.holds_all_since(since)?;
-        let applied = |partition| stored.applied.get(partition).copied().unwrap_or_default();
-        if self.rings.iter().any(|(p, ring)| applied(p) < ring.low()) {
-            return Err(NoStream::MembershipsBehind);
-        }
+        self.knows_memberships(stored)?;
         let uid = connection.uid();
         let history = History::new(uid, stored, &self.rings);
         let missed = self.missed(uid, since, &history);
-        let bytes: usize = missed.iter().map(|event| event.bytes).sum();
-        if bytes > self.limits.queue_bytes {
+        // What does not fit is not begun: a stream that breaks off before the token has moved would be asked for again and again (W8).
+        if !connection.has_room_for(missed.iter().map(|event| event.bytes).sum()) {
             return Err(NoStream::SyncRequired);
         }
         let spans: HashMap<GroupId, Span> = history
@@ -229,20 +239,15 @@ impl Hub {
             .filter_map(|gid| Some((gid, history.span(gid, &stored.applied)?)))
             .collect();
         connection.begin(self.read_to(), since, missed);
+        for (gid, span) in &spans {
+            let next = self.rings[gid.partition()].next();
+            if span.is_open_at(next) {
+                self.members.entry(*gid).or_default().insert(uid);
+            }
+        }
         let user = self.users.entry(uid).or_default();
-        let is_same = |other: &&Arc<Connection>| other.device() == connection.device();
-        let replaced = user.connections.iter().find(is_same);
-        let is_full = user.connections.len() >= self.limits.connections_of_user;
-        let oldest = user.connections.first().filter(|_| is_full);
-        for replaced in replaced.into_iter().chain(oldest) {
-            replaced.replace();
-        }
-        user.idle_since_ms = None;
-        user.connections.push(Arc::clone(connection));
-        for (gid, span) in spans {
-            self.members.entry(gid).or_default().insert(uid);
-            user.spans.insert(gid, span);
-        }
+        user.spans.extend(spans);
+        user.connect(connection, self.limits.max_devices);
         Ok(())
     }
 
@@ -251,6 +256,15 @@ impl Hub {
         let lacks = |(p, ring): (Partition, &PartitionRing)| since.get(p) < ring.low();
         if since.epoch() != self.epoch || self.rings.iter().any(lacks) {
             return Err(NoStream::SyncRequired);
+        }
+        Ok(())
+    }
+
+    /// Whether every change of a membership is in MySQL or in the rings (W3).
+    fn knows_memberships(&self, stored: &StoredMemberships) -> Result<(), NoStream> {
+        let applied = |partition| stored.applied.get(partition).copied().unwrap_or_default();
+        if self.rings.iter().any(|(p, ring)| applied(p) < ring.low()) {
+            return Err(NoStream::MembershipsBehind);
         }
         Ok(())
     }
@@ -282,35 +296,48 @@ impl Hub {
 
     /// Forgets a connection.
     pub(crate) fn close(&mut self, connection: &Arc<Connection>, now_ms: u64) {
-        let Some(user) = self.users.get_mut(&connection.uid()) else {
-            return;
-        };
-        user.connections
-            .retain(|other| !Arc::ptr_eq(other, connection));
-        if user.connections.is_empty() {
-            user.idle_since_ms.get_or_insert(now_ms);
+        self.sends.forget(connection);
+        if let Some(user) = self.users.get_mut(&connection.uid()) {
+            user.disconnect(connection, now_ms);
         }
     }
 
-    fn forget(&mut self, uid: UserId) {
-        let Some(user) = self.users.remove(&uid) else {
-            return;
-        };
-        for gid in user.spans.keys() {
-            if let Some(members) = self.members.get_mut(gid) {
-                members.remove(&uid);
-                if members.is_empty() {
-                    self.members.remove(gid);
-                }
-            }
-        }
+    /// A device's send is on `chat.inbound`: the device is told what becomes of it.
+    pub(crate) fn track(&mut self, send: PostedSend) {
+        let ring = &self.rings[send.at.partition];
+        self.sends.add(send, ring);
     }
-}
 
-impl ConnectedUser {
-    fn push(&self, event: &Arc<RingEvent>) {
-        for connection in &self.connections {
-            connection.push_event(event);
+    /// A dead letter was read: the refusal of a record of `chat.inbound`, where it is one.
+    pub(crate) fn take_letter(
+        &mut self,
+        (partition, next): (Partition, NextOffset),
+        refused: Option<(InboundPosition, Refusal)>,
+        now_ms: u64,
+    ) {
+        if let Some((at, refusal)) = refused {
+            self.sends.refuse(at, refusal, now_ms);
+        }
+        self.sends
+            .read_letters(&self.rings[partition], partition, next);
+    }
+
+    /// The sends that have no event, and of which it is not known up to where dead letters have to be read.
+    pub(crate) fn sends_without_event(&self) -> Vec<InboundPosition> {
+        self.sends.without_event()
+    }
+
+    /// Where the dead letters ended after [`Self::sends_without_event`] had said so of these.
+    pub(crate) fn wait_for_letters(
+        &mut self,
+        of: &[InboundPosition],
+        ends: &PartitionMap<NextOffset>,
+    ) {
+        self.sends.wait_for_letters(of, ends);
+        for partition in ends.partitions() {
+            let next = self.sends.letters_to(partition);
+            self.sends
+                .read_letters(&self.rings[partition], partition, next);
         }
     }
 }

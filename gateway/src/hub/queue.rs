@@ -6,9 +6,9 @@ use std::{
 };
 
 use axum::extract::ws::Utf8Bytes;
-use schemas::{Chg, GroupBody, GroupId, Mid, event::Body};
+use schemas::{Chg, GroupId, Mid};
 
-use super::ring_event::RingEvent;
+use super::{body::head_of, ring_event::RingEvent};
 
 /// Something to be written.
 #[derive(Clone, Debug)]
@@ -33,24 +33,6 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// What is to be said of a message of a group, or a change to one that all members see.
-    fn of(event: &RingEvent) -> Option<Self> {
-        let Body::Group(group) = &event.event.body else {
-            return None;
-        };
-        let (mid, chg) = match &group.body {
-            GroupBody::Message { mid, .. } => (*mid, Chg::ZERO),
-            GroupBody::MessageChange { mid, change, chg } if !change.is_for_one() => (*mid, *chg),
-            _ => return None,
-        };
-        Some(Self {
-            gid: group.gid,
-            offset: event.offset,
-            mid,
-            chg,
-        })
-    }
-
     fn merge(&mut self, other: Self) {
         self.mid = self.mid.max(other.mid);
         self.chg = self.chg.max(other.chg);
@@ -85,9 +67,9 @@ impl Queue {
         }
     }
 
-    /// What waits, bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+    /// Whether so much may be added without a collapse.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.bytes + bytes <= self.limit
     }
 
     /// Adds something behind all that waits. Where that is too much, messages of groups collapse into heads.
@@ -118,10 +100,11 @@ impl Queue {
 
     fn add(&mut self, item: Outgoing) {
         let head = match &item {
-            Outgoing::Event(event) => Head::of(event),
+            Outgoing::Event(event) => head_of(event),
             _ => None,
         };
         let (Some(heads), Some(head)) = (&mut self.heads, head) else {
+            self.end_head(&item);
             self.bytes += bytes_of(&item);
             self.items.push_back(item);
             return;
@@ -136,6 +119,16 @@ impl Queue {
                 self.bytes += HEAD_BYTES;
                 self.items.push_back(Outgoing::Head(head));
             }
+        }
+    }
+
+    /// What comes behind a change of a group is not said before it: who leaves and joins again would forget it.
+    fn end_head(&mut self, item: &Outgoing) {
+        let (Some(heads), Outgoing::Event(event)) = (&mut self.heads, item) else {
+            return;
+        };
+        if let Some(gid) = event.audience.group() {
+            heads.remove(&gid);
         }
     }
 
@@ -161,7 +154,7 @@ fn bytes_of(item: &Outgoing) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::test_events::{group_message, message};
+    use crate::hub::test_events::{group_message, join, message};
 
     fn drain(queue: &mut Queue) -> Vec<String> {
         std::iter::from_fn(|| queue.pop())
@@ -200,7 +193,27 @@ mod tests {
         );
         queue.push(Outgoing::Event(group_message(7, 7, 7))).unwrap();
         assert_eq!(drain(&mut queue), ["event 7"]);
-        assert_eq!(queue.bytes(), 0);
+        assert_eq!(queue.bytes, 0);
+    }
+
+    #[test]
+    fn what_comes_behind_a_change_of_a_group_is_said_behind_it() {
+        let mut queue = Queue::new(2 * message(0, 1, 2).bytes);
+        for item in [
+            group_message(1, 7, 1),
+            group_message(2, 7, 2),
+            message(3, 1, 2),
+            join(4, 7, 3),
+            group_message(5, 7, 3),
+            group_message(6, 7, 4),
+        ] {
+            // It is too much, and counts as such.
+            let _ = queue.push(Outgoing::Event(item));
+        }
+        assert_eq!(
+            drain(&mut queue),
+            ["head 1 7 2", "event 3", "event 4", "head 5 7 4"]
+        );
     }
 
     #[test]

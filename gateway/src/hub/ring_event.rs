@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use axum::extract::ws::Utf8Bytes;
 use schemas::{Partition, event::Event};
 
-use super::audience::Audience;
+use super::{audience::Audience, body::audience_of};
 use crate::frames::event_frame;
 
 /// An event of `chat.events`. Its frame is encoded once, however many devices get it.
@@ -29,7 +29,7 @@ impl RingEvent {
         Self {
             partition,
             offset,
-            audience: Audience::of(&event),
+            audience: audience_of(&event),
             event,
             // The value decoded, and as a frame.
             bytes: OVERHEAD_BYTES + 3 * value_bytes,

@@ -13,4 +13,3 @@ mod one_process;
 mod read_positions;
 mod real_input;
 mod story;
-mod sync;
