@@ -57,6 +57,8 @@ pub(crate) enum Command {
     ProjectorMysql,
     /// Run the HTTP API for readers
     QueryApi,
+    /// Run the gateway, which pushes events to devices over WebSocket
+    Gateway,
     /// The local stack: Kafka, Redis, MariaDB and the services as processes
     #[command(subcommand)]
     Stack(StackCommand),

@@ -127,6 +127,7 @@ async fn dispatch(
             .await?;
         }
         Command::QueryApi => serve("tidemark-query-api", context.source, query_api::serve).await?,
+        Command::Gateway => serve("tidemark-gateway", context.source, gateway::serve).await?,
         Command::Demo(args) => return demo::run(context, &args).await,
         Command::Topics(command) => return topics::run(&context, &command, json).await,
         Command::Db(DbCommand::Apply) => db::apply(&context, json).await?,
@@ -208,6 +209,7 @@ impl Command {
                 | Self::ProjectorUnread
                 | Self::ProjectorMysql
                 | Self::QueryApi
+                | Self::Gateway
         )
     }
 }

@@ -222,7 +222,13 @@ fn shown(state: &DeviceState) -> BTreeMap<ChatKey, String> {
     let chats = state.chats().iter();
     chats
         .map(|(key, chat)| {
-            let of = (&chat.with, &chat.last, chat.last_mid, chat.read_mid, chat.unread);
+            let of = (
+                &chat.with,
+                &chat.last,
+                chat.last_mid,
+                chat.read_mid,
+                chat.unread,
+            );
             (*key, format!("{of:?} {:?}", chat.messages))
         })
         .collect()

@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result};
 use dev_stack::{Ports, ServiceSpec};
 
 /// The services; those that others wait for come first.
-pub const SERVICES: [&str; 5] = [
+pub const SERVICES: [&str; 6] = [
     "sequencer",
     "projector-mysql",
     "projector-unread",
     "query-api",
     "ingest",
+    "gateway",
 ];
 
 /// Those that share out partitions.
@@ -33,6 +34,7 @@ impl Service {
             "projector-mysql" => ports.projector_mysql,
             "projector-unread" => ports.projector_unread,
             "query-api" => ports.query_api,
+            "gateway" => ports.gateway,
             _ => ports.ingest,
         };
         let first = |service| Self::new(service, service, port_of(service), config);

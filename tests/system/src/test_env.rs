@@ -160,6 +160,20 @@ impl TestEnv {
             .port)
     }
 
+    /// Where devices connect: `ws://127.0.0.1:…`, for each gateway.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn gateway_urls(&self) -> Result<Vec<String>> {
+        let services = self.services();
+        let gateways = services.iter().filter(|one| one.is_of("gateway"));
+        let urls: Vec<String> = gateways
+            .map(|one| format!("ws://127.0.0.1:{}", one.port))
+            .collect();
+        ensure!(!urls.is_empty(), "no gateway runs");
+        Ok(urls)
+    }
+
     /// Starts those of the services that do not run, and waits until all are ready.
     ///
     /// # Errors

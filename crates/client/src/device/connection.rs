@@ -23,6 +23,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long after a refusal that may be passing.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The most messages or changes that a page has.
 const PAGE: u8 = 200;
 const SUBPROTOCOL: &str = "tidemark.v1.json";
@@ -74,6 +76,8 @@ pub struct Device {
     attempt: (Instant, Duration),
     gateway: usize,
     silent_until: Instant,
+    /// When what was refused for the moment is sent again.
+    again_at: Option<Instant>,
 }
 
 impl Device {
@@ -99,6 +103,7 @@ impl Device {
             attempt: (now, FIRST_PAUSE),
             gateway: 0,
             silent_until: now,
+            again_at: None,
         };
         device.request()?;
         Ok(device)
@@ -138,8 +143,16 @@ impl Device {
                     Err(error) => return Err(error),
                 }
             };
-            let Ok(frame) = timeout(silence(self.silent_until), socket.next()).await else {
-                return Ok(self.disconnected("the gateway is silent".into()));
+            let again_at = self.again_at;
+            let frame = tokio::select! {
+                frame = socket.next() => frame,
+                () = sleep_until(self.silent_until) => {
+                    return Ok(self.disconnected("the gateway is silent".into()));
+                }
+                () = sleep_until(again_at.unwrap_or(self.silent_until)), if again_at.is_some() => {
+                    self.send_unanswered().await;
+                    continue;
+                }
             };
             self.silent_until = Instant::now() + SILENCE;
             let text = match frame {
@@ -261,13 +274,7 @@ impl Device {
         Ok(match frame {
             ServerFrame::Welcome { .. } => {
                 self.attempt.1 = FIRST_PAUSE;
-                let unanswered = self.unanswered.iter();
-                let again: Vec<Value> = unanswered
-                    .map(|(id, to, msg)| send_frame(*to, id, msg))
-                    .collect();
-                for frame in again {
-                    self.write(&frame).await;
-                }
+                self.send_unanswered().await;
                 Some(Update::Connected)
             }
             ServerFrame::SyncRequired { after_ms } => {
@@ -291,7 +298,14 @@ impl Device {
                 let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
                 self.answered(&reference).map(|id| Update::Sent(id, mid))
             }
-            ServerFrame::Refused { reference, reason } => {
+            ServerFrame::Refused { retry: true, .. } => {
+                self.again_at
+                    .get_or_insert_with(|| Instant::now() + AGAIN_AFTER);
+                None
+            }
+            ServerFrame::Refused {
+                reference, reason, ..
+            } => {
                 let id = self.answered(&reference);
                 id.map(|id| Update::Refused(id, reason))
             }
@@ -306,6 +320,17 @@ impl Device {
             // The close that follows says the same.
             ServerFrame::Replaced | ServerFrame::Accepted { .. } | ServerFrame::Unknown => None,
         })
+    }
+
+    async fn send_unanswered(&mut self) {
+        self.again_at = None;
+        let unanswered = self.unanswered.iter();
+        let again: Vec<Value> = unanswered
+            .map(|(id, to, msg)| send_frame(*to, id, msg))
+            .collect();
+        for frame in again {
+            self.write(&frame).await;
+        }
     }
 
     fn answered(&mut self, reference: &str) -> Option<ClientMsgId> {
@@ -396,10 +421,6 @@ impl Device {
         self.attempt = (Instant::now() + pause, (2 * pause).min(LONGEST_PAUSE));
         Update::Disconnected(why)
     }
-}
-
-fn silence(until: Instant) -> Duration {
-    until.saturating_duration_since(Instant::now())
 }
 
 fn send_frame(to: ChatKey, client_msg_id: &ClientMsgId, msg: &str) -> Value {

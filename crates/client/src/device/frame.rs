@@ -26,10 +26,10 @@ pub enum ServerFrame {
     Event(Box<EventFrame>),
     /// How far a group has come, in place of messages and changes.
     Head(HeadFrame),
-    /// A token that covers everything before it; the answer is `pong`.
+    /// The answer is `pong`.
     Ping {
-        /// As it came.
-        token: String,
+        /// It covers everything before it; `None` before the stream begins.
+        token: Option<String>,
     },
     /// A send or a read is on the log.
     Accepted {
@@ -55,6 +55,9 @@ pub enum ServerFrame {
         reference: String,
         /// `not-a-member`, `blocked` …
         reason: String,
+        /// It may be sent again.
+        #[serde(default)]
+        retry: bool,
     },
     /// The device's frame is not understood.
     Error {
