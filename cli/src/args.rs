@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
-    DeviceClass, DirectConversation, GroupId, InboundPosition, Partition, TimestampMs, UserId,
-    dead_letter::Reason, topics::Topic,
+    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, Partition, TimestampMs,
+    UserId, dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
 
@@ -110,6 +110,8 @@ pub(crate) enum Command {
         /// The user
         uid: UserId,
     },
+    /// Connect as a device: print what it learns as lines of JSON, and send the lines of standard input
+    Connect(ConnectArgs),
     /// Show a conversation
     History(HistoryArgs),
     /// Show what was changed in a conversation: recalls, edits, and what the user has hidden and cleared
@@ -490,6 +492,24 @@ pub(crate) struct SyncArgs {
     /// How many conversations and groups at most, up to 1000; 200 where absent
     #[arg(long)]
     pub(crate) limit: Option<u16>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A line of standard input is a message, `1001 hello` to a user or `#5000 hello` into a group, or `read 1001`, `read #5000`: everything of it is read."
+)]
+pub(crate) struct ConnectArgs {
+    /// The user
+    pub(crate) uid: UserId,
+    /// The device's own id: 1 to 64 of A-Z a-z 0-9 . _ -
+    #[arg(long, default_value = "cli")]
+    pub(crate) device: DeviceId,
+    /// Its class: pc or mobile
+    #[arg(long, default_value = "pc")]
+    pub(crate) class: DeviceClass,
+    /// Go on after the end of standard input
+    #[arg(long)]
+    pub(crate) listen: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@ mod audit;
 mod change;
 mod changes;
 mod config;
+mod connect;
 mod contact;
 mod db;
 mod demo;
@@ -152,6 +153,7 @@ async fn dispatch(
         Command::Profile(command) => profile::run(&context, &command, json).await?,
         Command::Group(command) => group::run(&context, command, json).await?,
         Command::Unread(args) => unread::run(&context, &args, json).await?,
+        Command::Connect(args) => connect::run(&context, &args).await?,
         Command::Sync(args) => sync::sync(&context, &args).await?,
         Command::Devices { uid } => sync::devices(&context, uid, json).await?,
         Command::History(args) => history::run(&context, &args, json).await?,

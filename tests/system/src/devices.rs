@@ -1,7 +1,7 @@
 //! Devices of users that are connected through gateways, and drop, sleep and move while things break. In the end each knows what a device
 //! that begins anew learns from the stores, which the audit compares with the log.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, ops::AddAssign, time::Duration};
 
 use anyhow::{Context as _, Result};
 use client::device::{ChatKey, Device, DeviceSettings, DeviceState, Update};
@@ -25,20 +25,44 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Devices at work.
 pub struct Devices {
     stop: watch::Sender<bool>,
-    running: JoinSet<Result<Counts>>,
+    running: JoinSet<Result<DeviceCounts>>,
 }
 
 /// What devices did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct DeviceCounts {
     /// How many there were.
     pub devices: u64,
     /// How often a connection was made.
     pub connections: u64,
-    /// How often a device fetched everything, but for the first time.
-    pub full_syncs: u64,
     /// How often a device had to sync.
     pub syncs: u64,
+    /// How often one fetched everything, but for the first time.
+    pub full_syncs: u64,
+}
+
+impl AddAssign for DeviceCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.devices += other.devices;
+        self.connections += other.connections;
+        self.full_syncs += other.full_syncs;
+        self.syncs += other.syncs;
+    }
+}
+
+impl fmt::Display for DeviceCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            devices,
+            connections,
+            syncs,
+            full_syncs,
+        } = self;
+        write!(
+            f,
+            "{devices} devices with {connections} connections, {syncs} syncs, {full_syncs} full syncs after the first"
+        )
+    }
 }
 
 impl Devices {
@@ -73,9 +97,9 @@ impl Devices {
                     },
                     uid: uid.try_into()?,
                     rng,
-                    counts: Counts {
+                    counts: DeviceCounts {
                         devices: 1,
-                        ..Counts::default()
+                        ..DeviceCounts::default()
                     },
                 };
                 running.spawn(of.run(stopped.clone()));
@@ -88,15 +112,11 @@ impl Devices {
     ///
     /// # Errors
     /// A difference, or a device that was turned away.
-    pub async fn judge(mut self) -> Result<Counts> {
+    pub async fn judge(mut self) -> Result<DeviceCounts> {
         self.stop.send_replace(true);
-        let mut all = Counts::default();
+        let mut all = DeviceCounts::default();
         while let Some(ended) = self.running.join_next().await {
-            let counts = ended??;
-            all.devices += counts.devices;
-            all.connections += counts.connections;
-            all.full_syncs += counts.full_syncs;
-            all.syncs += counts.syncs;
+            all += ended??;
         }
         Ok(all)
     }
@@ -107,11 +127,11 @@ struct TestDevice {
     settings: DeviceSettings,
     uid: UserId,
     rng: StdRng,
-    counts: Counts,
+    counts: DeviceCounts,
 }
 
 impl TestDevice {
-    async fn run(mut self, mut stopped: watch::Receiver<bool>) -> Result<Counts> {
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) -> Result<DeviceCounts> {
         let of = format!("{} of {}", self.settings.device, self.uid);
         let mut device = self.device(DeviceState::new(self.uid))?;
         while !*stopped.borrow_and_update() {

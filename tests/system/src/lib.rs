@@ -29,7 +29,7 @@ mod user_group;
 pub use self::client::{Answer, Client, RawAnswer};
 pub use audit::Audited;
 pub use deadline::{TIMEOUT, until};
-pub use devices::{Counts, Devices};
+pub use devices::{DeviceCounts, Devices};
 pub use difference::Difference;
 pub use events::EventLog;
 pub use load::{FinishedLoad, Load};
