@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
-    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, Partition, TimestampMs,
-    UserId, dead_letter::Reason, topics::Topic,
+    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, InvalidValue, Partition,
+    TimestampMs, UserId, dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
 
@@ -502,7 +502,7 @@ pub(crate) struct ConnectArgs {
     /// The user
     pub(crate) uid: UserId,
     /// The device's own id: 1 to 64 of A-Z a-z 0-9 . _ -
-    #[arg(long, default_value = "cli")]
+    #[arg(long, default_value = "cli", value_parser = device_id)]
     pub(crate) device: DeviceId,
     /// Its class: pc or mobile
     #[arg(long, default_value = "pc")]
@@ -651,6 +651,10 @@ pub(crate) struct RebuildArgs {
     /// Only the table with this number; of Redis, users with uid mod 64 = this
     #[arg(long, short, value_parser = partition)]
     pub(crate) partition: Option<Partition>,
+}
+
+fn device_id(text: &str) -> Result<DeviceId, InvalidValue> {
+    text.to_owned().try_into()
 }
 
 fn partition(text: &str) -> Result<Partition, String> {

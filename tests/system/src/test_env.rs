@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use dev_stack::{FreshServers, Memory, SERVER_NAMES, ServerOptions, ServiceSpec, StackConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use schemas::{Partition, topics::Topic};

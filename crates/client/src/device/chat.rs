@@ -149,7 +149,7 @@ impl Chat {
         }
     }
 
-    /// A message that is new.
+    /// A message. What a sync returned may have it already: rows may be newer than the token that comes with them.
     pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent) {
         let (mid, is_own) = (event.mid, event.srcid == uid);
         if self.fetched.0.next() == mid {
@@ -166,9 +166,11 @@ impl Chat {
             recalled: false,
             edited_ts: None,
         };
-        self.count(&message, is_own, event.n);
-        self.last_mid = self.last_mid.max(mid);
-        self.last = Some(preview(&message));
+        if mid > self.last_mid {
+            self.count(&message, is_own, event.n);
+            self.last_mid = mid;
+            self.last = Some(preview(&message));
+        }
         self.messages.insert(mid, message);
     }
 
@@ -264,7 +266,8 @@ impl Chat {
     pub(super) fn take_contact(&mut self, event: &ContactChangeEvent) {
         if let ChatWith::User { flags, deleted, .. } = &mut self.with {
             *flags = event.flags;
-            *deleted |= event.deleted_mid.is_some();
+            let last_mid = self.last_mid.get();
+            *deleted |= event.deleted_mid.is_some_and(|mid| mid >= last_mid);
         }
         if let Some(mid) = event.deleted_mid.and_then(|mid| Mid::try_from(mid).ok()) {
             self.take_read(None, mid, event.deleted_n);

@@ -287,10 +287,10 @@ impl Device {
             ServerFrame::Event(event) => self.state.take_event(*event).map(Update::Chat),
             ServerFrame::Head(head) => self.state.take_head(head).map(Update::Chat),
             ServerFrame::Ping { token } => {
-                let token = token.parse();
-                let token =
-                    token.map_err(|error| ClientError::invalid_response(self.url(), error))?;
-                self.state.take_ping(&token);
+                if let Some(token) = token {
+                    let invalid = |error| ClientError::invalid_response(self.url(), error);
+                    self.state.take_ping(&token.parse().map_err(invalid)?);
+                }
                 self.write(&json!({"type": "pong"})).await;
                 None
             }

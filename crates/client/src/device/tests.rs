@@ -196,6 +196,31 @@ fn a_head_is_counted_once_it_is_fetched() {
     assert_eq!(chat.missing(), None);
 }
 
+/// The rows of a sync may be newer than its token.
+#[test]
+fn what_a_sync_had_already_counts_once() {
+    let mut device = device();
+    let users = json!([{"peer": "1001", "last": null, "last_mid": 2, "chg": 0, "peer_n": 2,
+        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
+    let groups = json!([{"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false,
+        "dissolved": false, "member_count": 3, "last": null, "last_mid": 2, "chg": 0,
+        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
+    device.take_sync(answer(json!({"conversations": users, "groups": groups})));
+    let deleted = json!({"contact_change": {"uid": ME.to_string(), "peer": "1001", "favourite": false,
+        "pinned": false, "muted": false, "blocked": false, "deleted_mid": 1, "deleted_n": 0}});
+    take(&mut device, 10, deleted);
+    for mid in 1..=3 {
+        take(&mut device, 10 + 2 * mid, message(mid, 1001, ME, mid));
+        take(&mut device, 11 + 2 * mid, group_message(mid, 1001));
+    }
+    assert_eq!(unread(&device, peer()), [Some(3); 2]);
+    assert_eq!(unread(&device, group()), [Some(3); 2]);
+    let ChatWith::User { deleted, .. } = device.chats()[&peer()].with else {
+        panic!("no user");
+    };
+    assert!(!deleted);
+}
+
 #[test]
 fn a_full_sync_drops_what_none_of_its_pages_has() {
     let mut device = device();
