@@ -1,7 +1,12 @@
 //! Devices of users that are connected through gateways, and drop, sleep and move while things break. In the end each knows what a device
 //! that begins anew learns from the stores, which the audit compares with the log.
 
-use std::{collections::BTreeMap, fmt, ops::AddAssign, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    ops::AddAssign,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context as _, Result};
 use client::device::{ChatKey, Device, DeviceSettings, DeviceState, Update};
@@ -21,6 +26,9 @@ const LISTENS_MS: u64 = 4_000;
 const AWAY_MS: u64 = 3_000;
 /// Nothing comes for so long: it has everything, perhaps.
 const QUIET: Duration = Duration::from_millis(500);
+
+/// How much of a device's history an error has.
+const HISTORY: usize = 12;
 
 /// Devices at work.
 pub struct Devices {
@@ -101,6 +109,7 @@ impl Devices {
                         devices: 1,
                         ..DeviceCounts::default()
                     },
+                    history: VecDeque::new(),
                 };
                 running.spawn(of.run(stopped.clone()));
             }
@@ -128,6 +137,8 @@ struct TestDevice {
     uid: UserId,
     rng: StdRng,
     counts: DeviceCounts,
+    /// The connection's latest beginnings and ends, for a difference.
+    history: VecDeque<String>,
 }
 
 impl TestDevice {
@@ -158,10 +169,18 @@ impl TestDevice {
     async fn listen(&mut self, device: &mut Device, until: Instant) -> Result<bool> {
         let mut is_new = false;
         while let Ok(update) = timeout_at(until, device.next()).await {
-            match update? {
+            let update = update?;
+            match update {
                 Update::Connected => self.counts.connections += 1,
                 Update::Synced => self.counts.syncs += 1,
                 _ => {}
+            }
+            if !matches!(update, Update::Chat(_)) {
+                self.history
+                    .push_back(format!("{:?} {update:?}", SystemTime::now()));
+            }
+            if self.history.len() > HISTORY {
+                self.history.pop_front();
             }
             is_new = true;
         }
@@ -203,7 +222,8 @@ impl TestDevice {
             };
             match found {
                 Ok(found) if found.is_empty() => return Ok(()),
-                Ok(found) if Instant::now() >= deadline => {
+                Ok(mut found) if Instant::now() >= deadline => {
+                    found.push(format!("{:?}", self.history));
                     return Err(Difference(found.join("\n")).into());
                 }
                 Err(error) if Instant::now() >= deadline => return Err(error),
