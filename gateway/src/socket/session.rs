@@ -183,7 +183,10 @@ impl<'a> Session<'a> {
                 };
                 // Before anything that waits in the queue.
                 self.write(frame.to_json().into()).await?;
-                self.handled(token.into());
+                // What was kept may be older than what another gateway is about to save.
+                if kept.is_none() {
+                    self.handled(token.into());
+                }
                 self.write_waiting().await
             }
             Err(NoStream::SyncRequired) => self.require_sync(kept, false).await,
