@@ -1,7 +1,10 @@
 //! What all connections share.
 
 use std::{
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
@@ -14,7 +17,7 @@ use tokio::sync::watch;
 use crate::{
     config::{Config, GatewayConfig},
     devices::Devices,
-    hub::Hub,
+    hub::{Connection, DeviceOf, Hub},
     rates::Rates,
 };
 
@@ -32,6 +35,7 @@ pub(crate) struct Gateway {
     /// Absent until it is known where to read from.
     hub: OnceLock<Mutex<Hub>>,
     connections: watch::Sender<usize>,
+    next_connection: AtomicU64,
     started: Instant,
 }
 
@@ -58,6 +62,7 @@ impl Gateway {
             shutdown,
             hub: OnceLock::new(),
             connections: watch::Sender::new(0),
+            next_connection: AtomicU64::new(0),
             started: Instant::now(),
         }
     }
@@ -65,6 +70,12 @@ impl Gateway {
     pub(crate) fn begin(&self, hub: Hub) {
         // There is one reader, which begins once.
         let _ = self.hub.set(Mutex::new(hub));
+    }
+
+    /// The connection of a device that has said hello.
+    pub(crate) fn connection(&self, of: DeviceOf) -> Connection {
+        let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
+        Connection::new(of, number, self.config.queue_bytes)
     }
 
     /// `None` before the gateway has begun to read.

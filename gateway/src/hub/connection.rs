@@ -27,6 +27,8 @@ pub(crate) struct DeviceOf {
 /// A connection of a device. The hub adds to its queue, one task empties it.
 pub(crate) struct Connection {
     device: DeviceOf,
+    /// Those that began later have higher ones.
+    number: u64,
     state: Mutex<State>,
     /// Something waits, or the connection is to end.
     changed: Notify,
@@ -63,9 +65,10 @@ pub(crate) enum Next {
 
 impl Connection {
     /// Without a stream; `queue_bytes` may wait.
-    pub(crate) fn new(device: DeviceOf, queue_bytes: usize) -> Self {
+    pub(crate) fn new(device: DeviceOf, number: u64, queue_bytes: usize) -> Self {
         Self {
             device,
+            number,
             state: Mutex::new(State {
                 queue: Queue::new(queue_bytes),
                 ahead: PartitionMap::new(),
@@ -82,6 +85,10 @@ impl Connection {
 
     pub(crate) fn device(&self) -> &DeviceOf {
         &self.device
+    }
+
+    pub(super) fn began_before(&self, other: &Self) -> bool {
+        self.number < other.number
     }
 
     /// What to write next.

@@ -51,7 +51,7 @@ impl ConnectedUser {
     }
 
     /// Adds a connection, and ends those whose place it takes: another of the device, and the oldest of its class where there are as many as
-    /// there may be.
+    /// there may be. One that began before another of its device, and got its stream later, ends itself: the device is gone from it.
     pub(super) fn connect(&mut self, connection: &Arc<Connection>, max_devices: usize) {
         let device = connection.device();
         let live = self.connections.iter().filter(|other| !other.is_ending());
@@ -59,8 +59,12 @@ impl ConnectedUser {
             .filter(|other| other.device().id == device.id || other.device().class == device.class)
             .partition(|other| other.device().id == device.id);
         let too_many = (others.len() + 1).saturating_sub(max_devices);
-        for replaced in same.into_iter().chain(others.into_iter().take(too_many)) {
-            replaced.replace();
+        if same.iter().any(|other| connection.began_before(other)) {
+            connection.replace();
+        } else {
+            for replaced in same.into_iter().chain(others.into_iter().take(too_many)) {
+                replaced.replace();
+            }
         }
         self.idle_since_ms = None;
         self.connections.push(Arc::clone(connection));
@@ -82,17 +86,26 @@ mod tests {
     use super::*;
     use crate::hub::{DeviceOf, End, Next, test_events::uid};
 
-    fn connection(id: &str, class: DeviceClass) -> Arc<Connection> {
+    fn connection(number: u64, id: &str, class: DeviceClass) -> Arc<Connection> {
         let device = DeviceOf {
             uid: uid(1),
             id: id.to_owned().try_into().unwrap(),
             class,
         };
-        Arc::new(Connection::new(device, 1_000))
+        Arc::new(Connection::new(device, number, 1_000))
     }
 
     fn is_replaced(connection: &Connection) -> bool {
         matches!(connection.next(), Next::Close(End::Replaced))
+    }
+
+    #[test]
+    fn a_connection_does_not_replace_a_later_one_of_its_device() {
+        let mut user = ConnectedUser::default();
+        let [first, second] = [1, 2].map(|number| connection(number, "a", DeviceClass::Pc));
+        user.connect(&second, 2);
+        user.connect(&first, 2);
+        assert!(is_replaced(&first) && !is_replaced(&second));
     }
 
     #[test]
@@ -106,7 +119,10 @@ mod tests {
             ("d", Pc),
             ("c", Mobile),
         ];
-        let all = all.map(|(id, class)| connection(id, class));
+        let all = (0..).zip(all);
+        let all: Vec<_> = all
+            .map(|(number, (id, class))| connection(number, id, class))
+            .collect();
         let mut replaced = Vec::new();
         for one in &all {
             user.connect(one, 2);

@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
             gateway,
             peer: &peer,
             socket,
-            connection: Arc::new(Connection::new(of, gateway.config.queue_bytes)),
+            connection: Arc::new(gateway.connection(of)),
             name: device.name.0,
             is_streaming: false,
             syncs: 0,
@@ -183,7 +183,10 @@ impl<'a> Session<'a> {
                 };
                 // Before anything that waits in the queue.
                 self.write(frame.to_json().into()).await?;
-                self.handled(token.into());
+                // What was kept may be older than what another gateway is about to save.
+                if kept.is_none() {
+                    self.handled(token.into());
+                }
                 self.write_waiting().await
             }
             Err(NoStream::SyncRequired) => self.require_sync(kept, false).await,

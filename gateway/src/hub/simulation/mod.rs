@@ -43,6 +43,7 @@ struct World {
     /// Until when a gateway, or the stores, stand still.
     frozen_ms: [u64; GATEWAYS + 1],
     outcomes: Outcomes,
+    connections: u64,
 }
 
 /// What has happened, so that it is known to have happened.
@@ -67,6 +68,7 @@ impl World {
             now_ms: 0,
             frozen_ms: [0; GATEWAYS + 1],
             outcomes: Outcomes::default(),
+            connections: 0,
         }
     }
 
@@ -147,7 +149,8 @@ impl World {
             id: format!("device-{which}").try_into().unwrap(),
             class: DeviceClass::Pc,
         };
-        let connection = Arc::new(Connection::new(of, QUEUE_BYTES));
+        self.connections += 1;
+        let connection = Arc::new(Connection::new(of, self.connections, QUEUE_BYTES));
         let hub = &mut self.hubs[gateway];
         let welcomed = match &device.token {
             None => Err(NoStream::SyncRequired),
