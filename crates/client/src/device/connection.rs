@@ -76,6 +76,8 @@ pub struct Device {
     attempt: (Instant, Duration),
     gateway: usize,
     silent_until: Instant,
+    /// When to sync and to resume, where the gateway requires it.
+    sync_at: Option<Instant>,
     /// When what was refused for the moment is sent again.
     again_at: Option<Instant>,
 }
@@ -103,6 +105,7 @@ impl Device {
             attempt: (now, FIRST_PAUSE),
             gateway: 0,
             silent_until: now,
+            sync_at: None,
             again_at: None,
         };
         device.request()?;
@@ -133,36 +136,7 @@ impl Device {
     /// A gateway said that the device is not to come back, or a service that it may not read: the next call would end in the same way.
     pub async fn next(&mut self) -> Result<Update, ClientError> {
         loop {
-            let Some(socket) = &mut self.socket else {
-                sleep_until(self.attempt.0).await;
-                match self.connect().await {
-                    Ok(()) => continue,
-                    Err(error) if error.is_retryable() => {
-                        return Ok(self.disconnected(error.to_string()));
-                    }
-                    Err(error) => return Err(error),
-                }
-            };
-            let again_at = self.again_at;
-            let frame = tokio::select! {
-                frame = socket.next() => frame,
-                () = sleep_until(self.silent_until) => {
-                    return Ok(self.disconnected("the gateway is silent".into()));
-                }
-                () = sleep_until(again_at.unwrap_or(self.silent_until)), if again_at.is_some() => {
-                    self.send_unanswered().await;
-                    continue;
-                }
-            };
-            self.silent_until = Instant::now() + SILENCE;
-            let text = match frame {
-                Some(Ok(Frame::Text(text))) => text,
-                Some(Ok(Frame::Close(close))) => return self.closed(close),
-                Some(Ok(_)) => continue,
-                Some(Err(error)) => return Ok(self.disconnected(error.to_string())),
-                None => return Ok(self.disconnected("the gateway is gone".into())),
-            };
-            match self.take(&text).await {
+            match self.step().await {
                 Ok(None) => {}
                 Ok(Some(update)) => return Ok(update),
                 Err(error) if error.is_retryable() => {
@@ -170,6 +144,44 @@ impl Device {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// What is to be done next. Dropped at any point, the next call does it.
+    async fn step(&mut self) -> Result<Option<Update>, ClientError> {
+        if self.socket.is_none() {
+            sleep_until(self.attempt.0).await;
+            self.connect().await?;
+        }
+        if let Some(at) = self.sync_at {
+            sleep_until(at).await;
+            self.sync().await?;
+            self.sync_at = None;
+            let since = self.state.token().map(ToString::to_string);
+            self.write(&json!({"type": "resume", "since": since})).await;
+            return Ok(Some(Update::Synced));
+        }
+        let Some(socket) = &mut self.socket else {
+            return Ok(None);
+        };
+        let again_at = self.again_at;
+        let frame = tokio::select! {
+            frame = socket.next() => frame,
+            () = sleep_until(self.silent_until) => {
+                return Ok(Some(self.disconnected("the gateway is silent".into())));
+            }
+            () = sleep_until(again_at.unwrap_or(self.silent_until)), if again_at.is_some() => {
+                self.send_unanswered().await;
+                return Ok(None);
+            }
+        };
+        self.silent_until = Instant::now() + SILENCE;
+        match frame {
+            Some(Ok(Frame::Text(text))) => self.take(&text).await,
+            Some(Ok(Frame::Close(close))) => self.closed(close).map(Some),
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => Ok(Some(self.disconnected(error.to_string()))),
+            None => Ok(Some(self.disconnected("the gateway is gone".into()))),
         }
     }
 
@@ -278,11 +290,8 @@ impl Device {
                 Some(Update::Connected)
             }
             ServerFrame::SyncRequired { after_ms } => {
-                tokio::time::sleep(Duration::from_millis(after_ms)).await;
-                self.sync().await?;
-                let since = self.state.token().map(ToString::to_string);
-                self.write(&json!({"type": "resume", "since": since})).await;
-                Some(Update::Synced)
+                self.sync_at = Some(Instant::now() + Duration::from_millis(after_ms));
+                None
             }
             ServerFrame::Event(event) => self.state.take_event(*event).map(Update::Chat),
             ServerFrame::Head(head) => self.state.take_head(head).map(Update::Chat),
@@ -417,6 +426,7 @@ impl Device {
     fn disconnected(&mut self, why: String) -> Update {
         let pause = self.attempt.1;
         self.socket = None;
+        self.sync_at = None;
         self.gateway += 1;
         self.attempt = (Instant::now() + pause, (2 * pause).min(LONGEST_PAUSE));
         Update::Disconnected(why)
