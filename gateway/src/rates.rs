@@ -146,9 +146,10 @@ mod tests {
 
     #[test]
     fn users_who_have_nothing_spent_are_dropped() {
-        let mut config = GatewayConfig::default();
-        config.frames_per_s = 1_000_000;
-        let rates = Rates::new(&config);
+        let rates = Rates::new(&GatewayConfig {
+            frames_per_s: 1_000_000,
+            ..GatewayConfig::default()
+        });
         for uid in 1..=5_000 {
             rates.charge(user(uid), 1, uid as u64 * 1_000_000).unwrap();
         }

@@ -1,4 +1,4 @@
-//! What goes over a connection: one JSON object a text frame (SYNC.md, "Interfaces").
+//! What goes over a connection: one JSON object a text frame (see the README).
 
 mod from_client;
 mod from_server;

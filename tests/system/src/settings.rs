@@ -100,7 +100,7 @@ fn text(stack: &StackConfig, addresses: &Addresses) -> String {
     let Ports {
         ingest,
         query_api,
-        gateway,
+        gateway: _,
         sequencer,
         projector_unread,
         projector_mysql,
@@ -135,16 +135,12 @@ listen = "127.0.0.1:{projector_mysql}"
 [query_api]
 listen = "127.0.0.1:{query_api}"
 
-[gateway]
-listen = "127.0.0.1:{gateway}"
-
 [stack]
 run_dir = "{run_dir}"
 
 [stack.ports]
 ingest = {ingest}
 query_api = {query_api}
-gateway = {gateway}
 sequencer = {sequencer}
 projector_unread = {projector_unread}
 projector_mysql = {projector_mysql}

@@ -1,4 +1,4 @@
-//! Servers of its own, and the five services as processes on them.
+//! Servers of its own, and the services as processes on them.
 
 use std::{
     ffi::OsString,

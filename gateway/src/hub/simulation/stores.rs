@@ -98,16 +98,13 @@ impl Stores {
             let in_groups = log.rows(user, partition, self.groups[partition]);
             for (gid, row) in &stored.memberships {
                 let has_moved = row.pos >= least_pos;
+                let is_member = row.left_pos.is_none();
                 let head = log.head(*gid, self.groups[partition]);
-                match head.filter(|_| in_groups.is_member(*gid)) {
-                    _ if row.left_pos.is_some() => {
-                        if has_moved {
-                            rows.push((partition, Row::Left(*gid)));
-                        }
-                    }
+                match head.filter(|_| is_member && in_groups.is_member(*gid)) {
                     Some(head) if has_moved || head.pos >= least_pos => {
                         rows.push((partition, Row::Group(*gid, head.mid)));
                     }
+                    None if !is_member && has_moved => rows.push((partition, Row::Left(*gid))),
                     _ => {}
                 }
             }
