@@ -1,6 +1,8 @@
 //! A device on the command line: prints what it learns, and sends what it reads.
 
-use anyhow::{Context as _, bail};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
 use client::{
     device::{Chat, ChatKey, ChatWith, Device, DeviceSettings, DeviceState, Update},
     new_client_msg_id,
@@ -10,7 +12,12 @@ use schemas::{DeviceClass, GroupId, Mid, UserId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::{args::ConnectArgs, client_config, context::CommandContext};
+use crate::{
+    args::ConnectArgs,
+    client_config,
+    context::{CommandContext, REACH_TIMEOUT},
+    failure::Failure,
+};
 
 /// Lines that wait for the connection.
 const LINES: usize = 16;
@@ -26,7 +33,7 @@ enum Line {
 /// Runs until the end of standard input and until every message is answered; with `--listen` until it is interrupted.
 ///
 /// # Errors
-/// The configuration, a line that is none, or a gateway that turns the device away.
+/// The configuration, no gateway that answers, one that turns the device away, or lines that could not be sent.
 pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow::Result<()> {
     let settings = DeviceSettings {
         gateways: vec![gateway_url(context)?],
@@ -40,16 +47,31 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
     };
     let mut device = Device::new(context.client()?, settings, DeviceState::new(args.uid))?;
     let mut lines = standard_input();
-    let mut is_open = true;
-    while is_open || args.listen || device.unanswered() > 0 {
+    let (begun, mut connected, mut is_open, mut refused) = (Instant::now(), false, true, 0);
+    while is_open || args.listen || !connected || device.unanswered() > 0 {
         tokio::select! {
-            update = device.next() => print(&device, args.class, update?),
+            update = device.next() => {
+                let update = update?;
+                match &update {
+                    Update::Connected => connected = true,
+                    Update::Disconnected(why) if !connected && begun.elapsed() > REACH_TIMEOUT => {
+                        return Err(Failure::Unreachable(why.clone()).into());
+                    }
+                    _ => {}
+                }
+                print(&device, args.class, update);
+            }
             line = lines.recv(), if is_open => match line {
-                Some(line) => post(&mut device, &line?).await?,
+                Some(line) => if let Err(error) = post(&mut device, &line?).await {
+                    // Whoever types goes on.
+                    eprintln!("tidemark: {error:#}");
+                    refused += 1;
+                },
                 None => is_open = false,
             },
         }
     }
+    ensure!(refused == 0, "{refused} lines are none that can be sent");
     Ok(())
 }
 
