@@ -56,6 +56,10 @@ pub enum ChatWith {
         dissolved: bool,
         /// How many members there are.
         member_count: i64,
+        /// The user sees what was sent before joining.
+        whole_history: bool,
+        /// The newest message when the user joined.
+        join_mid: Mid,
     },
 }
 
@@ -100,6 +104,29 @@ impl Chat {
         }
     }
 
+    /// Of a group up to here nothing is shown.
+    fn unseen_mid(&self) -> Mid {
+        match self.with {
+            ChatWith::Group {
+                whole_history: false,
+                join_mid,
+                ..
+            } => join_mid,
+            _ => Mid::ZERO,
+        }
+    }
+
+    /// A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched.
+    pub(super) fn set_group(&mut self, with: ChatWith) {
+        let before = self.unseen_mid();
+        self.with = with;
+        let unseen = self.unseen_mid();
+        if unseen < before {
+            self.fetched.0 = Mid::ZERO;
+        }
+        self.drop_messages(|mid| mid <= unseen);
+    }
+
     /// What is to be fetched; `None` where everything is here.
     #[must_use]
     pub fn missing(&self) -> Option<Missing> {
@@ -131,15 +158,17 @@ impl Chat {
         }
     }
 
-    pub(super) fn synced_group(self, answer: ListedGroup) -> Self {
+    pub(super) fn synced_group(mut self, answer: ListedGroup) -> Self {
+        self.set_group(ChatWith::Group {
+            name: answer.name,
+            role: answer.role,
+            muted: answer.muted,
+            dissolved: answer.dissolved,
+            member_count: answer.member_count,
+            whole_history: answer.whole_history,
+            join_mid: answer.join_mid,
+        });
         Self {
-            with: ChatWith::Group {
-                name: answer.name,
-                role: answer.role,
-                muted: answer.muted,
-                dissolved: answer.dissolved,
-                member_count: answer.member_count,
-            },
             last: answer.last,
             last_mid: answer.last_mid,
             chg: answer.chg,
@@ -152,6 +181,8 @@ impl Chat {
     /// A message. What a sync returned may have it already: rows may be newer than the token that comes with them.
     pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent) {
         let (mid, is_own) = (event.mid, event.srcid == uid);
+        // A page that was fetched had it, as changed since, or without it.
+        let is_fetched = mid <= self.fetched.0;
         if self.fetched.0.next() == mid {
             self.fetched.0 = mid;
         }
@@ -171,7 +202,9 @@ impl Chat {
             self.last_mid = mid;
             self.last = Some(preview(&message));
         }
-        self.messages.insert(mid, message);
+        if !is_fetched {
+            self.messages.insert(mid, message);
+        }
     }
 
     /// The unread counts after a message behind all others.

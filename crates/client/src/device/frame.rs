@@ -180,6 +180,8 @@ pub struct GroupChangeEvent {
     pub gid: GroupId,
     /// Its name.
     pub name: String,
+    /// Members see what was sent before they joined.
+    pub whole_history: bool,
     /// It has ended.
     pub dissolved: bool,
     /// How many members there are.

@@ -162,38 +162,50 @@ impl DeviceState {
     fn take_group_change(&mut self, event: GroupChangeEvent) -> Option<ChatKey> {
         let key = ChatKey::Group(event.gid);
         let own = event.members.iter().find(|member| member.uid == self.uid);
-        if let Some(own) = own {
-            let Some(role) = own.role else {
+        let known = self.chats.get_mut(&key);
+        let before = known.as_ref().and_then(|chat| match chat.with {
+            ChatWith::Group {
+                role,
+                muted,
+                join_mid,
+                ..
+            } => Some((role, muted, join_mid)),
+            ChatWith::User { .. } => None,
+        });
+        let (role, muted, join_mid) = match (own, before) {
+            (Some(ChangedMember { role: None, .. }), _) => {
                 self.chats.remove(&key);
                 return Some(key);
-            };
-            let with = ChatWith::Group {
-                name: event.name,
-                role,
-                muted: own.muted,
-                dissolved: event.dissolved,
-                member_count: event.member_count,
-            };
-            match self.chats.get_mut(&key) {
-                Some(chat) if !own.joined => chat.with = with,
-                _ => {
-                    self.chats.insert(key, Chat::joined(with, event.last_mid));
-                }
             }
-            return Some(key);
-        }
-        let ChatWith::Group {
-            name,
-            dissolved,
-            member_count,
-            ..
-        } = &mut self.chats.get_mut(&key)?.with
-        else {
-            return None;
+            (
+                Some(&ChangedMember {
+                    role: Some(role),
+                    muted,
+                    joined,
+                    ..
+                }),
+                before,
+            ) => {
+                let join_mid = before.filter(|_| !joined).map(|(.., mid)| mid);
+                (role, muted, join_mid.unwrap_or(event.last_mid))
+            }
+            (None, before) => before?,
         };
-        *name = event.name;
-        *dissolved = event.dissolved;
-        *member_count = event.member_count;
+        let with = ChatWith::Group {
+            name: event.name,
+            role,
+            muted,
+            dissolved: event.dissolved,
+            member_count: event.member_count,
+            whole_history: event.whole_history,
+            join_mid,
+        };
+        match known {
+            Some(chat) if own.is_none_or(|own| !own.joined) => chat.set_group(with),
+            _ => {
+                self.chats.insert(key, Chat::joined(with, event.last_mid));
+            }
+        }
         Some(key)
     }
 

@@ -75,7 +75,7 @@ fn change(kind: &str, mid: i64, chg: i64, by: i64, other: i64) -> Value {
 
 fn members(role: Option<&str>, joined: bool) -> Value {
     json!({"group_change": {
-        "gid": GROUP.to_string(), "name": "Lunch", "dissolved": false, "member_count": 3, "last_mid": 7,
+        "gid": GROUP.to_string(), "name": "Lunch", "whole_history": false, "dissolved": false, "member_count": 3, "last_mid": 7,
         "members": [{"uid": ME.to_string(), "role": role, "muted": false, "joined": joined}],
     }})
 }
@@ -196,6 +196,24 @@ fn a_head_is_counted_once_it_is_fetched() {
     assert_eq!(chat.missing(), None);
 }
 
+/// Between two syncs he left and joined again.
+#[test]
+fn what_was_before_the_last_join_is_dropped() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    take(&mut device, 12, group_message(8, 1001));
+    let row = |whole_history: bool| {
+        json!([{"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false,
+            "dissolved": false, "member_count": 3, "whole_history": whole_history, "join_mid": 20, "last": null,
+            "last_mid": 20, "chg": 0, "unread": {"pc": 0, "mobile": 0}, "read_mid": {"pc": 20, "mobile": 20}}])
+    };
+    device.take_sync(answer(json!({ "groups": row(false) })));
+    assert!(device.chats()[&group()].messages.is_empty());
+    device.take_sync(answer(json!({ "groups": row(true) })));
+    let missing = device.chats()[&group()].missing().unwrap();
+    assert_eq!(missing.after_mid, Mid::ZERO);
+}
+
 /// The rows of a sync may be newer than its token.
 #[test]
 fn what_a_sync_had_already_counts_once() {
@@ -203,7 +221,7 @@ fn what_a_sync_had_already_counts_once() {
     let users = json!([{"peer": "1001", "last": null, "last_mid": 2, "chg": 0, "peer_n": 2,
         "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
     let groups = json!([{"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false,
-        "dissolved": false, "member_count": 3, "last": null, "last_mid": 2, "chg": 0,
+        "dissolved": false, "member_count": 3, "whole_history": false, "join_mid": 0, "last": null, "last_mid": 2, "chg": 0,
         "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
     device.take_sync(answer(json!({"conversations": users, "groups": groups})));
     let deleted = json!({"contact_change": {"uid": ME.to_string(), "peer": "1001", "favourite": false,
