@@ -236,3 +236,6 @@ fn find(ring: &PartitionRing, key: Key, is_it: impl Fn(&Event) -> bool) -> Optio
     let mut events = events.map(|event: &Arc<RingEvent>| &event.event);
     events.find(|event| is_it(event))
 }
+
+#[cfg(test)]
+mod tests;

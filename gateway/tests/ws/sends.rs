@@ -112,6 +112,23 @@ async fn a_group_has_sends_too_and_reads_are_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_one_connection_so_many_sends_are_under_way_and_no_more() {
+    let gateway = Gateway::start().await;
+    let [me, peer] = Deployment::users(15);
+    let mut device = gateway.stream(me, "a", &token(15, 0)).await;
+    for n in 0..128 {
+        device.send(&send("1", &json!(peer), &format!("{n}"))).await;
+        accepted(&mut device, "1").await;
+    }
+    device.send(&send("2", &json!(peer), "128")).await;
+    let answer = device.content().await;
+    assert_eq!(
+        (&answer["ref"], &answer["reason"], &answer["retry"]),
+        (&json!("2"), &json!("too-many-under-way"), &json!(true))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_ingest_refuses_is_refused_at_once() {
     let gateway = Gateway::start().await;
     let [me, peer] = Deployment::users(14);
