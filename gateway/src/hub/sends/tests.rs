@@ -33,7 +33,7 @@ impl Gateway {
         };
         Self {
             hub: Hub::new(limits, 0, &PartitionMap::new()),
-            connection: Arc::new(Connection::new(device, 10_000)),
+            connection: Arc::new(Connection::new(device, 0, 10_000)),
         }
     }
 
