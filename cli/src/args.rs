@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
-    DeviceClass, DirectConversation, GroupId, InboundPosition, Partition, TimestampMs, UserId,
-    dead_letter::Reason, topics::Topic,
+    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, InvalidValue, Partition,
+    TimestampMs, UserId, dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
 
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     ProjectorMysql,
     /// Run the HTTP API for readers
     QueryApi,
+    /// Run the gateway, which pushes events to devices over WebSocket
+    Gateway,
     /// The local stack: Kafka, Redis, MariaDB and the services as processes
     #[command(subcommand)]
     Stack(StackCommand),
@@ -108,6 +110,8 @@ pub(crate) enum Command {
         /// The user
         uid: UserId,
     },
+    /// Connect as a device: print what it learns as lines of JSON, and send the lines of standard input
+    Connect(ConnectArgs),
     /// Show a conversation
     History(HistoryArgs),
     /// Show what was changed in a conversation: recalls, edits, and what the user has hidden and cleared
@@ -491,6 +495,24 @@ pub(crate) struct SyncArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A line of standard input is a message, `1001 hello` to a user or `#5000 hello` into a group, or `read 1001`, `read #5000`: everything of it is read."
+)]
+pub(crate) struct ConnectArgs {
+    /// The user
+    pub(crate) uid: UserId,
+    /// The device's own id: 1 to 64 of A-Z a-z 0-9 . _ -
+    #[arg(long, default_value = "cli", value_parser = device_id)]
+    pub(crate) device: DeviceId,
+    /// Its class: pc or mobile
+    #[arg(long, default_value = "pc")]
+    pub(crate) class: DeviceClass,
+    /// Go on after the end of standard input
+    #[arg(long)]
+    pub(crate) listen: bool,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
     /// The user
     pub(crate) uid: UserId,
@@ -629,6 +651,10 @@ pub(crate) struct RebuildArgs {
     /// Only the table with this number; of Redis, users with uid mod 64 = this
     #[arg(long, short, value_parser = partition)]
     pub(crate) partition: Option<Partition>,
+}
+
+fn device_id(text: &str) -> Result<DeviceId, InvalidValue> {
+    text.to_owned().try_into()
 }
 
 fn partition(text: &str) -> Result<Partition, String> {

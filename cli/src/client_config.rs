@@ -20,6 +20,9 @@ pub(crate) struct ClientConfig {
     /// The URL of query-api; default: `query_api.listen`, on this machine.
     #[garde(inner(custom(is_http)))]
     pub(crate) query_url: Option<String>,
+    /// The URL of the gateway; default: `gateway.listen`, on this machine.
+    #[garde(inner(custom(is_http)))]
+    pub(crate) gateway_url: Option<String>,
     /// PEM file with the certificate authorities of the services; default: those of the system.
     #[garde(custom(has_certificates))]
     pub(crate) tls_ca: Option<PathBuf>,

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How long to wait for a server: as long as its restart takes.
-const REACH_TIMEOUT: Duration = Duration::from_secs(8);
+pub(crate) const REACH_TIMEOUT: Duration = Duration::from_secs(8);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 

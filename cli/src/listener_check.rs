@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use access::AuthConfig;
+use gateway::GatewayConfig;
 use ingest::IngestConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
@@ -39,7 +40,7 @@ pub(crate) fn check(source: &ConfigSource) -> Result<(), ConfigError> {
     }
 }
 
-fn listeners(source: &ConfigSource) -> Result<[Listener; 5], ConfigError> {
+fn listeners(source: &ConfigSource) -> Result<[Listener; 6], ConfigError> {
     let http: HttpConfig = source.section("http")?;
     let auth: AuthConfig = source.section("auth")?;
     let of_probes = |section, listen| Listener {
@@ -59,12 +60,14 @@ fn listeners(source: &ConfigSource) -> Result<[Listener; 5], ConfigError> {
     let unread: ProjectorUnreadConfig = source.section("projector_unread")?;
     let mysql: ProjectorMySqlConfig = source.section("projector_mysql")?;
     let query: QueryApiConfig = source.section("query_api")?;
+    let gateway: GatewayConfig = source.section("gateway")?;
     Ok([
         of_calls("ingest", ingest.listen),
         of_probes("sequencer", sequencer.listen),
         of_probes("projector_unread", unread.listen),
         of_probes("projector_mysql", mysql.listen),
         of_calls("query_api", query.listen),
+        of_calls("gateway", gateway.listen),
     ])
 }
 

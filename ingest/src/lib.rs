@@ -23,4 +23,4 @@ mod words;
 #[doc(hidden)]
 pub use batch::{fuzzing, measured};
 pub use config::{Config, IngestConfig};
-pub use service::{serve, start};
+pub use service::{Poster, serve, start};

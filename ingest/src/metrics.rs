@@ -71,8 +71,7 @@ impl IngestMetrics {
     }
 
     pub(crate) fn rejected(&self, problem: ProblemKind) {
-        let kind = problem.uri().trim_start_matches("/problems/");
-        metrics::counter!(REJECTED, "problem" => kind).increment(1);
+        metrics::counter!(REJECTED, "problem" => problem.name()).increment(1);
     }
 
     pub(crate) fn single_delivered(&self, after: Duration) {

@@ -2,13 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use access::Access;
+use access::{Access, Caller};
 use axum::Router;
 use event_log::{Admin, LogReader};
+use problem::Problem;
+use schemas::InboundPosition;
 use service_runtime::{Health, Process, Supervisor, described};
 use tokio::time::interval;
 
-use crate::{config::Config, openapi, readiness, state::Ingest, words};
+use crate::{config::Config, openapi, readiness, single, state::Ingest, words};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -39,24 +41,64 @@ pub async fn start(
     supervisor: &Supervisor,
     health: &Health,
 ) -> anyhow::Result<Router> {
-    let reader = Arc::new(LogReader::new(&config.kafka)?);
-    let admin = Admin::new(&config.kafka)?;
-    let ingest = Arc::new(Ingest::new(config, access.clone(), supervisor.shutdown())?);
-    let kafka = health.check("ingest.kafka");
-    supervisor.spawn(
-        "ingest topic",
-        readiness::watch_topic(admin, kafka.clone(), supervisor.shutdown()),
-    );
-    supervisor.spawn(
-        "ingest readiness",
-        readiness::watch(reader, kafka, supervisor.shutdown()),
-    );
-    if let Some(words) = &ingest.words {
-        let watched = words::watch(Arc::clone(words), supervisor.shutdown());
-        supervisor.spawn("ingest words", watched);
+    let poster = Poster::start(config, access, supervisor, health)?;
+    Ok(described(access.guard(openapi::calls()), poster.0))
+}
+
+/// Posts events as ingest's calls do, for a service that takes them over something else than HTTP requests.
+#[derive(Clone)]
+pub struct Poster(Arc<Ingest>);
+
+impl Poster {
+    /// Starts ingest's workers.
+    ///
+    /// # Errors
+    /// As [`start`].
+    pub fn start(
+        config: Config,
+        access: &Access,
+        supervisor: &Supervisor,
+        health: &Health,
+    ) -> anyhow::Result<Self> {
+        let reader = Arc::new(LogReader::new(&config.kafka)?);
+        let admin = Admin::new(&config.kafka)?;
+        let ingest = Arc::new(Ingest::new(config, access.clone(), supervisor.shutdown())?);
+        let kafka = health.check("ingest.kafka");
+        supervisor.spawn(
+            "ingest topic",
+            readiness::watch_topic(admin, kafka.clone(), supervisor.shutdown()),
+        );
+        supervisor.spawn(
+            "ingest readiness",
+            readiness::watch(reader, kafka, supervisor.shutdown()),
+        );
+        if let Some(words) = &ingest.words {
+            let watched = words::watch(Arc::clone(words), supervisor.shutdown());
+            supervisor.spawn("ingest words", watched);
+        }
+        supervisor.spawn("ingest in flight", watch_budgets(Arc::clone(&ingest)));
+        Ok(Self(ingest))
     }
-    supervisor.spawn("ingest in flight", watch_budgets(Arc::clone(&ingest)));
-    Ok(described(access.guard(openapi::calls()), ingest))
+
+    /// The largest event, bytes.
+    #[must_use]
+    pub fn max_body_bytes(&self) -> usize {
+        self.0.config.max_body_bytes as usize
+    }
+
+    /// How long a post may take.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.0.config.request_deadline()
+    }
+
+    /// Checks an event, a line of `POST /v1/events`, and appends it. The position is that of `chat.inbound`.
+    ///
+    /// # Errors
+    /// What the call would be answered with.
+    pub async fn post(&self, caller: &Caller, event: &[u8]) -> Result<InboundPosition, Problem> {
+        single::post_event(&self.0, caller, event).await
+    }
 }
 
 /// Shows the use of the byte budgets in the metrics; at shutdown it waits until everything was given back.

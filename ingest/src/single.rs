@@ -14,6 +14,7 @@ use crate::{
     body,
     byte_budget::{SinglePermit, cost_bytes},
     inbound::{InboundRecord, SingleDelivery},
+    json,
     media::SingleEncoding,
     post::Post,
     responses::{accepted, not_appended, over_capacity, unknown_outcome},
@@ -74,6 +75,26 @@ async fn read_body(
     // The record is no larger than its body, apart from what the overhead covers.
     permit.shrink_to(cost_bytes(bytes.len()));
     Ok((bytes, permit))
+}
+
+/// Posts an event that is in memory: a line of `POST /v1/events`.
+pub(crate) async fn post_event(
+    ingest: &Ingest,
+    caller: &Caller,
+    event: &[u8],
+) -> Result<InboundPosition, Problem> {
+    let deadline = Instant::now() + ingest.config.request_deadline();
+    let posted: Result<InboundPosition, Problem> = async {
+        ingest.access.charge_event(caller)?;
+        let permit = ingest.try_acquire_single(caller, cost_bytes(event.len()));
+        let permit = permit.ok_or_else(over_capacity)?;
+        let mut post = json::event(event, ingest.config.max_msg_bytes)?;
+        post.authorize(caller)?;
+        ingest.check_words(&mut post)?;
+        append(ingest, post, permit, deadline).await
+    }
+    .await;
+    posted.inspect_err(|problem| ingest.metrics.rejected(problem.kind))
 }
 
 async fn append(

@@ -1,6 +1,7 @@
 use access::{AuthConfig, Verifier};
 use dev_stack::StackConfig;
 use event_log::{KafkaConfig, LogReader};
+use gateway::GatewayConfig;
 use ingest::IngestConfig;
 use message_store::MySqlConfig;
 use projector_mysql::ProjectorMySqlConfig;
@@ -66,6 +67,7 @@ fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
     let sections = [
         ("auth", source.effective::<AuthConfig>("auth")?),
         ("client", source.effective::<ClientConfig>("client")?),
+        ("gateway", source.effective::<GatewayConfig>("gateway")?),
         ("http", source.effective::<HttpConfig>("http")?),
         ("ingest", source.effective::<IngestConfig>("ingest")?),
         ("kafka", source.effective::<KafkaConfig>("kafka")?),

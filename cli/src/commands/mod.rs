@@ -5,6 +5,7 @@ mod audit;
 mod change;
 mod changes;
 mod config;
+mod connect;
 mod contact;
 mod db;
 mod demo;
@@ -127,6 +128,7 @@ async fn dispatch(
             .await?;
         }
         Command::QueryApi => serve("tidemark-query-api", context.source, query_api::serve).await?,
+        Command::Gateway => serve("tidemark-gateway", context.source, gateway::serve).await?,
         Command::Demo(args) => return demo::run(context, &args).await,
         Command::Topics(command) => return topics::run(&context, &command, json).await,
         Command::Db(DbCommand::Apply) => db::apply(&context, json).await?,
@@ -151,6 +153,7 @@ async fn dispatch(
         Command::Profile(command) => profile::run(&context, &command, json).await?,
         Command::Group(command) => group::run(&context, command, json).await?,
         Command::Unread(args) => unread::run(&context, &args, json).await?,
+        Command::Connect(args) => connect::run(&context, &args).await?,
         Command::Sync(args) => sync::sync(&context, &args).await?,
         Command::Devices { uid } => sync::devices(&context, uid, json).await?,
         Command::History(args) => history::run(&context, &args, json).await?,
@@ -208,6 +211,7 @@ impl Command {
                 | Self::ProjectorUnread
                 | Self::ProjectorMysql
                 | Self::QueryApi
+                | Self::Gateway
         )
     }
 }

@@ -101,6 +101,7 @@ fn services(config: &StackConfig, file: &Path) -> anyhow::Result<Vec<ServiceSpec
         ("projector-unread", ports.projector_unread),
         ("query-api", ports.query_api),
         ("ingest", ports.ingest),
+        ("gateway", ports.gateway),
     ];
     services
         .into_iter()
@@ -200,7 +201,7 @@ fn write_for_the_owner(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The addresses of servers and services, by section.
-fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
+fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 10]> {
     let (config, endpoints) = (stack.config(), stack.endpoints());
     let server: ServerConfig = endpoints.mysql_url.parse().map_err(anyhow::Error::msg)?;
     let mut mysql = table([
@@ -240,6 +241,7 @@ fn addresses(stack: &Stack) -> anyhow::Result<[(&'static str, Table); 9]> {
         ("projector_unread", listen(ports.projector_unread)),
         ("projector_mysql", listen(ports.projector_mysql)),
         ("query_api", listen(ports.query_api)),
+        ("gateway", listen(ports.gateway)),
         ("stack", Table::try_from(config)?),
     ])
 }

@@ -1,4 +1,4 @@
-//! Every service in one process, for a laptop: query-api on its own port, all others on ingest's.
+//! Every service in one process, for a laptop: query-api and the gateway on their own ports, all others on ingest's.
 
 use access::Access;
 use axum::Router;
@@ -11,7 +11,9 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
     let unread = process.configure(projector_unread::Config::load)?;
     let mysql = process.configure(projector_mysql::Config::load)?;
     let query = process.configure(query_api::Config::load)?;
+    let gateway = process.configure(gateway::Config::load)?;
     let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
+    let gateway_listen = gateway.gateway.listen;
     let access = Access::start(&ingest.auth, supervisor)?;
     let producers = Router::new()
         .merge(ingest::start(ingest, &access, supervisor, health).await?)
@@ -28,11 +30,15 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
             projector_mysql::start(mysql, supervisor, health).await?,
         );
     let readers = query_api::start(query, &access, supervisor, health).await?;
+    let devices = gateway::start(gateway, &access, supervisor, health).await?;
     process
         .listen_with(&access, "ingest.listen", ingest_listen, producers)
         .await?;
     process
         .listen_with(&access, "query_api.listen", query_listen, readers)
+        .await?;
+    process
+        .listen_with(&access, "gateway.listen", gateway_listen, devices)
         .await?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use tokio::time::{Instant, interval};
 
 use crate::{
-    caller::Caller,
+    caller::{Caller, ValidUntil},
     config::AuthConfig,
     limits::{Limits, Unit},
     metrics,
@@ -77,11 +77,11 @@ impl Access {
         &self,
         headers: &HeaderMap,
         now: OffsetDateTime,
-    ) -> Result<Caller, Refusal> {
+    ) -> Result<(Caller, ValidUntil), Refusal> {
         let Some(verifier) = &self.0.verifier else {
-            return Ok(Caller::Anyone);
+            return Ok((Caller::Anyone, ValidUntil(None)));
         };
-        verifier.verify(bearer(headers)?, now).await
+        verifier.verify_until(bearer(headers)?, now).await
     }
 
     /// Counts one request.

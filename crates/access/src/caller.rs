@@ -6,6 +6,7 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use problem::Problem;
 use schemas::UserId;
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 
 use crate::config::LimitConfig;
 
@@ -19,6 +20,10 @@ pub enum Caller {
     /// There is no authentication.
     Anyone,
 }
+
+/// When the token or key of a call ends. An extractor, as [`Caller`] is: for calls that last longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidUntil(pub Option<OffsetDateTime>);
 
 /// A service, as the entry of its key has it.
 #[derive(Debug, PartialEq, Eq)]
@@ -164,13 +169,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // Without one the call is not behind a guard: a defect, which must not open anything.
-        parts
-            .extensions
-            .get()
-            .cloned()
-            .ok_or_else(Problem::internal)
+        extension(parts)
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ValidUntil {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        extension(parts)
+    }
+}
+
+/// Without one the call is not behind a guard: a defect, which must not open anything.
+fn extension<T: Clone + Send + Sync + 'static>(parts: &Parts) -> Result<T, Problem> {
+    let found = parts.extensions.get().cloned();
+    found.ok_or_else(Problem::internal)
 }
 
 #[cfg(test)]

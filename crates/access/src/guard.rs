@@ -45,9 +45,10 @@ async fn authenticate(State(access): State<Access>, mut request: Request, next: 
         .caller_of(request.headers(), OffsetDateTime::now_utc())
         .await
     {
-        Ok(caller) => match access.charge_request(&caller) {
+        Ok((caller, until)) => match access.charge_request(&caller) {
             Ok(()) => {
                 request.extensions_mut().insert(caller);
+                request.extensions_mut().insert(until);
                 return next.run(request).await;
             }
             Err(problem) => problem.into_response(),

@@ -23,7 +23,7 @@ mod token;
 mod verifier;
 
 pub use access::Access;
-pub use caller::{Caller, Scope, Service};
+pub use caller::{Caller, Scope, Service, ValidUntil};
 pub use config::{Algorithm, AuthConfig, IssuerConfig, LimitConfig};
 pub use quota::{CallerQuota, QuotaPermit};
 pub use refusal::Refusal;

@@ -146,10 +146,14 @@ impl ServiceKeys {
     }
 
     /// Who holds this key at `now`.
-    pub(crate) fn find(&self, key: &ServiceKey, now: OffsetDateTime) -> Option<Arc<Service>> {
+    pub(crate) fn find(
+        &self,
+        key: &ServiceKey,
+        now: OffsetDateTime,
+    ) -> Option<(Arc<Service>, Option<OffsetDateTime>)> {
         let known = self.0.get(key.id())?;
         let is_valid = known.hash.is(&key.hash()) && known.expires.is_none_or(|end| now < end);
-        is_valid.then(|| Arc::clone(&known.service))
+        is_valid.then(|| (Arc::clone(&known.service), known.expires))
     }
 }
 
@@ -190,7 +194,7 @@ mod tests {
         let text = entry(&key).to_toml();
         assert!(!text.contains(key.text().expose()));
         let keys = ServiceKeys::parse(&text).unwrap();
-        let found = keys.find(&key, NOW).unwrap();
+        let (found, _) = keys.find(&key, NOW).unwrap();
         assert_eq!(
             (found.name.as_str(), found.id.as_str()),
             ("mailer", key.id())

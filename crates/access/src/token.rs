@@ -5,7 +5,7 @@ use jsonwebtoken::{DecodingKey, Validation, decode, errors::ErrorKind};
 use schemas::UserId;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use crate::{
     config::{Algorithm, IssuerConfig},
@@ -74,7 +74,7 @@ impl<'a> Unverified<'a> {
             .ok_or(Refusal::Algorithm)
     }
 
-    /// Its subject, if all of it is right at `now`. `key` is of `algorithm`'s kind.
+    /// Its subject, and when it ends, if all of it is right at `now`. `key` is of `algorithm`'s kind.
     pub(crate) fn verify(
         &self,
         issuer: &IssuerConfig,
@@ -82,19 +82,23 @@ impl<'a> Unverified<'a> {
         key: &DecodingKey,
         leeway_s: u32,
         now: OffsetDateTime,
-    ) -> Result<UserId, Refusal> {
+    ) -> Result<(UserId, Option<OffsetDateTime>), Refusal> {
         let verified = decode::<Claims>(self.text, key, &rules(issuer, algorithm));
         let claims = verified.map_err(|error| refusal(error.kind()))?.claims;
-        claims.check_time(leeway_s, now)?;
-        match claims.sub {
-            Some(Value::String(sub)) => sub.parse().map_err(|_| Refusal::Subject),
-            _ => Err(Refusal::Claim("sub")),
-        }
+        let left = claims.check_time(leeway_s, now)?;
+        let Some(Value::String(sub)) = claims.sub else {
+            return Err(Refusal::Claim("sub"));
+        };
+        let uid = sub.parse().map_err(|_| Refusal::Subject)?;
+        // Beyond the last date there is no end.
+        let until = now.checked_add(Duration::saturating_seconds_f64(left));
+        Ok((uid, until))
     }
 }
 
 impl Claims {
-    fn check_time(&self, leeway_s: u32, now: OffsetDateTime) -> Result<(), Refusal> {
+    /// How long it is still valid, seconds.
+    fn check_time(&self, leeway_s: u32, now: OffsetDateTime) -> Result<f64, Refusal> {
         let (now, leeway) = (now.unix_timestamp() as f64, f64::from(leeway_s));
         let exp = seconds(self.exp.as_ref(), "exp")?.ok_or(Refusal::Claim("exp"))?;
         if now >= exp + leeway {
@@ -102,7 +106,7 @@ impl Claims {
         }
         match seconds(self.nbf.as_ref(), "nbf")? {
             Some(nbf) if now + leeway < nbf => Err(Refusal::NotYet),
-            _ => Ok(()),
+            _ => Ok(exp + leeway - now),
         }
     }
 }

@@ -7,7 +7,7 @@ use service_runtime::{ConfigError, Secret, Shutdown, ValueError};
 use time::OffsetDateTime;
 
 use crate::{
-    caller::Caller,
+    caller::{Caller, ValidUntil},
     config::{Algorithm, AuthConfig, IssuerConfig, Source},
     key_set::KeySet,
     refusal::Refusal,
@@ -72,6 +72,18 @@ impl Verifier {
     /// # Errors
     /// See [`Refusal`].
     pub async fn verify(&self, bearer: &str, now: OffsetDateTime) -> Result<Caller, Refusal> {
+        Ok(self.verify_until(bearer, now).await?.0)
+    }
+
+    /// The same, and when the token or key ends.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub async fn verify_until(
+        &self,
+        bearer: &str,
+        now: OffsetDateTime,
+    ) -> Result<(Caller, ValidUntil), Refusal> {
         if ServiceKey::has_prefix(bearer) {
             return self.verify_service_key(bearer, now);
         }
@@ -83,16 +95,20 @@ impl Verifier {
         let issuer = issuer.ok_or(Refusal::Issuer)?;
         let algorithm = token.algorithm(&issuer.config)?;
         let key = issuer.keys.get(&token, algorithm).await?;
-        token
-            .verify(&issuer.config, algorithm, &key, self.leeway_s, now)
-            .map(Caller::User)
+        let (uid, until) = token.verify(&issuer.config, algorithm, &key, self.leeway_s, now)?;
+        Ok((Caller::User(uid), ValidUntil(until)))
     }
 
-    fn verify_service_key(&self, key: &str, now: OffsetDateTime) -> Result<Caller, Refusal> {
+    fn verify_service_key(
+        &self,
+        key: &str,
+        now: OffsetDateTime,
+    ) -> Result<(Caller, ValidUntil), Refusal> {
         let key = ServiceKey::parse(key).ok_or(Refusal::ServiceKey)?;
         let keys = self.service_keys.as_ref().ok_or(Refusal::ServiceKey)?;
-        let service = keys.get().find(&key, now);
-        service.map(Caller::Service).ok_or(Refusal::ServiceKey)
+        let found = keys.get().find(&key, now).ok_or(Refusal::ServiceKey)?;
+        let (service, until) = found;
+        Ok((Caller::Service(service), ValidUntil(until)))
     }
 
     /// Reads the files again.

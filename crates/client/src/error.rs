@@ -41,6 +41,16 @@ pub enum ClientError {
         /// What is wrong with it.
         detail: String,
     },
+    /// A gateway closed the connection, and the device is not to come back as it is.
+    #[error("{url} closed the connection with {code}: {reason}")]
+    Closed {
+        /// The gateway.
+        url: String,
+        /// The close code, 4100 to 4199.
+        code: u16,
+        /// Its words.
+        reason: String,
+    },
     /// The client cannot be built from these settings.
     #[error("{0}")]
     InvalidSettings(String),
@@ -53,7 +63,7 @@ impl ClientError {
         match self {
             Self::Timeout { .. } | Self::Unreachable { .. } | Self::BrokenResponse { .. } => true,
             Self::Problem(problem) => matches!(problem.status, 429 | 503 | 504),
-            Self::InvalidResponse { .. } | Self::InvalidSettings(_) => false,
+            Self::InvalidResponse { .. } | Self::Closed { .. } | Self::InvalidSettings(_) => false,
         }
     }
 

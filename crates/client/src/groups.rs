@@ -113,6 +113,11 @@ pub struct ListedGroup {
     pub dissolved: bool,
     /// How many members there are; 0 once it is dissolved.
     pub member_count: i64,
+    /// The user sees what was sent before joining.
+    pub whole_history: bool,
+    /// The number of the newest message when the user joined; 0 where there was none.
+    #[serde(deserialize_with = "mid")]
+    pub join_mid: Mid,
     /// The newest message, with the first 200 characters of its text; `None` where the user does not see it, or there is none.
     pub last: Option<Message>,
     /// The number of the newest message; 0 where there is none.

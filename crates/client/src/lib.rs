@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod batch;
+pub mod device;
 mod endpoints;
 mod error;
 mod events;

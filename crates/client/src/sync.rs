@@ -28,6 +28,8 @@ pub struct SyncedConversation {
     /// As in the list; the newest message with the first 200 characters of its text.
     #[serde(flatten)]
     pub conversation: Conversation,
+    /// How many messages the other has sent.
+    pub peer_n: i64,
     /// The user has deleted the contact, and there is no newer message.
     #[serde(default)]
     pub deleted: bool,

@@ -72,6 +72,12 @@ impl ProblemKind {
         self.row().0
     }
 
+    /// The last part of that URI.
+    pub fn name(self) -> &'static str {
+        let uri = self.uri();
+        uri.strip_prefix("/problems/").unwrap_or(uri)
+    }
+
     /// The `title` member: the same words for every problem of this kind.
     pub fn title(self) -> &'static str {
         self.row().1

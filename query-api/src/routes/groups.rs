@@ -74,6 +74,11 @@ pub(crate) struct GroupItem {
     /// How many members there are; 0 once it is dissolved.
     #[schema(minimum = 0, example = 3)]
     member_count: i64,
+    /// Whether the user sees what was sent before joining.
+    whole_history: bool,
+    /// The number of the newest message when the user joined; 0 where there was none.
+    #[schema(minimum = 0, example = 0)]
+    join_mid: i64,
     /// Its newest message, with the first 200 characters of the text; null where there is none, the user has hidden or cleared it or joined
     /// later, or it was deleted.
     last: Option<MessageItem>,
@@ -166,6 +171,8 @@ impl From<ListedGroup> for GroupItem {
             muted: head.muted,
             dissolved: head.settings.dissolved,
             member_count: head.member_count,
+            whole_history: head.settings.whole_history,
+            join_mid: head.join_mid.get(),
             chg: head.chg.get(),
             name: head.settings.name,
             unread: unread.into(),

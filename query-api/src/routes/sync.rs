@@ -70,6 +70,9 @@ pub(crate) struct SyncAnswer {
 struct SyncedConversation {
     #[serde(flatten)]
     item: ConversationItem,
+    /// How many messages the other side has sent: a device counts on from here by the `n` of events.
+    #[schema(minimum = 0, example = 2)]
+    peer_n: i64,
     /// The user has deleted the contact, and there is no newer message: lists leave it out. Absent where not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(value_type = Option<bool>)]
@@ -131,11 +134,14 @@ impl SyncAnswer {
         for row in rows {
             match row {
                 Row::Contact(row) => {
-                    let deleted = row.is_deleted();
+                    let (deleted, peer_n) = (row.is_deleted(), row.contact.peer_n.get());
                     // What the contact row itself has of the newest message is as old as the row.
                     let item = ConversationItem::of_contact(row, &mut BTreeMap::new());
-                    self.conversations
-                        .push(SyncedConversation { item, deleted });
+                    self.conversations.push(SyncedConversation {
+                        item,
+                        peer_n,
+                        deleted,
+                    });
                 }
                 Row::Group(group) => self.groups.push(group.into()),
                 Row::Left(gid) => self.left.push(gid),

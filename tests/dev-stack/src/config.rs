@@ -110,6 +110,8 @@ pub struct Ports {
     #[garde(range(min = 1))]
     pub query_api: u16,
     #[garde(range(min = 1))]
+    pub gateway: u16,
+    #[garde(range(min = 1))]
     pub sequencer: u16,
     #[garde(range(min = 1))]
     pub projector_unread: u16,
@@ -134,6 +136,7 @@ impl Default for Ports {
         Self {
             ingest: 7301,
             query_api: 7302,
+            gateway: 7308,
             sequencer: 7303,
             projector_unread: 7304,
             projector_mysql: 7305,
@@ -204,6 +207,7 @@ fn all_differ(nodes: Nodes) -> impl FnOnce(&Ports, &()) -> garde::Result {
         let mut wanted = vec![
             ("ingest", ports.ingest),
             ("query_api", ports.query_api),
+            ("gateway", ports.gateway),
             ("sequencer", ports.sequencer),
             ("projector_unread", ports.projector_unread),
             ("projector_mysql", ports.projector_mysql),

@@ -124,8 +124,8 @@ fn free_ports(config: &StackConfig) -> Ports {
     let redis = config.redis_nodes.max(1) * if config.redis_cluster { 2 } else { 1 };
     let mariadb = config.mariadb_nodes.max(1);
     loop {
-        let found = port::find_free(5 + usize::from(brokers + redis + mariadb));
-        let (single, servers) = found.split_at(5);
+        let found = port::find_free(6 + usize::from(brokers + redis + mariadb));
+        let (single, servers) = found.split_at(6);
         if !servers.windows(2).all(|pair| pair[1] == pair[0] + 1) {
             continue;
         }
@@ -136,6 +136,7 @@ fn free_ports(config: &StackConfig) -> Ports {
             sequencer: single[2],
             projector_unread: single[3],
             projector_mysql: single[4],
+            gateway: single[5],
             kafka: first,
             kafka_controller: first + 1,
             redis: first + brokers,

@@ -23,12 +23,13 @@ use crate::{
 pub const SERVER_NAMES: [&str; 3] = ["kafka", "redis", "mariadb"];
 
 /// Our services, in the order in which they are listed.
-pub const SERVICE_NAMES: [&str; 5] = [
+pub const SERVICE_NAMES: [&str; 6] = [
     "ingest",
     "sequencer",
     "projector-unread",
     "projector-mysql",
     "query-api",
+    "gateway",
 ];
 
 /// Services wait for each other, so all are checked again once each of them was ready.
@@ -406,7 +407,7 @@ impl Stack {
         self.servers().iter().map(|server| server.name()).collect()
     }
 
-    fn service_ports(&self) -> [(&'static str, u16); 5] {
+    fn service_ports(&self) -> [(&'static str, u16); 6] {
         let ports = &self.config.ports;
         [
             ("ingest", ports.ingest),
@@ -414,6 +415,7 @@ impl Stack {
             ("projector-unread", ports.projector_unread),
             ("projector-mysql", ports.projector_mysql),
             ("query-api", ports.query_api),
+            ("gateway", ports.gateway),
         ]
     }
 

@@ -87,6 +87,11 @@ impl Client {
         })
     }
 
+    /// As programs use it.
+    pub fn api(&self) -> &client::Client {
+        &self.api
+    }
+
     pub fn ingest_url(&self) -> String {
         self.api.ingest_url("")
     }
@@ -247,7 +252,7 @@ impl Client {
     ///
     /// # Errors
     /// It is refused, or not accepted in time.
-    pub(crate) async fn change_message(
+    pub async fn change_message(
         &self,
         by: i64,
         peer: i64,
@@ -267,12 +272,7 @@ impl Client {
     ///
     /// # Errors
     /// It is refused, or not accepted in time.
-    pub(crate) async fn flag_contact(
-        &self,
-        uid: i64,
-        peer: i64,
-        flag: &str,
-    ) -> Result<InboundPosition> {
+    pub async fn flag_contact(&self, uid: i64, peer: i64, flag: &str) -> Result<InboundPosition> {
         let set = |name: &str| (name == flag).then_some(true);
         let change = ChangeContact {
             uid: uid.try_into()?,
@@ -479,11 +479,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::ask`].
-    pub(crate) async fn conversations(
-        &self,
-        uid: i64,
-        after: &[InboundPosition],
-    ) -> Result<Vec<Value>> {
+    pub async fn conversations(&self, uid: i64, after: &[InboundPosition]) -> Result<Vec<Value>> {
         let path = format!("/v1/users/{uid}/conversations?limit=200{}", suffix(after));
         self.all_by_cursor(&path).await
     }

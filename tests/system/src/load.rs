@@ -38,6 +38,7 @@ pub struct Load {
     control: watch::Sender<Control>,
     counters: Arc<Counters>,
     groups: JoinSet<Result<UserGroup>>,
+    users: Vec<i64>,
     count: u64,
 }
 
@@ -60,18 +61,25 @@ impl Load {
     fn of(env: &TestEnv, groups: u64, seed: u64, of: impl Fn(UserGroup) -> UserGroup) -> Self {
         let (control, commands) = watch::channel(Control::default());
         let counters = Arc::new(Counters::default());
-        let mut running = JoinSet::new();
+        let (mut running, mut users) = (JoinSet::new(), Vec::new());
         for group in 0..groups {
             let seed = seed.wrapping_add(group);
             let group = UserGroup::new(seed, env.client.clone(), Arc::clone(&counters));
+            users.extend(group.users());
             running.spawn(of(group).run(commands.clone()));
         }
         Self {
             control,
             counters,
             groups: running,
+            users,
             count: groups,
         }
+    }
+
+    /// Everybody who takes part.
+    pub fn users(&self) -> impl Iterator<Item = i64> {
+        self.users.iter().copied()
     }
 
     /// How many posts were accepted so far.

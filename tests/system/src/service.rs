@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result};
 use dev_stack::{Ports, ServiceSpec};
 
 /// The services; those that others wait for come first.
-pub const SERVICES: [&str; 5] = [
+pub const SERVICES: [&str; 6] = [
     "sequencer",
     "projector-mysql",
     "projector-unread",
     "query-api",
     "ingest",
+    "gateway",
 ];
 
 /// Those that share out partitions.
@@ -35,20 +36,29 @@ impl Service {
             "query-api" => ports.query_api,
             _ => ports.ingest,
         };
-        let first = |service| Self::new(service, service, port_of(service), config);
+        let first = |service| match service {
+            // A version before may know no such section: it is not in the file.
+            "gateway" => Self::with_port(service, service, ports.gateway, config),
+            _ => Self::new(service, service, port_of(service), config),
+        };
         SERVICES.into_iter().map(first).collect()
     }
 
     /// The instance of that number, on a port of its own.
     pub(crate) fn another(service: &str, number: usize, config: &[String]) -> Result<Self> {
         let port = free_port().context("no port is free")?;
+        Self::with_port(&format!("{service}-{number}"), service, port, config)
+    }
+
+    /// An instance whose address is not in the configuration file.
+    fn with_port(name: &str, service: &str, port: u16, config: &[String]) -> Result<Self> {
         let section = service.replace('-', "_");
         let listen = [
             "--set".to_owned(),
             format!("{section}.listen=127.0.0.1:{port}"),
         ];
         let config = [config, &listen].concat();
-        Self::new(&format!("{service}-{number}"), service, port, &config)
+        Self::new(name, service, port, &config)
     }
 
     fn new(name: &str, service: &str, port: u16, config: &[String]) -> Result<Self> {

@@ -100,6 +100,7 @@ fn text(stack: &StackConfig, addresses: &Addresses) -> String {
     let Ports {
         ingest,
         query_api,
+        gateway,
         sequencer,
         projector_unread,
         projector_mysql,
@@ -140,6 +141,7 @@ run_dir = "{run_dir}"
 [stack.ports]
 ingest = {ingest}
 query_api = {query_api}
+gateway = {gateway}
 sequencer = {sequencer}
 projector_unread = {projector_unread}
 projector_mysql = {projector_mysql}

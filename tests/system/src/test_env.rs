@@ -1,4 +1,4 @@
-//! Servers of its own, and the five services as processes on them.
+//! Servers of its own, and the services as processes on them.
 
 use std::{
     ffi::OsString,
@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use dev_stack::{FreshServers, Memory, SERVER_NAMES, ServerOptions, ServiceSpec, StackConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use schemas::{Partition, topics::Topic};
@@ -158,6 +158,20 @@ impl TestEnv {
         Ok(service
             .with_context(|| format!("{name} is no service"))?
             .port)
+    }
+
+    /// Where devices connect: `ws://127.0.0.1:…`, for each gateway.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn gateway_urls(&self) -> Result<Vec<String>> {
+        let services = self.services();
+        let gateways = services.iter().filter(|one| one.is_of("gateway"));
+        let urls: Vec<String> = gateways
+            .map(|one| format!("ws://127.0.0.1:{}", one.port))
+            .collect();
+        ensure!(!urls.is_empty(), "no gateway runs");
+        Ok(urls)
     }
 
     /// Starts those of the services that do not run, and waits until all are ready.

@@ -1,5 +1,5 @@
 use access::{
-    Algorithm, Refusal,
+    Algorithm, Refusal, ValidUntil,
     test_issuer::{SECRET, SigningKey, claims, unsigned},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -94,6 +94,10 @@ async fn times_are_exact_with_the_leeway_on_either_side() {
         let now = start + Duration::seconds(after_s);
         assert_eq!(verifier.verify(&token, now).await, expected, "{after_s}");
     }
+    let verified = verifier.verify_until(&token, start + Duration::seconds(100));
+    let (_, ValidUntil(until)) = verified.await.unwrap();
+    let left = until.unwrap() - start;
+    assert!((229.0..231.0).contains(&left.as_seconds_f64()), "{left}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub use secret::Secret;
 use setting::Setting;
 
 /// The sections that a file, the environment or `--set` may name.
-pub const SECTIONS: [&str; 14] = [
+pub const SECTIONS: [&str; 15] = [
     "http",
     "auth",
     "runtime",
@@ -39,6 +39,7 @@ pub const SECTIONS: [&str; 14] = [
     "projector_unread",
     "projector_mysql",
     "query_api",
+    "gateway",
     "stack",
     "client",
 ];

@@ -9,6 +9,7 @@ use super::{
     clocks, disks, kafka, mariadb, network, offsets, poison, redis, redis_cluster, services,
     snapshots, victim::Victim,
 };
+use crate::SHARED_OUT;
 
 /// How many times it was injected.
 pub(super) type Injection<'a> = LocalBoxFuture<'a, Result<u64>>;
@@ -62,7 +63,13 @@ faults! {
         |victim| services::kill(victim, "ingest");
     "kill-query-api", "the same", Nothing,
         |victim| services::kill(victim, "query-api");
-    "kill-every-service", "kill -9 of all ten processes at once", Nothing,
+    "kill-gateway", "kill -9 of either, while devices are connected to both", Nothing,
+        |victim| services::kill(victim, "gateway");
+    "pause-gateway", "SIGSTOP of either until its devices have gone elsewhere, then SIGCONT", Nothing,
+        |victim| services::pause(victim, "gateway");
+    "restart-gateways", "one gateway after the other ends in good order and comes back", Nothing,
+        |victim| services::restart(victim, &["gateway"]);
+    "kill-every-service", "kill -9 of all processes at once", Nothing,
         services::kill_all;
     "pause-sequencer", "SIGSTOP until the other process has taken over, then SIGCONT: two owners at once", Nothing,
         |victim| services::pause(victim, "sequencer");
@@ -71,7 +78,7 @@ faults! {
     "pause-projector-mysql", "the same", Nothing,
         |victim| services::pause(victim, "projector-mysql");
     "rebalance-storm", "instances leave in good order and come back, one after the other", Nothing,
-        services::storm;
+        |victim| services::restart(victim, &SHARED_OUT);
     "rolling-upgrade", "every process ends in good order and is started by the other one of this program and the version before, where there is one", Nothing,
         services::upgrade;
     "late-batch", "a sequencer's connections to Kafka hang, it is killed, another one takes over, then its last batches land", Nothing,

@@ -39,7 +39,7 @@ pub use self::{
     fault::{FAULTS, Fault},
     report::Report,
 };
-use crate::{Difference, Load, SERVICES, Settings, TestEnv};
+use crate::{Devices, Difference, Load, SERVICES, Settings, TestEnv};
 
 /// Three brokers; every topic has three copies, two of which acknowledge.
 const CLUSTER: Settings = Settings {
@@ -58,6 +58,8 @@ const CLUSTER: Settings = Settings {
 
 /// Groups of users that write and read at the same time.
 const GROUPS: u64 = 6;
+/// Devices of each user.
+const DEVICES: usize = 4;
 /// Accepted posts before a fault: it strikes a system at work.
 const BETWEEN: u64 = 100;
 /// Faults between two judgements: an audit of everything takes a while.
@@ -229,6 +231,11 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
             Some(_) => Load::of_version_2(self.env, GROUPS, seed),
             None => Load::seeded(self.env, GROUPS, seed),
         };
+        // The version before has no gateway.
+        let devices = match self.condition.before {
+            Some(_) => None,
+            None => Some(Devices::start(self.env, load.users(), DEVICES, seed)?),
+        };
         load.grows_by(BETWEEN).await?;
         // What a recovery is compared with.
         self.recover(None, 1, &load, load.accepted()).await?;
@@ -245,6 +252,10 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
             None => finished.judge(self.env).await,
         };
         judged.context("judging")?;
+        if let Some(devices) = devices {
+            let counts = devices.judge().await.context("judging the devices")?;
+            self.report.judged_devices(counts);
+        }
         self.report.judged(finished.message_count());
         (self.print)(&format!(
             "judged after {} s: nothing lost, doubled, out of order or miscounted",

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::Fault;
+use crate::DeviceCounts;
 
 /// A fault that was healed and recovered from.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,7 @@ pub struct Report {
     pending: Vec<(&'static str, Recovery)>,
     judgements: u64,
     messages: usize,
+    devices: DeviceCounts,
 }
 
 impl Report {
@@ -39,6 +41,11 @@ impl Report {
         }
         self.judgements += 1;
         self.messages += messages;
+    }
+
+    /// Every device knew what the stores have.
+    pub(super) fn judged_devices(&mut self, counts: DeviceCounts) {
+        self.devices += counts;
     }
 }
 
@@ -69,12 +76,16 @@ impl fmt::Display for Report {
             messages,
             judgements,
             pending,
+            devices,
             ..
         } = self;
         write!(
             f,
             "\n{messages} acknowledged messages in {judgements} judgements: 0 lost, 0 doubled, 0 gaps, 0 differences in the audit"
         )?;
+        if *devices != DeviceCounts::default() {
+            write!(f, "\n{devices}: all equal to the stores")?;
+        }
         if !pending.is_empty() {
             write!(
                 f,

@@ -5,7 +5,7 @@ use futures::future::try_join_all;
 use rustix::process::Signal;
 
 use super::victim::Victim;
-use crate::{SERVICES, SHARED_OUT};
+use crate::SERVICES;
 
 const KILLS: u64 = 3;
 
@@ -32,8 +32,8 @@ pub(super) async fn pause(victim: &mut Victim<'_>, service: &str) -> Result<u64>
     Ok(1)
 }
 
-pub(super) async fn storm(victim: &mut Victim<'_>) -> Result<u64> {
-    let names = both(&SHARED_OUT);
+pub(super) async fn restart(victim: &mut Victim<'_>, services: &[&str]) -> Result<u64> {
+    let names = both(services);
     for name in &names {
         victim.env.end(name, Signal::TERM).await?;
         victim.meanwhile().await?;

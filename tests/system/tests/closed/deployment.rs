@@ -17,12 +17,13 @@ use crate::{certificates::Certificates, page};
 /// In every password, and nowhere else.
 pub const HUSH: &str = "hush-hush";
 
-const KAFKA_USERS: [&str; 7] = [
+const KAFKA_USERS: [&str; 8] = [
     "ingest",
     "sequencer",
     "projector-mysql",
     "projector-unread",
     "query-api",
+    "gateway",
     "auditor",
     "operator",
 ];
@@ -90,11 +91,13 @@ impl Deployment {
             mariadb,
             ingest,
             query_api,
+            gateway,
             ..
         } = self.ports();
         let listens = [
             ("ingest", *ingest),
             ("query_api", *query_api),
+            ("gateway", *gateway),
             ("sequencer", self.ports().sequencer),
             ("projector_unread", self.ports().projector_unread),
             ("projector_mysql", self.ports().projector_mysql),
@@ -167,6 +170,7 @@ tls_ca = "{ca}"
             ports.projector_unread,
             ports.query_api,
             ports.ingest,
+            ports.gateway,
         ] {
             until(&format!("a ready service on {port}"), async || {
                 match self.client.get_at(port, "/readyz").await {

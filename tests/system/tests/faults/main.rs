@@ -5,6 +5,7 @@ mod brokers_of_three;
 mod epoch_raised;
 mod events_deleted;
 mod events_went_back;
+mod gateways;
 mod history;
 mod inbound_went_back;
 mod kafka_away;

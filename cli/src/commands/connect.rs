@@ -1,0 +1,212 @@
+//! A device on the command line: prints what it learns, and sends what it reads.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+use client::{
+    device::{Chat, ChatKey, ChatWith, Device, DeviceSettings, DeviceState, Update},
+    new_client_msg_id,
+};
+use gateway::GatewayConfig;
+use schemas::{DeviceClass, GroupId, Mid, UserId};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::{
+    args::ConnectArgs,
+    client_config,
+    context::{CommandContext, REACH_TIMEOUT},
+    failure::Failure,
+};
+
+/// Lines that wait for the connection.
+const LINES: usize = 16;
+
+/// A line of standard input.
+enum Line {
+    /// A message.
+    Send(ChatKey, String),
+    /// The user has read everything of a chat.
+    Read(ChatKey),
+}
+
+/// Runs until the end of standard input and until every message is answered; with `--listen` until it is interrupted.
+///
+/// # Errors
+/// The configuration, no gateway that answers, one that turns the device away, or lines that could not be sent.
+pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow::Result<()> {
+    let settings = DeviceSettings {
+        gateways: vec![gateway_url(context)?],
+        device: args.device.clone(),
+        class: args.class,
+        name: String::new(),
+        token: context
+            .credentials
+            .token()?
+            .map(|token| token.expose().to_owned()),
+    };
+    let mut device = Device::new(context.client()?, settings, DeviceState::new(args.uid))?;
+    let mut lines = standard_input();
+    let (begun, mut connected, mut is_open, mut refused) = (Instant::now(), false, true, 0);
+    while is_open || args.listen || !connected || device.unanswered() > 0 {
+        tokio::select! {
+            update = device.next() => {
+                let update = update?;
+                match &update {
+                    Update::Connected => connected = true,
+                    Update::Disconnected(why) if !connected && begun.elapsed() > REACH_TIMEOUT => {
+                        return Err(Failure::Unreachable(why.clone()).into());
+                    }
+                    _ => {}
+                }
+                print(&device, args.class, update);
+            }
+            line = lines.recv(), if is_open => match line {
+                Some(line) => if let Err(error) = post(&mut device, &line?).await {
+                    // Whoever types goes on.
+                    eprintln!("tidemark: {error:#}");
+                    refused += 1;
+                },
+                None => is_open = false,
+            },
+        }
+    }
+    ensure!(refused == 0, "{refused} lines are none that can be sent");
+    Ok(())
+}
+
+fn gateway_url(context: &CommandContext) -> anyhow::Result<String> {
+    let client: client_config::ClientConfig = context.source.section("client")?;
+    let gateway: GatewayConfig = context.source.section("gateway")?;
+    let http = context.source.section("http")?;
+    let base = client_config::base(client.gateway_url.as_deref(), gateway.listen, &http);
+    // `http` becomes `ws`, and `https` becomes `wss`.
+    Ok(base.replacen("http", "ws", 1))
+}
+
+/// A thread reads: nothing else ends a read of a terminal.
+fn standard_input() -> mpsc::Receiver<std::io::Result<String>> {
+    let (sender, lines) = mpsc::channel(LINES);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines() {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+async fn post(device: &mut Device, line: &str) -> anyhow::Result<()> {
+    match parse(line)? {
+        None => {}
+        Some(Line::Send(to, msg)) => {
+            let id = new_client_msg_id();
+            device.send(to, id, msg).await;
+        }
+        Some(Line::Read(of)) => {
+            let chat = device.state().chats().get(&of);
+            let mid = chat.map_or(Mid::ZERO, |chat| chat.last_mid);
+            if mid > Mid::ZERO {
+                device.read(of, mid).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `1001 hello` is a message to a user, `#5000 hello` one to a group; `read 1001` and `read #5000` say that everything is read.
+fn parse(line: &str) -> anyhow::Result<Option<Line>> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let Some((first, rest)) = line.split_once(' ') else {
+        bail!("{line:?}: must be `<uid> <text>`, `#<gid> <text>` or `read <uid or #gid>`");
+    };
+    Ok(Some(match first {
+        "read" => Line::Read(chat_key(rest.trim())?),
+        to => Line::Send(chat_key(to)?, rest.to_owned()),
+    }))
+}
+
+fn chat_key(text: &str) -> anyhow::Result<ChatKey> {
+    let of = || format!("{text:?}: must be a user's uid, or # and a group's gid");
+    Ok(match text.strip_prefix('#') {
+        Some(gid) => ChatKey::Group(gid.parse::<GroupId>().with_context(of)?),
+        None => ChatKey::User(text.parse::<UserId>().with_context(of)?),
+    })
+}
+
+/// One line of JSON.
+fn print(device: &Device, class: DeviceClass, update: Update) {
+    let chats = device.state().chats();
+    let line = match update {
+        Update::Connected => json!({ "connected": true }),
+        Update::Disconnected(why) => json!({ "disconnected": why }),
+        Update::Synced => {
+            let unread = chats.values().filter_map(|chat| chat.unread[class]);
+            json!({ "synced": { "chats": chats.len(), "unread": unread.sum::<i64>() } })
+        }
+        Update::Chat(key) => match chats.get(&key) {
+            Some(chat) => shown(key, chat),
+            None => json!({ "left": name(key) }),
+        },
+        Update::Sent(id, mid) => {
+            json!({ "sent": { "client_msg_id": id.as_str(), "mid": mid.map(Mid::get) } })
+        }
+        Update::Refused(id, reason) => {
+            json!({ "refused": { "client_msg_id": id.as_str(), "reason": reason } })
+        }
+        _ => return,
+    };
+    println!("{line}");
+}
+
+fn shown(key: ChatKey, chat: &Chat) -> Value {
+    let last = chat.last.as_ref().map(|last| {
+        json!({ "mid": last.mid.get(), "srcid": last.srcid, "msg": last.msg, "recalled": last.recalled })
+    });
+    let mut line = json!({
+        "chat": name(key), "last": last, "last_mid": chat.last_mid.get(),
+        "unread": { "pc": chat.unread.pc, "mobile": chat.unread.mobile },
+    });
+    if let ChatWith::Group { name, .. } = &chat.with {
+        line["name"] = json!(name);
+    }
+    line
+}
+
+/// As in a line of standard input.
+fn name(key: ChatKey) -> String {
+    match key {
+        ChatKey::User(uid) => uid.to_string(),
+        ChatKey::Group(gid) => format!("#{gid}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_messages_and_reads() {
+        let sent = |line: &str| match parse(line).unwrap() {
+            Some(Line::Send(to, msg)) => (name(to), msg),
+            _ => panic!("{line} is no message"),
+        };
+        assert_eq!(
+            sent("1001 hello there"),
+            ("1001".into(), "hello there".into())
+        );
+        assert_eq!(sent("#5000 read 1"), ("#5000".into(), "read 1".into()));
+        assert!(matches!(
+            parse("read #5000").unwrap(),
+            Some(Line::Read(ChatKey::Group(_)))
+        ));
+        assert!(parse("  ").unwrap().is_none());
+        for wrong in ["hello", "x y", "#x y", "-1 y", "read x", "0 y"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

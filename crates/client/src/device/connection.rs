@@ -1,0 +1,444 @@
+//! The connection of a device to a gateway: sync, stream, and again after whatever ends it.
+
+use std::{collections::VecDeque, time::Duration};
+
+use futures::{SinkExt as _, StreamExt as _};
+use schemas::{ClientMsgId, DeviceClass, DeviceId, Mid};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpStream,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{ClientRequestBuilder, Message as Frame, protocol::CloseFrame},
+};
+
+use super::{ChatKey, DeviceState, ServerFrame};
+use crate::{ChangesQuery, Client, ClientError, MessagesQuery, Order, ReadOptions};
+
+/// How long a gateway may be silent: two of its pings do not come.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How long a gateway may take to answer a handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long after a refusal that may be passing.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// The most messages or changes that a page has.
+const PAGE: u8 = 200;
+const SUBPROTOCOL: &str = "tidemark.v1.json";
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Which device, and where its gateways are.
+#[derive(Clone, Debug)]
+pub struct DeviceSettings {
+    /// `ws://127.0.0.1:7308`, in the order in which they are tried.
+    pub gateways: Vec<String>,
+    /// The device's own id.
+    pub device: DeviceId,
+    /// Its class.
+    pub class: DeviceClass,
+    /// What the user calls it.
+    pub name: String,
+    /// The token to authenticate with; without one the stack is an open one, and the user is believed.
+    pub token: Option<String>,
+}
+
+/// Something that a device has learned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Update {
+    /// The stream goes on; everything is as it was on the log a moment ago.
+    Connected,
+    /// The connection is gone, for this reason; it is made again.
+    Disconnected(String),
+    /// A chat has changed.
+    Chat(ChatKey),
+    /// A sync has changed several.
+    Synced,
+    /// A send is a message with this number; `None` for a repeat whose number is not known any more.
+    Sent(ClientMsgId, Option<Mid>),
+    /// A send will not be done, for this reason.
+    Refused(ClientMsgId, String),
+}
+
+/// A device that is connected, or tries to be.
+pub struct Device {
+    client: Client,
+    settings: DeviceSettings,
+    state: DeviceState,
+    socket: Option<Socket>,
+    /// Sends that have not been answered, oldest first. They go out again on each new connection: a repeat is no second message.
+    unanswered: VecDeque<(ClientMsgId, ChatKey, String)>,
+    /// When the next attempt to connect may begin, and the pause after it.
+    attempt: (Instant, Duration),
+    gateway: usize,
+    silent_until: Instant,
+    /// When to sync and to resume, where the gateway requires it.
+    sync_at: Option<Instant>,
+    /// When what was refused for the moment is sent again.
+    again_at: Option<Instant>,
+}
+
+impl Device {
+    /// Not connected yet.
+    ///
+    /// # Errors
+    /// There is no gateway, or the token does not fit into a header.
+    pub fn new(
+        client: Client,
+        settings: DeviceSettings,
+        state: DeviceState,
+    ) -> Result<Self, ClientError> {
+        if settings.gateways.is_empty() {
+            return Err(ClientError::InvalidSettings("there is no gateway".into()));
+        }
+        let now = Instant::now();
+        let device = Self {
+            client,
+            settings,
+            state,
+            socket: None,
+            unanswered: VecDeque::new(),
+            attempt: (now, FIRST_PAUSE),
+            gateway: 0,
+            silent_until: now,
+            sync_at: None,
+            again_at: None,
+        };
+        device.request()?;
+        Ok(device)
+    }
+
+    /// What the device knows: to be stored, if it is to outlive the program.
+    #[must_use]
+    pub fn state(&self) -> &DeviceState {
+        &self.state
+    }
+
+    /// What the device knows; the connection ends.
+    #[must_use]
+    pub fn into_state(self) -> DeviceState {
+        self.state
+    }
+
+    /// How many sends have not been answered.
+    #[must_use]
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.len()
+    }
+
+    /// Waits for the next update. Connects, syncs and resumes as needed, and goes on where an earlier call was dropped.
+    ///
+    /// # Errors
+    /// A gateway said that the device is not to come back, or a service that it may not read: the next call would end in the same way.
+    pub async fn next(&mut self) -> Result<Update, ClientError> {
+        loop {
+            match self.step().await {
+                Ok(None) => {}
+                Ok(Some(update)) => return Ok(update),
+                Err(error) if error.is_retryable() => {
+                    return Ok(self.disconnected(error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What is to be done next. Dropped at any point, the next call does it.
+    async fn step(&mut self) -> Result<Option<Update>, ClientError> {
+        if self.socket.is_none() {
+            sleep_until(self.attempt.0).await;
+            self.connect().await?;
+        }
+        if let Some(at) = self.sync_at {
+            sleep_until(at).await;
+            self.sync().await?;
+            self.sync_at = None;
+            let since = self.state.token().map(ToString::to_string);
+            self.write(&json!({"type": "resume", "since": since})).await;
+            return Ok(Some(Update::Synced));
+        }
+        let Some(socket) = &mut self.socket else {
+            return Ok(None);
+        };
+        let again_at = self.again_at;
+        let frame = tokio::select! {
+            frame = socket.next() => frame,
+            () = sleep_until(self.silent_until) => {
+                return Ok(Some(self.disconnected("the gateway is silent".into())));
+            }
+            () = sleep_until(again_at.unwrap_or(self.silent_until)), if again_at.is_some() => {
+                self.send_unanswered().await;
+                return Ok(None);
+            }
+        };
+        self.silent_until = Instant::now() + SILENCE;
+        match frame {
+            Some(Ok(Frame::Text(text))) => self.take(&text).await,
+            Some(Ok(Frame::Close(close))) => self.closed(close).map(Some),
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => Ok(Some(self.disconnected(error.to_string()))),
+            None => Ok(Some(self.disconnected("the gateway is gone".into()))),
+        }
+    }
+
+    /// Sends a message, now or as soon as there is a connection; [`Update::Sent`] or [`Update::Refused`] tells the outcome.
+    pub async fn send(&mut self, to: ChatKey, client_msg_id: ClientMsgId, msg: String) {
+        let frame = send_frame(to, &client_msg_id, &msg);
+        self.unanswered.push_back((client_msg_id, to, msg));
+        self.write(&frame).await;
+    }
+
+    /// Says that the user has read a chat up to a message. Lost where there is no connection.
+    pub async fn read(&mut self, of: ChatKey, mid: Mid) {
+        let mut frame = json!({"type": "read", "ref": "", "mid": mid.get()});
+        match of {
+            ChatKey::User(peer) => frame["peer"] = json!(peer),
+            ChatKey::Group(gid) => frame["gid"] = json!(gid),
+        }
+        self.write(&frame).await;
+    }
+
+    /// Fetches what is missing of a chat.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn fetch(&mut self, key: ChatKey) -> Result<(), ClientError> {
+        if self.missing(key).is_some() {
+            // This waits until the stores have what the device knows.
+            self.sync().await?;
+        }
+        while let Some(missing) = self.missing(key) {
+            let page = self.messages(key, missing.after_mid).await?;
+            let is_last = page.next.is_none();
+            self.state.take_messages(key, page);
+            if is_last {
+                break;
+            }
+        }
+        while let Some(missing) = self.missing(key) {
+            let page = self.changes(key, missing.after_chg).await?;
+            let is_last = page.next.is_none();
+            self.state.take_changes(key, page);
+            if is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, key: ChatKey) -> Option<super::Missing> {
+        self.state.chats().get(&key)?.missing()
+    }
+
+    async fn messages(&self, of: ChatKey, after: Mid) -> Result<crate::Messages, ClientError> {
+        let which = MessagesQuery {
+            order: Order::After(after),
+            limit: Some(PAGE),
+            profiles: false,
+        };
+        let (uid, options) = (self.state.uid(), ReadOptions::default());
+        match of {
+            ChatKey::User(peer) => self.client.messages(uid, peer, &which, &options).await,
+            ChatKey::Group(gid) => self.client.group_messages(gid, uid, &which, &options).await,
+        }
+    }
+
+    async fn changes(
+        &self,
+        of: ChatKey,
+        after: schemas::Chg,
+    ) -> Result<crate::Changes, ClientError> {
+        let which = ChangesQuery {
+            after,
+            limit: Some(PAGE),
+        };
+        let (uid, options) = (self.state.uid(), ReadOptions::default());
+        match of {
+            ChatKey::User(peer) => self.client.changes(uid, peer, &which, &options).await,
+            ChatKey::Group(gid) => self.client.group_changes(gid, uid, &which, &options).await,
+        }
+    }
+
+    /// Syncs over HTTP, from the device's token on.
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn sync(&mut self) -> Result<(), ClientError> {
+        loop {
+            let token = self.state.token().cloned();
+            let answer = self
+                .client
+                .sync(self.state.uid(), token.as_ref(), None)
+                .await?;
+            if !self.state.take_sync(answer) {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn take(&mut self, text: &str) -> Result<Option<Update>, ClientError> {
+        let frame: ServerFrame = serde_json::from_str(text)
+            .map_err(|error| ClientError::invalid_response(self.url(), error))?;
+        Ok(match frame {
+            ServerFrame::Welcome { .. } => {
+                self.attempt.1 = FIRST_PAUSE;
+                self.send_unanswered().await;
+                Some(Update::Connected)
+            }
+            ServerFrame::SyncRequired { after_ms } => {
+                self.sync_at = Some(Instant::now() + Duration::from_millis(after_ms));
+                None
+            }
+            ServerFrame::Event(event) => self.state.take_event(*event).map(Update::Chat),
+            ServerFrame::Head(head) => self.state.take_head(head).map(Update::Chat),
+            ServerFrame::Ping { token } => {
+                if let Some(token) = token {
+                    let invalid = |error| ClientError::invalid_response(self.url(), error);
+                    self.state.take_ping(&token.parse().map_err(invalid)?);
+                }
+                self.write(&json!({"type": "pong"})).await;
+                None
+            }
+            ServerFrame::Sent { reference, mid } => {
+                let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
+                self.answered(&reference).map(|id| Update::Sent(id, mid))
+            }
+            ServerFrame::Refused { retry: true, .. } => {
+                self.again_at
+                    .get_or_insert_with(|| Instant::now() + AGAIN_AFTER);
+                None
+            }
+            ServerFrame::Refused {
+                reference, reason, ..
+            } => {
+                let id = self.answered(&reference);
+                id.map(|id| Update::Refused(id, reason))
+            }
+            ServerFrame::Reconnect { after_ms } => {
+                let update = self.disconnected("the gateway ends".into());
+                self.attempt.0 = Instant::now() + Duration::from_millis(after_ms);
+                Some(update)
+            }
+            ServerFrame::Error { detail } => {
+                return Err(ClientError::invalid_response(self.url(), detail));
+            }
+            // The close that follows says the same.
+            ServerFrame::Replaced | ServerFrame::Accepted { .. } | ServerFrame::Unknown => None,
+        })
+    }
+
+    async fn send_unanswered(&mut self) {
+        self.again_at = None;
+        let unanswered = self.unanswered.iter();
+        let again: Vec<Value> = unanswered
+            .map(|(id, to, msg)| send_frame(*to, id, msg))
+            .collect();
+        for frame in again {
+            self.write(&frame).await;
+        }
+    }
+
+    fn answered(&mut self, reference: &str) -> Option<ClientMsgId> {
+        let mut unanswered = self.unanswered.iter();
+        let at = unanswered.position(|(id, ..)| id.as_str() == reference)?;
+        self.unanswered.remove(at).map(|(id, ..)| id)
+    }
+
+    async fn connect(&mut self) -> Result<(), ClientError> {
+        let unreachable = |cause: String| ClientError::Unreachable {
+            url: self.url().to_owned(),
+            cause,
+        };
+        let handshake = timeout(HANDSHAKE, connect_async(self.request()?)).await;
+        let handshake = handshake.map_err(|_| unreachable("no answer in time".into()))?;
+        let (mut socket, _) = handshake.map_err(|error| match error {
+            tokio_tungstenite::tungstenite::Error::Http(response) => {
+                let body = response.body().as_deref().unwrap_or_default();
+                let body = String::from_utf8_lossy(body);
+                ClientError::Problem(Box::new(crate::Problem::of_response(
+                    response.status(),
+                    &body,
+                )))
+            }
+            error => unreachable(error.to_string()),
+        })?;
+        let DeviceSettings {
+            device,
+            class,
+            name,
+            ..
+        } = &self.settings;
+        let since = self.state.token().map(ToString::to_string);
+        let device = json!({"id": device, "class": class, "name": name});
+        let hello = json!({"type": "hello", "device": device, "since": since});
+        let sent = socket.send(Frame::text(hello.to_string())).await;
+        sent.map_err(|error| unreachable(error.to_string()))?;
+        self.silent_until = Instant::now() + SILENCE;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
+        let invalid = |detail: String| ClientError::InvalidSettings(detail);
+        let url = format!("{}/v1/connect", self.url());
+        let url = match &self.settings.token {
+            Some(_) => url,
+            None => format!("{url}?uid={}", self.state.uid()),
+        };
+        let uri = url.parse();
+        let uri = uri.map_err(|error| invalid(format!("{url} is no URL: {error}")))?;
+        let request = ClientRequestBuilder::new(uri).with_sub_protocol(SUBPROTOCOL);
+        Ok(match &self.settings.token {
+            Some(token) => request.with_header("authorization", format!("Bearer {token}")),
+            None => request,
+        })
+    }
+
+    fn url(&self) -> &str {
+        &self.settings.gateways[self.gateway % self.settings.gateways.len()]
+    }
+
+    /// What cannot be written is lost with the connection, whose end shows where it is read.
+    async fn write(&mut self, frame: &Value) {
+        if let Some(socket) = &mut self.socket {
+            let _ = socket.send(Frame::text(frame.to_string())).await;
+        }
+    }
+
+    fn closed(&mut self, close: Option<CloseFrame>) -> Result<Update, ClientError> {
+        let Some(close) = close else {
+            return Ok(self.disconnected("the gateway closes".into()));
+        };
+        let (code, reason) = (u16::from(close.code), close.reason.to_string());
+        if (4100..4200).contains(&code) {
+            self.socket = None;
+            let url = self.url().to_owned();
+            return Err(ClientError::Closed { url, code, reason });
+        }
+        Ok(self.disconnected(format!("closed with {code}: {reason}")))
+    }
+
+    /// The next attempt is at the next gateway, after a pause that grows while none succeeds.
+    fn disconnected(&mut self, why: String) -> Update {
+        let pause = self.attempt.1;
+        self.socket = None;
+        self.sync_at = None;
+        self.gateway += 1;
+        self.attempt = (Instant::now() + pause, (2 * pause).min(LONGEST_PAUSE));
+        Update::Disconnected(why)
+    }
+}
+
+fn send_frame(to: ChatKey, client_msg_id: &ClientMsgId, msg: &str) -> Value {
+    let id = client_msg_id.as_str();
+    let mut frame = json!({"type": "send", "ref": id, "client_msg_id": id, "msg": msg});
+    match to {
+        ChatKey::User(uid) => frame["to"] = json!(uid),
+        ChatKey::Group(gid) => frame["gid"] = json!(gid),
+    }
+    frame
+}

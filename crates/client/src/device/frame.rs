@@ -1,0 +1,239 @@
+//! Frames of a gateway, as a device reads them.
+
+use schemas::{Chg, DeviceClass, GroupId, GroupRole, Mid, Partition, UserId};
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::{
+    Flags,
+    queries::{chg, mid},
+};
+
+/// A frame from a gateway. A kind that this version does not know is [`Self::Unknown`], and is passed over.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ServerFrame {
+    /// The stream begins.
+    Welcome {
+        /// With everything since the device's token.
+        resumed: bool,
+    },
+    /// The device has to sync, in so many milliseconds at the earliest, and then to say `resume`.
+    SyncRequired {
+        /// Milliseconds.
+        after_ms: u64,
+    },
+    /// An event of the device's user.
+    Event(Box<EventFrame>),
+    /// How far a group has come, in place of messages and changes.
+    Head(HeadFrame),
+    /// The answer is `pong`.
+    Ping {
+        /// It covers everything before it; `None` before the stream begins.
+        token: Option<String>,
+    },
+    /// A send or a read is on the log.
+    Accepted {
+        /// Of the device's frame.
+        #[serde(rename = "ref")]
+        reference: String,
+        /// `partition:offset` in `chat.inbound`.
+        at: String,
+    },
+    /// A send has its number.
+    Sent {
+        /// Of the device's frame.
+        #[serde(rename = "ref")]
+        reference: String,
+        /// The message's number; `None` where it is a repeat whose number is not known any more.
+        #[serde(default)]
+        mid: Option<i64>,
+    },
+    /// A send or a read will not be done.
+    Refused {
+        /// Of the device's frame.
+        #[serde(rename = "ref")]
+        reference: String,
+        /// `not-a-member`, `blocked` …
+        reason: String,
+        /// It may be sent again.
+        #[serde(default)]
+        retry: bool,
+    },
+    /// The device's frame is not understood.
+    Error {
+        /// What is wrong.
+        detail: String,
+    },
+    /// Another device of the class has taken this one's place.
+    Replaced,
+    /// The gateway ends: connect again in so many milliseconds.
+    Reconnect {
+        /// Milliseconds.
+        after_ms: u64,
+    },
+    /// Of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// An event, and where it is in `chat.events`. One of the others is there, unless it is of a later version.
+#[derive(Clone, Debug, Deserialize)]
+pub struct EventFrame {
+    /// Where it is.
+    #[serde(deserialize_with = "at")]
+    pub at: (Partition, i64),
+    /// A message.
+    pub message: Option<MessageEvent>,
+    /// A read position of the user.
+    pub read_position: Option<ReadPositionEvent>,
+    /// A change of a message.
+    pub message_change: Option<MessageChangeEvent>,
+    /// A change of a group.
+    pub group_change: Option<GroupChangeEvent>,
+    /// What the user says about a contact.
+    pub contact_change: Option<ContactChangeEvent>,
+}
+
+/// How far a group has come.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct HeadFrame {
+    /// Where the newest of its events is.
+    #[serde(deserialize_with = "at")]
+    pub at: (Partition, i64),
+    /// The group.
+    pub gid: GroupId,
+    /// Its newest message.
+    #[serde(deserialize_with = "mid")]
+    pub mid: Mid,
+    /// Its last change; 0 where none of those that are left out is one.
+    #[serde(deserialize_with = "chg")]
+    pub chg: Chg,
+}
+
+/// A message.
+#[derive(Clone, Debug, Deserialize)]
+pub struct MessageEvent {
+    /// Its number.
+    #[serde(deserialize_with = "mid")]
+    pub mid: Mid,
+    /// Its number among those of the sender; `None` in a group.
+    pub n: Option<i64>,
+    /// The sender.
+    pub srcid: UserId,
+    /// The receiver; `None` in a group.
+    pub destid: Option<UserId>,
+    /// The group.
+    pub gid: Option<GroupId>,
+    /// The text.
+    pub msg: String,
+    /// When it was sequenced: RFC 3339, UTC.
+    pub ts: String,
+    /// The sender's id.
+    pub client_msg_id: String,
+}
+
+/// A read position that moved up.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct ReadPositionEvent {
+    /// Of a conversation with this user.
+    pub peer: Option<UserId>,
+    /// Of this group.
+    pub gid: Option<GroupId>,
+    /// The class.
+    pub device: DeviceClass,
+    /// The newest message read.
+    #[serde(deserialize_with = "mid")]
+    pub mid: Mid,
+    /// How many messages the peer had sent up to there; `None` where it is not known, and in a group.
+    pub n: Option<i64>,
+}
+
+/// A change of a message, or of what the user sees.
+#[derive(Clone, Debug, Deserialize)]
+pub struct MessageChangeEvent {
+    /// Who made it.
+    pub by: UserId,
+    /// The other user of the conversation, seen from `by`; `None` in a group.
+    pub peer: Option<UserId>,
+    /// The group.
+    pub gid: Option<GroupId>,
+    /// The message; of a clear the newest that is cleared.
+    #[serde(deserialize_with = "mid")]
+    pub mid: Mid,
+    /// `recall`, `edit`, `delete`, `hide` or `clear`.
+    pub kind: String,
+    /// Its number.
+    #[serde(deserialize_with = "chg")]
+    pub chg: Chg,
+    /// When: RFC 3339, UTC.
+    pub ts: String,
+    /// The new text of an edit.
+    pub msg: Option<String>,
+    /// Of a clear: how many messages the peer had sent up to there; `None` where it is not known, and in a group.
+    pub n: Option<i64>,
+}
+
+/// A change of a group: its settings from there on, and the members that it concerns.
+#[derive(Clone, Debug, Deserialize)]
+pub struct GroupChangeEvent {
+    /// The group.
+    pub gid: GroupId,
+    /// Its name.
+    pub name: String,
+    /// Members see what was sent before they joined.
+    pub whole_history: bool,
+    /// It has ended.
+    pub dissolved: bool,
+    /// How many members there are.
+    pub member_count: i64,
+    /// Its newest message.
+    #[serde(deserialize_with = "mid")]
+    pub last_mid: Mid,
+    /// Those whom it concerns.
+    pub members: Vec<ChangedMember>,
+}
+
+/// A user whom a change of a group concerns, from there on.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct ChangedMember {
+    /// The user.
+    pub uid: UserId,
+    /// `None` for who is no member any more.
+    #[serde(deserialize_with = "role")]
+    pub role: Option<GroupRole>,
+    /// Does not send.
+    pub muted: bool,
+    /// Became a member with this change.
+    pub joined: bool,
+}
+
+/// What the user says about a contact, all of it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct ContactChangeEvent {
+    /// The contact.
+    pub peer: UserId,
+    /// All flags as they are from here on.
+    #[serde(flatten)]
+    pub flags: Flags,
+    /// The newest message, where the contact was deleted.
+    pub deleted_mid: Option<i64>,
+    /// How many messages the peer had sent up to there.
+    pub deleted_n: Option<i64>,
+}
+
+fn at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Partition, i64), D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let wrong = || D::Error::custom("at is no position");
+    let (partition, offset) = text.split_once(':').ok_or_else(wrong)?;
+    let partition: i64 = partition.parse().map_err(|_| wrong())?;
+    Ok((
+        partition.try_into().map_err(|_| wrong())?,
+        offset.parse().map_err(|_| wrong())?,
+    ))
+}
+
+fn role<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<GroupRole>, D::Error> {
+    let role: Option<String> = Option::deserialize(deserializer)?;
+    role.map(|role| role.parse().map_err(D::Error::custom))
+        .transpose()
+}

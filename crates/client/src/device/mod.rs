@@ -1,0 +1,254 @@
+//! A device of a user: what it knows, and the connection that keeps it so.
+
+mod chat;
+mod connection;
+mod frame;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemas::{GroupId, NextOffset, Partition, SyncToken, UserId};
+
+pub use self::{
+    chat::{Chat, ChatWith, Missing},
+    connection::{Device, DeviceSettings, Update},
+    frame::{
+        ChangedMember, ContactChangeEvent, EventFrame, GroupChangeEvent, HeadFrame,
+        MessageChangeEvent, MessageEvent, ReadPositionEvent, ServerFrame,
+    },
+};
+use crate::{Changes, Messages, SyncAnswer};
+
+/// Whom a chat of a device's user is with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChatKey {
+    /// Another user, or the user himself.
+    User(UserId),
+    /// A group.
+    Group(GroupId),
+}
+
+/// What a device knows of its user: pure, so that it can be tested and stored. It follows the rules of clients (PROTOCOL W8, W9).
+#[derive(Clone, Debug)]
+pub struct DeviceState {
+    uid: UserId,
+    token: Option<SyncToken>,
+    chats: BTreeMap<ChatKey, Chat>,
+    /// What the pages of a full sync had so far.
+    returned: BTreeSet<ChatKey>,
+    full_syncs: u64,
+}
+
+impl DeviceState {
+    /// Of a device that knows nothing yet.
+    #[must_use]
+    pub fn new(uid: UserId) -> Self {
+        Self {
+            uid,
+            token: None,
+            chats: BTreeMap::new(),
+            returned: BTreeSet::new(),
+            full_syncs: 0,
+        }
+    }
+
+    /// Whose device it is.
+    #[must_use]
+    pub fn uid(&self) -> UserId {
+        self.uid
+    }
+
+    /// `since` of the next sync, of `hello` and of `resume`; `None` before the first sync.
+    #[must_use]
+    pub fn token(&self) -> Option<&SyncToken> {
+        self.token.as_ref()
+    }
+
+    /// All conversations and groups, deleted contacts too.
+    #[must_use]
+    pub fn chats(&self) -> &BTreeMap<ChatKey, Chat> {
+        &self.chats
+    }
+
+    /// How often everything was fetched.
+    #[must_use]
+    pub fn full_syncs(&self) -> u64 {
+        self.full_syncs
+    }
+
+    /// Takes a page of a sync; whether there is another.
+    pub fn take_sync(&mut self, answer: SyncAnswer) -> bool {
+        for row in answer.conversations {
+            if let Some(peer) = row.conversation.peer {
+                let chat = self.returned_chat(ChatKey::User(peer));
+                let known = std::mem::replace(chat, Chat::with_user());
+                *chat = known.synced_user(row);
+            }
+        }
+        for row in answer.groups {
+            let chat = self.returned_chat(ChatKey::Group(row.gid));
+            let known = std::mem::replace(chat, Chat::with_user());
+            *chat = known.synced_group(row);
+        }
+        for gid in answer.left {
+            self.chats.remove(&ChatKey::Group(gid));
+        }
+        if !answer.more {
+            let returned = std::mem::take(&mut self.returned);
+            if answer.full {
+                self.chats.retain(|key, _| returned.contains(key));
+                self.full_syncs += 1;
+            }
+        }
+        self.token = Some(answer.next);
+        answer.more
+    }
+
+    fn returned_chat(&mut self, key: ChatKey) -> &mut Chat {
+        self.returned.insert(key);
+        self.chats.entry(key).or_insert_with(Chat::with_user)
+    }
+
+    /// Takes an event. `None` where it was known already, or changes no chat.
+    pub fn take_event(&mut self, event: EventFrame) -> Option<ChatKey> {
+        if !self.moves_on(event.at) {
+            return None;
+        }
+        let uid = self.uid;
+        let other = |one: UserId, other: UserId| if one == uid { other } else { one };
+        if let Some(message) = event.message {
+            let key = match (message.gid, message.destid) {
+                (Some(gid), _) => ChatKey::Group(gid),
+                (None, destid) => ChatKey::User(other(message.srcid, destid?)),
+            };
+            self.chat(key)?.take_message(uid, message);
+            return Some(key);
+        }
+        if let Some(change) = event.message_change {
+            let key = match (change.gid, change.peer) {
+                (Some(gid), _) => ChatKey::Group(gid),
+                (None, peer) => ChatKey::User(other(change.by, peer?)),
+            };
+            self.chat(key)?.take_change(uid, change);
+            return Some(key);
+        }
+        if let Some(read) = event.read_position {
+            let key = match (read.gid, read.peer) {
+                (Some(gid), _) => ChatKey::Group(gid),
+                (None, peer) => ChatKey::User(peer?),
+            };
+            self.chat(key)?
+                .take_read(Some(read.device), read.mid, read.n);
+            return Some(key);
+        }
+        if let Some(contact) = event.contact_change {
+            let key = ChatKey::User(contact.peer);
+            self.chat(key)?.take_contact(&contact);
+            return Some(key);
+        }
+        self.take_group_change(event.group_change?)
+    }
+
+    /// A user becomes a chat by anything that happens; a group only by joining it.
+    fn chat(&mut self, key: ChatKey) -> Option<&mut Chat> {
+        match key {
+            ChatKey::User(_) => Some(self.chats.entry(key).or_insert_with(Chat::with_user)),
+            ChatKey::Group(_) => self.chats.get_mut(&key),
+        }
+    }
+
+    fn take_group_change(&mut self, event: GroupChangeEvent) -> Option<ChatKey> {
+        let key = ChatKey::Group(event.gid);
+        let own = event.members.iter().find(|member| member.uid == self.uid);
+        let known = self.chats.get_mut(&key);
+        let before = known.as_ref().and_then(|chat| match chat.with {
+            ChatWith::Group {
+                role,
+                muted,
+                join_mid,
+                ..
+            } => Some((role, muted, join_mid)),
+            ChatWith::User { .. } => None,
+        });
+        let (role, muted, join_mid) = match (own, before) {
+            (Some(ChangedMember { role: None, .. }), _) => {
+                self.chats.remove(&key);
+                return Some(key);
+            }
+            (
+                Some(&ChangedMember {
+                    role: Some(role),
+                    muted,
+                    joined,
+                    ..
+                }),
+                before,
+            ) => {
+                let join_mid = before.filter(|_| !joined).map(|(.., mid)| mid);
+                (role, muted, join_mid.unwrap_or(event.last_mid))
+            }
+            (None, before) => before?,
+        };
+        let with = ChatWith::Group {
+            name: event.name,
+            role,
+            muted,
+            dissolved: event.dissolved,
+            member_count: event.member_count,
+            whole_history: event.whole_history,
+            join_mid,
+        };
+        match known {
+            Some(chat) if own.is_none_or(|own| !own.joined) => chat.set_group(with),
+            _ => {
+                self.chats.insert(key, Chat::joined(with, event.last_mid));
+            }
+        }
+        Some(key)
+    }
+
+    /// Takes how far a group has come; it has to be fetched then.
+    pub fn take_head(&mut self, head: HeadFrame) -> Option<ChatKey> {
+        if !self.moves_on(head.at) {
+            return None;
+        }
+        let key = ChatKey::Group(head.gid);
+        self.chats.get_mut(&key)?.take_head(head.mid, head.chg);
+        Some(key)
+    }
+
+    /// Takes a token of a ping: everything below it was handed over before.
+    pub fn take_ping(&mut self, token: &SyncToken) {
+        let Some(own) = &mut self.token else { return };
+        for partition in Partition::all() {
+            own.advance(partition, token.get(partition));
+        }
+    }
+
+    /// What is below the token is known (W9), and what is handled moves it (W8).
+    fn moves_on(&mut self, (partition, offset): (Partition, i64)) -> bool {
+        let Some(token) = &mut self.token else {
+            return false;
+        };
+        let is_new = !token.covers(partition, offset);
+        token.advance(partition, NextOffset::after(offset));
+        is_new
+    }
+
+    /// Takes messages of a chat that were missing.
+    pub fn take_messages(&mut self, key: ChatKey, page: Messages) {
+        let uid = self.uid;
+        if let Some(chat) = self.chats.get_mut(&key) {
+            chat.take_fetched(uid, page.items, page.next.is_none());
+        }
+    }
+
+    /// Takes changes of a chat that were missing.
+    pub fn take_changes(&mut self, key: ChatKey, page: Changes) {
+        if let Some(chat) = self.chats.get_mut(&key) {
+            chat.take_fetched_changes(page.items, page.next.is_none());
+        }
+    }
+}

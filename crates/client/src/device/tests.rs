@@ -1,0 +1,259 @@
+use schemas::{Chg, DeviceClass, Mid, PartitionMap};
+use serde_json::{Value, json};
+
+use super::*;
+
+const ME: i64 = 1000;
+const GROUP: i64 = 5000;
+
+fn user(uid: i64) -> UserId {
+    uid.try_into().unwrap()
+}
+
+fn peer() -> ChatKey {
+    ChatKey::User(user(1001))
+}
+
+fn group() -> ChatKey {
+    ChatKey::Group(GROUP.try_into().unwrap())
+}
+
+/// Has synced, and knows everything below offset 10.
+fn device() -> DeviceState {
+    let mut device = DeviceState::new(user(ME));
+    assert!(!device.take_sync(answer(json!({}))));
+    device
+}
+
+fn token(next: i64) -> SyncToken {
+    let next = PartitionMap::full(|_| NextOffset::new(next));
+    SyncToken::new(1, &next)
+}
+
+fn answer(with: Value) -> SyncAnswer {
+    let mut answer = json!({
+        "conversations": [], "groups": [], "left": [], "next": token(10), "more": false, "full": false,
+    });
+    let with = with.as_object().unwrap().clone();
+    answer.as_object_mut().unwrap().extend(with);
+    serde_json::from_value(answer).unwrap()
+}
+
+fn take(device: &mut DeviceState, offset: i64, body: Value) -> Option<ChatKey> {
+    let mut frame = json!({"type": "event", "at": format!("17:{offset}")});
+    frame
+        .as_object_mut()
+        .unwrap()
+        .extend(body.as_object().unwrap().clone());
+    match serde_json::from_value(frame).unwrap() {
+        ServerFrame::Event(event) => device.take_event(*event),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn message(mid: i64, srcid: i64, destid: i64, n: i64) -> Value {
+    let id = format!("id-{mid}");
+    json!({"message": {
+        "mid": mid, "n": n, "srcid": srcid.to_string(), "destid": destid.to_string(),
+        "msg": format!("text {mid}"), "ts": "2026-11-26T00:00:00Z", "client_msg_id": id,
+    }})
+}
+
+fn group_message(mid: i64, srcid: i64) -> Value {
+    json!({"message": {
+        "mid": mid, "srcid": srcid.to_string(), "gid": GROUP.to_string(),
+        "msg": format!("text {mid}"), "ts": "2026-11-26T00:00:00Z", "client_msg_id": "c",
+    }})
+}
+
+fn change(kind: &str, mid: i64, chg: i64, by: i64, other: i64) -> Value {
+    json!({"message_change": {
+        "by": by.to_string(), "peer": other.to_string(), "mid": mid, "kind": kind, "chg": chg,
+        "ts": "2026-11-26T00:00:01Z", "msg": (kind == "edit").then_some("edited"), "n": 2,
+    }})
+}
+
+fn members(role: Option<&str>, joined: bool) -> Value {
+    json!({"group_change": {
+        "gid": GROUP.to_string(), "name": "Lunch", "whole_history": false, "dissolved": false, "member_count": 3, "last_mid": 7,
+        "members": [{"uid": ME.to_string(), "role": role, "muted": false, "joined": joined}],
+    }})
+}
+
+fn unread(device: &DeviceState, of: ChatKey) -> [Option<i64>; 2] {
+    DeviceClass::ALL.map(|class| device.chats()[&of].unread[class])
+}
+
+#[test]
+fn what_is_below_the_token_is_ignored_and_what_is_handled_moves_it() {
+    let mut device = device();
+    assert_eq!(take(&mut device, 9, message(1, 1001, ME, 1)), None);
+    assert!(device.chats().is_empty());
+    assert_eq!(take(&mut device, 10, message(1, 1001, ME, 1)), Some(peer()));
+    assert_eq!(take(&mut device, 10, message(1, 1001, ME, 1)), None);
+    assert_eq!(unread(&device, peer()), [Some(1); 2]);
+    let partition = 17.try_into().unwrap();
+    assert_eq!(device.token().unwrap().get(partition).get(), 11);
+    device.take_ping(&token(30));
+    assert_eq!(take(&mut device, 29, message(2, 1001, ME, 2)), None);
+}
+
+#[test]
+fn nothing_is_taken_before_the_first_sync() {
+    let mut device = DeviceState::new(user(ME));
+    assert_eq!(take(&mut device, 10, message(1, 1001, ME, 1)), None);
+}
+
+#[test]
+fn unread_counts_follow_from_ordinals() {
+    let mut device = device();
+    let sent = [(1001, ME, 1), (ME, 1001, 1), (1001, ME, 2), (1001, ME, 3)];
+    for (mid, (srcid, destid, n)) in (1..).zip(sent) {
+        take(&mut device, 10 + mid, message(mid, srcid, destid, n));
+    }
+    assert_eq!(unread(&device, peer()), [Some(3); 2]);
+    let read = |mid: i64, n: Option<i64>| json!({"read_position": {"uid": ME.to_string(), "peer": "1001", "device": "pc", "mid": mid, "n": n}});
+    take(&mut device, 20, read(3, Some(2)));
+    assert_eq!(unread(&device, peer()), [Some(1), Some(3)]);
+    take(&mut device, 21, read(4, None));
+    assert_eq!(unread(&device, peer()), [None, Some(3)]);
+    take(&mut device, 22, change("clear", 4, 1, ME, 1001));
+    assert_eq!(unread(&device, peer()), [None, Some(1)]);
+}
+
+#[test]
+fn changes_show_in_messages_and_in_the_newest() {
+    let mut device = device();
+    for mid in 1..=3 {
+        take(&mut device, 10 + mid, message(mid, 1001, ME, mid));
+    }
+    let last = |device: &DeviceState| device.chats()[&peer()].last.clone();
+    take(&mut device, 20, change("edit", 3, 1, 1001, ME));
+    assert_eq!(last(&device).unwrap().msg, "edited");
+    take(&mut device, 21, change("recall", 3, 2, 1001, ME));
+    let recalled = last(&device).unwrap();
+    assert!(recalled.recalled && recalled.msg.is_empty());
+    take(&mut device, 22, change("hide", 3, 3, ME, 1001));
+    assert_eq!(last(&device), None);
+    take(&mut device, 23, change("clear", 1, 4, ME, 1001));
+    let mids: Vec<i64> = device.chats()[&peer()]
+        .messages
+        .keys()
+        .map(|mid| mid.get())
+        .collect();
+    assert_eq!(mids, [2]);
+    assert_eq!(device.chats()[&peer()].missing(), None);
+    // One in between was of the other user alone, and is not sent.
+    take(&mut device, 24, change("edit", 2, 6, 1001, ME));
+    assert!(device.chats()[&peer()].missing().is_some());
+}
+
+#[test]
+fn a_group_is_there_between_join_and_leave() {
+    let mut device = device();
+    assert_eq!(take(&mut device, 10, group_message(7, 1001)), None);
+    take(&mut device, 11, members(Some("member"), true));
+    assert_eq!(unread(&device, group()), [Some(0); 2]);
+    take(&mut device, 12, group_message(8, 1001));
+    assert_eq!(unread(&device, group()), [Some(1); 2]);
+    take(&mut device, 13, group_message(9, ME));
+    assert_eq!(unread(&device, group()), [Some(0); 2]);
+    take(&mut device, 14, members(Some("admin"), false));
+    assert_eq!(
+        device.chats()[&group()].messages.len(),
+        2,
+        "a role is no join"
+    );
+    take(&mut device, 15, members(None, false));
+    assert!(device.chats().is_empty());
+}
+
+#[test]
+fn a_head_is_counted_once_it_is_fetched() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    let head =
+        json!({"type": "head", "at": "17:15", "gid": GROUP.to_string(), "mid": 10, "chg": 1});
+    let ServerFrame::Head(head) = serde_json::from_value(head).unwrap() else {
+        panic!("no head");
+    };
+    device.take_head(head);
+    assert_eq!(unread(&device, group()), [None; 2]);
+    let missing = device.chats()[&group()].missing().unwrap();
+    assert_eq!(
+        (missing.after_mid, missing.after_chg),
+        (Mid::ZERO, Chg::ZERO)
+    );
+    let item = |mid: i64, srcid: i64| group_message(mid, srcid)["message"].clone();
+    let page = json!({"items": [item(8, 1001), item(9, ME), item(10, 1001)], "next": null});
+    device.take_messages(group(), serde_json::from_value(page).unwrap());
+    assert_eq!(unread(&device, group()), [Some(1); 2]);
+    let changed = json!({"chg": 1, "mid": 10, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
+    let page = json!({"items": [changed], "next": null});
+    device.take_changes(group(), serde_json::from_value(page).unwrap());
+    let chat = &device.chats()[&group()];
+    assert!(chat.last.as_ref().unwrap().recalled);
+    assert_eq!(chat.missing(), None);
+}
+
+/// Between two syncs he left and joined again.
+#[test]
+fn what_was_before_the_last_join_is_dropped() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    take(&mut device, 12, group_message(8, 1001));
+    let row = |whole_history: bool| {
+        json!([{"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false,
+            "dissolved": false, "member_count": 3, "whole_history": whole_history, "join_mid": 20, "last": null,
+            "last_mid": 20, "chg": 0, "unread": {"pc": 0, "mobile": 0}, "read_mid": {"pc": 20, "mobile": 20}}])
+    };
+    device.take_sync(answer(json!({ "groups": row(false) })));
+    assert!(device.chats()[&group()].messages.is_empty());
+    device.take_sync(answer(json!({ "groups": row(true) })));
+    let missing = device.chats()[&group()].missing().unwrap();
+    assert_eq!(missing.after_mid, Mid::ZERO);
+}
+
+/// The rows of a sync may be newer than its token.
+#[test]
+fn what_a_sync_had_already_counts_once() {
+    let mut device = device();
+    let users = json!([{"peer": "1001", "last": null, "last_mid": 2, "chg": 0, "peer_n": 2,
+        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
+    let groups = json!([{"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false,
+        "dissolved": false, "member_count": 3, "whole_history": false, "join_mid": 0, "last": null, "last_mid": 2, "chg": 0,
+        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
+    device.take_sync(answer(json!({"conversations": users, "groups": groups})));
+    let deleted = json!({"contact_change": {"uid": ME.to_string(), "peer": "1001", "favourite": false,
+        "pinned": false, "muted": false, "blocked": false, "deleted_mid": 1, "deleted_n": 0}});
+    take(&mut device, 10, deleted);
+    for mid in 1..=3 {
+        take(&mut device, 10 + 2 * mid, message(mid, 1001, ME, mid));
+        take(&mut device, 11 + 2 * mid, group_message(mid, 1001));
+    }
+    assert_eq!(unread(&device, peer()), [Some(3); 2]);
+    assert_eq!(unread(&device, group()), [Some(3); 2]);
+    let ChatWith::User { deleted, .. } = device.chats()[&peer()].with else {
+        panic!("no user");
+    };
+    assert!(!deleted);
+}
+
+#[test]
+fn a_full_sync_drops_what_none_of_its_pages_has() {
+    let mut device = device();
+    take(&mut device, 10, message(1, 1001, ME, 1));
+    take(&mut device, 11, message(1, 1002, ME, 1));
+    let row = |peer: &str| {
+        json!([{"peer": peer, "last": null, "last_mid": 1, "chg": 0, "peer_n": 1,
+            "unread": {"pc": 1, "mobile": 1}, "read_mid": {"pc": 0, "mobile": 0}}])
+    };
+    let first = json!({"conversations": row("1001"), "more": true, "full": true});
+    assert!(device.take_sync(answer(first)));
+    assert_eq!(device.chats().len(), 2);
+    let second = json!({"conversations": row("1003"), "full": true});
+    assert!(!device.take_sync(answer(second)));
+    let peers: Vec<ChatKey> = device.chats().keys().copied().collect();
+    assert_eq!(peers, [peer(), ChatKey::User(user(1003))]);
+    assert_eq!(device.full_syncs(), 1);
+}

@@ -1,0 +1,122 @@
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use garde::Validate;
+use message_store::MySqlConfig;
+use serde::{Deserialize, Serialize};
+use service_runtime::{ConfigError, ConfigSource};
+
+use crate::hub::HubLimits;
+
+/// The configuration of the gateway.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Config {
+    /// Section `gateway`.
+    pub gateway: GatewayConfig,
+    /// Section `mysql`: memberships.
+    pub mysql: MySqlConfig,
+    /// What devices send: the sections of ingest, Kafka and callers among them.
+    #[serde(flatten)]
+    pub ingest: ingest::Config,
+}
+
+impl Config {
+    /// Reads the sections that the gateway uses.
+    ///
+    /// # Errors
+    /// A value of one of them that is unknown, of the wrong type or out of bounds.
+    pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
+        Ok(Self {
+            gateway: source.section("gateway")?,
+            mysql: source.section("mysql")?,
+            ingest: ingest::Config::load(source)?,
+        })
+    }
+}
+
+/// Section `gateway`.
+#[derive(Clone, Debug, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct GatewayConfig {
+    /// Address of the gateway, `address:port`.
+    #[garde(skip)]
+    pub listen: SocketAddr,
+    /// For how long events are kept for devices that come back, seconds.
+    #[garde(range(min = 1, max = 3_600))]
+    pub ring_seconds: u64,
+    /// How much memory they take at most, bytes.
+    #[garde(range(min = 1 << 20, max = 1 << 40))]
+    pub ring_bytes: usize,
+    /// How much may wait for one connection, bytes. Beyond it messages of groups collapse into heads, and beyond that the connection is closed.
+    #[garde(range(min = 1 << 14, max = 1 << 30))]
+    pub queue_bytes: usize,
+    /// The most connections; more are answered 503.
+    #[garde(range(min = 1, max = 10_000_000))]
+    pub max_connections: usize,
+    /// The most devices of one user and class that are connected here; for another one the oldest is closed.
+    #[garde(range(min = 1, max = 1_000))]
+    pub max_devices: usize,
+    /// Frames a second that one user's devices may send, in the long run; for ten seconds' worth at once.
+    #[garde(range(min = 1, max = 1_000_000))]
+    pub user_frames_per_s: u32,
+    /// Bytes a second that one user's devices may send.
+    #[garde(range(min = 1_024, max = 1 << 30))]
+    pub user_bytes_per_s: u32,
+    /// Frames a second that all devices may send.
+    #[garde(range(min = 1, max = 10_000_000))]
+    pub frames_per_s: u32,
+    /// Bytes a second that all devices may send.
+    #[garde(range(min = 1_024, max = u32::MAX))]
+    pub bytes_per_s: u32,
+    /// How often a connection gets a ping with a token, seconds.
+    #[garde(range(min = 1, max = 3_600))]
+    pub ping_seconds: u64,
+    /// How long a device may take for its hello, a pong, and to take a frame, seconds.
+    #[garde(range(min = 1, max = 600))]
+    pub answer_seconds: u64,
+    /// At a stop: over how much time the devices come to other gateways, milliseconds.
+    #[garde(range(max = 600_000))]
+    pub drain_ms: u64,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7308)),
+            ring_seconds: 120,
+            ring_bytes: 128 << 20,
+            queue_bytes: 256 << 10,
+            max_connections: 100_000,
+            max_devices: 8,
+            user_frames_per_s: 50,
+            user_bytes_per_s: 256 << 10,
+            frames_per_s: 50_000,
+            bytes_per_s: 64 << 20,
+            ping_seconds: 25,
+            answer_seconds: 8,
+            drain_ms: 2_000,
+        }
+    }
+}
+
+impl GatewayConfig {
+    /// `append` is how long an append of a device's send may take.
+    pub(crate) fn limits(&self, append: Duration) -> HubLimits {
+        HubLimits {
+            ring_ms: self.ring_seconds * 1_000,
+            ring_bytes: self.ring_bytes,
+            max_devices: self.max_devices,
+            letters_ms: 2 * append.as_millis() as u64,
+        }
+    }
+
+    pub(crate) fn ping_interval(&self) -> Duration {
+        Duration::from_secs(self.ping_seconds)
+    }
+
+    pub(crate) fn answer_time(&self) -> Duration {
+        Duration::from_secs(self.answer_seconds)
+    }
+}

@@ -1,0 +1,202 @@
+//! A device's connection, as the hub sees it: what waits to be written, and below which offsets nothing is sent.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use schemas::{
+    DeviceClass, DeviceId, InboundPosition, NextOffset, PartitionMap, SyncToken, UserId,
+};
+use tokio::sync::Notify;
+
+use super::{
+    queue::{Outgoing, Queue},
+    ring_event::RingEvent,
+};
+
+/// A device of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceOf {
+    pub(crate) uid: UserId,
+    /// The device's own id.
+    pub(crate) id: DeviceId,
+    pub(crate) class: DeviceClass,
+}
+
+/// A connection of a device. The hub adds to its queue, one task empties it.
+pub(crate) struct Connection {
+    device: DeviceOf,
+    /// Those that began later have higher ones.
+    number: u64,
+    state: Mutex<State>,
+    /// Something waits, or the connection is to end.
+    changed: Notify,
+}
+
+struct State {
+    queue: Queue,
+    /// Where the device is ahead of the gateway: it has handled everything below (W9).
+    ahead: PartitionMap<NextOffset>,
+    /// Sends whose outcome is not known yet.
+    sends: BTreeSet<InboundPosition>,
+    ends: Option<End>,
+}
+
+/// Why the hub ends a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// More waits than may: the device is to come back with its token (W5).
+    QueueFull,
+    /// Another connection of the device, or of its class, has taken its place.
+    Replaced,
+}
+
+/// What the task that writes has to do.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Write this.
+    Write(Outgoing),
+    /// Wait.
+    Wait,
+    /// Close.
+    Close(End),
+}
+
+impl Connection {
+    /// Without a stream; `queue_bytes` may wait.
+    pub(crate) fn new(device: DeviceOf, number: u64, queue_bytes: usize) -> Self {
+        Self {
+            device,
+            number,
+            state: Mutex::new(State {
+                queue: Queue::new(queue_bytes),
+                ahead: PartitionMap::new(),
+                sends: BTreeSet::new(),
+                ends: None,
+            }),
+            changed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn uid(&self) -> UserId {
+        self.device.uid
+    }
+
+    pub(crate) fn device(&self) -> &DeviceOf {
+        &self.device
+    }
+
+    pub(super) fn began_before(&self, other: &Self) -> bool {
+        self.number < other.number
+    }
+
+    /// What to write next.
+    pub(crate) fn next(&self) -> Next {
+        let mut state = self.state();
+        if let Some(end) = state.ends {
+            return Next::Close(end);
+        }
+        state.queue.pop().map_or(Next::Wait, Next::Write)
+    }
+
+    /// Waits until [`Self::next`] has something.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Has [`Self::changed`] return, since something still waits.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Adds a frame for this connection alone.
+    pub(crate) fn push_frame(&self, frame: String) {
+        self.push(&mut self.state(), Outgoing::Frame(frame.into()));
+    }
+
+    /// How many sends have no outcome yet.
+    pub(crate) fn sends_under_way(&self) -> usize {
+        self.state().sends.len()
+    }
+
+    /// A send waits for its outcome.
+    pub(super) fn begin_send(&self, at: InboundPosition) {
+        self.state().sends.insert(at);
+    }
+
+    /// The outcome of a send.
+    pub(super) fn end_send(&self, at: InboundPosition, frame: String) {
+        let mut state = self.state();
+        state.sends.remove(&at);
+        self.push(&mut state, Outgoing::Frame(frame.into()));
+    }
+
+    /// The sends without an outcome; there are none from here on.
+    pub(super) fn take_sends(&self) -> BTreeSet<InboundPosition> {
+        std::mem::take(&mut self.state().sends)
+    }
+
+    /// Whether so much fits behind what waits.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        self.state().queue.has_room_for(bytes)
+    }
+
+    pub(super) fn begin(
+        &self,
+        read_to: PartitionMap<NextOffset>,
+        since: &SyncToken,
+        missed: Vec<Arc<RingEvent>>,
+    ) {
+        let mut state = self.state();
+        state.ahead = read_to
+            .into_iter()
+            .map(|(partition, read)| (partition, since.get(partition), read))
+            .filter(|(_, since, read)| since > read)
+            .map(|(partition, since, _)| (partition, since))
+            .collect();
+        for event in missed {
+            self.push(&mut state, Outgoing::Event(event));
+        }
+    }
+
+    pub(super) fn push_event(&self, event: &Arc<RingEvent>) {
+        let mut state = self.state();
+        if let Some(ahead) = state.ahead.get(event.partition).copied() {
+            if event.offset < ahead.get() {
+                return;
+            }
+            state.ahead.remove(event.partition);
+        }
+        self.push(&mut state, Outgoing::Event(Arc::clone(event)));
+    }
+
+    pub(super) fn ping(&self, epoch: u32, read_to: &PartitionMap<NextOffset>) {
+        let mut state = self.state();
+        let ahead = |partition| state.ahead.get(partition).copied().unwrap_or_default();
+        let covered = PartitionMap::full(|p| read_to[p].max(ahead(p)));
+        let token = SyncToken::new(epoch, &covered).to_string();
+        self.push(&mut state, Outgoing::Ping(token.into()));
+    }
+
+    /// Another connection takes its place.
+    pub(super) fn replace(&self) {
+        self.state().ends.get_or_insert(End::Replaced);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.state().ends.is_some()
+    }
+
+    fn push(&self, state: &mut State, item: Outgoing) {
+        if state.queue.push(item).is_err() {
+            state.ends.get_or_insert(End::QueueFull);
+        }
+        self.changed.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

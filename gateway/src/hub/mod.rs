@@ -1,0 +1,343 @@
+//! The gateway without sockets, Kafka or clocks: the newest events of all partitions, who is connected, and what waits for each connection.
+//! The rules are W1 to W9 (docs/PROTOCOL.md).
+
+mod audience;
+mod body;
+mod connection;
+mod memberships;
+mod queue;
+mod ring;
+mod ring_event;
+mod sends;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod test_events;
+mod user;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use schemas::{GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId};
+
+use self::{
+    audience::Audience,
+    body::{change_for, dissolves},
+    memberships::History,
+    ring::PartitionRing,
+    sends::Sends,
+    user::ConnectedUser,
+};
+pub(crate) use self::{
+    connection::{Connection, DeviceOf, End, Next},
+    memberships::{Span, StoredMemberships},
+    queue::{Head, Outgoing},
+    ring::Key,
+    ring_event::RingEvent,
+    sends::{PostedSend, Refusal},
+};
+
+/// What the hub may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HubLimits {
+    /// For how long an event stays in its ring, milliseconds.
+    pub(crate) ring_ms: u64,
+    /// What all rings hold together, bytes.
+    pub(crate) ring_bytes: usize,
+    /// Devices of a user and a class; another one takes the place of the oldest.
+    pub(crate) max_devices: usize,
+    /// For how long a dead letter waits for its send, milliseconds: longer than an append may take.
+    pub(crate) letters_ms: u64,
+}
+
+/// Why a device does not get its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoStream {
+    /// Events since its token are no longer here, or more than may wait for a connection: it has to sync.
+    SyncRequired,
+    /// MySQL is behind the rings: which groups the user is in cannot be known yet.
+    MembershipsBehind,
+}
+
+/// All of a gateway's state.
+pub(crate) struct Hub {
+    limits: HubLimits,
+    /// The highest seen: raised by an operator when `chat.inbound` was created again. Tokens of another one are worth nothing.
+    epoch: u32,
+    rings: PartitionMap<PartitionRing>,
+    users: HashMap<UserId, ConnectedUser>,
+    members: HashMap<GroupId, HashSet<UserId>>,
+    sends: Sends,
+}
+
+impl Hub {
+    /// Without connections; each ring begins at the offset given.
+    pub(crate) fn new(limits: HubLimits, epoch: u32, begin: &PartitionMap<NextOffset>) -> Self {
+        let begin = |partition| begin.get(partition).copied().unwrap_or_default();
+        Self {
+            limits,
+            epoch,
+            rings: PartitionMap::full(|partition| PartitionRing::new(begin(partition))),
+            users: HashMap::new(),
+            members: HashMap::new(),
+            sends: Sends::default(),
+        }
+    }
+
+    /// How far each partition is read.
+    pub(crate) fn read_to(&self) -> PartitionMap<NextOffset> {
+        self.rings
+            .iter()
+            .map(|(p, ring)| (p, ring.next()))
+            .collect()
+    }
+
+    /// How many connections have a stream.
+    pub(crate) fn stream_count(&self) -> usize {
+        self.users
+            .values()
+            .map(ConnectedUser::connection_count)
+            .sum()
+    }
+
+    /// What the rings hold, bytes.
+    pub(crate) fn ring_bytes(&self) -> usize {
+        self.rings.values().map(PartitionRing::bytes).sum()
+    }
+
+    /// A record was read that is no event.
+    pub(crate) fn advance(&mut self, partition: Partition, next: NextOffset) {
+        self.rings[partition].advance(next);
+    }
+
+    /// What was read of a partition may be gone from the log: nobody goes on from it.
+    pub(crate) fn forget_events(&mut self, partition: Partition) {
+        let ring = &mut self.rings[partition];
+        *ring = PartitionRing::new(ring.next());
+    }
+
+    /// Takes an event that is behind all before it of its partition, hands it to the connections of those whom it concerns (W4), and answers the
+    /// device that sent it.
+    pub(crate) fn apply(&mut self, event: RingEvent, now_ms: u64) {
+        self.epoch = self.epoch.max(event.event.src.offset.epoch);
+        let event = Arc::new(event);
+        if event.audience == Audience::Nobody {
+            self.advance(event.partition, NextOffset::after(event.offset));
+        } else {
+            self.rings[event.partition].push(Arc::clone(&event), now_ms);
+            if !self.users.is_empty() {
+                self.hand_out(&event);
+            }
+        }
+        self.sends.decide(event.partition, &event.event);
+    }
+
+    fn hand_out(&mut self, event: &Arc<RingEvent>) {
+        let named = event.audience.users();
+        for uid in named {
+            self.note_change(event, *uid);
+            if let Some(user) = self.users.get(uid) {
+                user.push(event);
+            }
+        }
+        let Some(gid) = event.audience.group() else {
+            return;
+        };
+        for uid in self.members.get(&gid).into_iter().flatten() {
+            let user = self.users.get(uid).filter(|_| !named.contains(uid));
+            if let Some(user) = user.filter(|user| user.is_member(gid, event.offset)) {
+                user.push(event);
+            }
+        }
+        if dissolves(event) {
+            self.members.remove(&gid);
+        }
+    }
+
+    /// A connected user whom a change of a group names joins or leaves it here, too (W2).
+    fn note_change(&mut self, event: &RingEvent, uid: UserId) {
+        let (Some(named), Some(gid)) = (change_for(event, uid), event.audience.group()) else {
+            return;
+        };
+        if let Some(user) = self.users.get_mut(&uid) {
+            user.note_change(gid, event.offset, named);
+            self.members.entry(gid).or_default().insert(uid);
+        }
+    }
+
+    /// Drops what is too old or too much.
+    pub(crate) fn drop_old(&mut self, now_ms: u64) {
+        let oldest = now_ms.saturating_sub(self.limits.ring_ms);
+        for ring in self.rings.values_mut() {
+            while ring.oldest_ms().is_some_and(|received| received < oldest) {
+                ring.drop_oldest();
+            }
+        }
+        let mut held = self.ring_bytes();
+        while held > self.limits.ring_bytes {
+            let rings = self.rings.values_mut();
+            let filled = rings.filter(|ring| ring.oldest_ms().is_some());
+            let Some(ring) = filled.min_by_key(|ring| ring.oldest_ms()) else {
+                break;
+            };
+            held -= ring.bytes();
+            ring.drop_oldest();
+            held += ring.bytes();
+        }
+        self.forget_idle_users(oldest);
+        self.sends
+            .drop_early(now_ms.saturating_sub(self.limits.letters_ms));
+    }
+
+    fn forget_idle_users(&mut self, since_ms: u64) {
+        let is_idle = |user: &ConnectedUser| user.has_been_idle_since(since_ms);
+        for (uid, user) in self.users.extract_if(|_, user| is_idle(user)) {
+            for gid in user.spans.keys() {
+                if let Some(members) = self.members.get_mut(gid) {
+                    members.remove(&uid);
+                    if members.is_empty() {
+                        self.members.remove(gid);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The memberships of a user who is connected, or was a while ago, as of the end of the rings.
+    pub(crate) fn memberships_of(&self, uid: UserId) -> Option<StoredMemberships> {
+        let user = self.users.get(&uid)?;
+        Some(StoredMemberships {
+            spans: user.spans.iter().map(|(gid, span)| (*gid, *span)).collect(),
+            applied: self.read_to(),
+        })
+    }
+
+    /// Gives a connection the stream of its user from `since` on: what the rings have of it, then everything that comes (W4). The connection has no
+    /// stream yet.
+    ///
+    /// # Errors
+    /// [`NoStream`]; nothing has changed then.
+    pub(crate) fn welcome(
+        &mut self,
+        connection: &Arc<Connection>,
+        since: &SyncToken,
+        stored: &StoredMemberships,
+    ) -> Result<(), NoStream> {
+        self.holds_all_since(since)?;
+        self.knows_memberships(stored)?;
+        let uid = connection.uid();
+        let history = History::new(uid, stored, &self.rings);
+        let missed = self.missed(uid, since, &history);
+        // What does not fit is not begun: a stream that breaks off before the token has moved would be asked for again and again (W8).
+        if !connection.has_room_for(missed.iter().map(|event| event.bytes).sum()) {
+            return Err(NoStream::SyncRequired);
+        }
+        let spans: HashMap<GroupId, Span> = history
+            .groups()
+            .filter_map(|gid| Some((gid, history.span(gid, &stored.applied)?)))
+            .collect();
+        connection.begin(self.read_to(), since, missed);
+        for (gid, span) in &spans {
+            let next = self.rings[gid.partition()].next();
+            if span.is_open_at(next) {
+                self.members.entry(*gid).or_default().insert(uid);
+            }
+        }
+        let user = self.users.entry(uid).or_default();
+        user.spans.extend(spans);
+        user.connect(connection, self.limits.max_devices);
+        Ok(())
+    }
+
+    /// Whether a stream from `since` on can be complete (W1).
+    fn holds_all_since(&self, since: &SyncToken) -> Result<(), NoStream> {
+        let lacks = |(p, ring): (Partition, &PartitionRing)| since.get(p) < ring.low();
+        if since.epoch() != self.epoch || self.rings.iter().any(lacks) {
+            return Err(NoStream::SyncRequired);
+        }
+        Ok(())
+    }
+
+    /// Whether every change of a membership is in MySQL or in the rings (W3).
+    fn knows_memberships(&self, stored: &StoredMemberships) -> Result<(), NoStream> {
+        let applied = |partition| stored.applied.get(partition).copied().unwrap_or_default();
+        if self.rings.iter().any(|(p, ring)| applied(p) < ring.low()) {
+            return Err(NoStream::MembershipsBehind);
+        }
+        Ok(())
+    }
+
+    /// The user's events since the token, in order within each partition.
+    fn missed(&self, uid: UserId, since: &SyncToken, history: &History<'_>) -> Vec<Arc<RingEvent>> {
+        let mut missed: BTreeMap<(Partition, i64), Arc<RingEvent>> = BTreeMap::new();
+        let mut add = |event: &Arc<RingEvent>| {
+            missed.insert((event.partition, event.offset), Arc::clone(event));
+        };
+        for (partition, ring) in self.rings.iter() {
+            ring.newest_first(Key::User(uid), since.get(partition))
+                .for_each(&mut add);
+        }
+        for gid in history.groups() {
+            let partition = gid.partition();
+            let events = self.rings[partition].newest_first(Key::Group(gid), since.get(partition));
+            events
+                .filter(|event| history.concerns(gid, event.offset))
+                .for_each(&mut add);
+        }
+        missed.into_values().collect()
+    }
+
+    /// Has a token handed to a connection behind everything that waits for it (W6).
+    pub(crate) fn ping(&self, connection: &Connection) {
+        connection.ping(self.epoch, &self.read_to());
+    }
+
+    /// Forgets a connection.
+    pub(crate) fn close(&mut self, connection: &Arc<Connection>, now_ms: u64) {
+        self.sends.forget(connection);
+        if let Some(user) = self.users.get_mut(&connection.uid()) {
+            user.disconnect(connection, now_ms);
+        }
+    }
+
+    /// A device's send is on `chat.inbound`: the device is told what becomes of it.
+    pub(crate) fn track(&mut self, send: PostedSend) {
+        let ring = &self.rings[send.at.partition];
+        self.sends.add(send, ring);
+    }
+
+    /// A dead letter was read: the refusal of a record of `chat.inbound`, where it is one.
+    pub(crate) fn take_letter(
+        &mut self,
+        (partition, next): (Partition, NextOffset),
+        refused: Option<(InboundPosition, Refusal)>,
+        now_ms: u64,
+    ) {
+        if let Some((at, refusal)) = refused {
+            self.sends.refuse(at, refusal, now_ms);
+        }
+        self.sends
+            .read_letters(&self.rings[partition], partition, next);
+    }
+
+    /// The sends that have no event, and of which it is not known up to where dead letters have to be read.
+    pub(crate) fn sends_without_event(&self) -> Vec<InboundPosition> {
+        self.sends.without_event()
+    }
+
+    /// Where the dead letters ended after [`Self::sends_without_event`] had said so of these.
+    pub(crate) fn wait_for_letters(
+        &mut self,
+        of: &[InboundPosition],
+        ends: &PartitionMap<NextOffset>,
+    ) {
+        self.sends.wait_for_letters(of, ends);
+        for partition in ends.partitions() {
+            let next = self.sends.letters_to(partition);
+            self.sends
+                .read_letters(&self.rings[partition], partition, next);
+        }
+    }
+}

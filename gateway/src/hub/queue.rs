@@ -1,0 +1,244 @@
+//! What waits to be written to a connection: bounded, and never dropped silently.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use axum::extract::ws::Utf8Bytes;
+use schemas::{Chg, GroupId, Mid};
+
+use super::{body::head_of, ring_event::RingEvent};
+
+/// Something to be written.
+#[derive(Clone, Debug)]
+pub(crate) enum Outgoing {
+    /// An event; the ring's own copy.
+    Event(Arc<RingEvent>),
+    /// In place of messages of a group and changes to them: how far the group has come.
+    Head(Head),
+    /// A token that covers everything before it.
+    Ping(Arc<str>),
+    /// A frame for this connection alone.
+    Frame(Utf8Bytes),
+}
+
+/// How far a group has come. Its place in the queue, and `offset`, are those of the first event that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) gid: GroupId,
+    pub(crate) offset: i64,
+    pub(crate) mid: Mid,
+    pub(crate) chg: Chg,
+}
+
+impl Head {
+    fn merge(&mut self, other: Self) {
+        self.mid = self.mid.max(other.mid);
+        self.chg = self.chg.max(other.chg);
+    }
+}
+
+/// What does not fit any more: the connection is to be closed with a code that says resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueFull;
+
+const HEAD_BYTES: usize = 100;
+
+/// Frames in the order in which they are to be written, at most `limit` bytes of them.
+pub(crate) struct Queue {
+    items: VecDeque<Outgoing>,
+    /// The number of the first item.
+    first: u64,
+    bytes: usize,
+    limit: usize,
+    /// Where the heads of groups are, once messages of groups have collapsed; until the queue is empty.
+    heads: Option<HashMap<GroupId, u64>>,
+}
+
+impl Queue {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            items: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            limit,
+            heads: None,
+        }
+    }
+
+    /// Whether so much may be added without a collapse.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.bytes + bytes <= self.limit
+    }
+
+    /// Adds something behind all that waits. Where that is too much, messages of groups collapse into heads.
+    ///
+    /// # Errors
+    /// It is too much all the same.
+    pub(crate) fn push(&mut self, item: Outgoing) -> Result<(), QueueFull> {
+        self.add(item);
+        if self.bytes > self.limit && self.heads.is_none() {
+            self.collapse();
+        }
+        if self.bytes > self.limit {
+            return Err(QueueFull);
+        }
+        Ok(())
+    }
+
+    /// The next thing to be written.
+    pub(crate) fn pop(&mut self) -> Option<Outgoing> {
+        let item = self.items.pop_front()?;
+        self.bytes -= bytes_of(&item);
+        self.first += 1;
+        if self.items.is_empty() {
+            self.heads = None;
+        }
+        Some(item)
+    }
+
+    fn add(&mut self, item: Outgoing) {
+        let head = match &item {
+            Outgoing::Event(event) => head_of(event),
+            _ => None,
+        };
+        let (Some(heads), Some(head)) = (&mut self.heads, head) else {
+            self.end_head(&item);
+            self.bytes += bytes_of(&item);
+            self.items.push_back(item);
+            return;
+        };
+        let waiting = heads
+            .get(&head.gid)
+            .and_then(|at| at.checked_sub(self.first));
+        match waiting.and_then(|at| self.items.get_mut(at as usize)) {
+            Some(Outgoing::Head(waiting)) => waiting.merge(head),
+            _ => {
+                heads.insert(head.gid, self.first + self.items.len() as u64);
+                self.bytes += HEAD_BYTES;
+                self.items.push_back(Outgoing::Head(head));
+            }
+        }
+    }
+
+    /// What comes behind a change of a group is not said before it: who leaves and joins again would forget it.
+    fn end_head(&mut self, item: &Outgoing) {
+        let (Some(heads), Outgoing::Event(event)) = (&mut self.heads, item) else {
+            return;
+        };
+        if let Some(gid) = event.audience.group() {
+            heads.remove(&gid);
+        }
+    }
+
+    fn collapse(&mut self) {
+        let items = std::mem::take(&mut self.items);
+        self.bytes = 0;
+        self.heads = Some(HashMap::new());
+        for item in items {
+            self.add(item);
+        }
+    }
+}
+
+fn bytes_of(item: &Outgoing) -> usize {
+    match item {
+        Outgoing::Event(event) => event.bytes,
+        Outgoing::Head(_) => HEAD_BYTES,
+        Outgoing::Ping(token) => token.len(),
+        Outgoing::Frame(frame) => frame.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::test_events::{group_message, join, message};
+
+    fn drain(queue: &mut Queue) -> Vec<String> {
+        std::iter::from_fn(|| queue.pop())
+            .map(|item| match item {
+                Outgoing::Event(event) => format!("event {}", event.offset),
+                Outgoing::Head(head) => format!("head {} {} {}", head.offset, head.gid, head.mid),
+                Outgoing::Ping(token) => format!("ping {token}"),
+                Outgoing::Frame(frame) => frame.to_string(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn messages_of_groups_collapse_where_the_first_of_them_was() {
+        let one = message(0, 1, 2).bytes;
+        let mut queue = Queue::new(5 * one);
+        queue.push(Outgoing::Event(message(0, 1, 2))).unwrap();
+        for (offset, gid, mid) in [(1, 7, 4), (2, 8, 1), (3, 7, 5)] {
+            let event = Outgoing::Event(group_message(offset, gid, mid));
+            queue.push(event).unwrap();
+        }
+        queue.push(Outgoing::Ping("t".into())).unwrap();
+        queue.push(Outgoing::Event(message(4, 1, 2))).unwrap();
+        queue.push(Outgoing::Event(group_message(5, 7, 6))).unwrap();
+        queue.push(Outgoing::Event(group_message(6, 9, 1))).unwrap();
+        assert_eq!(
+            drain(&mut queue),
+            [
+                "event 0",
+                "head 1 7 6",
+                "head 2 8 1",
+                "ping t",
+                "event 4",
+                "head 6 9 1"
+            ]
+        );
+        queue.push(Outgoing::Event(group_message(7, 7, 7))).unwrap();
+        assert_eq!(drain(&mut queue), ["event 7"]);
+        assert_eq!(queue.bytes, 0);
+    }
+
+    #[test]
+    fn what_comes_behind_a_change_of_a_group_is_said_behind_it() {
+        let mut queue = Queue::new(2 * message(0, 1, 2).bytes);
+        for item in [
+            group_message(1, 7, 1),
+            group_message(2, 7, 2),
+            message(3, 1, 2),
+            join(4, 7, 3),
+            group_message(5, 7, 3),
+            group_message(6, 7, 4),
+        ] {
+            // It is too much, and counts as such.
+            let _ = queue.push(Outgoing::Event(item));
+        }
+        assert_eq!(
+            drain(&mut queue),
+            ["head 1 7 2", "event 3", "event 4", "head 5 7 4"]
+        );
+    }
+
+    #[test]
+    fn what_cannot_collapse_is_too_much() {
+        let one = message(0, 1, 2).bytes;
+        let mut queue = Queue::new(2 * one);
+        for offset in 0..2 {
+            queue.push(Outgoing::Event(message(offset, 1, 2))).unwrap();
+        }
+        let third = queue.push(Outgoing::Event(message(2, 1, 2)));
+        assert_eq!(third, Err(QueueFull));
+    }
+
+    #[test]
+    fn a_head_that_was_written_gets_a_successor() {
+        let one = message(0, 1, 2).bytes;
+        let mut queue = Queue::new(2 * one);
+        for mid in 1..=3 {
+            queue
+                .push(Outgoing::Event(group_message(mid, 7, mid)))
+                .unwrap();
+        }
+        queue.push(Outgoing::Event(message(4, 1, 2))).unwrap();
+        assert!(matches!(queue.pop(), Some(Outgoing::Head(head)) if head.mid.get() == 3));
+        queue.push(Outgoing::Event(group_message(5, 7, 5))).unwrap();
+        assert_eq!(drain(&mut queue), ["event 4", "head 5 7 5"]);
+    }
+}

@@ -1,0 +1,241 @@
+//! Sends of devices whose outcome is not known yet.
+//!
+//! The log says it. The event of a send names the inbound record that caused it. Where an event with a higher source offset comes first, there is no
+//! event: then the send was refused, and its dead letter was acknowledged before that event was appended (PROTOCOL S7, S8); or it repeats an
+//! earlier one. So once the dead letters are read to where they ended then, and none is of the send, it is a repeat.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use schemas::{
+    ClientMsgId, InboundPosition, NextOffset, Partition, PartitionMap,
+    dead_letter::Reason,
+    event::{Event, SourceOffset},
+};
+
+use super::{
+    Connection, RingEvent,
+    body::message_of,
+    ring::{Key, PartitionRing},
+};
+use crate::frames::ServerFrame;
+
+/// How many events of the ring are looked at for the message that a send repeats.
+const LOOKED_AT: usize = 1_000;
+
+/// A send that is on `chat.inbound`.
+pub(crate) struct PostedSend {
+    pub(crate) at: InboundPosition,
+    pub(crate) connection: Arc<Connection>,
+    /// The device's own name for it.
+    pub(crate) reference: String,
+    pub(crate) client_msg_id: Option<ClientMsgId>,
+    /// What its message is found by.
+    pub(crate) key: Key,
+}
+
+/// Why a send is refused, as its dead letter says.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) reason: Reason,
+    pub(crate) detail: String,
+}
+
+struct Waiting {
+    send: PostedSend,
+    /// The end of the dead letters when it was known that there is no event.
+    letters_to: Option<NextOffset>,
+}
+
+/// The sends of all connections.
+#[derive(Default)]
+pub(super) struct Sends {
+    /// By offset in `chat.inbound`.
+    waiting: PartitionMap<BTreeMap<i64, Waiting>>,
+    /// The source offset of the newest event.
+    decided: PartitionMap<SourceOffset>,
+    /// Dead letters that came before their sends did, with the time: a letter may be here before the device's append is confirmed.
+    early: PartitionMap<BTreeMap<i64, (Refusal, u64)>>,
+    /// How far dead letters are read.
+    letters: PartitionMap<NextOffset>,
+}
+
+impl Sends {
+    /// Takes a send, which may be decided already.
+    pub(super) fn add(&mut self, send: PostedSend, ring: &PartitionRing) {
+        let InboundPosition { partition, offset } = send.at;
+        let early = self.early.get_mut(partition);
+        if let Some((refusal, _)) = early.and_then(|early| early.remove(&offset)) {
+            return send.refused(&refusal);
+        }
+        let is_decided = self.is_decided(send.at);
+        let is_its_own = |event: &Event| event.src.offset.offset == offset;
+        if is_decided && let Some(event) = find(ring, send.key, is_its_own) {
+            return send.sent(Some(event));
+        }
+        send.connection.begin_send(send.at);
+        let waiting = Waiting {
+            send,
+            letters_to: None,
+        };
+        self.of(partition).insert(offset, waiting);
+    }
+
+    /// An event was read: everything up to its cause is decided.
+    pub(super) fn decide(&mut self, partition: Partition, event: &Event) {
+        let source = event.src.offset;
+        let before = self.decided.insert(partition, source).unwrap_or(source);
+        if before.epoch != source.epoch {
+            // Offsets begin again.
+            for waiting in std::mem::take(self.of(partition)).into_values() {
+                waiting.send.unknown();
+            }
+        }
+        if message_of(event).is_none() {
+            return;
+        }
+        let waiting = self.waiting.get_mut(partition);
+        if let Some(waiting) = waiting.and_then(|all| all.remove(&source.offset)) {
+            waiting.send.sent(Some(event));
+        }
+    }
+
+    /// A dead letter was read.
+    pub(super) fn refuse(&mut self, at: InboundPosition, refusal: Refusal, now_ms: u64) {
+        let waiting = self.waiting.get_mut(at.partition);
+        match waiting.and_then(|all| all.remove(&at.offset)) {
+            Some(waiting) => waiting.send.refused(&refusal),
+            None => {
+                let early = self.early.get_or_insert_with(at.partition, BTreeMap::new);
+                early.insert(at.offset, (refusal, now_ms));
+            }
+        }
+    }
+
+    /// Dead letters are read up to here: what has none by now is a repeat.
+    pub(super) fn read_letters(
+        &mut self,
+        ring: &PartitionRing,
+        partition: Partition,
+        next: NextOffset,
+    ) {
+        self.letters.insert(partition, next);
+        let Some(all) = self.waiting.get_mut(partition) else {
+            return;
+        };
+        let is_repeat = |_: &i64, one: &mut Waiting| one.letters_to.is_some_and(|to| to <= next);
+        for (_, waiting) in all.extract_if(.., is_repeat) {
+            waiting.send.repeated(ring);
+        }
+    }
+
+    /// The sends without an event for which it is not known up to where dead letters have to be read.
+    pub(super) fn without_event(&self) -> Vec<InboundPosition> {
+        let positions = self.waiting.iter().flat_map(|(partition, all)| {
+            let unknown = all.iter().filter(|(_, one)| one.letters_to.is_none());
+            unknown.map(move |(offset, _)| InboundPosition {
+                partition,
+                offset: *offset,
+            })
+        });
+        positions.filter(|at| self.is_decided(*at)).collect()
+    }
+
+    /// Where the dead letters ended after [`Self::without_event`] had said so of these.
+    pub(super) fn wait_for_letters(
+        &mut self,
+        of: &[InboundPosition],
+        ends: &PartitionMap<NextOffset>,
+    ) {
+        for at in of {
+            let waiting = self.waiting.get_mut(at.partition);
+            if let Some(one) = waiting.and_then(|all| all.get_mut(&at.offset)) {
+                one.letters_to = ends.get(at.partition).copied();
+            }
+        }
+    }
+
+    /// How far dead letters are read.
+    pub(super) fn letters_to(&self, partition: Partition) -> NextOffset {
+        self.letters.get(partition).copied().unwrap_or_default()
+    }
+
+    /// Forgets the sends of a connection.
+    pub(super) fn forget(&mut self, connection: &Connection) {
+        for at in connection.take_sends() {
+            if let Some(all) = self.waiting.get_mut(at.partition) {
+                all.remove(&at.offset);
+            }
+        }
+    }
+
+    /// Drops the dead letters that came before `time_ms`.
+    pub(super) fn drop_early(&mut self, time_ms: u64) {
+        for early in self.early.values_mut() {
+            early.retain(|_, (_, at_ms)| *at_ms >= time_ms);
+        }
+    }
+
+    fn is_decided(&self, at: InboundPosition) -> bool {
+        let decided = self.decided.get(at.partition);
+        decided.is_some_and(|decided| at.offset <= decided.offset)
+    }
+
+    fn of(&mut self, partition: Partition) -> &mut BTreeMap<i64, Waiting> {
+        self.waiting.get_or_insert_with(partition, BTreeMap::new)
+    }
+}
+
+impl PostedSend {
+    /// Without an event: of a repeat whose first message is not here any more.
+    fn sent(&self, event: Option<&Event>) {
+        let ts = event.and_then(|event| event.ts.rfc3339());
+        self.answer(&ServerFrame::Sent {
+            reference: &self.reference,
+            mid: event.and_then(message_of).map(|message| message.mid.get()),
+            ts: ts.as_deref(),
+        });
+    }
+
+    fn repeated(&self, ring: &PartitionRing) {
+        let author = self.connection.uid();
+        let is_first = |event: &Event| {
+            message_of(event).is_some_and(|message| {
+                message.author == author
+                    && Some(message.client_msg_id) == self.client_msg_id.as_ref()
+            })
+        };
+        self.sent(find(ring, self.key, is_first));
+    }
+
+    fn refused(&self, refusal: &Refusal) {
+        self.answer(&ServerFrame::Refused {
+            reference: &self.reference,
+            reason: refusal.reason.as_str(),
+            detail: &refusal.detail,
+            retry: false,
+        });
+    }
+
+    fn unknown(&self) {
+        self.answer(&ServerFrame::Refused {
+            reference: &self.reference,
+            reason: "unknown-outcome",
+            detail: "chat.inbound was created again; send it again with the same client_msg_id",
+            retry: true,
+        });
+    }
+
+    fn answer(&self, frame: &ServerFrame<'_>) {
+        self.connection.end_send(self.at, frame.to_json());
+    }
+}
+
+/// The newest event of a key that is the one.
+fn find(ring: &PartitionRing, key: Key, is_it: impl Fn(&Event) -> bool) -> Option<&Event> {
+    let events = ring.newest_first(key, NextOffset::START).take(LOOKED_AT);
+    let mut events = events.map(|event: &Arc<RingEvent>| &event.event);
+    events.find(|event| is_it(event))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use schemas::{
+    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap, dead_letter::Reason,
+    event::Body,
+};
+use serde_json::{Value, json};
+
+use crate::hub::{
+    Connection, DeviceOf, Hub, HubLimits, Key, Next, Outgoing, PostedSend, Refusal,
+    test_events::{event, message_body, uid},
+};
+
+const P: Partition = Partition::FIRST;
+
+struct Gateway {
+    hub: Hub,
+    connection: Arc<Connection>,
+}
+
+impl Gateway {
+    fn new() -> Self {
+        let limits = HubLimits {
+            ring_ms: 1_000,
+            ring_bytes: 1 << 20,
+            max_devices: 1,
+            letters_ms: 100,
+        };
+        let device = DeviceOf {
+            uid: uid(1),
+            id: "a".to_owned().try_into().unwrap(),
+            class: DeviceClass::Pc,
+        };
+        Self {
+            hub: Hub::new(limits, 0, &PartitionMap::new()),
+            connection: Arc::new(Connection::new(device, 0, 10_000)),
+        }
+    }
+
+    /// The user 1 sends a message of this id to user 2, at this offset of `chat.inbound`.
+    fn send(&mut self, offset: i64, id: &str) {
+        self.hub.track(PostedSend {
+            at: at(offset),
+            connection: Arc::clone(&self.connection),
+            reference: offset.to_string(),
+            client_msg_id: id.to_owned().try_into().ok(),
+            key: Key::User(uid(1)),
+        });
+    }
+
+    /// The sequencer's event for the record at this offset.
+    fn event(&mut self, offset: i64, body: Body) {
+        self.hub.apply(event(P, offset, body), 0);
+    }
+
+    fn refuse(&mut self, offset: i64, now_ms: u64) {
+        let refusal = Refusal {
+            reason: Reason::Blocked,
+            detail: String::new(),
+        };
+        let read_to = (P, NextOffset::after(offset));
+        self.hub
+            .take_letter(read_to, Some((at(offset), refusal)), now_ms);
+    }
+
+    /// All dead letters are read, as far as they go now.
+    fn read_letters(&mut self, end: i64) {
+        let without_event = self.hub.sends_without_event();
+        let ends = [(P, NextOffset::new(end))].into();
+        self.hub.wait_for_letters(&without_event, &ends);
+        self.hub.take_letter((P, NextOffset::new(end)), None, 0);
+    }
+
+    /// What the device was told: reference, and number or reason.
+    fn answers(&self) -> Vec<(String, Value)> {
+        let mut answers = Vec::new();
+        while let Next::Write(item) = self.connection.next() {
+            if let Outgoing::Frame(frame) = item {
+                let frame: Value = serde_json::from_str(&frame).unwrap();
+                let what = frame.get("reason").unwrap_or(&frame["mid"]).clone();
+                answers.push((frame["ref"].as_str().unwrap().to_owned(), what));
+            }
+        }
+        answers
+    }
+}
+
+fn at(offset: i64) -> InboundPosition {
+    InboundPosition {
+        partition: P,
+        offset,
+    }
+}
+
+fn one(reference: &str, what: Value) -> Vec<(String, Value)> {
+    vec![(reference.to_owned(), what)]
+}
+
+#[test]
+fn the_log_may_be_ahead_of_the_append() {
+    let mut gateway = Gateway::new();
+    gateway.event(7, message_body(1, 2, "x", 3));
+    gateway.event(8, Body::Progress);
+    gateway.send(7, "x");
+    assert_eq!(gateway.answers(), one("7", json!(3)));
+    gateway.refuse(9, 0);
+    gateway.send(9, "y");
+    assert_eq!(gateway.answers(), one("9", json!("blocked")));
+}
+
+#[test]
+fn a_send_without_an_event_is_a_repeat_only_when_all_dead_letters_are_read() {
+    let mut gateway = Gateway::new();
+    gateway.event(1, message_body(1, 2, "x", 3));
+    gateway.send(5, "x");
+    gateway.send(6, "x");
+    gateway.read_letters(4);
+    assert!(gateway.answers().is_empty(), "not decided yet");
+    gateway.event(6, Body::Progress);
+    assert!(
+        gateway.answers().is_empty(),
+        "a dead letter may be on its way"
+    );
+    let without_event = gateway.hub.sends_without_event();
+    assert_eq!(without_event, [at(5), at(6)]);
+    let ends = [(P, NextOffset::new(6))].into();
+    gateway.hub.wait_for_letters(&without_event, &ends);
+    assert!(gateway.answers().is_empty(), "nor are they read so far");
+    gateway.refuse(5, 0);
+    assert_eq!(
+        gateway.answers(),
+        [one("5", json!("blocked")), one("6", json!(3))].concat()
+    );
+    assert_eq!(gateway.connection.sends_under_way(), 0);
+}
+
+#[test]
+fn only_a_message_is_the_event_of_a_send() {
+    let mut gateway = Gateway::new();
+    gateway.send(5, "x");
+    // Up to here everything is decided.
+    gateway.event(5, Body::Progress);
+    assert!(gateway.answers().is_empty());
+    gateway.read_letters(0);
+    assert_eq!(gateway.answers(), one("5", Value::Null));
+}
+
+#[test]
+fn offsets_of_another_epoch_are_others() {
+    let mut gateway = Gateway::new();
+    gateway.event(1, Body::Progress);
+    gateway.send(5, "x");
+    let mut raised = event(P, 2, message_body(2, 1, "z", 1));
+    raised.event.src.offset.epoch = 1;
+    raised.event.src.offset.offset = 5;
+    gateway.hub.apply(raised, 0);
+    assert_eq!(gateway.answers(), one("5", json!("unknown-outcome")));
+}
+
+#[test]
+fn what_nobody_waits_for_is_forgotten() {
+    let mut gateway = Gateway::new();
+    gateway.refuse(3, 0);
+    gateway.hub.drop_old(200);
+    gateway.send(3, "x");
+    assert!(gateway.answers().is_empty(), "its dead letter is dropped");
+    assert_eq!(gateway.connection.sends_under_way(), 1);
+    let connection = Arc::clone(&gateway.connection);
+    gateway.hub.close(&connection, 0);
+    gateway.event(3, message_body(1, 2, "x", 3));
+    assert!(gateway.answers().is_empty());
+}

@@ -1,0 +1,305 @@
+//! The real hub with a model of everything around it: gateways that lag and restart, rings that run over, stores that lag and coalesce, devices that
+//! come and go with whatever waits for them, members who join and leave. No device misses an event that its token covers, none gets one below its
+//! token, and each gets on: once all is quiet it knows what there is.
+
+mod device;
+mod log;
+mod stores;
+
+use std::sync::Arc;
+
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use schemas::{DeviceClass, NextOffset, Partition, PartitionMap};
+
+use self::{
+    device::Device,
+    log::{Log, USERS},
+    stores::Stores,
+};
+use super::{
+    Connection, DeviceOf, Hub, HubLimits, Next, NoStream,
+    test_events::{event, uid},
+};
+
+const GATEWAYS: usize = 2;
+const STEPS: usize = 600;
+const LIMITS: HubLimits = HubLimits {
+    ring_ms: 120,
+    ring_bytes: 60_000,
+    max_devices: 3,
+    letters_ms: 60,
+};
+const QUEUE_BYTES: usize = 6_000;
+/// So often devices come back once all is quiet.
+const ROUNDS: usize = 20;
+
+struct World {
+    rng: StdRng,
+    log: Log,
+    hubs: Vec<Hub>,
+    stores: Stores,
+    devices: Vec<Device>,
+    now_ms: u64,
+    /// Until when a gateway, or the stores, stand still.
+    frozen_ms: [u64; GATEWAYS + 1],
+    outcomes: Outcomes,
+    connections: u64,
+}
+
+/// What has happened, so that it is known to have happened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcomes {
+    resumed: usize,
+    syncs: usize,
+    behind: usize,
+    heads: usize,
+    closed: usize,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let start = PartitionMap::full(|_| NextOffset::START);
+        Self {
+            rng: StdRng::seed_from_u64(seed),
+            log: Log::new(),
+            hubs: (0..GATEWAYS).map(|_| Hub::new(LIMITS, 0, &start)).collect(),
+            stores: Stores::new(),
+            devices: (1..=USERS).chain(1..=USERS).map(Device::new).collect(),
+            now_ms: 0,
+            frozen_ms: [0; GATEWAYS + 1],
+            outcomes: Outcomes::default(),
+            connections: 0,
+        }
+    }
+
+    fn run(mut self) -> Outcomes {
+        for _ in 0..STEPS {
+            self.now_ms += 1;
+            match self.rng.random_range(0..16) {
+                0..=3 => self.log.step(&mut self.rng),
+                4..=8 => self.read(),
+                9..=10 => self.apply(),
+                11..=12 => self.connect_one(),
+                13 => self.lose(),
+                14 => self.ping(),
+                _ => self.disturb(),
+            }
+            self.handle();
+            let which = self.rng.random_range(0..self.devices.len());
+            self.devices[which].check(&self.log);
+        }
+        self.settle();
+        self.outcomes
+    }
+
+    fn is_frozen(&self, which: usize) -> bool {
+        self.now_ms < self.frozen_ms[which]
+    }
+
+    /// A gateway reads on in one partition.
+    fn read(&mut self) {
+        let which = self.rng.random_range(0..GATEWAYS);
+        if !self.is_frozen(which) {
+            let behind = self.behind(which);
+            if !behind.is_empty() {
+                let partition = behind[self.rng.random_range(0..behind.len())];
+                for _ in 0..self.rng.random_range(1..6) {
+                    self.read_next(which, partition);
+                }
+            }
+        }
+        self.hubs[which].drop_old(self.now_ms);
+    }
+
+    fn behind(&self, which: usize) -> Vec<Partition> {
+        let read_to = self.hubs[which].read_to();
+        let used = self.log.used();
+        used.filter(|partition| read_to[*partition] < self.log.end(*partition))
+            .collect()
+    }
+
+    fn read_next(&mut self, which: usize, partition: Partition) {
+        let next = self.hubs[which].read_to()[partition];
+        if next < self.log.end(partition) {
+            let body = self.log.event(partition, next.get()).body.clone();
+            self.hubs[which].apply(event(partition, next.get(), body), self.now_ms);
+        }
+    }
+
+    fn apply(&mut self) {
+        if !self.is_frozen(GATEWAYS) {
+            self.stores.apply(&self.log, &mut self.rng);
+        }
+    }
+
+    fn connect_one(&mut self) {
+        let which = self.rng.random_range(0..self.devices.len());
+        let gateway = self.rng.random_range(0..GATEWAYS);
+        self.connect(which, gateway);
+    }
+
+    /// A device says hello, and syncs where it has to.
+    fn connect(&mut self, which: usize, gateway: usize) {
+        let device = &mut self.devices[which];
+        if device.connection.is_some() {
+            return;
+        }
+        let of = DeviceOf {
+            uid: uid(device.user),
+            id: format!("device-{which}").try_into().unwrap(),
+            class: DeviceClass::Pc,
+        };
+        self.connections += 1;
+        let connection = Arc::new(Connection::new(of, self.connections, QUEUE_BYTES));
+        let hub = &mut self.hubs[gateway];
+        let welcomed = match &device.token {
+            None => Err(NoStream::SyncRequired),
+            Some(token) => {
+                let known = hub.memberships_of(uid(device.user));
+                let stored = self.stores.memberships(&self.log, device.user);
+                hub.welcome(&connection, token, &known.unwrap_or(stored))
+            }
+        };
+        match welcomed {
+            Ok(()) => {
+                self.outcomes.resumed += 1;
+                device.connection = Some((gateway, connection));
+            }
+            Err(NoStream::MembershipsBehind) => self.outcomes.behind += 1,
+            Err(NoStream::SyncRequired) => {
+                let answer = self
+                    .stores
+                    .sync(&self.log, device.user, device.token.as_ref());
+                if let Some(answer) = answer {
+                    self.outcomes.syncs += 1;
+                    device.synced(answer);
+                }
+            }
+        }
+    }
+
+    /// A connection breaks, with whatever waits.
+    fn lose(&mut self) {
+        let which = self.rng.random_range(0..self.devices.len());
+        self.close(which);
+    }
+
+    fn close(&mut self, which: usize) {
+        if let Some((gateway, connection)) = self.devices[which].connection.take() {
+            self.hubs[gateway].close(&connection, self.now_ms);
+        }
+    }
+
+    fn ping(&mut self) {
+        let which = self.rng.random_range(0..self.devices.len());
+        if let Some((gateway, connection)) = &self.devices[which].connection {
+            self.hubs[*gateway].ping(connection);
+        }
+    }
+
+    /// A gateway comes back, and begins where MySQL is; or something stands still, for longer than the rings last.
+    fn disturb(&mut self) {
+        match self.rng.random_range(0..8) {
+            0 if self.rng.random_ratio(1, 4) => {
+                let which = self.rng.random_range(0..GATEWAYS);
+                self.hubs[which] = Hub::new(LIMITS, 0, &self.stores.contacts);
+                for device in &mut self.devices {
+                    device.connection.take_if(|(gateway, _)| *gateway == which);
+                }
+            }
+            1 => {
+                let which = self.rng.random_range(0..=GATEWAYS);
+                self.frozen_ms[which] = self.now_ms + self.rng.random_range(0..400);
+            }
+            _ => {}
+        }
+    }
+
+    /// Some devices handle some of what waits.
+    fn handle(&mut self) {
+        for which in 0..self.devices.len() {
+            for _ in 0..self.rng.random_range(0..3) {
+                if !self.handle_next(which) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn handle_next(&mut self, which: usize) -> bool {
+        let device = &mut self.devices[which];
+        let Some((_, connection)) = &device.connection else {
+            return false;
+        };
+        match connection.next() {
+            Next::Wait => false,
+            Next::Close(_) => {
+                self.outcomes.closed += 1;
+                self.close(which);
+                false
+            }
+            Next::Write(item) => {
+                self.outcomes.heads += usize::from(matches!(item, super::Outgoing::Head(_)));
+                device.take(item, &self.log);
+                true
+            }
+        }
+    }
+
+    /// Nothing happens any more, and everything catches up: so does every device.
+    fn settle(&mut self) {
+        for which in 0..GATEWAYS {
+            while let Some(partition) = self.behind(which).first() {
+                self.read_next(which, *partition);
+            }
+        }
+        self.stores.apply_all(&self.log);
+        for which in 0..self.devices.len() {
+            let is_done = (0..ROUNDS).any(|round| {
+                self.connect(which, (which + round / 5) % GATEWAYS);
+                while self.handle_next(which) {}
+                if let Some((gateway, connection)) = &self.devices[which].connection {
+                    self.hubs[*gateway].ping(connection);
+                }
+                while self.handle_next(which) {}
+                self.devices[which].check(&self.log)
+            });
+            assert!(is_done, "device {which} does not get on");
+        }
+    }
+}
+
+/// A seed decides everything.
+fn run(seed: u64) -> Outcomes {
+    let run = std::panic::catch_unwind(|| World::new(seed).run());
+    run.unwrap_or_else(|_| panic!("this was seed {seed}"))
+}
+
+#[test]
+fn no_device_misses_what_its_token_covers_and_each_gets_on() {
+    let seeds = std::env::var("TIDEMARK_SIM_SEEDS");
+    let seeds = seeds.map_or(300, |seeds| seeds.parse().unwrap());
+    let mut all = Outcomes::default();
+    for seed in 0..seeds {
+        let one = run(seed);
+        all = Outcomes {
+            resumed: all.resumed + one.resumed,
+            syncs: all.syncs + one.syncs,
+            behind: all.behind + one.behind,
+            heads: all.heads + one.heads,
+            closed: all.closed + one.closed,
+        };
+    }
+    let Outcomes {
+        resumed,
+        syncs,
+        behind,
+        heads,
+        closed,
+    } = all;
+    let least = resumed.min(syncs).min(behind).min(heads).min(closed);
+    assert!(
+        least as u64 > seeds / 10,
+        "not everything has happened: {all:?}"
+    );
+}

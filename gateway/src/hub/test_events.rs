@@ -1,0 +1,122 @@
+//! Events for tests.
+
+use std::sync::Arc;
+
+use schemas::{
+    ContactChange, ContactFlags, GroupBody, GroupChange, GroupChangeKind, GroupEvent, GroupMember,
+    GroupRole, GroupSettings, Mid, Ordinal, Partition, TimestampMs, UserId,
+    event::{Body, Event, Message, Source, SourceOffset},
+};
+
+use super::RingEvent;
+
+pub(crate) fn uid(uid: i64) -> UserId {
+    UserId::try_from(uid).unwrap()
+}
+
+/// At this offset of both logs.
+pub(crate) fn event(partition: Partition, offset: i64, body: Body) -> RingEvent {
+    let src = Source {
+        offset: SourceOffset { epoch: 0, offset },
+        leader_epoch: 0,
+    };
+    let event = Event {
+        src,
+        ts: TimestampMs(offset),
+        body,
+        words: None,
+    };
+    RingEvent::new(partition, offset, event, 100)
+}
+
+pub(crate) fn message_body(from: i64, to: i64, id: &str, mid: i64) -> Body {
+    Body::Message(Message {
+        srcid: uid(from),
+        destid: uid(to),
+        client_msg_id: id.to_owned().try_into().unwrap(),
+        msg: "text".to_owned(),
+        mid: Mid::try_from(mid).unwrap(),
+        n: Ordinal::ZERO,
+    })
+}
+
+pub(crate) fn group_message_body(gid: i64, by: i64, id: &str, mid: i64) -> Body {
+    of_group(
+        gid,
+        by,
+        GroupBody::Message {
+            client_msg_id: id.to_owned().try_into().unwrap(),
+            msg: "text".to_owned(),
+            mid: Mid::try_from(mid).unwrap(),
+        },
+    )
+}
+
+/// A user joins, or leaves.
+pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Body {
+    let kind = match joins {
+        true => GroupChangeKind::Join,
+        false => GroupChangeKind::Leave,
+    };
+    let change = GroupChange {
+        kind,
+        settings: GroupSettings {
+            name: "Lunch".to_owned(),
+            owner: uid(1),
+            open: true,
+            whole_history: false,
+            muted: false,
+            dissolved: false,
+        },
+        member_count: 1,
+        last_mid: Mid::try_from(last_mid).unwrap(),
+        members: vec![GroupMember {
+            uid: uid(who),
+            role: joins.then_some(GroupRole::Member),
+            muted: false,
+            joined: joins,
+        }],
+    };
+    of_group(gid, who, GroupBody::Change(Box::new(change)))
+}
+
+pub(crate) fn pinned_body(who: i64, peer: i64, pinned: bool) -> Body {
+    Body::ContactChange(ContactChange {
+        uid: uid(who),
+        peer: uid(peer),
+        flags: ContactFlags {
+            pinned,
+            ..ContactFlags::default()
+        },
+        deleted: None,
+    })
+}
+
+/// Whatever partition it belongs to, it is in the first.
+pub(crate) fn message(offset: i64, from: i64, to: i64) -> Arc<RingEvent> {
+    let body = message_body(from, to, &format!("{offset}"), offset + 1);
+    Arc::new(event(Partition::FIRST, offset, body))
+}
+
+pub(crate) fn group_message(offset: i64, gid: i64, mid: i64) -> Arc<RingEvent> {
+    let body = group_message_body(gid, 1, &format!("{offset}"), mid);
+    in_group(offset, gid, body)
+}
+
+/// The user 1 joins.
+pub(crate) fn join(offset: i64, gid: i64, last_mid: i64) -> Arc<RingEvent> {
+    in_group(offset, gid, member_body(gid, 1, true, last_mid))
+}
+
+fn in_group(offset: i64, gid: i64, body: Body) -> Arc<RingEvent> {
+    let partition = Partition::try_from(gid % 64).unwrap();
+    Arc::new(event(partition, offset, body))
+}
+
+fn of_group(gid: i64, by: i64, body: GroupBody) -> Body {
+    Body::Group(GroupEvent {
+        gid: gid.try_into().unwrap(),
+        by: uid(by),
+        body,
+    })
+}

@@ -1,0 +1,142 @@
+//! A user with connections, or who had some a while ago.
+
+use std::{collections::HashMap, sync::Arc};
+
+use schemas::GroupId;
+
+use super::{Connection, RingEvent, Span, body::Named};
+
+/// A user with connections, or who had some.
+#[derive(Default)]
+pub(super) struct ConnectedUser {
+    /// The oldest first.
+    connections: Vec<Arc<Connection>>,
+    pub(super) spans: HashMap<GroupId, Span>,
+    /// Since when there is no connection. The groups are kept a while, for who comes back soon.
+    idle_since_ms: Option<u64>,
+}
+
+impl ConnectedUser {
+    pub(super) fn push(&self, event: &Arc<RingEvent>) {
+        for connection in &self.connections {
+            connection.push_event(event);
+        }
+    }
+
+    pub(super) fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    pub(super) fn is_member(&self, gid: GroupId, offset: i64) -> bool {
+        let span = self.spans.get(&gid);
+        span.is_some_and(|span| span.contains(offset))
+    }
+
+    pub(super) fn has_been_idle_since(&self, time_ms: u64) -> bool {
+        self.idle_since_ms.is_some_and(|since| since < time_ms)
+    }
+
+    /// Joins or leaves a group with a change that names the user.
+    pub(super) fn note_change(&mut self, gid: GroupId, offset: i64, named: Named) {
+        let joined = Span {
+            join_pos: offset,
+            left_pos: None,
+        };
+        let span = self.spans.entry(gid).or_insert(joined);
+        if !named.after {
+            span.left_pos = Some(offset);
+        } else if !named.before {
+            *span = joined;
+        }
+    }
+
+    /// Adds a connection, and ends those whose place it takes: another of the device, and the oldest of its class where there are as many as
+    /// there may be. One that began before another of its device, and got its stream later, ends itself: the device is gone from it.
+    pub(super) fn connect(&mut self, connection: &Arc<Connection>, max_devices: usize) {
+        let device = connection.device();
+        let live = self.connections.iter().filter(|other| !other.is_ending());
+        let (same, others): (Vec<_>, Vec<_>) = live
+            .filter(|other| other.device().id == device.id || other.device().class == device.class)
+            .partition(|other| other.device().id == device.id);
+        let too_many = (others.len() + 1).saturating_sub(max_devices);
+        if same.iter().any(|other| connection.began_before(other)) {
+            connection.replace();
+        } else {
+            for replaced in same.into_iter().chain(others.into_iter().take(too_many)) {
+                replaced.replace();
+            }
+        }
+        self.idle_since_ms = None;
+        self.connections.push(Arc::clone(connection));
+    }
+
+    pub(super) fn disconnect(&mut self, connection: &Arc<Connection>, now_ms: u64) {
+        self.connections
+            .retain(|other| !Arc::ptr_eq(other, connection));
+        if self.connections.is_empty() {
+            self.idle_since_ms.get_or_insert(now_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::DeviceClass;
+
+    use super::*;
+    use crate::hub::{DeviceOf, End, Next, test_events::uid};
+
+    fn connection(number: u64, id: &str, class: DeviceClass) -> Arc<Connection> {
+        let device = DeviceOf {
+            uid: uid(1),
+            id: id.to_owned().try_into().unwrap(),
+            class,
+        };
+        Arc::new(Connection::new(device, number, 1_000))
+    }
+
+    fn is_replaced(connection: &Connection) -> bool {
+        matches!(connection.next(), Next::Close(End::Replaced))
+    }
+
+    #[test]
+    fn a_connection_does_not_replace_a_later_one_of_its_device() {
+        let mut user = ConnectedUser::default();
+        let [first, second] = [1, 2].map(|number| connection(number, "a", DeviceClass::Pc));
+        user.connect(&second, 2);
+        user.connect(&first, 2);
+        assert!(is_replaced(&first) && !is_replaced(&second));
+    }
+
+    #[test]
+    fn the_oldest_of_a_class_and_the_same_device_are_replaced() {
+        use DeviceClass::{Mobile, Pc};
+        let mut user = ConnectedUser::default();
+        let all = [
+            ("a", Pc),
+            ("b", Mobile),
+            ("c", Pc),
+            ("d", Pc),
+            ("c", Mobile),
+        ];
+        let all = (0..).zip(all);
+        let all: Vec<_> = all
+            .map(|(number, (id, class))| connection(number, id, class))
+            .collect();
+        let mut replaced = Vec::new();
+        for one in &all {
+            user.connect(one, 2);
+            replaced.push(all.iter().map(|one| is_replaced(one)).collect::<Vec<_>>());
+        }
+        let none = [false; 5];
+        assert_eq!(replaced[2], none);
+        // A third pc: the oldest goes. One that goes already does not count.
+        assert_eq!(replaced[3], [true, false, false, false, false]);
+        // The same device, though its class is another now.
+        assert_eq!(replaced[4], [true, false, true, false, false]);
+        for one in &all {
+            user.disconnect(one, 5);
+        }
+        assert!(user.has_been_idle_since(6) && !user.has_been_idle_since(5));
+    }
+}

@@ -1,0 +1,17 @@
+#![doc = include_str!("../README.md")]
+
+mod config;
+mod dead_letters;
+mod devices;
+mod frames;
+mod hub;
+mod memberships;
+mod metrics;
+mod rates;
+mod service;
+mod socket;
+mod state;
+mod tail;
+
+pub use config::{Config, GatewayConfig};
+pub use service::{serve, start};

@@ -1,0 +1,49 @@
+//! The metrics of the gateway.
+
+use metrics::Unit;
+
+const CONNECTIONS: &str = "tidemark_gateway_connections";
+const STREAMS: &str = "tidemark_gateway_streams";
+const HELLOS: &str = "tidemark_gateway_hellos_total";
+const CLOSED: &str = "tidemark_gateway_closed_total";
+const WRITTEN: &str = "tidemark_gateway_frames_written_total";
+const RING: &str = "tidemark_gateway_ring_bytes";
+const UNSAVED: &str = "tidemark_gateway_unsaved_devices";
+
+pub(crate) fn describe() {
+    metrics::describe_gauge!(CONNECTIONS, "Connections, those without a stream too");
+    metrics::describe_gauge!(STREAMS, "Connections with a stream");
+    metrics::describe_counter!(
+        HELLOS,
+        "What hellos and resumes were answered with: resumed, sync_required or memberships_behind"
+    );
+    metrics::describe_counter!(CLOSED, "Connections that the gateway closed, by code");
+    metrics::describe_counter!(
+        WRITTEN,
+        "Frames written: events, heads in place of events, pings and others"
+    );
+    metrics::describe_gauge!(RING, Unit::Bytes, "What the rings hold");
+    metrics::describe_gauge!(UNSAVED, "Devices whose newest token is not in MySQL yet");
+}
+
+pub(crate) fn hello(outcome: &'static str) {
+    metrics::counter!(HELLOS, "outcome" => outcome).increment(1);
+}
+
+pub(crate) fn closed(code: u16) {
+    metrics::counter!(CLOSED, "code" => code.to_string()).increment(1);
+}
+
+pub(crate) fn written(kind: &'static str, count: u64) {
+    metrics::counter!(WRITTEN, "kind" => kind).increment(count);
+}
+
+pub(crate) fn sample(connections: usize, streams: usize, ring_bytes: usize) {
+    metrics::gauge!(CONNECTIONS).set(connections as f64);
+    metrics::gauge!(STREAMS).set(streams as f64);
+    metrics::gauge!(RING).set(ring_bytes as f64);
+}
+
+pub(crate) fn unsaved(devices: usize) {
+    metrics::gauge!(UNSAVED).set(devices as f64);
+}

@@ -1,0 +1,158 @@
+//! How much devices may send, by user and in all.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use schemas::UserId;
+
+use crate::config::GatewayConfig;
+
+/// A pause of so many seconds lets a device send so many seconds' worth at once.
+const BURST_S: u64 = 10;
+/// So many users are kept before those are dropped who have nothing spent.
+const KEPT: usize = 1_024;
+
+/// What has been sent, by user and in all.
+pub(crate) struct Rates {
+    of_user: Limits,
+    in_all: Limits,
+    spent: Mutex<Spent>,
+}
+
+/// Whose limit is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TooMuch {
+    OfUser,
+    InAll,
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    frames_per_s: u64,
+    bytes_per_s: u64,
+}
+
+#[derive(Default)]
+struct Spent {
+    in_all: Times,
+    users: HashMap<UserId, Times>,
+    sweep_at: usize,
+}
+
+/// When the whole burst is available again, microseconds (GCRA).
+#[derive(Clone, Copy, Default)]
+struct Times {
+    frames: u64,
+    bytes: u64,
+}
+
+impl Rates {
+    pub(crate) fn new(config: &GatewayConfig) -> Self {
+        let limits = |frames: u32, bytes: u32| Limits {
+            frames_per_s: frames.into(),
+            bytes_per_s: bytes.into(),
+        };
+        Self {
+            of_user: limits(config.user_frames_per_s, config.user_bytes_per_s),
+            in_all: limits(config.frames_per_s, config.bytes_per_s),
+            spent: Mutex::new(Spent {
+                sweep_at: KEPT,
+                ..Spent::default()
+            }),
+        }
+    }
+
+    /// Counts a frame that a user's device has sent.
+    ///
+    /// # Errors
+    /// It is too much; then it is not counted.
+    pub(crate) fn charge(&self, uid: UserId, bytes: usize, now_us: u64) -> Result<(), TooMuch> {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.sweep(now_us);
+        let of_user = spent.users.get(&uid).copied().unwrap_or_default();
+        let of_user = self.of_user.charge(of_user, bytes, now_us);
+        let of_user = of_user.ok_or(TooMuch::OfUser)?;
+        let in_all = self.in_all.charge(spent.in_all, bytes, now_us);
+        spent.in_all = in_all.ok_or(TooMuch::InAll)?;
+        spent.users.insert(uid, of_user);
+        Ok(())
+    }
+}
+
+impl Spent {
+    fn sweep(&mut self, now_us: u64) {
+        if self.users.len() >= self.sweep_at {
+            self.users
+                .retain(|_, times| times.frames.max(times.bytes) > now_us);
+            self.sweep_at = KEPT.max(2 * self.users.len());
+        }
+    }
+}
+
+impl Limits {
+    fn charge(self, spent: Times, bytes: usize, now_us: u64) -> Option<Times> {
+        let after = |until: u64, count: u64, per_s: u64| {
+            let until = until.max(now_us) + count * 1_000_000 / per_s;
+            (until - now_us <= BURST_S * 1_000_000).then_some(until)
+        };
+        Some(Times {
+            frames: after(spent.frames, 1, self.frames_per_s)?,
+            bytes: after(spent.bytes, bytes as u64, self.bytes_per_s)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates() -> Rates {
+        Rates::new(&GatewayConfig {
+            user_frames_per_s: 2,
+            user_bytes_per_s: 1_024,
+            frames_per_s: 3,
+            bytes_per_s: 1_000_000,
+            ..GatewayConfig::default()
+        })
+    }
+
+    fn user(uid: i64) -> UserId {
+        uid.try_into().unwrap()
+    }
+
+    #[test]
+    fn ten_seconds_worth_at_once_and_then_as_many_as_time_passes() {
+        let rates = rates();
+        for _ in 0..20 {
+            assert_eq!(rates.charge(user(1), 10, 0), Ok(()));
+        }
+        assert_eq!(rates.charge(user(1), 10, 0), Err(TooMuch::OfUser));
+        assert_eq!(rates.charge(user(1), 10, 500_000), Ok(()));
+        assert_eq!(rates.charge(user(1), 10, 500_000), Err(TooMuch::OfUser));
+    }
+
+    #[test]
+    fn bytes_are_limited_and_so_is_what_all_send() {
+        let rates = rates();
+        assert_eq!(rates.charge(user(1), 10_240, 0), Ok(()));
+        assert_eq!(rates.charge(user(1), 1, 0), Err(TooMuch::OfUser));
+        for uid in 2..=30 {
+            assert_eq!(rates.charge(user(uid), 1, 0), Ok(()));
+        }
+        assert_eq!(rates.charge(user(31), 1, 0), Err(TooMuch::InAll));
+    }
+
+    #[test]
+    fn users_who_have_nothing_spent_are_dropped() {
+        let rates = Rates::new(&GatewayConfig {
+            frames_per_s: 1_000_000,
+            ..GatewayConfig::default()
+        });
+        for uid in 1..=5_000 {
+            rates.charge(user(uid), 1, uid as u64 * 1_000_000).unwrap();
+        }
+        assert!(rates.spent.lock().unwrap().users.len() <= KEPT);
+    }
+}

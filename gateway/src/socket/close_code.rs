@@ -1,0 +1,89 @@
+//! Why the gateway closes a connection, and how.
+
+use std::time::Duration;
+
+use axum::{
+    Error,
+    extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket},
+};
+use tokio::time::timeout;
+use tungstenite::error::CapacityError;
+
+use crate::metrics;
+
+/// How long a device may take to answer a close.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// Why the gateway closes. Below 4100 the device comes back with its token, from there on it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CloseCode {
+    /// The gateway ends.
+    GoingAway = 4000,
+    /// The device takes its frames too slowly.
+    QueueFull = 4001,
+    /// No hello, pong or progress in time.
+    TimedOut = 4002,
+    /// The user's devices send too much.
+    TooFast = 4003,
+    /// All devices together do.
+    Overloaded = 4004,
+    /// Frames that are none.
+    Malformed = 4100,
+    /// Another connection has taken its place.
+    Replaced = 4101,
+    /// The token or key of the connection has ended.
+    Expired = 4102,
+    /// A frame is larger than a frame may be.
+    TooLarge = 4103,
+    /// A binary frame.
+    Binary = 4104,
+}
+
+/// How a connection ends: with a code of ours, or it is gone.
+pub(super) type Ended = Option<CloseCode>;
+
+impl CloseCode {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::GoingAway => "the gateway ends: come back with your token",
+            Self::QueueFull => "too much waits: come back with your token",
+            Self::TimedOut => "no answer in time: come back with your token",
+            Self::TooFast => "too many frames or bytes of this user: come back later",
+            Self::Overloaded => "too many frames or bytes of all devices: come back later",
+            Self::Malformed => "frames that are none",
+            Self::Replaced => "another connection has taken its place",
+            Self::Expired => "the token has expired: come back with a new one",
+            Self::TooLarge => "a frame is too large",
+            Self::Binary => "a binary frame: tidemark.v1.json has text frames",
+        }
+    }
+}
+
+/// What an error of reading ends the connection with.
+pub(super) fn of_error(error: Error) -> Ended {
+    use tungstenite::Error::{Capacity, Utf8};
+    match error.into_inner().downcast_ref() {
+        Some(Capacity(CapacityError::MessageTooLong { .. })) => Some(CloseCode::TooLarge),
+        Some(Utf8(_)) => Some(CloseCode::Malformed),
+        _ => None,
+    }
+}
+
+/// Ends a connection, and reads what still comes: a socket that is closed with something unread may lose what was written.
+pub(super) async fn close(mut socket: WebSocket, ended: Ended) {
+    let Some(code) = ended else {
+        return;
+    };
+    metrics::closed(code as u16);
+    let frame = CloseFrame {
+        code: code as u16,
+        reason: Utf8Bytes::from_static(code.reason()),
+    };
+    // Who does not take it is gone anyway.
+    let _ = timeout(CLOSE_TIME, async {
+        if socket.send(Message::Close(Some(frame))).await.is_ok() {
+            while let Some(Ok(_)) = socket.recv().await {}
+        }
+    })
+    .await;
+}

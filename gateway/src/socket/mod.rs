@@ -1,0 +1,118 @@
+//! Connections of devices: the upgrade, and the session behind it.
+
+mod close_code;
+mod hello;
+mod liveness;
+mod posting;
+mod session;
+
+use std::sync::Arc;
+
+use access::{Caller, ValidUntil};
+use axum::{
+    extract::{State, ws::WebSocketUpgrade},
+    http::{HeaderMap, header},
+    response::Response,
+};
+use problem::{Problem, Query};
+use schemas::UserId;
+use serde::Deserialize;
+
+use self::session::Session;
+use crate::state::Gateway;
+
+const SUBPROTOCOL: &str = "tidemark.v1.json";
+
+/// With the defaults a connection takes 128 KiB for reading alone.
+const READ_BUFFER_BYTES: usize = 1_024;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConnectQuery {
+    /// Whose device it is, where the caller is no user.
+    #[serde(default)]
+    uid: Option<UserId>,
+}
+
+/// Who is at the other end.
+struct Peer {
+    uid: UserId,
+    caller: Caller,
+    until: ValidUntil,
+}
+
+/// Upgrades to a WebSocket.
+pub(crate) async fn connect(
+    State(gateway): State<Arc<Gateway>>,
+    caller: Caller,
+    until: ValidUntil,
+    Query(query): Query<ConnectQuery>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, Problem> {
+    let uid = match (&caller, query.uid) {
+        (Caller::User(subject), None) => *subject,
+        (_, Some(uid)) => uid,
+        (_, None) => return Err(Problem::invalid_field("uid", "is missing", "present")),
+    };
+    caller.may_read(uid)?;
+    if caller == Caller::Anyone && is_of_another_site(&headers) {
+        return Err(Problem::forbidden(
+            "a page of another site connects where callers are authenticated only",
+        ));
+    }
+    let is_open = gateway.hub().is_some() && !gateway.shutdown.soft().is_cancelled();
+    if !is_open || gateway.connection_count() >= gateway.config.max_connections {
+        return Err(Problem::unavailable(
+            "this gateway takes no connections at present",
+            1,
+        ));
+    }
+    let upgrade = upgrade
+        .protocols([SUBPROTOCOL])
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_frame_size(gateway.poster.max_body_bytes())
+        .max_message_size(gateway.poster.max_body_bytes());
+    let peer = Peer { uid, caller, until };
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        if let Some(_place) = gateway.take_place() {
+            Session::run(&gateway, peer, socket).await;
+        }
+    }))
+}
+
+/// A browser sends `Origin` with every WebSocket, and asks nobody whether the page may connect.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return false;
+    };
+    let host = headers.get(header::HOST).map(|host| host.as_bytes());
+    let text = origin.as_bytes();
+    let site = text.splitn(3, |byte| *byte == b'/').nth(2);
+    site.is_none() || site != host
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_of_this_site_or_of_another() {
+        for (origin, other) in [
+            ("http://127.0.0.1:7308", false),
+            ("https://127.0.0.1:7308", false),
+            ("http://127.0.0.1:8000", true),
+            ("http://evil.example", true),
+            ("null", true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static("127.0.0.1:7308"));
+            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            assert_eq!(is_of_another_site(&headers), other, "{origin}");
+        }
+        assert!(!is_of_another_site(&HeaderMap::new()));
+    }
+}

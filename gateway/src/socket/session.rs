@@ -1,0 +1,390 @@
+//! A connection of a device, from its hello to the close.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use rand::Rng as _;
+use schemas::SyncToken;
+use time::OffsetDateTime;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{
+    Peer,
+    close_code::{CloseCode, Ended, close, of_error},
+    hello,
+    liveness::Liveness,
+    posting,
+};
+use crate::{
+    frames::{ClientFrame, Hello, ServerFrame, head_frame, parse, ping_frame},
+    hub::{Connection, DeviceOf, End, Next, NoStream, Outgoing},
+    metrics,
+    rates::TooMuch,
+    state::Gateway,
+};
+
+/// Frames that are none, before the connection is closed.
+const MAX_ERRORS: usize = 10;
+/// So many frames are written before the device's own are looked at again.
+const WRITTEN_AT_ONCE: usize = 64;
+/// Of a connection that goes on, the token is saved so often.
+const SAVE_INTERVAL: Duration = Duration::from_secs(60);
+
+type Posting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+pub(super) struct Session<'a> {
+    gateway: &'a Gateway,
+    peer: &'a Peer,
+    socket: WebSocket,
+    connection: Arc<Connection>,
+    name: String,
+    is_streaming: bool,
+    /// How often the device was told to sync.
+    syncs: usize,
+    liveness: Liveness,
+    /// What the device has handled, and when that is to be saved.
+    handled: Option<Arc<str>>,
+    save_at: Instant,
+    errors: usize,
+}
+
+impl<'a> Session<'a> {
+    pub(super) async fn run(gateway: &Gateway, peer: Peer, mut socket: WebSocket) {
+        let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
+        let hello = match timeout(answer_time, hello::read(&mut socket)).await {
+            Ok(Ok(hello)) => hello,
+            Ok(Err(ended)) => return close(socket, ended).await,
+            Err(_) => return close(socket, Some(CloseCode::TimedOut)).await,
+        };
+        let Hello { device, since } = hello;
+        let of = DeviceOf {
+            uid: peer.uid,
+            id: device.id,
+            class: device.class,
+        };
+        let now = Instant::now();
+        let mut session = Session {
+            gateway,
+            peer: &peer,
+            socket,
+            connection: Arc::new(gateway.connection(of)),
+            name: device.name.0,
+            is_streaming: false,
+            syncs: 0,
+            liveness: Liveness::new(ping, answer_time, now),
+            handled: None,
+            save_at: now,
+            errors: 0,
+        };
+        let ended = session.serve(since).await;
+        if let Some(mut hub) = gateway.hub() {
+            hub.close(&session.connection, gateway.now_ms());
+        }
+        session.save();
+        close(session.socket, ended).await;
+    }
+
+    async fn serve(&mut self, since: Option<Option<String>>) -> Ended {
+        if let Err(ended) = self.say_hello(since).await {
+            return ended;
+        }
+        let shutdown = self.gateway.shutdown.soft().clone();
+        let connection = Arc::clone(&self.connection);
+        let expires = self.expires();
+        let mut posting: Option<Posting<'a>> = None;
+        loop {
+            let answer_by = self.liveness.answer_by();
+            let waited = tokio::select! {
+                // A pong that is here comes before the end of the time for it.
+                biased;
+                () = shutdown.cancelled() => return self.leave().await,
+                () = until(expires) => Err(Some(CloseCode::Expired)),
+                () = finish(&mut posting) => { posting = None; Ok(()) }
+                () = sleep_until(self.liveness.next_ping()) => { self.ping(); Ok(()) }
+                // One post at a time keeps a device's sends in its order, and holds back one that sends too fast.
+                frame = self.socket.recv(), if posting.is_none() => match frame {
+                    Some(Ok(message)) => self.take(message, &mut posting).await,
+                    Some(Err(error)) => Err(of_error(error)),
+                    None => Err(None),
+                },
+                () = connection.changed() => Ok(()),
+                () = until(answer_by), if posting.is_none() => Err(Some(CloseCode::TimedOut)),
+            };
+            if let Err(ended) = waited {
+                return ended;
+            }
+            if let Err(ended) = self.write_waiting().await {
+                return ended;
+            }
+        }
+    }
+
+    /// When the token of the connection ends.
+    fn expires(&self) -> Option<Instant> {
+        let left = self.peer.until.0? - OffsetDateTime::now_utc();
+        // A time that is over is now; one that no clock here reaches is never.
+        Instant::now().checked_add(Duration::try_from(left).unwrap_or_default())
+    }
+
+    /// Begins from the device's token, from the one that was kept for it where it has lost its own, or with a sync.
+    async fn say_hello(&mut self, since: Option<Option<String>>) -> Result<(), Ended> {
+        let device = self.connection.device().clone();
+        match since {
+            Some(Some(since)) => self.begin(&since).await,
+            Some(None) => self.require_sync(None, false).await,
+            None => {
+                let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
+                let kept = kept.await.unwrap_or_else(|error| {
+                    tracing::debug!(%error, "the token of a device is not read");
+                    None
+                });
+                match kept {
+                    Some(kept) => self.begin_from_kept(&kept).await,
+                    None => self.require_sync(None, false).await,
+                }
+            }
+        }
+    }
+
+    /// Gives the device its stream from its token on, or says that it has to sync.
+    async fn begin(&mut self, since: &str) -> Result<(), Ended> {
+        match SyncToken::parse_any_version(since) {
+            Ok(Some(token)) => self.welcome(&token, None).await,
+            // Of another version of the program: as good as none.
+            Ok(None) => self.require_sync(None, false).await,
+            Err(error) => {
+                self.complain(&format!("since {error}")).await?;
+                self.require_sync(None, false).await
+            }
+        }
+    }
+
+    async fn begin_from_kept(&mut self, kept: &str) -> Result<(), Ended> {
+        match SyncToken::parse_any_version(kept) {
+            Ok(Some(token)) => self.welcome(&token, Some(kept)).await,
+            Ok(None) | Err(_) => self.require_sync(None, false).await,
+        }
+    }
+
+    async fn welcome(&mut self, since: &SyncToken, kept: Option<&str>) -> Result<(), Ended> {
+        // In the middle of a sync the token does not say yet what the device knows.
+        let welcomed = match since.page() {
+            Some(_) => Err(NoStream::SyncRequired),
+            None => hello::welcome(self.gateway, &self.connection, since).await,
+        };
+        match welcomed {
+            Ok(()) => {
+                metrics::hello("resumed");
+                self.is_streaming = true;
+                let token = since.to_string();
+                let frame = ServerFrame::Welcome {
+                    resumed: true,
+                    token: &token,
+                };
+                // Before anything that waits in the queue.
+                self.write(frame.to_json().into()).await?;
+                // What was kept may be older than what another gateway is about to save.
+                if kept.is_none() {
+                    self.handled(token.into());
+                }
+                self.write_waiting().await
+            }
+            Err(NoStream::SyncRequired) => self.require_sync(kept, false).await,
+            Err(NoStream::MembershipsBehind) => self.require_sync(kept, true).await,
+        }
+    }
+
+    /// Where it did not help before, with a pause: a while, and not all devices at the same time.
+    async fn require_sync(&mut self, token: Option<&str>, is_behind: bool) -> Result<(), Ended> {
+        metrics::hello(if is_behind {
+            "memberships_behind"
+        } else {
+            "sync_required"
+        });
+        let pauses = is_behind || self.syncs > 0;
+        self.syncs += 1;
+        let after_ms = match pauses {
+            true => rand::rng().random_range(500..2_000),
+            false => 0,
+        };
+        let frame = ServerFrame::SyncRequired { after_ms, token };
+        self.write(frame.to_json().into()).await?;
+        self.write_waiting().await
+    }
+
+    async fn take(
+        &mut self,
+        message: Message,
+        posting: &mut Option<Posting<'a>>,
+    ) -> Result<(), Ended> {
+        self.charge(&message)?;
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Close(_) => return Err(None),
+            // axum answers pings by itself.
+            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Binary(_) => return Err(Some(CloseCode::Binary)),
+        };
+        let (gateway, peer, connection) = (self.gateway, self.peer, Arc::clone(&self.connection));
+        match parse(&text) {
+            Ok(ClientFrame::Pong {}) => {
+                if let Some(token) = self.liveness.pong() {
+                    self.handled(token);
+                }
+            }
+            Ok(ClientFrame::Resume { since }) if !self.is_streaming => {
+                return self.begin(&since).await;
+            }
+            Ok(ClientFrame::Hello(_) | ClientFrame::Resume { .. }) => {
+                let detail = "hello comes first and once, resume after sync_required";
+                return self.complain(detail).await;
+            }
+            Ok(ClientFrame::Send(frame)) => {
+                let sending = async move { posting::send(gateway, peer, &connection, frame).await };
+                *posting = Some(Box::pin(sending));
+            }
+            Ok(ClientFrame::Read(frame)) => {
+                let class = connection.device().class;
+                *posting = Some(Box::pin(async move {
+                    posting::read(gateway, peer, &connection, class, frame).await;
+                }));
+            }
+            Err(error) => return self.complain(&error).await,
+        }
+        Ok(())
+    }
+
+    fn charge(&self, message: &Message) -> Result<(), Ended> {
+        let bytes = match message {
+            Message::Text(text) => text.len(),
+            Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
+            Message::Close(_) => return Ok(()),
+        };
+        let charged = self
+            .gateway
+            .rates
+            .charge(self.peer.uid, bytes, self.gateway.now_us());
+        charged.map_err(|too_much| {
+            Some(match too_much {
+                TooMuch::OfUser => CloseCode::TooFast,
+                TooMuch::InAll => CloseCode::Overloaded,
+            })
+        })
+    }
+
+    async fn complain(&mut self, detail: &str) -> Result<(), Ended> {
+        self.errors += 1;
+        if self.errors > MAX_ERRORS {
+            return Err(Some(CloseCode::Malformed));
+        }
+        self.write(ServerFrame::Error { detail }.to_json().into())
+            .await
+    }
+
+    /// The device has handled everything that a token covers.
+    fn handled(&mut self, token: Arc<str>) {
+        self.handled = Some(token);
+        let now = Instant::now();
+        if now >= self.save_at {
+            self.save_at = now + SAVE_INTERVAL;
+            self.save();
+        }
+    }
+
+    fn save(&self) {
+        if let Some(token) = &self.handled {
+            let device = self.connection.device();
+            self.gateway.devices.save(device, &self.name, token);
+        }
+    }
+
+    /// A token, and the question whether the device is still there.
+    fn ping(&mut self) {
+        let now = Instant::now();
+        if !self.liveness.begin_ping(now) {
+            return;
+        }
+        if !self.is_streaming {
+            self.connection.push_frame(ping_frame(None));
+            self.liveness.ping_written(None, now);
+        } else if let Some(hub) = self.gateway.hub() {
+            hub.ping(&self.connection);
+        }
+    }
+
+    async fn write_waiting(&mut self) -> Result<(), Ended> {
+        for _ in 0..WRITTEN_AT_ONCE {
+            let item = match self.connection.next() {
+                Next::Write(item) => item,
+                Next::Wait => {
+                    if self.liveness.is_behind_a_burst() {
+                        self.ping();
+                    }
+                    return Ok(());
+                }
+                Next::Close(End::QueueFull) => return Err(Some(CloseCode::QueueFull)),
+                Next::Close(End::Replaced) => {
+                    self.write(ServerFrame::Replaced.to_json().into()).await?;
+                    return Err(Some(CloseCode::Replaced));
+                }
+            };
+            self.write_item(item).await?;
+        }
+        self.connection.wake();
+        Ok(())
+    }
+
+    async fn write_item(&mut self, item: Outgoing) -> Result<(), Ended> {
+        let (frame, kind) = match item {
+            Outgoing::Event(event) => {
+                self.liveness.event_written();
+                (event.frame().clone(), "event")
+            }
+            Outgoing::Head(head) => {
+                self.liveness.event_written();
+                (head_frame(&head).into(), "head")
+            }
+            Outgoing::Ping(token) => {
+                let frame = ping_frame(Some(&token));
+                self.liveness.ping_written(Some(token), Instant::now());
+                (frame.into(), "ping")
+            }
+            Outgoing::Frame(frame) => (frame, "other"),
+        };
+        metrics::written(kind, 1);
+        self.write(frame).await
+    }
+
+    async fn write(&mut self, frame: Utf8Bytes) -> Result<(), Ended> {
+        let written = self.socket.send(Message::Text(frame));
+        match timeout(self.gateway.config.answer_time(), written).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(None),
+            Err(_) => Err(Some(CloseCode::TimedOut)),
+        }
+    }
+
+    /// The gateway ends: its devices come to others, not all at once.
+    async fn leave(&mut self) -> Ended {
+        let after_ms = rand::rng().random_range(0..=self.gateway.config.drain_ms);
+        let frame = ServerFrame::Reconnect { after_ms }.to_json();
+        match self.write(frame.into()).await {
+            Ok(()) => Some(CloseCode::GoingAway),
+            Err(ended) => ended,
+        }
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn finish(posting: &mut Option<Posting<'_>>) {
+    match posting {
+        Some(posting) => posting.await,
+        None => std::future::pending().await,
+    }
+}

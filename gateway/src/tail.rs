@@ -1,0 +1,141 @@
+//! Reads all partitions of `chat.events` into the hub, on a thread of its own: it never waits for a connection (W7).
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, bail};
+use event_log::{FetchError, Fetched, Fetcher, KafkaConfig, RecordRef};
+use message_store::Sink;
+use schemas::{
+    LogPosition, NextOffset, Partition, PartitionMap, SourceWatermark, event::ReadError,
+    topics::Topic,
+};
+use service_runtime::ReadinessCheck;
+use tokio::time::sleep;
+
+use crate::{
+    hub::{Hub, RingEvent},
+    state::Gateway,
+};
+
+const POLL: Duration = Duration::from_millis(100);
+const RETRY: Duration = Duration::from_millis(500);
+/// How often what is too old is dropped, milliseconds.
+const DROP_EVERY_MS: u64 = 1_000;
+
+/// The hub before anything was read.
+pub(crate) fn hub(gateway: &Gateway, begin: &PartitionMap<LogPosition>) -> Hub {
+    let epoch = begin
+        .values()
+        .map(|position| position.watermark.epoch)
+        .max();
+    let limits = gateway.config.limits(gateway.poster.deadline());
+    let next = |(partition, position): (Partition, &LogPosition)| (partition, position.next);
+    Hub::new(
+        limits,
+        epoch.unwrap_or_default(),
+        &begin.iter().map(next).collect(),
+    )
+}
+
+/// Where each partition's ring begins: where MySQL's contacts are, in the database that is furthest behind. The watermark that is stored with it
+/// says which records behind it count (PROTOCOL S10), and every membership is known from there on (W2).
+pub(crate) async fn begin(
+    gateway: &Gateway,
+    check: &ReadinessCheck,
+) -> Option<PartitionMap<LogPosition>> {
+    loop {
+        match positions(gateway).await {
+            Ok(positions) => return Some(positions),
+            Err(error) => check.not_ready(format!("where to begin is not known: {error:#}")),
+        }
+        tokio::select! {
+            () = sleep(RETRY) => {}
+            () = gateway.shutdown.soft().cancelled() => return None,
+        }
+    }
+}
+
+async fn positions(gateway: &Gateway) -> anyhow::Result<PartitionMap<LogPosition>> {
+    let all: Vec<Partition> = Partition::all().collect();
+    let mut lowest: PartitionMap<LogPosition> = PartitionMap::new();
+    for shard in gateway.store.layout().shards() {
+        let topic = &gateway.events_topic;
+        let read = gateway
+            .store
+            .read_resume_offsets(shard, Sink::Contacts, topic, &all);
+        for (partition, position) in read.await? {
+            let known = lowest.get_or_insert_with(partition, || position);
+            *known = position.min(*known);
+        }
+    }
+    Ok(lowest)
+}
+
+/// Reads until the shutdown. Blocks.
+///
+/// # Errors
+/// Kafka's client is no longer usable, what is to be read is gone, or it was written by a newer program.
+pub(crate) fn run(
+    gateway: &Arc<Gateway>,
+    kafka: &KafkaConfig,
+    begin: &PartitionMap<LogPosition>,
+    check: &ReadinessCheck,
+) -> anyhow::Result<()> {
+    let mut fetcher = Fetcher::new(kafka, Topic::Events)?;
+    let mut watermarks = PartitionMap::new();
+    for (partition, position) in begin.iter() {
+        fetcher.start(partition, position.next)?;
+        watermarks.insert(partition, SourceWatermark::above(position.watermark));
+    }
+    let mut dropped_ms = 0;
+    check.ready();
+    while !gateway.shutdown.soft().is_cancelled() {
+        let polled = fetcher.poll(POLL, |fetched| match fetched {
+            Fetched::Record(record) => take(gateway, &mut watermarks, &record),
+            Fetched::EndOfPartition(_) => Ok(()),
+            Fetched::BackInRange(partition) => forget(gateway, partition),
+        });
+        match polled {
+            Ok(Some(taken)) => taken?,
+            Ok(None) => {}
+            Err(FetchError::Transient(why)) => tracing::debug!(why, "chat.events is not read"),
+            Err(error) => bail!("reading chat.events: {error}"),
+        }
+        let now_ms = gateway.now_ms();
+        if now_ms - dropped_ms >= DROP_EVERY_MS {
+            dropped_ms = now_ms;
+            gateway.hub().context("the hub has begun")?.drop_old(now_ms);
+        }
+    }
+    Ok(())
+}
+
+/// The log may have been truncated meanwhile (PROTOCOL S13): whoever goes on from an event that is gone has to sync.
+fn forget(gateway: &Gateway, partition: Partition) -> anyhow::Result<()> {
+    let mut hub = gateway.hub().context("the hub has begun")?;
+    hub.forget_events(partition);
+    Ok(())
+}
+
+fn take(
+    gateway: &Gateway,
+    watermarks: &mut PartitionMap<SourceWatermark>,
+    record: &RecordRef<'_>,
+) -> anyhow::Result<()> {
+    let mut hub = gateway.hub().context("the hub has begun")?;
+    let partition = record.partition;
+    match record.event() {
+        Ok(event) if watermarks[partition].admit(event.src.offset) => {
+            let event = RingEvent::new(partition, record.offset, event, record.bytes().len());
+            hub.apply(event, gateway.now_ms());
+        }
+        // The projections report what is no event.
+        Ok(_) | Err(ReadError::Skipped(_)) => {
+            hub.advance(partition, NextOffset::after(record.offset));
+        }
+        Err(ReadError::UnknownRules(rules)) => {
+            bail!("{partition:?} of chat.events cannot be read on: {rules}");
+        }
+    }
+    Ok(())
+}

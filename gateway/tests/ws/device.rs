@@ -1,0 +1,107 @@
+//! A device at the other end of a WebSocket.
+
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    time::timeout,
+};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, client_async,
+    tungstenite::{Error, Message, http::Request},
+};
+
+use crate::deployment::PATIENCE;
+
+pub struct Device {
+    pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+}
+
+impl Device {
+    pub async fn connect(request: Request<()>) -> Result<Self, Error> {
+        // The kernel keeps little of what the device does not read.
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(16_384)?;
+        let addr = request.uri().authority().unwrap().as_str().parse().unwrap();
+        let socket = MaybeTlsStream::Plain(socket.connect(addr).await?);
+        let connected = timeout(PATIENCE, client_async(request, socket))
+            .await
+            .unwrap();
+        let (socket, response) = connected?;
+        let protocol = &response.headers()["sec-websocket-protocol"];
+        assert_eq!(protocol, "tidemark.v1.json");
+        Ok(Self { socket })
+    }
+
+    /// Says hello: with a token, with null, or without the field.
+    pub async fn hello(&mut self, id: &str, since: Option<Option<&str>>) {
+        self.hello_as(id, "mobile", since).await;
+    }
+
+    pub async fn hello_as(&mut self, id: &str, class: &str, since: Option<Option<&str>>) {
+        let mut hello = json!({"type": "hello", "device": {"id": id, "class": class}});
+        if let Some(since) = since {
+            hello["since"] = json!(since);
+        }
+        self.send(&hello).await;
+    }
+
+    pub async fn send(&mut self, frame: &Value) {
+        self.send_raw(Message::text(frame.to_string()))
+            .await
+            .unwrap();
+    }
+
+    pub async fn send_raw(&mut self, message: Message) -> Result<(), Error> {
+        timeout(PATIENCE, self.socket.send(message)).await.unwrap()
+    }
+
+    /// The next frame.
+    pub async fn frame(&mut self) -> Value {
+        match self.next().await {
+            Ok(Message::Text(text)) => serde_json::from_str(&text).unwrap(),
+            other => panic!("no frame but {other:?}"),
+        }
+    }
+
+    /// The next frame that is no ping.
+    pub async fn content(&mut self) -> Value {
+        loop {
+            let frame = self.frame().await;
+            if frame["type"] != "ping" {
+                return frame;
+            }
+        }
+    }
+
+    /// The next frame, which is an event; its `at`, and the event.
+    pub async fn event(&mut self, kind: &str) -> (String, Value) {
+        let mut frame = self.content().await;
+        assert_eq!(frame["type"], "event", "{frame}");
+        let at = frame["at"].as_str().unwrap().to_owned();
+        assert!(frame[kind].is_object(), "no {kind}: {frame}");
+        (at, frame[kind].take())
+    }
+
+    /// Reads until the gateway closes; the code, and what came before.
+    pub async fn closed(&mut self) -> (u16, Vec<Value>) {
+        let mut frames = Vec::new();
+        loop {
+            match self.next().await {
+                Ok(Message::Text(text)) => frames.push(serde_json::from_str(&text).unwrap()),
+                Ok(Message::Close(Some(close))) => {
+                    assert!(!close.reason.is_empty());
+                    return (close.code.into(), frames);
+                }
+                Ok(Message::Pong(_)) => {}
+                other => panic!("no close but {other:?}, after {frames:?}"),
+            }
+        }
+    }
+
+    pub async fn next(&mut self) -> Result<Message, Error> {
+        let next = timeout(PATIENCE, self.socket.next()).await;
+        next.expect("a frame in time")
+            .expect("a frame before the end")
+    }
+}

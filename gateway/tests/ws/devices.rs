@@ -1,0 +1,142 @@
+//! Devices that come back, take each other's places, and go with their gateway.
+
+use access::test_issuer::{Parties, SigningKey, claims, jwks};
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::{Error, http::HeaderValue};
+
+use crate::{
+    deployment::{Deployment, PATIENCE, message, token},
+    device::Device,
+    gateway::Gateway,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_without_its_token_goes_on_from_the_one_that_was_kept() {
+    let change = |config: &mut gateway::Config| config.gateway.ping_seconds = 1;
+    let gateway = Gateway::start_with(change).await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(20);
+    let mut device = gateway.connect(me).await;
+    device.hello("a", None).await;
+    assert_eq!(
+        device.frame().await["type"],
+        "sync_required",
+        "nothing is kept"
+    );
+    device
+        .send(&json!({"type": "resume", "since": token(20, 0)}))
+        .await;
+    assert_eq!(device.frame().await["type"], "welcome");
+    log.emit(message([peer, me], "1", 1)).await;
+    device.event("message").await;
+    let ping = device.frame().await;
+    assert_eq!(ping["type"], "ping");
+    device.send(&json!({"type": "pong"})).await;
+    // So that the pong is read.
+    device
+        .send(&json!({"type": "read", "ref": "1", "peer": peer, "mid": 1}))
+        .await;
+    assert_eq!(device.content().await["type"], "accepted");
+    drop(device);
+    log.emit(message([peer, me], "2", 2)).await;
+    // From another gateway, which reads it from MySQL.
+    let other = Gateway::start().await;
+    let deadline = Instant::now() + PATIENCE;
+    let mut device = loop {
+        let mut device = other.connect(me).await;
+        device.hello("a", None).await;
+        let welcome = device.frame().await;
+        if welcome["token"] == ping["token"] {
+            break device;
+        }
+        assert!(Instant::now() < deadline, "not kept: {welcome}");
+    };
+    assert_eq!(device.event("message").await.1["mid"], 2);
+    // Null: the device knows nothing, whatever is kept.
+    device = other.connect(me).await;
+    device.hello("a", Some(None)).await;
+    let answer = device.frame().await;
+    assert_eq!(answer, json!({"type": "sync_required", "after_ms": 0}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_connection_of_a_device_and_one_too_many_of_a_class_take_places() {
+    let gateway = Gateway::start_with(|config| config.gateway.max_devices = 2).await;
+    let [me, _] = Deployment::users(21);
+    let mut first = gateway.stream(me, "a", &token(21, 0)).await;
+    let _second = gateway.stream(me, "b", &token(21, 0)).await;
+    let mut again = gateway.stream(me, "a", &token(21, 0)).await;
+    let (code, frames) = first.closed().await;
+    assert_eq!((code, frames), (4101, vec![json!({"type": "replaced"})]));
+    let mut pc = gateway.connect(me).await;
+    pc.hello_as("c", "pc", Some(Some(&token(21, 0)))).await;
+    assert_eq!(pc.frame().await["type"], "welcome");
+    let _third = gateway.stream(me, "d", &token(21, 0)).await;
+    let log = gateway.deployment;
+    log.emit(message([me, me], "x", 1)).await;
+    // The second was the oldest of its class.
+    again.event("message").await;
+    pc.event("message").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_stop_all_devices_are_told_when_to_come_back() {
+    let gateway = Gateway::start_with(|config| config.gateway.drain_ms = 700).await;
+    let mut devices = Vec::new();
+    for _ in 0..20 {
+        let [me, _] = Deployment::users(22);
+        devices.push(gateway.stream(me, "a", &token(22, 0)).await);
+    }
+    gateway.supervisor.shutdown().begin();
+    let mut pauses = Vec::new();
+    for device in &mut devices {
+        let (code, frames) = device.closed().await;
+        assert_eq!((code, frames.len()), (4000, 1));
+        assert_eq!(frames[0]["type"], "reconnect");
+        pauses.push(frames[0]["after_ms"].as_u64().unwrap());
+    }
+    assert!(pauses.iter().all(|pause| *pause <= 700), "{pauses:?}");
+    pauses.sort_unstable();
+    pauses.dedup();
+    assert!(pauses.len() > 10, "not spread: {pauses:?}");
+    let [me, _] = Deployment::users(22);
+    let refused = Device::connect(gateway.request(me)).await;
+    assert!(matches!(refused, Err(Error::Http(response)) if response.status() == 503));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_ends_with_its_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let (parties, key) = (Parties::new(dir.path()), SigningKey::rsa("r2"));
+    let mut auth = parties.config();
+    let keys = dir.path().join("keys.json");
+    std::fs::write(&keys, jwks(&[&key]).to_string()).unwrap();
+    auth.issuers[0].jwks_file = Some(keys);
+    auth.leeway_s = 0;
+    let gateway = Gateway::start_with(|config| config.ingest.auth = auth).await;
+    let [me, other] = Deployment::users(23);
+    let mut claims = claims(me);
+    claims["exp"] = json!(claims["iat"].as_i64().unwrap() + 3);
+    let token_of_me = key.token(&claims);
+    // From a browser.
+    let mut request = gateway.request(me);
+    let protocols = format!("tidemark.v1.json, bearer.{token_of_me}");
+    let protocols = HeaderValue::try_from(protocols).unwrap();
+    request
+        .headers_mut()
+        .insert("sec-websocket-protocol", protocols);
+    let mut device = Device::connect(request).await.unwrap();
+    device.hello("a", Some(Some(&token(23, 0)))).await;
+    let (code, frames) = device.closed().await;
+    assert_eq!((code, &frames[0]["type"]), (4102, &json!("welcome")));
+    // Nobody is somebody else, or nobody.
+    for (uid, bearer) in [(other, Some(key.token(&claims))), (me, None)] {
+        let mut request = gateway.request(uid);
+        if let Some(bearer) = bearer {
+            let bearer = HeaderValue::try_from(format!("Bearer {bearer}")).unwrap();
+            request.headers_mut().insert("authorization", bearer);
+        }
+        assert!(Device::connect(request).await.is_err());
+    }
+}

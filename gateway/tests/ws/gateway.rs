@@ -1,0 +1,93 @@
+//! A gateway of the test's own on a free port.
+
+use std::{net::SocketAddr, time::Duration};
+
+use access::Access;
+use gateway::Config;
+use schemas::UserId;
+use service_runtime::{Health, Supervisor, middleware};
+use tokio::net::TcpListener;
+use tokio_tungstenite::tungstenite::{
+    client::IntoClientRequest as _, http::HeaderValue, http::Request,
+};
+
+use crate::{
+    deployment::{Deployment, PATIENCE},
+    device::Device,
+};
+
+pub struct Gateway {
+    pub addr: SocketAddr,
+    pub deployment: &'static Deployment,
+    pub supervisor: Supervisor,
+}
+
+impl Gateway {
+    pub async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_on(Deployment::shared().await, change).await
+    }
+
+    /// Starts one on logs of its own.
+    pub async fn start_alone(change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_on(Box::leak(Box::new(Deployment::new().await)), change).await
+    }
+
+    /// Starts one and waits until it reads.
+    async fn start_on(deployment: &'static Deployment, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = deployment.config.clone();
+        change(&mut config);
+        let supervisor = Supervisor::new("test", Duration::from_secs(5));
+        let health = Health::new();
+        let access = Access::start(&config.ingest.auth, &supervisor).unwrap();
+        let router = gateway::start(config, &access, &supervisor, &health);
+        let router = router.await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, middleware(router)).await });
+        let started = tokio::time::Instant::now();
+        while !health.readiness().ready {
+            assert!(started.elapsed() < PATIENCE, "the gateway is not ready");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Self {
+            addr,
+            deployment,
+            supervisor,
+        }
+    }
+
+    pub fn request(&self, uid: UserId) -> Request<()> {
+        let url = format!("ws://{}/v1/connect?uid={uid}", self.addr);
+        let mut request = url.into_client_request().unwrap();
+        let protocol = HeaderValue::from_static("tidemark.v1.json");
+        request
+            .headers_mut()
+            .insert("sec-websocket-protocol", protocol);
+        request
+    }
+
+    /// A connection before its hello.
+    pub async fn connect(&self, uid: UserId) -> Device {
+        Device::connect(self.request(uid)).await.unwrap()
+    }
+
+    /// A connection with a stream from this token on.
+    pub async fn stream(&self, uid: UserId, id: &str, since: &str) -> Device {
+        let mut device = self.connect(uid).await;
+        device.hello(id, Some(Some(since))).await;
+        let welcome = device.frame().await;
+        assert_eq!(welcome["type"], "welcome", "{welcome}");
+        device
+    }
+}
+
+/// Its readers are threads, for which the test's runtime would wait.
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.supervisor.shutdown().force();
+    }
+}

@@ -1,0 +1,175 @@
+//! Devices that do what they must not: each has a code and a reason.
+
+use futures::StreamExt as _;
+use gateway::{Config, GatewayConfig};
+use serde_json::json;
+use tokio_tungstenite::tungstenite::{Error, Message, http::HeaderValue};
+
+use crate::{
+    deployment::{Deployment, PATIENCE, group_message, member, message, token},
+    device::Device,
+    gateway::Gateway,
+};
+
+async fn gateway(change: impl FnOnce(&mut GatewayConfig)) -> Gateway {
+    Gateway::start_with(|config: &mut Config| change(&mut config.gateway)).await
+}
+
+async fn stream(gateway: &Gateway) -> Device {
+    let [me, _] = Deployment::users(30);
+    gateway.stream(me, "a", &token(30, 0)).await
+}
+
+/// Sends without end, until the gateway closes.
+async fn flood(device: &mut Device, message: Message) -> u16 {
+    for _ in 0..1_000 {
+        // It may have closed already.
+        if device.send_raw(message.clone()).await.is_err() {
+            break;
+        }
+    }
+    device.closed().await.0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_frame_is_answered_and_the_eleventh_ends_the_connection() {
+    let gateway = gateway(|_| ()).await;
+    let mut device = stream(&gateway).await;
+    for text in [
+        "",
+        "no json",
+        "[1]",
+        "{}",
+        r#"{"type":"dance"}"#,
+        r#"{"type":"hello"}"#,
+    ] {
+        device.send_raw(Message::text(text)).await.unwrap();
+        let answer = device.content().await;
+        assert_eq!(answer["type"], "error", "{text}: {answer}");
+        assert!(!answer["detail"].as_str().unwrap().is_empty());
+    }
+    assert_eq!(flood(&mut device, Message::text("no json")).await, 4100);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binary_frame_and_one_that_is_too_large_end_the_connection() {
+    let gateway = gateway(|_| ()).await;
+    let mut device = stream(&gateway).await;
+    device.send_raw(Message::binary("{}")).await.unwrap();
+    assert_eq!(device.closed().await.0, 4104);
+    let mut device = stream(&gateway).await;
+    let large = Message::text("x".repeat(10_000_000));
+    // It is not taken as a whole.
+    let _ = device.send_raw(large).await;
+    assert_eq!(device.closed().await.0, 4103);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_frame_is_hello_and_comes_in_time() {
+    let gateway = gateway(|config| config.answer_seconds = 1).await;
+    let [me, _] = Deployment::users(31);
+    let hello =
+        |id: &str| json!({"type": "hello", "device": {"id": id, "class": "pc"}}).to_string();
+    for (message, code) in [
+        (Some(Message::text(r#"{"type":"pong"}"#)), 4100),
+        (Some(Message::text("no json")), 4100),
+        (Some(Message::text(hello("a b"))), 4100),
+        (Some(Message::binary("x")), 4104),
+        (None, 4002),
+    ] {
+        let mut device = gateway.connect(me).await;
+        if let Some(message) = message.clone() {
+            device.send_raw(message).await.unwrap();
+        }
+        assert_eq!(device.closed().await.0, code, "{message:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_answer_a_ping_is_gone_with_a_stream_and_without() {
+    let gateway = gateway(|config| (config.ping_seconds, config.answer_seconds) = (1, 1)).await;
+    let mut device = stream(&gateway).await;
+    let (code, frames) = device.closed().await;
+    assert_eq!((code, &frames[0]["type"]), (4002, &json!("ping")));
+    assert!(frames[0]["token"].is_string());
+    let [me, _] = Deployment::users(32);
+    let mut device = gateway.connect(me).await;
+    device.hello("a", Some(None)).await;
+    let (code, frames) = device.closed().await;
+    assert_eq!((code, &frames[1]), (4002, &json!({"type": "ping"})));
+    // Who answers stays.
+    let mut device = stream(&gateway).await;
+    for _ in 0..3 {
+        assert_eq!(device.frame().await["type"], "ping");
+        device.send(&json!({"type": "pong"})).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_and_bytes_of_a_user_and_of_all_are_limited() {
+    let pong = || Message::text(r#"{"type":"pong"}"#);
+    let of_user = gateway(|config| config.user_frames_per_s = 1).await;
+    assert_eq!(flood(&mut stream(&of_user).await, pong()).await, 4003);
+    // Also frames of WebSocket itself.
+    let ping = Message::Ping("x".into());
+    assert_eq!(flood(&mut stream(&of_user).await, ping).await, 4003);
+    let of_all = gateway(|config| config.frames_per_s = 1).await;
+    assert_eq!(flood(&mut stream(&of_all).await, pong()).await, 4004);
+    let long = || Message::text(format!(r#"{{"type":"pong"{}}}"#, " ".repeat(5_000)));
+    let of_user = gateway(|config| config.user_bytes_per_s = 1_024).await;
+    assert_eq!(flood(&mut stream(&of_user).await, long()).await, 4003);
+    let of_all = gateway(|config| config.bytes_per_s = 1_024).await;
+    assert_eq!(flood(&mut stream(&of_all).await, long()).await, 4004);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_never_reads_is_closed() {
+    let gateway = gateway(|config| {
+        (config.answer_seconds, config.ping_seconds) = (1, 600);
+        config.queue_bytes = 1 << 18;
+    })
+    .await;
+    let log = gateway.deployment;
+    let [me, other] = Deployment::users(33);
+    let gid = 33 + 64 * me.get();
+    let mut device = gateway.stream(me, "a", &token(33, 0)).await;
+    log.emit(member(gid, me, true)).await;
+    let text = "x".repeat(60_000);
+    for mid in 1..=400 {
+        log.emit(group_message(gid, other, &text, mid)).await;
+    }
+    // Longer than the device may take for a frame.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    log.emit(message([other, me], "end", 1)).await;
+    let reading = async {
+        while let Some(Ok(Message::Text(text))) = device.socket.next().await {
+            assert!(!text.contains("\"end\""), "it goes on");
+        }
+    };
+    // What was on its way arrives, and nothing behind it.
+    tokio::time::timeout(PATIENCE, reading).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_are_counted_and_pages_of_other_sites_refused() {
+    let gateway = gateway(|config| config.max_connections = 1).await;
+    let [me, _] = Deployment::users(34);
+    let status = async |request| match Device::connect(request).await {
+        Err(Error::Http(response)) => response.status().as_u16(),
+        other => panic!("{:?}", other.err()),
+    };
+    let mut page = gateway.request(me);
+    let site = HeaderValue::from_static("http://elsewhere.example");
+    page.headers_mut().insert("origin", site);
+    assert_eq!(status(page).await, 403);
+    let device = gateway.stream(me, "a", &token(34, 0)).await;
+    assert_eq!(status(gateway.request(me)).await, 503);
+    drop(device);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while Device::connect(gateway.request(me)).await.is_err() {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "its place is not free"
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! What devices send, and what they are told of it.
+
+use schemas::{InboundPosition, dead_letter::Reason};
+use serde_json::{Value, json};
+
+use crate::{
+    deployment::{Deployment, group_message, message, token},
+    device::Device,
+    gateway::Gateway,
+};
+
+async fn accepted(device: &mut Device, reference: &str) -> InboundPosition {
+    let frame = device.content().await;
+    assert_eq!(
+        (&frame["type"], &frame["ref"]),
+        (&json!("accepted"), &json!(reference)),
+        "{frame}"
+    );
+    frame["at"].as_str().unwrap().parse().unwrap()
+}
+
+fn send(reference: &str, to: &Value, id: &str) -> Value {
+    json!({"type": "send", "ref": reference, "to": to, "client_msg_id": id, "msg": "hello"})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_is_accepted_and_then_has_its_number() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(10);
+    let mut device = gateway.stream(me, "a", &token(10, 0)).await;
+    device.send(&send("1", &json!(peer), "x")).await;
+    let at = accepted(&mut device, "1").await;
+    log.emit_for(at.offset, message([me, peer], "x", 3)).await;
+    // The author's devices get the event like everybody's.
+    device.event("message").await;
+    let sent = device.content().await;
+    assert_eq!(
+        (&sent["type"], &sent["ref"], &sent["mid"]),
+        (&json!("sent"), &json!("1"), &json!(3))
+    );
+    assert!(sent["ts"].as_str().unwrap().ends_with('Z'), "{sent}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_that_is_refused_has_the_reason_and_a_repeat_the_first_number() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(11);
+    let mut device = gateway.stream(me, "a", &token(11, 0)).await;
+    device.send(&send("1", &json!(peer), "x")).await;
+    let first = accepted(&mut device, "1").await;
+    log.emit_for(first.offset, message([me, peer], "x", 3))
+        .await;
+    device.event("message").await;
+    assert_eq!(device.content().await["type"], "sent");
+
+    device.send(&send("2", &json!(peer), "y")).await;
+    let refused = accepted(&mut device, "2").await;
+    device.send(&send("3", &json!(peer), "x")).await;
+    accepted(&mut device, "3").await;
+    log.refuse(refused, Reason::Blocked).await;
+    let answer = device.content().await;
+    assert_eq!(
+        answer,
+        json!({"type": "refused", "ref": "2", "reason": "blocked", "detail": "in a test"})
+    );
+    // Something behind both: the third has neither an event nor a dead letter.
+    log.emit(message([peer, me], "z", 4)).await;
+    device.event("message").await;
+    let answer = device.content().await;
+    assert_eq!(
+        (&answer["type"], &answer["ref"], &answer["mid"]),
+        (&json!("sent"), &json!("3"), &json!(3)),
+        "{answer}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_of_what_is_no_longer_in_memory_is_sent_without_its_number() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(12);
+    let mut device = gateway.stream(me, "a", &token(12, 0)).await;
+    device.send(&send("1", &json!(peer), "x")).await;
+    accepted(&mut device, "1").await;
+    log.emit(message([peer, me], "z", 4)).await;
+    device.event("message").await;
+    assert_eq!(device.content().await, json!({"type": "sent", "ref": "1"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_has_sends_too_and_reads_are_accepted() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(13);
+    let gid = 13 + 64 * me.get();
+    // Also before it has a stream.
+    let mut device = gateway.connect(me).await;
+    device.hello("a", Some(None)).await;
+    assert_eq!(device.frame().await["type"], "sync_required");
+    let frame = json!({"type": "send", "ref": "1", "gid": gid.to_string(), "client_msg_id": "5", "msg": "hello"});
+    device.send(&frame).await;
+    let at = accepted(&mut device, "1").await;
+    log.emit_for(at.offset, group_message(gid, me, "hello", 5))
+        .await;
+    let sent = device.content().await;
+    assert_eq!((&sent["type"], &sent["mid"]), (&json!("sent"), &json!(5)));
+    let read = json!({"type": "read", "ref": "2", "peer": peer, "mid": 1});
+    device.send(&read).await;
+    accepted(&mut device, "2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_one_connection_so_many_sends_are_under_way_and_no_more() {
+    let gateway = Gateway::start().await;
+    let [me, peer] = Deployment::users(15);
+    let mut device = gateway.stream(me, "a", &token(15, 0)).await;
+    for n in 0..128 {
+        device.send(&send("1", &json!(peer), &format!("{n}"))).await;
+        accepted(&mut device, "1").await;
+    }
+    device.send(&send("2", &json!(peer), "128")).await;
+    let answer = device.content().await;
+    assert_eq!(
+        (&answer["ref"], &answer["reason"], &answer["retry"]),
+        (&json!("2"), &json!("too-many-under-way"), &json!(true))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ingest_refuses_is_refused_at_once() {
+    let gateway = Gateway::start().await;
+    let [me, peer] = Deployment::users(14);
+    let mut device = gateway.stream(me, "a", &token(14, 0)).await;
+    for (frame, reason) in [
+        (send("1", &json!(peer), ""), "invalid-field"),
+        (
+            json!({"type": "send", "ref": "1", "client_msg_id": "a", "msg": "b"}),
+            "invalid-field",
+        ),
+        (
+            json!({"type": "read", "ref": "1", "peer": peer, "mid": -1}),
+            "invalid-field",
+        ),
+    ] {
+        device.send(&frame).await;
+        let answer = device.content().await;
+        assert_eq!(
+            (&answer["type"], &answer["ref"], &answer["reason"]),
+            (&json!("refused"), &json!("1"), &json!(reason)),
+            "{answer}"
+        );
+        assert_eq!(answer["retry"], Value::Null);
+    }
+}

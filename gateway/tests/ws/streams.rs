@@ -1,0 +1,169 @@
+//! What arrives at devices, and what they get when they come back.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{
+    deployment::{Deployment, PATIENCE, group_message, member, message, token},
+    gateway::Gateway,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_arrives_at_all_devices_of_its_users_and_at_nobody_else() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(1);
+    let [other, _] = Deployment::users(1);
+    let mut devices = Vec::new();
+    for (uid, id) in [(me, "a"), (me, "b"), (peer, "a")] {
+        devices.push(gateway.stream(uid, id, &token(1, 0)).await);
+    }
+    let mut stranger = gateway.stream(other, "a", &token(1, 0)).await;
+    let offset = log.emit(message([me, peer], "x", 7)).await;
+    for device in &mut devices {
+        let (at, event) = device.event("message").await;
+        assert_eq!(at, format!("1:{offset}"));
+        assert_eq!(
+            (
+                &event["mid"],
+                &event["srcid"],
+                &event["destid"],
+                &event["msg"]
+            ),
+            (&json!(7), &json!(me), &json!(peer), &json!("text 7")),
+        );
+        assert_eq!(event["client_msg_id"], "x");
+    }
+    log.emit(message([other, other], "y", 1)).await;
+    let (_, event) = stranger.event("message").await;
+    assert_eq!(event["client_msg_id"], "y");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_comes_back_gets_what_it_missed_and_no_more() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(2);
+    let mut device = gateway.stream(me, "a", &token(2, 0)).await;
+    let first = log.emit(message([peer, me], "1", 1)).await;
+    device.event("message").await;
+    drop(device);
+    for mid in 2..=4 {
+        log.emit(message([peer, me], &format!("{mid}"), mid)).await;
+    }
+    // The gateway has read them: another device has them.
+    let mut other = gateway.stream(me, "b", &token(2, first + 1)).await;
+    for mid in 2..=4 {
+        assert_eq!(other.event("message").await.1["mid"], mid);
+    }
+    let mut device = gateway.stream(me, "a", &token(2, first + 1)).await;
+    for mid in 2..=4 {
+        assert_eq!(device.event("message").await.1["mid"], mid);
+    }
+    log.emit(message([me, peer], "5", 5)).await;
+    assert_eq!(device.event("message").await.1["mid"], 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn below_the_ring_a_sync_is_required_and_then_a_resume() {
+    let gateway = Gateway::start_alone(|config| config.gateway.ring_seconds = 1).await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(3);
+    let gone = log.emit(message([peer, me], "1", 1)).await;
+    let since = token(3, gone);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut device = gateway.connect(peer).await;
+        device.hello("a", Some(Some(&since))).await;
+        if device.frame().await["type"] == "sync_required" {
+            break;
+        }
+        assert!(Instant::now() < deadline, "it stays in the ring");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut device = gateway.connect(me).await;
+    device.hello("a", Some(Some(&since))).await;
+    let answer = device.frame().await;
+    assert_eq!(answer, json!({"type": "sync_required", "after_ms": 0}));
+    // MySQL is behind the ring: nobody knows in which groups the user is (W3).
+    let resume = json!({"type": "resume", "since": token(3, gone + 1)});
+    device.send(&resume).await;
+    let answer = device.frame().await;
+    assert!(answer["after_ms"].as_u64().unwrap() >= 500, "{answer}");
+    log.store_contacts_up_to(3, gone + 1).await;
+    device.send(&resume).await;
+    assert_eq!(device.frame().await["type"], "welcome");
+    log.emit(message([peer, me], "2", 2)).await;
+    assert_eq!(device.event("message").await.1["mid"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_gets_what_happens_in_a_group_between_joining_and_leaving() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, other] = Deployment::users(4);
+    let gid = 4 + 64 * me.get();
+    let mut device = gateway.stream(me, "a", &token(4, 0)).await;
+    log.emit(group_message(gid, other, "before", 1)).await;
+    log.emit(member(gid, me, true)).await;
+    log.emit(group_message(gid, other, "within", 2)).await;
+    log.emit(member(gid, me, false)).await;
+    log.emit(group_message(gid, other, "after", 3)).await;
+    log.emit(message([other, me], "end", 1)).await;
+    let (joined, event) = device.event("group_change").await;
+    assert_eq!(
+        (&event["gid"], &event["kind"]),
+        (&json!(gid.to_string()), &json!("join"))
+    );
+    assert_eq!(device.event("message").await.1["msg"], "within");
+    assert_eq!(device.event("group_change").await.1["kind"], "leave");
+    assert_eq!(device.event("message").await.1["client_msg_id"], "end");
+    // The same from the ring, though no row of MySQL says anything.
+    let fresh = Gateway::start().await;
+    let since: i64 = joined.split_once(':').unwrap().1.parse().unwrap();
+    let mut again = fresh.stream(me, "b", &token(4, since)).await;
+    assert_eq!(again.event("group_change").await.1["kind"], "join");
+    assert_eq!(again.event("message").await.1["msg"], "within");
+    assert_eq!(again.event("group_change").await.1["kind"], "leave");
+    assert_eq!(again.event("message").await.1["client_msg_id"], "end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn for_a_device_that_reads_slowly_messages_of_groups_collapse() {
+    let gateway = Gateway::start_with(|config| config.gateway.queue_bytes = 1 << 18).await;
+    let log = gateway.deployment;
+    let [me, other] = Deployment::users(5);
+    let gid = 5 + 64 * me.get();
+    let mut slow = gateway.stream(me, "slow", &token(5, 0)).await;
+    let mut quick = gateway.stream(me, "quick", &token(5, 0)).await;
+    log.emit(member(gid, me, true)).await;
+    quick.event("group_change").await;
+    // More than the kernel keeps for a socket.
+    let text = "x".repeat(60_000);
+    let last = 250;
+    for mid in 1..=last {
+        log.emit(group_message(gid, other, &text, mid)).await;
+        // W7: nobody waits for the slow one.
+        assert_eq!(quick.event("message").await.1["mid"], mid);
+    }
+    log.emit(message([other, me], "end", 1)).await;
+    quick.event("message").await;
+    slow.event("group_change").await;
+    let (mut newest, mut heads) = (0, 0);
+    loop {
+        let frame = slow.content().await;
+        if frame["type"] == "head" {
+            assert_eq!(frame["gid"], gid.to_string());
+            newest = frame["mid"].as_i64().unwrap();
+            heads += 1;
+        } else if frame["message"]["client_msg_id"] == "end" {
+            break;
+        } else {
+            newest = frame["message"]["mid"].as_i64().unwrap();
+        }
+    }
+    assert!(heads > 0, "everything fitted");
+    assert_eq!(newest, last);
+}
