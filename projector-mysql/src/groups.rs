@@ -1,13 +1,17 @@
 //! What an event in a group changes in the tables of its partition.
 
 use message_store::{
-    GroupChangeRow, GroupMemberRow, GroupMessageRow, GroupRows, LastMessage, MessageState,
-    preview_of,
+    ChangeRow, ConversationRows, GroupMemberRow, LastMessage, MessageRow, MessageState, SettingsAt,
 };
-use schemas::{Change, Chg, GroupBody, GroupChange, GroupEvent, GroupId, Mid, TimestampMs, UserId};
+use schemas::{GroupBody, GroupChange, GroupEvent, GroupId, Mid, Recipient, TimestampMs};
 
 /// Adds the rows of the event at the offset `id`; about how many bytes they take besides the usual.
-pub(crate) fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: GroupEvent) -> usize {
+pub(crate) fn absorb(
+    rows: &mut ConversationRows,
+    id: i64,
+    ts: TimestampMs,
+    event: GroupEvent,
+) -> usize {
     let GroupEvent { gid, by, body } = event;
     let bytes = match &body {
         GroupBody::Message { msg, .. } => msg.len(),
@@ -24,35 +28,29 @@ pub(crate) fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: Grou
             msg,
             mid,
         } => {
-            group.merge_last(LastMessage {
-                mid,
-                ts,
-                srcid: by,
-                preview: preview_of(&msg).to_owned(),
-                chg: Chg::ZERO,
-                state: MessageState::Shown,
-            });
-            rows.messages.push(GroupMessageRow {
+            group.merge_last(LastMessage::new(mid, by, &msg, ts));
+            rows.messages.push(MessageRow {
                 id,
                 ts,
-                gid,
                 srcid: by,
+                to: Recipient::Group(gid),
                 client_msg_id,
                 msg,
                 mid,
+                n: None,
                 state: MessageState::Shown,
                 edited_ts: None,
             });
         }
         GroupBody::MessageChange { mid, change, chg } => {
             group.chg = chg;
-            if let Some(last) = changed(by, ts, (mid, chg), &change) {
+            if let Some(last) = LastMessage::changed(mid, by, &change, chg, ts) {
                 group.merge_last(last);
             }
-            rows.changes.push(GroupChangeRow {
+            rows.changes.push(ChangeRow {
                 id,
                 ts,
-                gid,
+                conversation: gid.into(),
                 by,
                 mid,
                 change,
@@ -60,7 +58,11 @@ pub(crate) fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: Grou
             });
         }
         GroupBody::Change(change) => {
-            group.settings = Some((id, change.settings.clone(), change.member_count));
+            group.settings = Some(SettingsAt {
+                pos: id,
+                settings: change.settings.clone(),
+                member_count: change.member_count,
+            });
             absorb_members(rows, id, gid, &change);
         }
         GroupBody::ReadPosition { .. } => {}
@@ -68,24 +70,7 @@ pub(crate) fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: Grou
     bytes
 }
 
-/// What a change says of its message, which may be the newest one.
-fn changed(
-    by: UserId,
-    ts: TimestampMs,
-    (mid, chg): (Mid, Chg),
-    change: &Change,
-) -> Option<LastMessage> {
-    Some(LastMessage {
-        mid,
-        ts,
-        srcid: by,
-        preview: preview_of(change.msg().unwrap_or_default()).to_owned(),
-        chg,
-        state: MessageState::after(change)?,
-    })
-}
-
-fn absorb_members(rows: &mut GroupRows, pos: i64, gid: GroupId, change: &GroupChange) {
+fn absorb_members(rows: &mut ConversationRows, pos: i64, gid: GroupId, change: &GroupChange) {
     for member in &change.members {
         let row = GroupMemberRow {
             gid,

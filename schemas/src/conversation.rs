@@ -36,6 +36,12 @@ impl From<DirectConversation> for ConversationId {
     }
 }
 
+impl From<GroupId> for ConversationId {
+    fn from(gid: GroupId) -> Self {
+        Self::Group(gid)
+    }
+}
+
 impl fmt::Display for ConversationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,6 +58,26 @@ impl FromStr for ConversationId {
         match text.strip_prefix("g:") {
             Some(gid) => gid.parse().map(Self::Group),
             None => text.parse().map(Self::Direct),
+        }
+    }
+}
+
+/// To whom a user says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipient {
+    /// To a user; in a note to oneself to the same.
+    User(UserId),
+    /// To the members of a group.
+    Group(GroupId),
+}
+
+impl Recipient {
+    /// The conversation of what `uid` says.
+    #[must_use]
+    pub fn conversation_with(self, uid: UserId) -> ConversationId {
+        match self {
+            Self::User(peer) => DirectConversation::new(uid, peer).into(),
+            Self::Group(gid) => ConversationId::Group(gid),
         }
     }
 }

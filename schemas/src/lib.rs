@@ -23,7 +23,7 @@ pub mod topics;
 mod word_verdict;
 
 pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
-pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
+pub use conversation::{ConversationId, DirectConversation, GroupId, Recipient, Side};
 pub use device::{DeviceClass, DeviceId, PerDevice};
 pub use group::{
     CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind, GroupCommand, GroupEvent,

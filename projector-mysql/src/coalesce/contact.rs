@@ -1,6 +1,6 @@
 //! Rows of `contact_<n>`.
 
-use message_store::{ContactDelta, LastMessage, ReadUpTo};
+use message_store::{ContactDelta, FlagsAt, LastMessage, ReadUpTo};
 use schemas::{
     Change, ContactChange, DirectConversation, MessageChange, Mid, Partition, TimestampMs,
     event::{Body, Event, Message, ReadPosition},
@@ -38,7 +38,7 @@ pub(super) fn partition(row: &ContactDelta) -> Partition {
 
 /// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
 fn of_message(message: &Message, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
-    let last = LastMessage::of(message, ts);
+    let last = LastMessage::new(message.mid, message.srcid, &message.msg, ts);
     let (srcid, destid) = (message.srcid, message.destid);
     let receivers = (srcid != destid).then(|| ContactDelta {
         last: Some(last.clone()),
@@ -55,7 +55,7 @@ fn of_message(message: &Message, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
 
 /// The row of who makes the change, and the peer's.
 fn of_message_change(change: &MessageChange, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
-    let last = LastMessage::changed(change, ts);
+    let last = LastMessage::changed(change.mid, change.by, &change.change, change.chg, ts);
     let row = |uid, peer| ContactDelta {
         last: last.clone(),
         chg: change.chg,
@@ -75,7 +75,10 @@ fn of_message_change(change: &MessageChange, ts: TimestampMs) -> [Option<Contact
 
 fn of_contact_change(change: &ContactChange, offset: i64) -> ContactDelta {
     ContactDelta {
-        flags: Some((offset, change.flags)),
+        flags: Some(FlagsAt {
+            pos: offset,
+            flags: change.flags,
+        }),
         deleted_mid: change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid),
         ..ContactDelta::new(change.uid, change.peer)
     }
@@ -188,7 +191,8 @@ mod tests {
         }))
         .try_into()
         .unwrap();
-        assert_eq!((own.flags, own.deleted_mid), (Some((5, flags)), FIRST));
+        let set = FlagsAt { pos: 5, flags };
+        assert_eq!((own.flags, own.deleted_mid), (Some(set), FIRST));
         let read = ReadUpTo {
             mid: FIRST,
             n: Some(n),

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{
-    ChangeKind, ContactDelta, LastMessage, MessageRow, MessageState, ReadUpTo, StoredChange,
+    ChangeKind, ContactDelta, FlagsAt, LastMessage, MessageRow, MessageState, ReadUpTo,
+    StoredChange,
 };
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, PerDevice,
-    StoredProfile, TableNumber, TimestampMs, UserId,
+    Recipient, StoredProfile, TableNumber, TimestampMs, UserId,
     event::{Body, ReadPosition},
 };
 
@@ -42,9 +43,10 @@ impl Rows {
         }
         // As they are read.
         for contact in rows.contacts.values_mut() {
-            let flags = contact.flags.map(|(_, flags)| flags);
-            let set = flags.filter(|flags| *flags != ContactFlags::default());
-            contact.flags = set.map(|flags| (contact.pos, flags));
+            let set = contact.flags.map(|set| set.flags);
+            let set = set.filter(|flags| *flags != ContactFlags::default());
+            let pos = contact.pos;
+            contact.flags = set.map(|flags| FlagsAt { pos, flags });
         }
         rows
     }
@@ -83,7 +85,10 @@ impl Rows {
             Body::MessageChange(change) => self.change(change, *offset, event.ts),
             Body::ContactChange(change) => {
                 let row = self.contact(change.uid, change.peer);
-                row.flags = Some((*offset, change.flags));
+                row.flags = Some(FlagsAt {
+                    pos: *offset,
+                    flags: change.flags,
+                });
                 row.pos = *offset;
                 if let Some(deleted) = change.deleted {
                     row.deleted_mid = deleted.mid;
@@ -135,10 +140,10 @@ impl Rows {
             }
         };
         let is_it = |row: &&mut MessageRow| {
-            (row.message.conversation(), row.message.mid) == (conversation, change.mid)
+            (row.conversation(), row.mid) == (conversation.into(), change.mid)
         };
         let row = self.messages.values_mut().find(is_it).unwrap();
-        row.message.msg.clone_from(&text);
+        row.msg.clone_from(&text);
         row.state = state;
         row.edited_ts = edited_ts;
         self.touch(change, id, |last| {
@@ -183,9 +188,8 @@ impl Rows {
 
     fn ordinal(&self, srcid: UserId, destid: UserId, mid: i64) -> Option<schemas::Ordinal> {
         let sent = self.messages.values().filter(|row| {
-            let message = &row.message;
-            (message.srcid, message.destid) == (srcid, destid) && message.mid.get() <= mid
+            (row.srcid, row.to) == (srcid, Recipient::User(destid)) && row.mid.get() <= mid
         });
-        Some(sent.map(|row| row.message.n).max().unwrap_or_default())
+        Some(sent.filter_map(|row| row.n).max().unwrap_or_default())
     }
 }

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use message_store::{
-    ChangeKind, GroupMemberRow, GroupMessageRow, GroupRow, Membership, MessageState,
-};
+use message_store::{ChangeKind, GroupMemberRow, GroupRow, Membership, MessageRow, MessageState};
 use schemas::{
     Change, Chg, DeviceClass, GroupBody, GroupChange, GroupChangeKind, GroupId, GroupMember,
     GroupRole, GroupSettings, Mid, PerDevice, TableNumber, UserId,
@@ -39,8 +37,8 @@ async fn rows(env: &TestEnv) -> Rows {
     let shard = env.store.layout().shard_of(gid().partition());
     let mut tx = env.store.snapshot(shard).await.unwrap();
     rows.group = tx.groups(&[gid()]).await.unwrap().pop();
-    let messages = tx.group_page_after(gid(), Mid::ZERO, 100).await.unwrap();
-    let message = |row: GroupMessageRow| {
+    let messages = tx.page_after(gid(), Mid::ZERO, 100).await.unwrap();
+    let message = |row: MessageRow| {
         let is_edited = row.edited_ts.is_some();
         (row.mid.get(), row.srcid, row.msg, row.state, is_edited)
     };
@@ -49,10 +47,7 @@ async fn rows(env: &TestEnv) -> Rows {
     let members = tx.scan_group_members(number, None, 100).await.unwrap();
     let member = |row: GroupMemberRow| (row.uid, row.role, row.muted, row.join_mid);
     rows.members = members.into_iter().map(member).collect();
-    let changes = tx
-        .group_changes_after(gid(), None, Chg::ZERO, 100)
-        .await
-        .unwrap();
+    let changes = tx.changes_after(gid(), None, Chg::ZERO, 100).await.unwrap();
     let changes = changes.iter();
     rows.changes = changes
         .map(|row| (row.chg.get(), row.mid.get(), row.kind))
@@ -64,7 +59,7 @@ async fn rows(env: &TestEnv) -> Rows {
             let of_row = |row: &Membership| (row.is_member(), row.read_mids(), row.clear_mid);
             rows.memberships.insert(row.uid, of_row(&row));
         }
-        let hidden = tx.hidden_in_group(user(uid), gid(), mid(1)..=mid(100));
+        let hidden = tx.hidden(user(uid), gid(), mid(1)..=mid(100));
         let hidden = hidden.await.unwrap();
         rows.hidden
             .extend(hidden.into_iter().map(|mid| (user(uid), mid)));

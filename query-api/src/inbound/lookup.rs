@@ -250,7 +250,7 @@ async fn original(
     let newest = rows.into_iter().rfind(|row| row.id < below);
     let repeated = newest.filter(|row| {
         let is_changed = row.state != MessageState::Shown || row.edited_ts.is_some();
-        is_changed || row.message.msg == send.msg
+        is_changed || row.msg == send.msg
     });
-    Ok(repeated.map(|row| row.message.mid))
+    Ok(repeated.map(|row| row.mid))
 }

@@ -10,7 +10,7 @@ use schemas::{
 use serde_json::json;
 
 use crate::{
-    chat::{Chat, mid},
+    chat::{Chat, message, mid},
     deployment::{Deployment, now, partition},
     service::Service,
 };
@@ -38,7 +38,7 @@ fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
 }
 
 fn send_of(chat: &Chat, index: usize) -> Command {
-    let message = chat.rows[index].message.clone();
+    let message = message(chat, &chat.rows[index]);
     Command::Send(SendMessage {
         by_user: false,
         srcid: message.srcid,
@@ -49,7 +49,7 @@ fn send_of(chat: &Chat, index: usize) -> Command {
 }
 
 fn sequenced(chat: &Chat, index: usize) -> Body {
-    Body::Message(chat.rows[index].message.clone())
+    Body::Message(message(chat, &chat.rows[index]))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,11 +127,11 @@ async fn a_repeat_names_the_message_that_it_repeats() {
     );
     // It has been edited since, as its author may.
     chat.rows[0].id = at;
-    chat.rows[0].message.msg = "edited".to_owned();
+    chat.rows[0].msg = "edited".to_owned();
     chat.rows[0].edited_ts = Some(ts);
     deployment.write_messages(&chat.rows).await;
     let body = service.ok(&path(again)).await;
-    let client_msg_id = chat.rows[0].message.client_msg_id.as_str();
+    let client_msg_id = chat.rows[0].client_msg_id.as_str();
     assert_eq!(
         (&body["state"], &body["of_mid"]),
         (&json!("repeat"), &json!(1))

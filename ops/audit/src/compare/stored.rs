@@ -94,7 +94,8 @@ async fn hidden(sources: &Sources, uid: UserId, peer: UserId) -> Result<StoredVa
         .shard_of(TableNumber::of_user(uid));
     let mut snapshot = sources.messages.snapshot(shard).await?;
     let all = Mid::ZERO..=Mid::try_from(i64::MAX).expect("it is not below 0");
-    let mids = snapshot.hidden(uid, peer, all).await?;
+    let conversation = DirectConversation::new(uid, peer);
+    let mids = snapshot.hidden(uid, conversation, all).await?;
     Ok(StoredValue::Hidden(
         mids.into_iter().map(Mid::get).collect(),
     ))

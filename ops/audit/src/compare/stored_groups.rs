@@ -122,7 +122,7 @@ async fn read(sources: &Sources, key: GroupKey) -> Result<Option<GroupRow>, Stor
         }
         (GroupTable::Hidden, Some(uid)) => {
             let all = Mid::ZERO..=Mid::try_from(i64::MAX).expect("it is not below 0");
-            let mids = snapshot.hidden_in_group(uid, gid, all).await?;
+            let mids = snapshot.hidden(uid, gid, all).await?;
             let mids: Vec<i64> = mids.into_iter().map(Mid::get).collect();
             (!mids.is_empty()).then_some((key, hidden(mids)))
         }

@@ -1,14 +1,14 @@
 //! What an event in a group changes in the tables, by the hand of the test.
 
 use message_store::{
-    GroupChangeRow, GroupMemberRow, GroupMessageRow, GroupRows, LastMessage, Membership,
-    MessageState,
+    ChangeRow, ConversationRows, GroupMemberRow, LastMessage, Membership, MessageRow, MessageState,
+    SettingsAt,
 };
-use schemas::{Change, Chg, GroupBody, GroupEvent, Mid, TimestampMs, event::Body};
+use schemas::{Change, Chg, GroupBody, GroupEvent, Mid, Recipient, TimestampMs, event::Body};
 
 use crate::story::LoggedEvent;
 
-pub fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: &GroupEvent) {
+pub fn absorb(rows: &mut ConversationRows, id: i64, ts: TimestampMs, event: &GroupEvent) {
     let (gid, by) = (event.gid, event.by);
     if let GroupBody::ReadPosition { .. } = event.body {
         return;
@@ -30,14 +30,15 @@ pub fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: &GroupEvent
             mid,
         } => {
             group.merge_last(last(*mid, msg, Chg::ZERO, MessageState::Shown));
-            rows.messages.push(GroupMessageRow {
+            rows.messages.push(MessageRow {
                 id,
                 ts,
-                gid,
                 srcid: by,
+                to: Recipient::Group(gid),
                 client_msg_id: client_msg_id.clone(),
                 msg: msg.clone(),
                 mid: *mid,
+                n: None,
                 state: MessageState::Shown,
                 edited_ts: None,
             });
@@ -51,10 +52,10 @@ pub fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: &GroupEvent
                 };
                 group.merge_last(last(*mid, msg, *chg, state));
             }
-            rows.changes.push(GroupChangeRow {
+            rows.changes.push(ChangeRow {
                 id,
                 ts,
-                gid,
+                conversation: gid.into(),
                 by,
                 mid: *mid,
                 change: change.clone(),
@@ -62,7 +63,11 @@ pub fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: &GroupEvent
             });
         }
         GroupBody::Change(change) => {
-            group.settings = Some((id, change.settings.clone(), change.member_count));
+            group.settings = Some(SettingsAt {
+                pos: id,
+                settings: change.settings.clone(),
+                member_count: change.member_count,
+            });
             for member in &change.members {
                 let row = GroupMemberRow {
                     gid,

@@ -6,8 +6,8 @@ use audit::{Area, AuditError, Kind, Options, Report, Scope, ShadowAudit, Sources
 use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
-    ChangeRow, ContactDelta, GroupRows, LastMessage, Membership, MessageRow, MessageStore,
-    MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink, UserRows,
+    ChangeRow, ContactDelta, ConversationRows, FlagsAt, LastMessage, Membership, MessageRow,
+    MessageStore, MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink, UserRows,
 };
 use schemas::{
     Change, ContactFlags, DeviceClass, LogPosition, MessageChange, Mid, NextOffset, Partition,
@@ -238,9 +238,9 @@ impl TestEnv {
     ) {
         let layout = self.sources.messages.layout();
         let is_here = |table: TableNumber| layout.shard_of(table) == shard;
-        let (mut messages, mut changes, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reads = Vec::new();
         let mut contacts: BTreeMap<_, ContactDelta> = BTreeMap::new();
-        let mut groups = GroupRows::default();
+        let mut rows = ConversationRows::default();
         let mut profiles = Vec::new();
         let mut memberships: BTreeMap<_, Membership> = BTreeMap::new();
         for one in logged {
@@ -280,15 +280,15 @@ impl TestEnv {
             }
             match &event.body {
                 Body::Message(message) => {
-                    messages.push(MessageRow::new(*id, event.ts, message.clone()));
+                    rows.messages
+                        .push(MessageRow::new(*id, event.ts, message.clone()));
                 }
-                Body::MessageChange(change) => changes.push(ChangeRow {
-                    id: *id,
-                    ts: event.ts,
-                    change: change.clone(),
-                }),
+                Body::MessageChange(change) => {
+                    rows.changes
+                        .push(ChangeRow::new(*id, event.ts, change.clone()));
+                }
                 Body::Group(of_group) => {
-                    group_rows::absorb(&mut groups, *id, event.ts, of_group);
+                    group_rows::absorb(&mut rows, *id, event.ts, of_group);
                 }
                 _ => {}
             }
@@ -303,7 +303,7 @@ impl TestEnv {
         let (store, topic) = (self.sources.messages.clone(), self.topic.clone());
         let moves = self.moves(shard, Sink::Messages, &own);
         store
-            .write_messages_and_groups(shard, &topic, (&messages, &changes), &groups, &moves)
+            .write_messages(shard, &topic, &rows, &moves)
             .await
             .unwrap();
         let moves = self.moves(shard, Sink::Reads, &own);
@@ -351,7 +351,10 @@ impl TestEnv {
             Body::MessageChange(change) => contacts_of_change(event.ts, change),
             Body::ContactChange(change) => {
                 let mut contact = ContactDelta::new(change.uid, change.peer);
-                contact.flags = Some((*offset, change.flags));
+                contact.flags = Some(FlagsAt {
+                    pos: *offset,
+                    flags: change.flags,
+                });
                 contact.deleted_mid = change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid);
                 vec![contact]
             }
@@ -518,7 +521,12 @@ impl TestEnv {
 
 fn contacts_of_message(ts: TimestampMs, message: &Message) -> Vec<ContactDelta> {
     let with_last = |uid, peer| ContactDelta {
-        last: Some(LastMessage::of(message, ts)),
+        last: Some(LastMessage::new(
+            message.mid,
+            message.srcid,
+            &message.msg,
+            ts,
+        )),
         ..ContactDelta::new(uid, peer)
     };
     let mut own = with_last(message.srcid, message.destid);
@@ -537,7 +545,7 @@ fn contacts_of_message(ts: TimestampMs, message: &Message) -> Vec<ContactDelta> 
 fn contacts_of_change(ts: TimestampMs, change: &MessageChange) -> Vec<ContactDelta> {
     let of = |uid, peer| ContactDelta {
         chg: change.chg,
-        last: LastMessage::changed(change, ts),
+        last: LastMessage::changed(change.mid, change.by, &change.change, change.chg, ts),
         ..ContactDelta::new(uid, peer)
     };
     let mut contacts = vec![of(change.by, change.peer), of(change.peer, change.by)];
