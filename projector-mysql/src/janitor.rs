@@ -144,7 +144,7 @@ mod tests {
     use message_store::{
         ContactDelta, ConversationRows, DeviceRow, MessageRow, MySqlConfig, Shard, UserRows,
     };
-    use schemas::{DeviceClass, DeviceId, Mid, Ordinal, TableNumber, event::Message};
+    use schemas::{DeviceClass, DeviceId, Mid, Ordinal, Recipient, TableNumber, event::Message};
     use service_runtime::Health;
     use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
@@ -158,7 +158,7 @@ mod tests {
         let (srcid, destid) = (1.try_into().unwrap(), 2.try_into().unwrap());
         let message = Message {
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: id.to_string().try_into().unwrap(),
             msg: "x".to_owned(),
             mid: Mid::try_from(id).unwrap(),

@@ -52,14 +52,17 @@ impl Sink for MessagesSink {
             match event.body {
                 Body::Message(message) => {
                     self.bytes += message.msg.len() + ROW_BYTES;
+                    groups::message(&mut self.rows, id, ts, &message);
                     self.rows.messages.push(MessageRow::new(id, ts, message));
                 }
                 Body::MessageChange(change) => {
                     self.bytes += change.change.msg().map_or(0, str::len) + ROW_BYTES;
+                    groups::message_change(&mut self.rows, id, ts, &change);
                     self.rows.changes.push(ChangeRow::new(id, ts, change));
                 }
-                Body::Group(event) => {
-                    self.bytes += groups::absorb(&mut self.rows, id, ts, event) + ROW_BYTES;
+                Body::GroupChange(change) => {
+                    self.bytes += size_of_val(change.members.as_slice()) + ROW_BYTES;
+                    groups::change(&mut self.rows, id, &change);
                 }
                 Body::ReadPosition(_)
                 | Body::ContactChange(_)

@@ -31,18 +31,21 @@ pub struct MessageRow {
 }
 
 impl MessageRow {
-    /// The row of a message to a user that nobody has changed.
+    /// The row of a message that nobody has changed.
     #[must_use]
     pub fn new(id: i64, ts: TimestampMs, message: Message) -> Self {
         Self {
             id,
             ts,
             srcid: message.srcid,
-            to: Recipient::User(message.destid),
+            to: message.to,
             client_msg_id: message.client_msg_id,
             msg: message.msg,
             mid: message.mid,
-            n: Some(message.n),
+            n: match message.to {
+                Recipient::User(_) => Some(message.n),
+                Recipient::Group(_) => None,
+            },
             state: MessageState::Shown,
             edited_ts: None,
         }
@@ -113,13 +116,13 @@ pub struct ChangeRow {
 }
 
 impl ChangeRow {
-    /// The row of a change between two users.
+    /// The row of a change.
     #[must_use]
     pub fn new(id: i64, ts: TimestampMs, change: MessageChange) -> Self {
         Self {
             id,
             ts,
-            conversation: change.conversation().into(),
+            conversation: change.conversation(),
             by: change.by,
             mid: change.mid,
             change: change.change,

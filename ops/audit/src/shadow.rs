@@ -75,11 +75,13 @@ impl Fold {
             self.events
                 .add(finding.at(topic, record.partition, record.offset));
         }
-        if let Some(ConversationId::Direct(id)) = event.conversation() {
-            self.changed.insert(id);
-        }
-        if let Body::Group(of_group) = &event.body {
-            self.changed_of_groups.extend(GroupKey::of_event(of_group));
+        match event.conversation() {
+            Some(ConversationId::Direct(id)) => drop(self.changed.insert(id)),
+            Some(ConversationId::Group(gid)) => {
+                let keys = GroupKey::of_event(gid, &event.body);
+                self.changed_of_groups.extend(keys);
+            }
+            None => {}
         }
         if let Body::Profile(profile) = &event.body {
             self.changed_profiles.insert(profile.uid);

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use message_store::{ChangeRow, ContactDelta, LastMessage, MessageRow, ReadUpTo};
 use schemas::{
-    Change, Chg, DirectConversation, Mid, Ordinal, Partition, PerDevice, TimestampMs, UserId,
-    event::Message,
+    Change, Chg, DirectConversation, Mid, Ordinal, Partition, PerDevice, Recipient, TimestampMs,
+    UserId, event::Message,
 };
 use uuid::Uuid;
 
@@ -76,7 +76,7 @@ impl Chat {
         let sent_before = self.rows.iter().filter(|row| row.srcid == srcid).count();
         let message = Message {
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid: mid(self.rows.len() as i64 + 1),
@@ -172,10 +172,10 @@ impl Chat {
 }
 
 /// The message of a row.
-pub fn message(chat: &Chat, row: &MessageRow) -> Message {
+pub fn message(row: &MessageRow) -> Message {
     Message {
         srcid: row.srcid,
-        destid: chat.conversation().peer_of(row.srcid),
+        to: row.to,
         client_msg_id: row.client_msg_id.clone(),
         msg: row.msg.clone(),
         mid: row.mid,

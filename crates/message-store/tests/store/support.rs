@@ -138,7 +138,7 @@ pub fn conversation((a, b): (UserId, UserId)) -> DirectConversation {
 pub fn message((srcid, destid): (UserId, UserId), number: i64) -> MessageRow {
     let message = Message {
         srcid,
-        destid,
+        to: Recipient::User(destid),
         client_msg_id: format!("c-{number}").try_into().unwrap(),
         msg: format!("text {number}"),
         mid: mid(number),

@@ -1,8 +1,8 @@
 //! Compares a row about a group, or about somebody in one, with the state that follows from the log. Pure.
 
 use schemas::{
-    ConversationId, DeviceClass, GroupBody, GroupEvent, GroupId, GroupRole, GroupSettings,
-    PerDevice, TableNumber, UserId,
+    ConversationId, DeviceClass, GroupId, GroupRole, GroupSettings, PerDevice, TableNumber, UserId,
+    event::Body,
 };
 
 use super::mismatch::Mismatch;
@@ -102,12 +102,17 @@ impl GroupKey {
     }
 
     /// The rows that an event may change.
-    pub(crate) fn of_event(event: &GroupEvent) -> Vec<Self> {
-        let gid = event.gid;
-        let mut uids = vec![event.by];
-        if let GroupBody::Change(change) = &event.body {
-            uids.extend(change.members.iter().map(|member| member.uid));
-        }
+    pub(crate) fn of_event(gid: GroupId, body: &Body) -> Vec<Self> {
+        let uids = match body {
+            Body::Message(message) => vec![message.srcid],
+            Body::ReadPosition(position) => vec![position.uid],
+            Body::MessageChange(change) => vec![change.by],
+            Body::GroupChange(change) => {
+                let members = change.members.iter().map(|member| member.uid);
+                members.chain([change.by]).collect()
+            }
+            _ => Vec::new(),
+        };
         let tables = [
             GroupTable::Members,
             GroupTable::Memberships,
