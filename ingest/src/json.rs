@@ -386,7 +386,7 @@ impl ReadAckBody {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use schemas::{ChangeContact, ChangeMessage, command::Command};
+    use schemas::{ChangeContact, ChangeMessage, ConversationId, Recipient, command::Command};
     use serde_json::json;
 
     use super::*;
@@ -651,7 +651,7 @@ mod tests {
         ] {
             let expected = ChangeMessage {
                 by: 1.try_into().unwrap(),
-                peer: 2.try_into().unwrap(),
+                to: Recipient::User(2.try_into().unwrap()),
                 mid: 3.try_into().unwrap(),
                 change,
             };
@@ -682,10 +682,9 @@ mod tests {
             r#"{"group":{"gid":"5","owner":"1","name":"a"}}"#,
             r#"{"group_change":{"gid":"5","by":"1","leave":true}}"#,
         ] {
-            let Command::Group(command) = event(line.as_bytes(), MAX).unwrap().command else {
-                panic!("{line} is of a group");
-            };
-            assert_eq!((command.gid.get(), command.by.get()), (5, 1), "{line}");
+            let command = event(line.as_bytes(), MAX).unwrap().command;
+            let group = ConversationId::Group(5.try_into().unwrap());
+            assert_eq!(command.conversation(), Some(group), "{line}");
         }
     }
 
@@ -706,7 +705,7 @@ mod tests {
                 panic!("a message was posted");
             };
             prop_assert_eq!(send.srcid.get(), srcid);
-            prop_assert_eq!(send.destid.get(), destid);
+            prop_assert_eq!(send.to, Recipient::User(destid.try_into().unwrap()));
             prop_assert_eq!(send.client_msg_id.as_str(), id);
             prop_assert_eq!(send.msg, msg);
         }

@@ -3,8 +3,8 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    Change, ChangeMessage, ClientMsgId, GroupAction, GroupId, MAX_PROFILE_EXTRA_BYTES, Mid,
-    Profile, UserId, WordVerdict,
+    Change, ChangeMessage, ClientMsgId, GroupAction, GroupId, MAX_PROFILE_EXTRA_BYTES, Profile,
+    UserId, WordVerdict,
     command::{Command, Malformed},
     proto::{self, inbound_command},
 };
@@ -61,13 +61,6 @@ impl EventKind {
         }
     }
 
-    fn of_read_ack(mid: Option<Mid>) -> Self {
-        match mid {
-            Some(_) => Self::ReadAck,
-            None => Self::ReadAckOfLatest,
-        }
-    }
-
     /// The field that names its author.
     fn author_field(self) -> &'static str {
         match self {
@@ -95,13 +88,10 @@ impl Post {
         send.client_msg_id =
             client_msg_id.unwrap_or_else(|| generated_id.unwrap_or_default().to_string());
         // Not by way of the larger `inbound_command::Command`: most of what is posted are messages.
-        let command = match send.gid {
-            0 => send.try_into().map(Command::Send),
-            _ => send.try_into().map(Command::Group),
-        };
+        let send = send.try_into().map_err(invalid_field)?;
         Ok(Self {
             generated_id,
-            ..Self::of(command.map_err(invalid_field)?)
+            ..Self::of(Command::Send(send))
         })
     }
 
@@ -168,7 +158,7 @@ impl Post {
         match &mut self.command {
             Command::Send(send) => send.by_user = is_user,
             Command::ChangeContact(change) => change.by_user = is_user,
-            Command::Group(command) => command.by_user = is_user,
+            Command::ChangeGroup(change) => change.by_user = is_user,
             Command::ReadAck(_)
             | Command::ChangeMessage(_)
             | Command::Control(_)
@@ -186,14 +176,6 @@ impl Post {
                 change: Change::Edit(msg),
                 ..
             }) => Some(msg),
-            Command::Group(command) => match &mut command.action {
-                GroupAction::Send { msg, .. }
-                | GroupAction::ChangeMessage {
-                    change: Change::Edit(msg),
-                    ..
-                } => Some(msg),
-                _ => None,
-            },
             _ => None,
         }
     }
@@ -202,14 +184,11 @@ impl Post {
     pub(crate) fn client_msg_id(&self) -> Option<&ClientMsgId> {
         match &self.command {
             Command::Send(send) => Some(&send.client_msg_id),
-            Command::Group(command) => match &command.action {
-                GroupAction::Send { client_msg_id, .. } => Some(client_msg_id),
-                _ => None,
-            },
             Command::ReadAck(_)
             | Command::Control(_)
             | Command::ChangeMessage(_)
             | Command::ChangeContact(_)
+            | Command::ChangeGroup(_)
             | Command::SetProfile(_) => None,
         }
     }
@@ -223,8 +202,8 @@ impl Post {
     /// The group that begins.
     pub(crate) fn created_group(&self) -> Option<GroupId> {
         match &self.command {
-            Command::Group(command) => {
-                matches!(command.action, GroupAction::Create(_)).then_some(command.gid)
+            Command::ChangeGroup(change) => {
+                matches!(change.action, GroupAction::Create(_)).then_some(change.gid)
             }
             _ => None,
         }
@@ -233,7 +212,13 @@ impl Post {
     fn kind_and_author(&self) -> (EventKind, UserId) {
         match &self.command {
             Command::Send(send) => (EventKind::Message, send.srcid),
-            Command::ReadAck(ack) => (EventKind::of_read_ack(ack.mid), ack.uid),
+            Command::ReadAck(ack) => {
+                let kind = match ack.mid {
+                    Some(_) => EventKind::ReadAck,
+                    None => EventKind::ReadAckOfLatest,
+                };
+                (kind, ack.uid)
+            }
             Command::ChangeMessage(change) => (EventKind::MessageChange, change.by),
             Command::ChangeContact(change) => {
                 let kind = if change.deleted {
@@ -244,15 +229,12 @@ impl Post {
                 (kind, change.uid)
             }
             Command::SetProfile(profile) => (EventKind::Profile, profile.uid),
-            Command::Group(command) => {
-                let kind = match &command.action {
-                    GroupAction::Send { .. } => EventKind::Message,
-                    GroupAction::Read { mid, .. } => EventKind::of_read_ack(*mid),
-                    GroupAction::ChangeMessage { .. } => EventKind::MessageChange,
+            Command::ChangeGroup(change) => {
+                let kind = match &change.action {
                     GroupAction::Create(_) => EventKind::Group,
                     _ => EventKind::GroupChange,
                 };
-                (kind, command.by)
+                (kind, change.by)
             }
             Command::Control(_) => unreachable!("no encoding of a post has controls"),
         }

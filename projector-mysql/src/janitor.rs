@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use message_store::{ClearedPlaces, MessageStore, StoreError};
+use message_store::{ClearedCursors, MessageStore, StoreError};
 use schemas::TimestampMs;
 use service_runtime::ReadinessCheck;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ pub(crate) struct Janitor {
     pub(crate) interval: Duration,
     pub(crate) gate: ReadinessCheck,
     pub(crate) clock: fn() -> TimestampMs,
-    pub(crate) cleared: ClearedPlaces,
+    pub(crate) cleared: ClearedCursors,
 }
 
 impl Janitor {
@@ -141,8 +141,10 @@ pub(crate) fn wall_clock() -> TimestampMs {
 #[cfg(test)]
 mod tests {
     use dev_stack::TestServers;
-    use message_store::{ContactDelta, DeviceRow, MessageRow, MySqlConfig, Shard};
-    use schemas::{DeviceClass, DeviceId, Mid, Ordinal, TableNumber, event::Message};
+    use message_store::{
+        ContactDelta, ConversationRows, DeviceRow, MessageRow, MySqlConfig, Shard, UserRows,
+    };
+    use schemas::{DeviceClass, DeviceId, Mid, Ordinal, Recipient, TableNumber, event::Message};
     use service_runtime::Health;
     use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
@@ -156,7 +158,7 @@ mod tests {
         let (srcid, destid) = (1.try_into().unwrap(), 2.try_into().unwrap());
         let message = Message {
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: id.to_string().try_into().unwrap(),
             msg: "x".to_owned(),
             mid: Mid::try_from(id).unwrap(),
@@ -199,7 +201,7 @@ mod tests {
                     interval: Duration::from_secs(1),
                     gate: Health::default().check("months"),
                     clock: || TimestampMs(NEW_YEAR - 1),
-                    cleared: ClearedPlaces::default(),
+                    cleared: ClearedCursors::default(),
                 },
                 url: servers.mysql_url.clone(),
                 prefix: config.database_prefix,
@@ -209,7 +211,11 @@ mod tests {
 
         async fn write(&self, rows: &[MessageRow]) -> Result<(), StoreError> {
             let store = &self.janitor.store;
-            store.write_messages(self.shard, "t", rows, &[], &[]).await
+            let rows = ConversationRows {
+                messages: rows.to_vec(),
+                ..ConversationRows::default()
+            };
+            store.write_messages(self.shard, "t", &rows, &[]).await
         }
 
         async fn ids(&self) -> Vec<i64> {
@@ -257,7 +263,11 @@ mod tests {
             .extend([1, 2, 3].map(|mid| Mid::try_from(mid).unwrap()));
         row.clear_mid = 2.try_into().unwrap();
         let store = env.janitor.store.clone();
-        let written = store.write_contacts(env.shard, "t", [&row], &[]);
+        let rows = UserRows {
+            contacts: vec![&row],
+            ..UserRows::default()
+        };
+        let written = store.write_user_rows(env.shard, "t", rows, &[]);
         written.await.unwrap();
         env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         let mut snapshot = store.snapshot(env.shard).await.unwrap();

@@ -1,6 +1,6 @@
-use message_store::{ChangeRow, GroupRows, MessageRow};
+use message_store::{ChangeRow, ConversationRows, MessageRow};
 use projection::{Coverage, EventBatch, LogEvent, Sink, SinkError};
-use schemas::{LogPosition, MessageChange, Partition, PartitionMap, event::Body};
+use schemas::{LogPosition, Partition, PartitionMap, event::Body};
 
 use crate::{destination::Destination, groups, metrics, offsets::Offsets, severity::sink_error};
 
@@ -12,10 +12,7 @@ const ROW_BYTES: usize = 160;
 pub(crate) struct MessagesSink {
     destination: Destination,
     offsets: Offsets,
-    rows: Vec<MessageRow>,
-    /// In the order of each partition's log.
-    changes: Vec<ChangeRow>,
-    groups: GroupRows,
+    rows: ConversationRows,
     bytes: usize,
 }
 
@@ -24,25 +21,17 @@ impl MessagesSink {
         Self {
             destination,
             offsets: Offsets::default(),
-            rows: Vec::new(),
-            changes: Vec::new(),
-            groups: GroupRows::default(),
+            rows: ConversationRows::default(),
             bytes: 0,
         }
     }
 
     fn drop_rows_of(&mut self, partitions: &[Partition]) {
-        self.rows
-            .retain(|row| !partitions.contains(&row.message.conversation().partition()));
-        self.changes
-            .retain(|row| !partitions.contains(&row.change.conversation().partition()));
-        self.groups.forget(partitions);
-        let texts = self.rows.iter().map(|row| row.message.msg.len());
-        let edits = self.changes.iter().map(|row| text_of(&row.change).len());
-        let of_groups = self.groups.messages.iter().map(|row| row.msg.len());
-        let texts = texts.chain(edits).chain(of_groups);
-        let others = self.groups.len() - self.groups.messages.len();
-        self.bytes = texts.map(|text| text + ROW_BYTES).sum::<usize>() + others * ROW_BYTES;
+        self.rows.forget(partitions);
+        let texts = self.rows.messages.iter().map(|row| row.msg.len());
+        let edits = self.rows.changes.iter().filter_map(|row| row.change.msg());
+        let texts = texts.chain(edits.map(str::len));
+        self.bytes = texts.sum::<usize>() + self.rows.len() * ROW_BYTES;
     }
 }
 
@@ -63,14 +52,17 @@ impl Sink for MessagesSink {
             match event.body {
                 Body::Message(message) => {
                     self.bytes += message.msg.len() + ROW_BYTES;
-                    self.rows.push(MessageRow::new(id, ts, message));
+                    groups::message(&mut self.rows, id, ts, &message);
+                    self.rows.messages.push(MessageRow::new(id, ts, message));
                 }
                 Body::MessageChange(change) => {
-                    self.bytes += text_of(&change).len() + ROW_BYTES;
-                    self.changes.push(ChangeRow { id, ts, change });
+                    self.bytes += change.change.msg().map_or(0, str::len) + ROW_BYTES;
+                    groups::message_change(&mut self.rows, id, ts, &change);
+                    self.rows.changes.push(ChangeRow::new(id, ts, change));
                 }
-                Body::Group(event) => {
-                    self.bytes += groups::absorb(&mut self.groups, id, ts, event) + ROW_BYTES;
+                Body::GroupChange(change) => {
+                    self.bytes += size_of_val(change.members.as_slice()) + ROW_BYTES;
+                    groups::change(&mut self.rows, id, &change);
                 }
                 Body::ReadPosition(_)
                 | Body::ContactChange(_)
@@ -88,17 +80,13 @@ impl Sink for MessagesSink {
 
     async fn flush(&mut self) -> Result<Coverage, SinkError> {
         let updates = self.offsets.updates();
-        let (to, groups) = (&self.destination, &self.groups);
-        let direct = (self.rows.as_slice(), self.changes.as_slice());
-        let count = direct.0.len() + direct.1.len() + groups.len();
+        let (to, rows) = (&self.destination, &self.rows);
         let (store, topic) = (&to.store, &to.topic);
-        let write = store.write_messages_and_groups(to.shard, topic, direct, groups, &updates);
-        let outcome = metrics::measure(to, count, write).await;
+        let write = store.write_messages(to.shard, topic, rows, &updates);
+        let outcome = metrics::measure(to, rows.len(), write).await;
         outcome.map_err(sink_error)?;
         self.offsets.committed();
-        self.rows.clear();
-        self.changes.clear();
-        self.groups = GroupRows::default();
+        self.rows = ConversationRows::default();
         self.bytes = 0;
         Ok(Coverage::Whole)
     }
@@ -112,8 +100,4 @@ impl Sink for MessagesSink {
         self.drop_rows_of(partitions);
         self.offsets.forget(partitions);
     }
-}
-
-fn text_of(change: &MessageChange) -> &str {
-    change.change.msg().unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 use std::iter::repeat_n;
 
 use event_log::KafkaConfig;
-use message_store::{ClearedPlaces, Layout, MessageStore, ReadRow, Sink as StoreSink};
+use message_store::{ClearedCursors, Layout, MessageStore, ReadRow, Sink as StoreSink};
 use projection::{Settings, Sink};
 use schemas::{Partition, topics::Topic};
 use service_runtime::{Health, Process, Supervisor, without_calls};
@@ -131,7 +131,7 @@ impl Projections<'_> {
 
     fn spawn_janitor(&self) {
         let janitor = Janitor {
-            cleared: ClearedPlaces::default(),
+            cleared: ClearedCursors::default(),
             store: self.store.clone(),
             months_ahead: self.own.months_ahead,
             months_kept: self.own.months_kept,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use projection::{EventBatch, LogEvent};
 use schemas::{
-    LogPosition, Partition, PartitionMap, StoredProfile, TableNumber, TimestampMs, UserId,
-    event::Body,
+    LogPosition, Partition, PartitionMap, Recipient, StoredProfile, TableNumber, TimestampMs,
+    UserId, event::Body,
 };
 use unread_store::{ProfileUpdate, UserUpdate, slot_index};
 
@@ -52,13 +52,15 @@ impl Batch {
         self.events += 1;
         self.oldest = Some(self.oldest.map_or(event.ts, |ts| ts.min(event.ts)));
         match &event.body {
-            // A note to oneself is never unread.
-            Body::Message(message) if message.conversation().is_to_self() => {}
-            Body::Message(message) => {
-                self.update(message.destid, |receiver| {
-                    receiver.message(message.srcid, message.n);
-                });
-            }
+            Body::Message(message) => match message.to {
+                // A note to oneself is never unread, and unread messages of groups are not counted here.
+                Recipient::User(destid) if destid != message.srcid => {
+                    self.update(destid, |receiver| {
+                        receiver.message(message.srcid, message.n);
+                    });
+                }
+                Recipient::User(_) | Recipient::Group(_) => {}
+            },
             Body::Profile(profile) => self.profile(StoredProfile {
                 profile: profile.clone(),
                 ts: event.ts,
@@ -170,7 +172,7 @@ mod tests {
     fn message(srcid: i64, destid: i64, n: i64) -> Event {
         event(Body::Message(Message {
             srcid: user(srcid),
-            destid: user(destid),
+            to: Recipient::User(user(destid)),
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "text".to_owned(),
             mid: Mid::ZERO.next(),
@@ -181,7 +183,7 @@ mod tests {
     fn read(uid: i64, peer: i64, device: DeviceClass, n: Option<i64>) -> Event {
         event(Body::ReadPosition(ReadPosition {
             uid: user(uid),
-            peer: user(peer),
+            to: Recipient::User(user(peer)),
             device,
             mid: Mid::ZERO.next(),
             n: n.map(|n| n.try_into().unwrap()),
@@ -191,7 +193,7 @@ mod tests {
     fn change(by: i64, peer: i64, change: Change, n: Option<i64>) -> Event {
         event(Body::MessageChange(MessageChange {
             by: user(by),
-            peer: user(peer),
+            to: Recipient::User(user(peer)),
             mid: Mid::ZERO.next(),
             change,
             chg: Chg::ZERO.next(),

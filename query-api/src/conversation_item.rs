@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use message_store::{ContactRow, LastMessage, MessageRow, MessageState, ReadUpTo};
-use schemas::{ContactFlags, DirectConversation, GroupId, Mid, UserId};
+use schemas::{ContactFlags, ConversationId, DirectConversation, GroupId, Mid, Recipient, UserId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Identifies a message.
-pub(crate) type MessageKey = (DirectConversation, Mid);
+pub(crate) type MessageKey = (ConversationId, Mid);
 
 /// One conversation.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,7 +47,7 @@ pub(crate) struct ConversationItem {
 }
 
 pub(crate) fn last_message_key(row: &ContactRow) -> Option<MessageKey> {
-    Some((conversation_of(row), row.visible_last()?.mid))
+    Some((conversation_of(row).into(), row.visible_last()?.mid))
 }
 
 fn conversation_of(row: &ContactRow) -> DirectConversation {
@@ -69,7 +69,10 @@ fn last_item(
     let is_recalled = last.state == MessageState::Recalled;
     let item = match row {
         Some(row) => row.into(),
-        None => MessageItem::preview(last, conversation.into()),
+        None => {
+            let to = Recipient::User(conversation.peer_of(last.srcid));
+            MessageItem::preview(last, to)
+        }
     };
     Some(if is_recalled { item.recalled() } else { item })
 }

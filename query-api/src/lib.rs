@@ -12,7 +12,6 @@ mod error;
 mod flags;
 #[doc(hidden)]
 pub mod fuzzing;
-mod group_view;
 mod inbound;
 mod large_reads;
 mod limits;

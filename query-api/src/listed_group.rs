@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{GroupHead, LastMessage, Membership, MessageState, Shard, Sink};
-use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, TableNumber, TimestampMs, UserId};
+use schemas::{Chg, GroupId, Mid, PerDevice, Recipient, TableNumber, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -79,10 +79,10 @@ pub(crate) async fn read_hidden<'a>(
     if changed.is_empty() {
         return Ok(());
     }
-    let places: Vec<(GroupId, Mid)> = changed.keys().copied().collect();
-    let attempt = || hidden(api, uid, &places);
-    for place in api.poll(deadline, attempt).await? {
-        if let Some(group) = changed.get_mut(&place) {
+    let newest: Vec<(GroupId, Mid)> = changed.keys().copied().collect();
+    let attempt = || hidden(api, uid, &newest);
+    for key in api.poll(deadline, attempt).await? {
+        if let Some(group) = changed.get_mut(&key) {
             group.last_is_hidden = true;
         }
     }
@@ -92,11 +92,11 @@ pub(crate) async fn read_hidden<'a>(
 async fn hidden(
     api: &QueryApi,
     uid: UserId,
-    places: &[(GroupId, Mid)],
+    messages: &[(GroupId, Mid)],
 ) -> Result<BTreeSet<(GroupId, Mid)>, QueryError> {
     let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = api.store.snapshot(shard).await?;
-    Ok(tx.hidden_in_groups(uid, places).await?)
+    Ok(tx.hidden_in_groups(uid, messages).await?)
 }
 
 impl ListedGroup {
@@ -128,7 +128,7 @@ impl ListedGroup {
         let last = self.head.last.as_ref().filter(is_shown)?;
         Some(MessageItem::preview(
             last.clone(),
-            ConversationId::Group(self.head.gid),
+            Recipient::Group(self.head.gid),
         ))
     }
 

@@ -1,7 +1,7 @@
 //! A message as every answer shows it.
 
-use message_store::{GroupMessageRow, LastMessage, MessageRow, MessageState};
-use schemas::{ConversationId, GroupId, TimestampMs, UserId};
+use message_store::{LastMessage, MessageRow, MessageState};
+use schemas::{GroupId, Recipient, TimestampMs, UserId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -51,11 +51,8 @@ fn is_false(value: &bool) -> bool {
 
 impl MessageItem {
     /// The beginning of a message whose row is not there, or not read.
-    pub(crate) fn preview(last: LastMessage, conversation: ConversationId) -> Self {
-        let (destid, gid) = match conversation {
-            ConversationId::Direct(direct) => (Some(direct.peer_of(last.srcid)), None),
-            ConversationId::Group(gid) => (None, Some(gid)),
-        };
+    pub(crate) fn preview(last: LastMessage, to: Recipient) -> Self {
+        let (destid, gid) = receiver(to);
         Self {
             mid: last.mid.get(),
             srcid: last.srcid,
@@ -86,34 +83,26 @@ impl MessageItem {
 
 impl From<MessageRow> for MessageItem {
     fn from(row: MessageRow) -> Self {
-        let message = row.message;
-        Self {
-            mid: message.mid.get(),
-            srcid: message.srcid,
-            destid: Some(message.destid),
-            gid: None,
-            msg: message.msg,
-            ts: utc(row.ts),
-            client_msg_id: Some(message.client_msg_id.into_string()),
-            recalled: row.state == MessageState::Recalled,
-            edited_ts: row.edited_ts.map(utc),
-        }
-    }
-}
-
-impl From<GroupMessageRow> for MessageItem {
-    fn from(row: GroupMessageRow) -> Self {
+        let (destid, gid) = receiver(row.to);
         Self {
             mid: row.mid.get(),
             srcid: row.srcid,
-            destid: None,
-            gid: Some(row.gid),
+            destid,
+            gid,
             msg: row.msg,
             ts: utc(row.ts),
             client_msg_id: Some(row.client_msg_id.into_string()),
             recalled: row.state == MessageState::Recalled,
             edited_ts: row.edited_ts.map(utc),
         }
+    }
+}
+
+/// `destid` and `gid`.
+fn receiver(to: Recipient) -> (Option<UserId>, Option<GroupId>) {
+    match to {
+        Recipient::User(destid) => (Some(destid), None),
+        Recipient::Group(gid) => (None, Some(gid)),
     }
 }
 

@@ -1,9 +1,11 @@
-//! What a user sees of a conversation: what the user has cleared or hidden is not there.
+//! What a user sees of a conversation: nothing that the user has cleared or hidden and, of a group, nothing from before joining, unless the
+//! group shows its whole history.
 
 use std::collections::BTreeSet;
 
-use message_store::{ChangeKind, ReadTx, Shard, Sink};
-use schemas::{Chg, DirectConversation, Mid, PerDevice, TableNumber, UserId};
+use message_store::{ChangeKind, GroupHead, ReadTx, Shard, Sink};
+use problem::Problem;
+use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, TableNumber, UserId};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
@@ -15,45 +17,80 @@ use crate::{
 /// How many changes [`View::catch_up`] reads; with more, `after=` waits for the contact row.
 const CATCH_UP_LIMIT: u32 = 200;
 
+/// Opens a snapshot of the group's database in which the messages have reached `required`, and reads the group from it.
+///
+/// # Errors
+/// The same 404 for a group that there is not and for one of which `uid` is no member: who is not in a group does not learn of it.
+pub(crate) async fn open_group(
+    api: &QueryApi,
+    gid: GroupId,
+    uid: UserId,
+    required: &RequiredWatermarks,
+) -> Result<(ReadTx, GroupHead, Watermarks), QueryError> {
+    let shard = api.store.layout().shard_of(gid.partition());
+    let (mut tx, watermarks) =
+        sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
+    let head = tx.group_heads(uid, &[gid]).await?.pop();
+    let head = head.ok_or_else(|| {
+        Problem::not_found(format!("group {gid}, or the membership of {uid} in it,"))
+    })?;
+    Ok((tx, head, watermarks))
+}
+
 pub(crate) struct View {
     uid: UserId,
-    peer: UserId,
+    conversation: ConversationId,
     /// The user's database.
     shard: Shard,
     /// The read positions of the contact row.
     pub(crate) read_mids: PerDevice<Mid>,
-    /// The newest message that the user has cleared; those before it are cleared, too.
-    pub(crate) clear_mid: Mid,
-    /// The changes of the conversation that the contact row reflects.
+    /// The newest message that the user has cleared, or does not see because it was there before; nothing up to it is shown.
+    pub(crate) floor: Mid,
+    /// The changes of the conversation that the contact row reflects; all of a group.
     chg: Chg,
     hidden: BTreeSet<Mid>,
 }
 
 impl View {
-    /// Reads the user's contact row, and the watermarks of its sink.
+    /// Reads the user's contact row or membership, and the watermarks of its sink. Of a group, [`Self::restrict_to`] belongs to it.
     pub(crate) async fn read(
         api: &QueryApi,
         uid: UserId,
-        peer: UserId,
+        conversation: ConversationId,
         required: &RequiredWatermarks,
     ) -> Result<(Self, Watermarks), QueryError> {
         let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
         let mut tx = api.store.snapshot(shard).await?;
         let watermarks =
             sink_watermarks::read(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
-        let row = tx.contact(uid, peer).await?;
-        let read_mids = row.as_ref().map(|row| row.read_mids()).unwrap_or_default();
-        let contact = row.map(|row| row.contact);
-        let view = Self {
+        let mut view = Self {
             uid,
-            peer,
+            conversation,
             shard,
-            read_mids,
-            clear_mid: contact.as_ref().map_or(Mid::ZERO, |row| row.clear_mid),
-            chg: contact.map_or(Chg::ZERO, |row| row.chg),
+            read_mids: PerDevice::default(),
+            floor: Mid::ZERO,
+            chg: Chg::ZERO,
             hidden: BTreeSet::new(),
         };
+        match conversation {
+            ConversationId::Direct(direct) => {
+                if let Some(row) = tx.contact(uid, direct.peer_of(uid)).await? {
+                    view.read_mids = row.read_mids();
+                    (view.floor, view.chg) = (row.contact.clear_mid, row.contact.chg);
+                }
+            }
+            ConversationId::Group(gid) => {
+                let row = tx.membership(uid, gid).await?;
+                view.floor = row.map_or(Mid::ZERO, |row| row.clear_mid);
+            }
+        }
         Ok((view, watermarks))
+    }
+
+    /// Adds what the group says of its member.
+    pub(crate) fn restrict_to(&mut self, head: &GroupHead) {
+        self.floor = self.floor.max(head.unseen_mid());
+        self.chg = head.chg;
     }
 
     /// The store that it is read from.
@@ -64,13 +101,12 @@ impl View {
     /// Adds what the user has cleared and hidden since the contact row, and says whether that is all of it. The changes are in the
     /// conversation's own database, with its messages.
     pub(crate) async fn catch_up(&mut self, tx: &mut ReadTx) -> Result<bool, QueryError> {
-        let conversation = DirectConversation::new(self.uid, self.peer);
         let changes = tx
-            .changes_after(conversation, Some(self.uid), self.chg, CATCH_UP_LIMIT)
+            .changes_after(self.conversation, Some(self.uid), self.chg, CATCH_UP_LIMIT)
             .await?;
         for change in &changes {
             match change.kind {
-                ChangeKind::Clear => self.clear_mid = self.clear_mid.max(change.mid),
+                ChangeKind::Clear => self.floor = self.floor.max(change.mid),
                 ChangeKind::Hide => {
                     self.hidden.insert(change.mid);
                 }
@@ -91,7 +127,7 @@ impl View {
         }
         if let (Some(first), Some(last)) = (mids.clone().min(), mids.max()) {
             let mut tx = api.store.snapshot(self.shard).await?;
-            let hidden = tx.hidden(self.uid, self.peer, first..=last).await?;
+            let hidden = tx.hidden(self.uid, self.conversation, first..=last).await?;
             self.hidden.extend(hidden);
         }
         Ok(())
@@ -99,6 +135,6 @@ impl View {
 
     /// Whether the user sees this message, if it is among those of [`Self::read_hidden`].
     pub(crate) fn shows(&self, mid: Mid) -> bool {
-        mid > self.clear_mid && !self.hidden.contains(&mid)
+        mid > self.floor && !self.hidden.contains(&mid)
     }
 }

@@ -3,8 +3,8 @@
 use prost::{DecodeError, Message as _};
 
 use crate::{
-    ChangeContact, ChangeMessage, ClientMsgId, ConversationId, DeviceClass, DirectConversation,
-    GroupCommand, Mid, Partition, Profile, UserId, WordVerdict, fast_decoder,
+    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, ConversationId, DeviceClass, Mid,
+    Partition, Profile, Recipient, UserId, WordVerdict, fast_decoder,
     proto::{self, inbound_command},
 };
 
@@ -28,13 +28,13 @@ impl Malformed {
     }
 }
 
-/// A message to be sent from one user to another.
+/// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendMessage {
     /// The sender.
     pub srcid: UserId,
-    /// The receiver; equal to the sender in a note to oneself.
-    pub destid: UserId,
+    /// To whom.
+    pub to: Recipient,
     /// The sender's own id of this send.
     pub client_msg_id: ClientMsgId,
     /// At least one byte, without NUL.
@@ -46,18 +46,18 @@ pub struct SendMessage {
 impl SendMessage {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.srcid, self.destid)
+    pub fn conversation(&self) -> ConversationId {
+        self.to.conversation_with(self.srcid)
     }
 }
 
-/// The read-ack: `uid`, on a device of this class, has read the conversation with `peer` up to `mid`.
+/// The read-ack: `uid`, on a device of this class, has read a conversation up to `mid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAck {
     /// The reader.
     pub uid: UserId,
-    /// The other user of the conversation.
-    pub peer: UserId,
+    /// The other side of the conversation.
+    pub to: Recipient,
     /// The class of the reader's device.
     pub device: DeviceClass,
     /// The newest message read, at least 1; `None` for the newest that is sequenced before this record.
@@ -67,8 +67,8 @@ pub struct ReadAck {
 impl ReadAck {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.uid, self.peer)
+    pub fn conversation(&self) -> ConversationId {
+        self.to.conversation_with(self.uid)
     }
 }
 
@@ -110,8 +110,8 @@ pub enum Command {
     ChangeMessage(ChangeMessage),
     /// Changes a contact.
     ChangeContact(ChangeContact),
-    /// Asks for something in a group.
-    Group(GroupCommand),
+    /// Changes a group.
+    ChangeGroup(ChangeGroup),
     /// Sets a profile.
     SetProfile(Profile),
 }
@@ -121,11 +121,11 @@ impl Command {
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
         match self {
-            Self::Send(send) => Some(send.conversation().into()),
-            Self::ReadAck(ack) => Some(ack.conversation().into()),
-            Self::ChangeMessage(change) => Some(change.conversation().into()),
+            Self::Send(send) => Some(send.conversation()),
+            Self::ReadAck(ack) => Some(ack.conversation()),
+            Self::ChangeMessage(change) => Some(change.conversation()),
             Self::ChangeContact(change) => Some(change.conversation().into()),
-            Self::Group(command) => Some(ConversationId::Group(command.gid)),
+            Self::ChangeGroup(change) => Some(ConversationId::Group(change.gid)),
             Self::SetProfile(_) | Self::Control(_) => None,
         }
     }
@@ -181,7 +181,7 @@ impl Command {
             Self::Control(control) => inbound_command::Command::Control(control.into()),
             Self::ChangeMessage(change) => inbound_command::Command::ChangeMessage(change.into()),
             Self::ChangeContact(change) => inbound_command::Command::ChangeContact(change.into()),
-            Self::Group(command) => command.into(),
+            Self::ChangeGroup(change) => inbound_command::Command::ChangeGroup(change.into()),
             Self::SetProfile(profile) => inbound_command::Command::SetProfile(profile.into()),
         };
         proto::InboundCommand {
@@ -195,20 +195,16 @@ impl Command {
 impl TryFrom<inbound_command::Command> for Command {
     type Error = Malformed;
 
-    /// What has a gid is of a group.
     fn try_from(command: inbound_command::Command) -> Result<Self, Malformed> {
         use inbound_command::Command as Proto;
 
         match command {
-            Proto::SendMessage(send) if send.gid != 0 => send.try_into().map(Self::Group),
             Proto::SendMessage(send) => send.try_into().map(Self::Send),
-            Proto::ReadAck(ack) if ack.gid != 0 => ack.try_into().map(Self::Group),
             Proto::ReadAck(ack) => ack.try_into().map(Self::ReadAck),
             Proto::Control(control) => control.try_into().map(Self::Control),
-            Proto::ChangeMessage(change) if change.gid != 0 => change.try_into().map(Self::Group),
             Proto::ChangeMessage(change) => change.try_into().map(Self::ChangeMessage),
             Proto::ChangeContact(change) => change.try_into().map(Self::ChangeContact),
-            Proto::ChangeGroup(change) => change.try_into().map(Self::Group),
+            Proto::ChangeGroup(change) => change.try_into().map(Self::ChangeGroup),
             Proto::SetProfile(profile) => profile.try_into().map(Self::SetProfile),
         }
     }
@@ -271,7 +267,7 @@ impl TryFrom<proto::SendMessage> for SendMessage {
     fn try_from(send: proto::SendMessage) -> Result<Self, Malformed> {
         Ok(Self {
             srcid: uid("srcid", send.srcid)?,
-            destid: uid("destid", send.destid)?,
+            to: Recipient::from_proto("destid", send.destid, send.gid)?,
             client_msg_id: send
                 .client_msg_id
                 .try_into()
@@ -284,13 +280,14 @@ impl TryFrom<proto::SendMessage> for SendMessage {
 
 impl From<SendMessage> for proto::SendMessage {
     fn from(send: SendMessage) -> Self {
+        let (destid, gid) = send.to.into_proto();
         Self {
             srcid: send.srcid.get(),
-            destid: send.destid.get(),
+            destid,
             client_msg_id: send.client_msg_id.into_string(),
             msg: send.msg,
             by_user: send.by_user,
-            gid: 0,
+            gid,
         }
     }
 }
@@ -308,7 +305,7 @@ impl TryFrom<proto::ReadAck> for ReadAck {
         });
         Ok(Self {
             uid: uid("uid", ack.uid)?,
-            peer: uid("peer", ack.peer)?,
+            to: Recipient::from_proto("peer", ack.peer, ack.gid)?,
             device: device(ack.device)?,
             mid: mid.transpose()?,
         })
@@ -317,12 +314,13 @@ impl TryFrom<proto::ReadAck> for ReadAck {
 
 impl From<ReadAck> for proto::ReadAck {
     fn from(ack: ReadAck) -> Self {
+        let (peer, gid) = ack.to.into_proto();
         Self {
             uid: ack.uid.get(),
-            peer: ack.peer.get(),
+            peer,
             device: proto::DeviceClass::from(ack.device).into(),
             mid: ack.mid.map(Mid::get),
-            gid: 0,
+            gid,
         }
     }
 }
@@ -394,6 +392,10 @@ mod tests {
 
     #[test]
     fn a_command_round_trips() {
+        let command = send(|s| (s.destid, s.gid) = (0, 5000)).unwrap();
+        assert_eq!(Command::parse(&command.clone().encode()).unwrap(), command);
+        let key = command.conversation().map(|id| id.to_string());
+        assert_eq!(key.as_deref(), Some("g:5000"));
         let command = send(|_| {}).unwrap();
         assert_eq!(Command::parse(&command.clone().encode()).unwrap(), command);
         let words = Some(WordVerdict {
@@ -408,6 +410,9 @@ mod tests {
     fn the_field_at_fault_is_named() {
         assert_eq!(send(|s| s.srcid = 0).unwrap_err().field, "srcid");
         assert_eq!(send(|s| s.destid = -5).unwrap_err().field, "destid");
+        assert_eq!(send(|s| s.gid = 5000).unwrap_err().field, "destid");
+        let gid = |gid| move |s: &mut proto::SendMessage| (s.destid, s.gid) = (0, gid);
+        assert_eq!(send(gid(-1)).unwrap_err().field, "gid");
         assert_eq!(
             send(|s| s.client_msg_id.clear()).unwrap_err().field,
             "client_msg_id"

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     InvalidValue, Partition, UserId,
+    command::{self, Malformed},
     ids::{Excerpt, deserialize_id},
 };
 
@@ -36,6 +37,12 @@ impl From<DirectConversation> for ConversationId {
     }
 }
 
+impl From<GroupId> for ConversationId {
+    fn from(gid: GroupId) -> Self {
+        Self::Group(gid)
+    }
+}
+
 impl fmt::Display for ConversationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,6 +59,46 @@ impl FromStr for ConversationId {
         match text.strip_prefix("g:") {
             Some(gid) => gid.parse().map(Self::Group),
             None => text.parse().map(Self::Direct),
+        }
+    }
+}
+
+/// To whom a user says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipient {
+    /// To a user; in a note to oneself to the same.
+    User(UserId),
+    /// To the members of a group.
+    Group(GroupId),
+}
+
+impl Recipient {
+    /// The conversation of what `uid` says.
+    #[must_use]
+    pub fn conversation_with(self, uid: UserId) -> ConversationId {
+        match self {
+            Self::User(peer) => DirectConversation::new(uid, peer).into(),
+            Self::Group(gid) => ConversationId::Group(gid),
+        }
+    }
+
+    /// From `gid` of a protobuf message, and from `field` in its place; 0 where a field is absent.
+    pub(crate) fn from_proto(field: &'static str, uid: i64, gid: i64) -> Result<Self, Malformed> {
+        match (uid, gid) {
+            (_, 0) => command::uid(field, uid).map(Self::User),
+            (0, _) => match GroupId::try_from(gid) {
+                Ok(gid) => Ok(Self::Group(gid)),
+                Err(error) => Err(Malformed::new("gid", error)),
+            },
+            _ => Err(Malformed::new(field, "is given beside gid; must be absent")),
+        }
+    }
+
+    /// The uid and the gid of a protobuf message, of which one is 0.
+    pub(crate) fn into_proto(self) -> (i64, i64) {
+        match self {
+            Self::User(uid) => (uid.get(), 0),
+            Self::Group(gid) => (0, gid.get()),
         }
     }
 }

@@ -4,9 +4,8 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, DirectConversation,
-    GroupEvent, HashKey, MessageChange, Mid, Ordinal, Partition, Profile, TimestampMs, UserId,
-    WordVerdict,
+    Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, GroupChange, HashKey,
+    MessageChange, Mid, Ordinal, Partition, Profile, Recipient, TimestampMs, UserId, WordVerdict,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     fast_decoder,
@@ -58,23 +57,23 @@ pub struct Source {
 pub struct Message {
     /// The sender.
     pub srcid: UserId,
-    /// The receiver.
-    pub destid: UserId,
+    /// To whom.
+    pub to: Recipient,
     /// The sender's own id of this send.
     pub client_msg_id: ClientMsgId,
     /// The text.
     pub msg: String,
     /// Its number in the conversation: 1, 2, 3 …
     pub mid: Mid,
-    /// Its number among the messages that `srcid` sent in the conversation: 1, 2, 3 …
+    /// Its number among the messages that `srcid` sent in the conversation: 1, 2, 3 …; 0 in a group, where nobody counts them.
     pub n: Ordinal,
 }
 
 impl Message {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.srcid, self.destid)
+    pub fn conversation(&self) -> ConversationId {
+        self.to.conversation_with(self.srcid)
     }
 }
 
@@ -83,21 +82,21 @@ impl Message {
 pub struct ReadPosition {
     /// The reader.
     pub uid: UserId,
-    /// The other user of the conversation.
-    pub peer: UserId,
+    /// The other side of the conversation.
+    pub to: Recipient,
     /// The class of the reader's device.
     pub device: DeviceClass,
     /// The newest message read.
     pub mid: Mid,
-    /// How many messages `peer` had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5).
+    /// How many messages the other user had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5), and in a group.
     pub n: Option<Ordinal>,
 }
 
 impl ReadPosition {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.uid, self.peer)
+    pub fn conversation(&self) -> ConversationId {
+        self.to.conversation_with(self.uid)
     }
 }
 
@@ -185,32 +184,43 @@ pub enum Body {
     MessageChange(MessageChange),
     /// What a user says about a contact.
     ContactChange(ContactChange),
-    /// Something happened in a group.
-    Group(GroupEvent),
+    /// A group was changed, or who its members are.
+    GroupChange(Box<GroupChange>),
     /// A profile was set.
     Profile(Profile),
 }
 
 impl Body {
-    /// The read positions that it moves up, unless they are higher: one of a read position, both of a user who clears a history or deletes a
-    /// contact. Of a note to oneself there is none.
+    /// The read positions between two users that it moves up, unless they are higher: one of a read position, both of a user who clears a
+    /// history or deletes a contact. Of a note to oneself there is none.
     pub fn read_positions(&self) -> impl Iterator<Item = ReadPosition> {
+        let none = [None, None].into_iter().flatten();
         let (uid, peer, mid, n) = match self {
-            Self::ReadPosition(position) => return [Some(*position), None].into_iter().flatten(),
-            Self::MessageChange(change) if change.change == Change::Clear => {
-                (change.by, change.peer, change.mid, change.n)
+            Self::ReadPosition(position) => {
+                let between_users = matches!(position.to, Recipient::User(_));
+                return [between_users.then_some(*position), None]
+                    .into_iter()
+                    .flatten();
             }
+            Self::MessageChange(MessageChange {
+                by,
+                to: Recipient::User(peer),
+                mid,
+                change: Change::Clear,
+                n,
+                ..
+            }) => (*by, *peer, *mid, *n),
             Self::ContactChange(ContactChange {
                 uid,
                 peer,
                 deleted: Some(deleted),
                 ..
             }) => (*uid, *peer, deleted.mid, Some(deleted.n)),
-            _ => return [None, None].into_iter().flatten(),
+            _ => return none,
         };
         let position = |device| ReadPosition {
             uid,
-            peer,
+            to: Recipient::User(peer),
             device,
             mid,
             n,
@@ -301,13 +311,7 @@ impl Event {
                 return Err(UnknownRules::EventKind.into());
             }
             None => return Err(Malformed::new("event", "is absent").into()),
-            Some(sequenced_event::Event::Message(message)) if message.gid != 0 => {
-                Body::Group(message.try_into()?)
-            }
             Some(sequenced_event::Event::Message(message)) => Body::Message(message.try_into()?),
-            Some(sequenced_event::Event::ReadPosition(position)) if position.gid != 0 => {
-                Body::Group(position.try_into()?)
-            }
             Some(sequenced_event::Event::ReadPosition(position)) => {
                 Body::ReadPosition(position.try_into()?)
             }
@@ -316,16 +320,15 @@ impl Event {
                 Body::Control(rules.try_into()?)
             }
             Some(sequenced_event::Event::Progress(proto::Progress {})) => Body::Progress,
-            Some(sequenced_event::Event::MessageChange(change)) if change.gid != 0 => {
-                Body::Group(change.try_into()?)
-            }
             Some(sequenced_event::Event::MessageChange(change)) => {
                 Body::MessageChange(change.try_into()?)
             }
             Some(sequenced_event::Event::ContactChange(change)) => {
                 Body::ContactChange(change.try_into()?)
             }
-            Some(sequenced_event::Event::GroupChange(change)) => Body::Group(change.try_into()?),
+            Some(sequenced_event::Event::GroupChange(change)) => {
+                Body::GroupChange(Box::new(change.try_into()?))
+            }
             Some(sequenced_event::Event::Profile(profile)) => Body::Profile(profile.try_into()?),
         };
         let src = src.try_into()?;
@@ -355,7 +358,7 @@ impl Event {
             Body::Progress => sequenced_event::Event::Progress(proto::Progress {}),
             Body::MessageChange(change) => sequenced_event::Event::MessageChange(change.into()),
             Body::ContactChange(change) => sequenced_event::Event::ContactChange(change.into()),
-            Body::Group(event) => event.into(),
+            Body::GroupChange(change) => sequenced_event::Event::GroupChange((*change).into()),
             Body::Profile(profile) => sequenced_event::Event::Profile(profile.into()),
         };
         let event = proto::SequencedEvent {
@@ -370,11 +373,11 @@ impl Event {
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
         match &self.body {
-            Body::Message(message) => Some(message.conversation().into()),
-            Body::ReadPosition(position) => Some(position.conversation().into()),
-            Body::MessageChange(change) => Some(change.conversation().into()),
+            Body::Message(message) => Some(message.conversation()),
+            Body::ReadPosition(position) => Some(position.conversation()),
+            Body::MessageChange(change) => Some(change.conversation()),
             Body::ContactChange(change) => Some(change.conversation().into()),
-            Body::Group(event) => Some(ConversationId::Group(event.gid)),
+            Body::GroupChange(change) => Some(ConversationId::Group(change.gid)),
             Body::Profile(_) | Body::Control(_) | Body::Progress => None,
         }
     }
@@ -430,34 +433,43 @@ pub(crate) fn ordinal(value: i64) -> Result<Ordinal, Malformed> {
     Ordinal::try_from(value).map_err(|e| Malformed::new("n", e))
 }
 
+/// In a group nobody counts.
+pub(crate) fn ordinal_between_users(
+    n: Option<i64>,
+    gid: i64,
+) -> Result<Option<Ordinal>, Malformed> {
+    n.filter(|_| gid == 0).map(ordinal).transpose()
+}
+
 impl TryFrom<proto::MessageSequenced> for Message {
     type Error = Malformed;
 
     fn try_from(message: proto::MessageSequenced) -> Result<Self, Malformed> {
         Ok(Self {
             srcid: uid("srcid", message.srcid)?,
-            destid: uid("destid", message.destid)?,
+            to: Recipient::from_proto("destid", message.destid, message.gid)?,
             client_msg_id: message
                 .client_msg_id
                 .try_into()
                 .map_err(|e| Malformed::new("client_msg_id", e))?,
             msg: text(message.msg)?,
             mid: mid(message.mid)?,
-            n: ordinal(message.n)?,
+            n: ordinal_between_users(Some(message.n), message.gid)?.unwrap_or_default(),
         })
     }
 }
 
 impl From<Message> for proto::MessageSequenced {
     fn from(message: Message) -> Self {
+        let (destid, gid) = message.to.into_proto();
         Self {
             srcid: message.srcid.get(),
-            destid: message.destid.get(),
+            destid,
             client_msg_id: message.client_msg_id.into_string(),
             msg: message.msg,
             mid: message.mid.get(),
             n: message.n.get(),
-            gid: 0,
+            gid,
         }
     }
 }
@@ -468,23 +480,24 @@ impl TryFrom<proto::ReadPositionMoved> for ReadPosition {
     fn try_from(position: proto::ReadPositionMoved) -> Result<Self, Malformed> {
         Ok(Self {
             uid: uid("uid", position.uid)?,
-            peer: uid("peer", position.peer)?,
+            to: Recipient::from_proto("peer", position.peer, position.gid)?,
             device: device(position.device)?,
             mid: mid(position.mid)?,
-            n: position.n.map(ordinal).transpose()?,
+            n: ordinal_between_users(position.n, position.gid)?,
         })
     }
 }
 
 impl From<ReadPosition> for proto::ReadPositionMoved {
     fn from(position: ReadPosition) -> Self {
+        let (peer, gid) = position.to.into_proto();
         Self {
             uid: position.uid.get(),
-            peer: position.peer.get(),
+            peer,
             device: proto::DeviceClass::from(position.device).into(),
             mid: position.mid.get(),
             n: position.n.map(Ordinal::get),
-            gid: 0,
+            gid,
         }
     }
 }
@@ -559,13 +572,43 @@ mod tests {
         }
     }
 
+    /// Every message is moved as one of these.
+    #[test]
+    fn an_event_is_as_large_as_its_largest_body() {
+        assert_eq!((size_of::<Message>(), size_of::<Body>()), (88, 88));
+    }
+
     #[test]
     fn every_body_round_trips() {
         let user = |uid: i64| UserId::try_from(uid).unwrap();
+        let group = Recipient::Group(5000.try_into().unwrap());
         let bodies = [
             Body::Message(Message {
                 srcid: user(i64::MAX),
-                destid: user(1),
+                to: group,
+                client_msg_id: "c".to_owned().try_into().unwrap(),
+                msg: "hello".to_owned(),
+                mid: Mid::ZERO.next(),
+                n: Ordinal::ZERO,
+            }),
+            Body::ReadPosition(ReadPosition {
+                uid: user(1),
+                to: group,
+                device: DeviceClass::Pc,
+                mid: Mid::ZERO.next(),
+                n: None,
+            }),
+            Body::MessageChange(MessageChange {
+                by: user(1),
+                to: group,
+                mid: Mid::ZERO.next(),
+                change: Change::Recall,
+                chg: Chg::ZERO.next(),
+                n: None,
+            }),
+            Body::Message(Message {
+                srcid: user(i64::MAX),
+                to: Recipient::User(user(1)),
                 client_msg_id: "c".to_owned().try_into().unwrap(),
                 msg: "\u{1f30a}\t\"'\n".to_owned(),
                 mid: Mid::ZERO.next(),
@@ -573,14 +616,14 @@ mod tests {
             }),
             Body::ReadPosition(ReadPosition {
                 uid: user(1),
-                peer: user(i64::MAX),
+                to: Recipient::User(user(i64::MAX)),
                 device: DeviceClass::Mobile,
                 mid: Mid::ZERO.next(),
                 n: None,
             }),
             Body::MessageChange(MessageChange {
                 by: user(1),
-                peer: user(i64::MAX),
+                to: Recipient::User(user(i64::MAX)),
                 mid: Mid::ZERO.next(),
                 change: Change::Edit("\u{1f30a}".to_owned()),
                 chg: Chg::ZERO.next(),
@@ -628,7 +671,7 @@ mod tests {
         let change = |by: i64, peer: i64, change| {
             Body::MessageChange(MessageChange {
                 by: by.try_into().unwrap(),
-                peer: peer.try_into().unwrap(),
+                to: Recipient::User(peer.try_into().unwrap()),
                 mid: Mid::ZERO.next(),
                 change,
                 chg: Chg::ZERO.next(),
@@ -661,7 +704,7 @@ mod tests {
     fn an_event_of_another_partition_is_skipped() {
         let position = ReadPosition {
             uid: 1.try_into().unwrap(),
-            peer: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             device: DeviceClass::Pc,
             mid: Mid::ZERO.next(),
             n: None,

@@ -1,10 +1,8 @@
-//! Groups: what members ask for, and what became of it.
+//! Groups: changes that members ask for, and what became of them.
 
 mod wire;
 
-use crate::{
-    Change, Chg, ClientMsgId, DeviceClass, GroupId, Mid, UserId, command::Malformed, proto,
-};
+use crate::{GroupId, Mid, UserId, command::Malformed, proto};
 
 pub use self::wire::group_name;
 
@@ -73,9 +71,9 @@ impl std::str::FromStr for GroupRole {
     }
 }
 
-/// The command: a user asks for something in a group.
+/// The command: a user changes a group, or who its members are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupCommand {
+pub struct ChangeGroup {
     /// The group.
     pub gid: GroupId,
     /// Who asks.
@@ -89,27 +87,6 @@ pub struct GroupCommand {
 /// What a user asks for in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupAction {
-    /// To send a message.
-    Send {
-        /// The sender's own id of this send.
-        client_msg_id: ClientMsgId,
-        /// At least one byte, without NUL.
-        msg: String,
-    },
-    /// To have read up to a message on a class of device.
-    Read {
-        /// The class of the reader's device.
-        device: DeviceClass,
-        /// The newest message read, at least 1; `None` for the newest that is sequenced before this record.
-        mid: Option<Mid>,
-    },
-    /// To change a message.
-    ChangeMessage {
-        /// The message, at least 1.
-        mid: Mid,
-        /// What becomes of it.
-        change: Change,
-    },
     /// To begin the group, as its owner.
     Create(CreateGroup),
     /// To make users members: 1 to [`MAX_NAMED_USERS`].
@@ -161,52 +138,13 @@ pub struct SetGroupOptions {
     pub whole_history: Option<bool>,
 }
 
-/// The event: something happened in a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupEvent {
-    /// The group.
-    pub gid: GroupId,
-    /// Who did it.
-    pub by: UserId,
-    /// What happened.
-    pub body: GroupBody,
-}
-
-/// What happened in a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupBody {
-    /// A message was sequenced. Who sends has read everything before it, on all classes of device.
-    Message {
-        /// The sender's own id of this send.
-        client_msg_id: ClientMsgId,
-        /// The text.
-        msg: String,
-        /// Its number in the group: 1, 2, 3 …
-        mid: Mid,
-    },
-    /// A read position moved up.
-    ReadPosition {
-        /// The class of the reader's device.
-        device: DeviceClass,
-        /// The newest message read.
-        mid: Mid,
-    },
-    /// A message was changed, or what `by` sees of the group.
-    MessageChange {
-        /// The message.
-        mid: Mid,
-        /// What became of it.
-        change: Change,
-        /// Its number among the changes of the group: 1, 2, 3 …
-        chg: Chg,
-    },
-    /// The group, or who its members are, was changed.
-    Change(Box<GroupChange>),
-}
-
-/// A change of a group.
+/// The event: a group was changed, or who its members are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupChange {
+    /// The group.
+    pub gid: GroupId,
+    /// Who changed it.
+    pub by: UserId,
     /// Which change it was.
     pub kind: GroupChangeKind,
     /// The settings from here on.
@@ -267,11 +205,10 @@ impl GroupChangeKind {
 }
 
 impl GroupAction {
-    /// The kind of change that it asks for; `None` for messages, read positions and changes of messages.
+    /// The kind of change that it asks for.
     #[must_use]
-    pub fn change_kind(&self) -> Option<GroupChangeKind> {
-        Some(match self {
-            Self::Send { .. } | Self::Read { .. } | Self::ChangeMessage { .. } => return None,
+    pub fn change_kind(&self) -> GroupChangeKind {
+        match self {
             Self::Create(_) => GroupChangeKind::Create,
             Self::Add(_) => GroupChangeKind::Add,
             Self::Remove(_) => GroupChangeKind::Remove,
@@ -283,7 +220,7 @@ impl GroupAction {
             Self::Unmute(_) => GroupChangeKind::Unmute,
             Self::SetOptions(_) => GroupChangeKind::SetOptions,
             Self::Dissolve => GroupChangeKind::Dissolve,
-        })
+        }
     }
 }
 

@@ -23,11 +23,11 @@ pub mod topics;
 mod word_verdict;
 
 pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
-pub use conversation::{ConversationId, DirectConversation, GroupId, Side};
+pub use conversation::{ConversationId, DirectConversation, GroupId, Recipient, Side};
 pub use device::{DeviceClass, DeviceId, PerDevice};
 pub use group::{
-    CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind, GroupCommand, GroupEvent,
-    GroupMember, GroupRole, GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
+    ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember, GroupRole,
+    GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
 };
 pub use hash_key::HashKey;
 pub use ids::{Chg, ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};

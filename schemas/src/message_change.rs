@@ -1,9 +1,9 @@
 //! Changes to messages after they were sent, and to what a user sees of a conversation.
 
 use crate::{
-    Chg, DirectConversation, Mid, Ordinal, UserId,
+    Chg, ConversationId, Mid, Ordinal, Recipient, UserId,
     command::{Malformed, text, uid},
-    event::ordinal,
+    event::ordinal_between_users,
     proto,
 };
 
@@ -105,13 +105,13 @@ impl Change {
     }
 }
 
-/// The command: `by` changes a message of the conversation with `peer`.
+/// The command: `by` changes a message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeMessage {
     /// Who makes the change.
     pub by: UserId,
-    /// The other user of the conversation.
-    pub peer: UserId,
+    /// The other side of the conversation.
+    pub to: Recipient,
     /// The message, at least 1.
     pub mid: Mid,
     /// What becomes of it.
@@ -121,33 +121,33 @@ pub struct ChangeMessage {
 impl ChangeMessage {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.by, self.peer)
+    pub fn conversation(&self) -> ConversationId {
+        self.to.conversation_with(self.by)
     }
 }
 
-/// The event: a message was changed, or what `by` sees of the conversation with `peer`.
+/// The event: a message was changed, or what `by` sees of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageChange {
     /// Who made the change.
     pub by: UserId,
-    /// The other user of the conversation.
-    pub peer: UserId,
+    /// The other side of the conversation.
+    pub to: Recipient,
     /// The message.
     pub mid: Mid,
     /// What became of it.
     pub change: Change,
     /// Its number among the changes of the conversation: 1, 2, 3 …
     pub chg: Chg,
-    /// Of a clear: how many messages `peer` had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5).
+    /// Of a clear: how many messages the other user had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5), and in a group.
     pub n: Option<Ordinal>,
 }
 
 impl MessageChange {
     /// The conversation it belongs to.
     #[must_use]
-    pub fn conversation(&self) -> DirectConversation {
-        DirectConversation::new(self.by, self.peer)
+    pub fn conversation(&self) -> ConversationId {
+        self.to.conversation_with(self.by)
     }
 }
 
@@ -177,7 +177,7 @@ impl TryFrom<proto::ChangeMessage> for ChangeMessage {
     fn try_from(change: proto::ChangeMessage) -> Result<Self, Malformed> {
         Ok(Self {
             by: uid("by", change.by)?,
-            peer: uid("peer", change.peer)?,
+            to: Recipient::from_proto("peer", change.peer, change.gid)?,
             mid: mid(change.mid)?,
             change: Change::from_proto(change.kind, change.msg)?,
         })
@@ -186,11 +186,12 @@ impl TryFrom<proto::ChangeMessage> for ChangeMessage {
 
 impl From<ChangeMessage> for proto::ChangeMessage {
     fn from(change: ChangeMessage) -> Self {
+        let (peer, gid) = change.to.into_proto();
         let (kind, msg) = change.change.into_proto();
         Self {
             by: change.by.get(),
-            peer: change.peer.get(),
-            gid: 0,
+            peer,
+            gid,
             mid: change.mid.get(),
             kind: kind.into(),
             msg,
@@ -204,22 +205,23 @@ impl TryFrom<proto::MessageChanged> for MessageChange {
     fn try_from(change: proto::MessageChanged) -> Result<Self, Malformed> {
         Ok(Self {
             by: uid("by", change.by)?,
-            peer: uid("peer", change.peer)?,
+            to: Recipient::from_proto("peer", change.peer, change.gid)?,
             mid: mid(change.mid)?,
             change: Change::from_proto(change.kind, change.msg)?,
             chg: chg(change.chg)?,
-            n: change.n.map(ordinal).transpose()?,
+            n: ordinal_between_users(change.n, change.gid)?,
         })
     }
 }
 
 impl From<MessageChange> for proto::MessageChanged {
     fn from(change: MessageChange) -> Self {
+        let (peer, gid) = change.to.into_proto();
         let (kind, msg) = change.change.into_proto();
         Self {
             by: change.by.get(),
-            peer: change.peer.get(),
-            gid: 0,
+            peer,
+            gid,
             mid: change.mid.get(),
             kind: kind.into(),
             msg,
@@ -264,6 +266,7 @@ mod tests {
         let field = |edit| change(edit).unwrap_err().field;
         assert_eq!(field(|c| c.by = 0), "by");
         assert_eq!(field(|c| c.peer = -1), "peer");
+        assert_eq!(field(|c| c.gid = 5000), "peer");
         assert_eq!(field(|c| c.mid = 0), "mid");
         assert_eq!(field(|c| c.kind = 0), "kind");
         assert_eq!(field(|c| c.msg.push('x')), "msg");

@@ -1,8 +1,8 @@
 //! Compares a command with the event that should answer it.
 
 use crate::{
-    ChangeContact, ChangeMessage, ContactChange, GroupAction, GroupBody, GroupChange, GroupCommand,
-    GroupEvent, MessageChange, Profile, UserId,
+    ChangeContact, ChangeGroup, ChangeMessage, ContactChange, GroupAction, GroupChange,
+    MessageChange, Profile, Recipient, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Message, ReadPosition, Rules},
 };
@@ -22,7 +22,7 @@ impl Command {
             (Self::ChangeContact(asked), Body::ContactChange(change)) => {
                 of_contact_change(asked, change)
             }
-            (Self::Group(command), Body::Group(event)) => of_group(command, event),
+            (Self::ChangeGroup(asked), Body::GroupChange(change)) => of_group_change(asked, change),
             (Self::SetProfile(asked), Body::Profile(profile)) => of_profile(asked, profile),
             _ => Some("the kind"),
         }
@@ -38,48 +38,16 @@ fn of_profile(asked: &Profile, profile: &Profile) -> Option<&'static str> {
     ])
 }
 
-fn of_group(command: &GroupCommand, event: &GroupEvent) -> Option<&'static str> {
+/// A change may concern fewer users than it names: those of whom it is true already are left out.
+fn of_group_change(command: &ChangeGroup, change: &GroupChange) -> Option<&'static str> {
     let same = [
-        ("gid", command.gid == event.gid),
-        ("by", command.by == event.by),
+        ("gid", command.gid == change.gid),
+        ("by", command.by == change.by),
+        ("the kind", command.action.change_kind() == change.kind),
     ];
     if let Some(field) = first_unequal(same) {
         return Some(field);
     }
-    match (&command.action, &event.body) {
-        (
-            GroupAction::Send { client_msg_id, msg },
-            GroupBody::Message {
-                client_msg_id: id,
-                msg: text,
-                ..
-            },
-        ) => first_unequal([("client_msg_id", client_msg_id == id), ("msg", msg == text)]),
-        (GroupAction::Read { device, mid: asked }, GroupBody::ReadPosition { device: on, mid }) => {
-            first_unequal([
-                ("device", device == on),
-                ("mid", asked.is_none_or(|asked| *mid <= asked)),
-            ])
-        }
-        (
-            GroupAction::ChangeMessage { mid: asked, change },
-            GroupBody::MessageChange {
-                mid, change: made, ..
-            },
-        ) => first_unequal([
-            ("mid", asked == mid),
-            ("kind", change.kind() == made.kind()),
-            ("msg", change == made),
-        ]),
-        (action, GroupBody::Change(change)) if action.change_kind() == Some(change.kind) => {
-            of_group_change(command, change)
-        }
-        _ => Some("the kind"),
-    }
-}
-
-/// A change may concern fewer users than it names: those of whom it is true already are left out.
-fn of_group_change(command: &GroupCommand, change: &GroupChange) -> Option<&'static str> {
     let settings = &change.settings;
     let is_set = |asked: Option<bool>, set: bool| asked.is_none_or(|asked| asked == set);
     let only = |whom: &dyn Fn(UserId) -> bool| change.members.iter().all(|one| whom(one.uid));
@@ -122,16 +90,21 @@ fn of_group_change(command: &GroupCommand, change: &GroupChange) -> Option<&'sta
             ),
         ]),
         GroupAction::Dissolve => first_unequal([("dissolved", settings.dissolved)]),
-        GroupAction::Send { .. } | GroupAction::Read { .. } | GroupAction::ChangeMessage { .. } => {
-            Some("the kind")
-        }
+    }
+}
+
+/// The field that names it: `of_user`, or that of a group.
+fn receiver(of_user: &'static str, to: Recipient) -> &'static str {
+    match to {
+        Recipient::User(_) => of_user,
+        Recipient::Group(_) => "gid",
     }
 }
 
 fn of_send(send: &SendMessage, message: &Message) -> Option<&'static str> {
     first_unequal([
         ("srcid", send.srcid == message.srcid),
-        ("destid", send.destid == message.destid),
+        (receiver("destid", send.to), send.to == message.to),
         ("client_msg_id", send.client_msg_id == message.client_msg_id),
         ("msg", send.msg == message.msg),
     ])
@@ -140,7 +113,7 @@ fn of_send(send: &SendMessage, message: &Message) -> Option<&'static str> {
 fn of_ack(ack: &ReadAck, position: &ReadPosition) -> Option<&'static str> {
     first_unequal([
         ("uid", ack.uid == position.uid),
-        ("peer", ack.peer == position.peer),
+        (receiver("peer", ack.to), ack.to == position.to),
         ("device", ack.device == position.device),
         ("mid", ack.mid.is_none_or(|mid| position.mid <= mid)),
     ])
@@ -149,7 +122,7 @@ fn of_ack(ack: &ReadAck, position: &ReadPosition) -> Option<&'static str> {
 fn of_message_change(asked: &ChangeMessage, change: &MessageChange) -> Option<&'static str> {
     first_unequal([
         ("by", asked.by == change.by),
-        ("peer", asked.peer == change.peer),
+        (receiver("peer", asked.to), asked.to == change.to),
         ("mid", asked.mid == change.mid),
         ("kind", asked.change.kind() == change.change.kind()),
         ("msg", asked.change == change.change),
@@ -242,7 +215,7 @@ mod tests {
     fn ack(mid: Option<Mid>) -> Command {
         Command::ReadAck(ReadAck {
             uid: 1.try_into().unwrap(),
-            peer: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             device: DeviceClass::Pc,
             mid,
         })
@@ -251,7 +224,7 @@ mod tests {
     fn position(device: DeviceClass) -> Body {
         Body::ReadPosition(ReadPosition {
             uid: 1.try_into().unwrap(),
-            peer: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             device,
             mid: mid(5),
             n: None,

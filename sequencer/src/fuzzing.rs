@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use prost::Message as _;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, CreateGroup, DeviceClass, DirectConversation,
-    GroupAction, GroupCommand, GroupId, GroupRole, Mid, Partition, Profile, TimestampMs, UserId,
+    Change, ChangeContact, ChangeGroup, ChangeMessage, ConversationId, CreateGroup, DeviceClass,
+    GroupAction, GroupId, GroupRole, Mid, Partition, Profile, Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, Source, SourceOffset},
 };
@@ -44,7 +44,7 @@ struct Log {
     state: State,
     ts: i64,
     offset: i64,
-    last_mids: BTreeMap<DirectConversation, i64>,
+    last_mids: BTreeMap<ConversationId, i64>,
 }
 
 impl Default for Log {
@@ -100,8 +100,7 @@ impl Log {
         let read = Event::read(partition(), &event.clone().encode(), ts);
         assert_eq!(read.as_ref(), Ok(&event), "readers see another event");
         if let Body::Message(message) = &event.body {
-            let id = DirectConversation::new(message.srcid, message.destid);
-            let last = self.last_mids.entry(id).or_default();
+            let last = self.last_mids.entry(message.conversation()).or_default();
             *last += 1;
             assert_eq!(message.mid.get(), *last, "mids are dense");
         }
@@ -184,7 +183,7 @@ fn send(data: &mut &[u8]) -> Option<Command> {
     Some(Command::Send(SendMessage {
         by_user: id & 16 != 0,
         srcid,
-        destid,
+        to: Recipient::User(destid),
         client_msg_id: (id % 16).to_string().try_into().ok()?,
         msg: "x".repeat(1 + usize::from(msg)),
     }))
@@ -195,7 +194,7 @@ fn read_ack(data: &mut &[u8]) -> Option<Command> {
     let choice = byte(data)?;
     Some(Command::ReadAck(ReadAck {
         uid,
-        peer,
+        to: Recipient::User(peer),
         device: DeviceClass::ALL[usize::from(choice & 1)],
         mid: match choice >> 1 {
             0 => None,
@@ -210,7 +209,7 @@ fn message_change(data: &mut &[u8]) -> Option<Command> {
     let (kind, mid) = (byte(data)?, byte(data)?);
     Some(Command::ChangeMessage(ChangeMessage {
         by,
-        peer,
+        to: Recipient::User(peer),
         mid: Mid::try_from(1 + i64::from(mid)).ok()?,
         change: match kind % 5 {
             0 => Change::Recall,
@@ -255,27 +254,42 @@ fn group(data: &mut &[u8]) -> Option<Command> {
     let user = |bits: u8| users[usize::from(bits) % users.len()].clone().ok();
     let (choice, who, value) = (byte(data)?, byte(data)?, byte(data)?);
     let one = user(value)?;
+    let gid = GroupId::try_from(if choice & 1 == 0 { 4 } else { 68 }).ok()?;
+    let (by, by_user, to) = (user(who)?, choice & 2 != 0, Recipient::Group(gid));
     let action = match choice >> 3 & 15 {
-        0..=4 => GroupAction::Send {
-            client_msg_id: (value % 16).to_string().try_into().ok()?,
-            msg: "x".repeat(1 + usize::from(value >> 6)),
-        },
-        5 => GroupAction::Read {
-            device: DeviceClass::ALL[usize::from(value & 1)],
-            mid: Mid::try_from(i64::from(value >> 1))
-                .ok()
-                .filter(|mid| *mid > Mid::ZERO),
-        },
-        6 => GroupAction::ChangeMessage {
-            mid: Mid::try_from(1 + i64::from(value >> 3)).ok()?,
-            change: match value % 5 {
-                0 => Change::Recall,
-                1 => Change::Delete,
-                2 => Change::Edit("y".to_owned()),
-                3 => Change::Hide,
-                _ => Change::Clear,
-            },
-        },
+        0..=4 => {
+            return Some(Command::Send(SendMessage {
+                srcid: by,
+                to,
+                client_msg_id: (value % 16).to_string().try_into().ok()?,
+                msg: "x".repeat(1 + usize::from(value >> 6)),
+                by_user,
+            }));
+        }
+        5 => {
+            return Some(Command::ReadAck(ReadAck {
+                uid: by,
+                to,
+                device: DeviceClass::ALL[usize::from(value & 1)],
+                mid: Mid::try_from(i64::from(value >> 1))
+                    .ok()
+                    .filter(|mid| *mid > Mid::ZERO),
+            }));
+        }
+        6 => {
+            return Some(Command::ChangeMessage(ChangeMessage {
+                by,
+                to,
+                mid: Mid::try_from(1 + i64::from(value >> 3)).ok()?,
+                change: match value % 5 {
+                    0 => Change::Recall,
+                    1 => Change::Delete,
+                    2 => Change::Edit("y".to_owned()),
+                    3 => Change::Hide,
+                    _ => Change::Clear,
+                },
+            }));
+        }
         7 => GroupAction::Create(CreateGroup {
             name: "n".to_owned(),
             members: vec![one, user(value >> 4)?],
@@ -295,10 +309,10 @@ fn group(data: &mut &[u8]) -> Option<Command> {
         _ if value % 8 == 0 => GroupAction::Dissolve,
         _ => GroupAction::Rename(format!("n{value}")),
     };
-    Some(Command::Group(GroupCommand {
-        gid: GroupId::try_from(if choice & 1 == 0 { 4 } else { 68 }).ok()?,
-        by: user(who)?,
-        by_user: choice & 2 != 0,
+    Some(Command::ChangeGroup(ChangeGroup {
+        gid,
+        by,
+        by_user,
         action,
     }))
 }

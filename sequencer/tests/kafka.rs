@@ -14,7 +14,7 @@ use event_log::{
     TestTopics,
 };
 use schemas::{
-    ConversationId, Mid, Partition, PartitionMap, SourceWatermark, TimestampMs, UserId,
+    ConversationId, Mid, Partition, PartitionMap, Recipient, SourceWatermark, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter,
     event::{Body, Event},
@@ -218,7 +218,7 @@ fn send(from: i64, to: i64, id: &str, msg: &str) -> Command {
     Command::Send(SendMessage {
         by_user: false,
         srcid: user(from),
-        destid: user(to),
+        to: Recipient::User(user(to)),
         client_msg_id: id.to_owned().try_into().unwrap(),
         msg: msg.to_owned(),
     })
@@ -227,7 +227,7 @@ fn send(from: i64, to: i64, id: &str, msg: &str) -> Command {
 fn read(uid: i64, peer: i64, mid: Option<i64>) -> Command {
     Command::ReadAck(ReadAck {
         uid: user(uid),
-        peer: user(peer),
+        to: Recipient::User(user(peer)),
         device: schemas::DeviceClass::Mobile,
         mid: mid.map(|mid| Mid::try_from(mid).unwrap()),
     })

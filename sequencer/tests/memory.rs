@@ -10,7 +10,7 @@ use event_log::{
 };
 use prost::Message as _;
 use schemas::{
-    ClientMsgId, Mid, Ordinal, Partition, TimestampMs,
+    ClientMsgId, Mid, Ordinal, Partition, Recipient, TimestampMs,
     event::{Body, Event, Message, Rules, Source, SourceOffset},
     topics::Topic,
 };
@@ -122,7 +122,7 @@ fn message(send: i64) -> Body {
     let number = send / CONVERSATIONS + 1;
     Body::Message(Message {
         srcid: (1 + send % CONVERSATIONS).try_into().unwrap(),
-        destid: (1 + CONVERSATIONS).try_into().unwrap(),
+        to: Recipient::User((1 + CONVERSATIONS).try_into().unwrap()),
         client_msg_id: ClientMsgId::try_from(send.to_string()).unwrap(),
         msg: "x".to_owned(),
         mid: Mid::try_from(number).unwrap(),

@@ -1,7 +1,8 @@
 //! Messages of some hundred conversations, the same at every run.
 
 use schemas::{
-    CreateGroup, GroupAction, GroupCommand, GroupId, HashKey, MAX_NAMED_USERS, TimestampMs, UserId,
+    ChangeGroup, CreateGroup, GroupAction, GroupId, HashKey, MAX_NAMED_USERS, Recipient,
+    TimestampMs, UserId,
     command::{Command, Control, SendMessage},
     event::{KNOWN_RULE_VERSION, Rules, Source, SourceOffset},
     proto::{self, ingest_event},
@@ -24,7 +25,7 @@ pub(crate) fn sends(partition: i64, count: usize) -> Vec<SendMessage> {
         SendMessage {
             by_user: false,
             srcid: srcid.try_into().expect("a uid"),
-            destid: destid.try_into().expect("a uid"),
+            to: Recipient::User(destid.try_into().expect("a uid")),
             client_msg_id: format!("measured-{number}").try_into().expect("an id"),
             msg: TEXT.to_owned(),
         }
@@ -35,11 +36,13 @@ pub(crate) fn sends(partition: i64, count: usize) -> Vec<SendMessage> {
 /// Sends of the first members of the group of a partition.
 pub(crate) fn sends_to_group(partition: i64, count: usize) -> Vec<Command> {
     let send = |number: i64| {
-        let action = GroupAction::Send {
+        Command::Send(SendMessage {
+            by_user: false,
+            srcid: user(1 + number % 10),
+            to: Recipient::Group(gid(partition)),
             client_msg_id: format!("measured-{number}").try_into().expect("an id"),
             msg: TEXT.to_owned(),
-        };
-        in_group(partition, user(1 + number % 10), action)
+        })
     };
     (0..count as i64).map(send).collect()
 }
@@ -62,12 +65,16 @@ pub(crate) fn group(partition: i64, members: i64) -> Vec<Command> {
 }
 
 fn in_group(partition: i64, by: UserId, action: GroupAction) -> Command {
-    Command::Group(GroupCommand {
-        gid: GroupId::try_from(6400 + partition).expect("a gid"),
+    Command::ChangeGroup(ChangeGroup {
+        gid: gid(partition),
         by,
         by_user: false,
         action,
     })
+}
+
+fn gid(partition: i64) -> GroupId {
+    GroupId::try_from(6400 + partition).expect("a gid")
 }
 
 fn user(uid: i64) -> UserId {
@@ -116,10 +123,13 @@ pub(crate) fn ndjson(sends: &[SendMessage]) -> Vec<u8> {
         let SendMessage {
             by_user: _,
             srcid,
-            destid,
+            to,
             client_msg_id,
             msg,
         } = send;
+        let Recipient::User(destid) = to else {
+            unreachable!("the traffic is between users");
+        };
         let id = client_msg_id.as_str();
         format!(
             "{{\"message\":{{\"srcid\":\"{srcid}\",\"destid\":\"{destid}\",\"client_msg_id\":\"{id}\",\"msg\":\"{msg}\"}}}}\n"

@@ -14,7 +14,7 @@ use anyhow::Result;
 use prost::Message as _;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use schemas::{
-    DirectConversation, Partition, UserId,
+    DirectConversation, Partition, Recipient, UserId,
     command::{Command, SendMessage},
     proto::{self, ingest_event},
 };
@@ -248,7 +248,7 @@ impl NewMessage<'_> {
         let send = SendMessage {
             by_user: false,
             srcid: UserId::try_from(self.srcid)?,
-            destid: UserId::try_from(self.destid)?,
+            to: Recipient::User(UserId::try_from(self.destid)?),
             client_msg_id: self.id.to_string().try_into()?,
             msg: self.text.to_owned(),
         };

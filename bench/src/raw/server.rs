@@ -114,18 +114,18 @@ async fn messages(
     let shard = layout.shard_of(conversation.partition());
     let mut tx = stores.messages.snapshot(shard).await.map_err(failed)?;
     let rows = tx
-        .page_before(conversation, None, PAGE)
+        .page_before(conversation, None, Mid::ZERO, PAGE)
         .await
         .map_err(failed)?;
     let items = rows.into_iter().take(PAGE as usize - 1);
     let items = items.map(|row| Item {
-        srcid: row.message.srcid,
-        destid: Some(row.message.destid),
+        srcid: row.srcid,
+        destid: Some(conversation.peer_of(row.srcid)),
         gid: None,
-        mid: row.message.mid.get(),
+        mid: row.mid.get(),
         ts: row.ts.0,
-        client_msg_id: row.message.client_msg_id.to_string(),
-        msg: row.message.msg,
+        client_msg_id: row.client_msg_id.to_string(),
+        msg: row.msg,
     });
     Ok(Json(items.collect()))
 }
@@ -135,7 +135,7 @@ async fn group_messages(
     Path((uid, gid)): Path<(i64, i64)>,
 ) -> Answer<Vec<Item>> {
     let (gid, mut tx) = group(&stores, uid, gid).await?;
-    let rows = tx.group_page_before(gid, None, Mid::ZERO, PAGE).await;
+    let rows = tx.page_before(gid, None, Mid::ZERO, PAGE).await;
     let items = rows.map_err(failed)?.into_iter().take(PAGE as usize - 1);
     let items = items.map(|row| Item {
         srcid: row.srcid,

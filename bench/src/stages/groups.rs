@@ -5,7 +5,9 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use client::Event;
 use message_store::Sink;
-use schemas::{Change, CreateGroup, GroupAction, GroupCommand, GroupId, Mid, UserId};
+use schemas::{
+    Change, ChangeGroup, ChangeMessage, CreateGroup, GroupAction, GroupId, Mid, Recipient, UserId,
+};
 use serde_json::Value;
 use system_tests::{Percentiles, SERVICES, TestEnv, until};
 
@@ -194,13 +196,14 @@ async fn recall(env: &TestEnv) -> Result<Row> {
     let [gid, last] = [SIZES[0], RECALLS];
     let mut ms = Vec::new();
     for mid in 1..=last {
-        let action = GroupAction::ChangeMessage {
+        let recall = Event::MessageChange(ChangeMessage {
+            by: user(OWNER)?,
+            to: Recipient::Group(gid.try_into()?),
             mid: Mid::try_from(mid)?,
             change: Change::Recall,
-        };
-        let command = command(gid, OWNER, action)?;
+        });
         let began = Instant::now();
-        let at = env.client.post_group(&command).await?;
+        let at = env.client.post_event(&recall).await?;
         let path = format!(
             "/v1/groups/{gid}/messages?uid={OWNER}&before_mid={}&limit=1&after={at}",
             mid + 1
@@ -231,22 +234,15 @@ pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Event> {
 
 /// A message of the usual length.
 pub(super) fn send(gid: i64, by: i64) -> Result<Event> {
-    let send = GroupAction::Send {
-        client_msg_id: client::new_client_msg_id(),
-        msg: TEXT.to_owned(),
-    };
-    event(gid, by, send)
+    let to = Recipient::Group(gid.try_into()?);
+    Ok(Event::Message(client::message_to(user(by)?, to, TEXT)))
 }
 
 fn event(gid: i64, by: i64, action: GroupAction) -> Result<Event> {
-    command(gid, by, action).map(Event::Group)
-}
-
-fn command(gid: i64, by: i64, action: GroupAction) -> Result<GroupCommand> {
-    Ok(GroupCommand {
+    Ok(Event::GroupChange(ChangeGroup {
         gid: GroupId::try_from(gid)?,
         by: user(by)?,
         by_user: false,
         action,
-    })
+    }))
 }

@@ -7,8 +7,9 @@ use std::{
 
 use client::{Client, Event, GroupsQuery, ReadOptions, message};
 use schemas::{
-    ClientMsgId, CreateGroup, DeviceClass, GroupAction, GroupCommand, GroupId, InboundPosition,
-    Mid, UserId, command::SendMessage,
+    ChangeGroup, ClientMsgId, CreateGroup, DeviceClass, GroupAction, GroupId, InboundPosition, Mid,
+    Recipient, UserId,
+    command::{ReadAck, SendMessage},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -88,7 +89,10 @@ struct Partners {
 
 impl Partners {
     fn has(&self, message: &SendMessage) -> bool {
-        let (from, to) = (message.srcid, message.destid);
+        let Recipient::User(to) = message.to else {
+            return false;
+        };
+        let from = message.srcid;
         from == self.owner && self.members.contains(&to)
             || to == self.owner && self.members.contains(&from)
     }
@@ -158,7 +162,10 @@ fn messages_of(input: &Input) -> anyhow::Result<Vec<SendMessage>> {
 fn largest_contact_lists(messages: &[SendMessage]) -> Vec<Partners> {
     let written: BTreeSet<(UserId, UserId)> = messages
         .iter()
-        .map(|message| (message.srcid, message.destid))
+        .filter_map(|message| match message.to {
+            Recipient::User(to) => Some((message.srcid, to)),
+            Recipient::Group(_) => None,
+        })
         .collect();
     let mut members: BTreeMap<UserId, BTreeSet<UserId>> = BTreeMap::new();
     for (from, to) in &written {
@@ -181,18 +188,11 @@ fn events_of(all: &[Partners], messages: &[SendMessage]) -> anyhow::Result<(Vec<
     let (mut events, mut acks) = (Vec::new(), Vec::new());
     for partners in all {
         let gid: GroupId = partners.owner.get().try_into()?;
-        let line = |by, action| {
-            let command = GroupCommand {
-                gid,
-                by,
-                by_user: false,
-                action,
-            };
-            Line {
-                number: 0,
-                partition: Some(gid.partition()),
-                text: Event::Group(command).to_line(),
-            }
+        let to = Recipient::Group(gid);
+        let line = |event: Event| Line {
+            number: 0,
+            partition: Some(gid.partition()),
+            text: event.to_line(),
         };
         let create = GroupAction::Create(CreateGroup {
             name: format!("Partners of {}", partners.owner),
@@ -200,22 +200,27 @@ fn events_of(all: &[Partners], messages: &[SendMessage]) -> anyhow::Result<(Vec<
             open: false,
             whole_history: true,
         });
-        events.push(line(partners.owner, create));
+        events.push(line(Event::GroupChange(ChangeGroup {
+            gid,
+            by: partners.owner,
+            by_user: false,
+            action: create,
+        })));
         let mut mid = Mid::ZERO;
         for message in messages.iter().filter(|message| partners.has(message)) {
-            let send = GroupAction::Send {
+            events.push(line(Event::Message(SendMessage {
+                to,
                 client_msg_id: format!("{gid}-{}", message.client_msg_id.as_str()).try_into()?,
-                msg: message.msg.clone(),
-            };
-            events.push(line(message.srcid, send));
+                ..(*message).clone()
+            })));
             mid = mid.next();
         }
-        let read = GroupAction::Read {
+        acks.push(line(Event::ReadAck(ReadAck {
+            uid: *partners.members.first().unwrap_or(&partners.owner),
+            to,
             device: DeviceClass::Pc,
             mid: Some(Mid::try_from(mid.get() / 2 + 1)?),
-        };
-        let reader = partners.members.first().unwrap_or(&partners.owner);
-        acks.push(line(*reader, read));
+        })));
     }
     let lines = events.iter_mut().chain(&mut acks);
     for (number, line) in (1..).zip(lines) {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use client::{AcceptedLine, Client, ClientError, Event};
-use schemas::{ClientMsgId, UserId, command::SendMessage};
+use schemas::{ClientMsgId, Recipient, UserId, command::SendMessage};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -105,7 +105,7 @@ impl Messages {
         SendMessage {
             by_user: false,
             srcid: user(n.wrapping_mul(7919)),
-            destid: user(n.wrapping_mul(104_729) + 1),
+            to: Recipient::User(user(n.wrapping_mul(104_729) + 1)),
             client_msg_id: ClientMsgId::try_from(format!("{}-{n}", self.run))
                 .expect("it has fewer than 64 bytes"),
             msg: TEXT.to_owned(),

@@ -1,6 +1,6 @@
 use schemas::{
-    ChangeContact, ChangeMessage, ClientMsgId, GroupAction, GroupCommand, InboundPosition,
-    Partition, Profile, UserId,
+    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, InboundPosition, Partition, Profile,
+    Recipient, UserId,
     command::{ReadAck, SendMessage},
 };
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Accepted {
 /// One line of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A text from one user to another.
+    /// A text from one user to another, or to a group.
     Message(SendMessage),
     /// A user has read up to a message.
     ReadAck(ReadAck),
@@ -31,8 +31,8 @@ pub enum Event {
     ContactChange(ChangeContact),
     /// A user sets the own profile.
     Profile(Profile),
-    /// A user asks for something in a group.
-    Group(GroupCommand),
+    /// A user begins or changes a group.
+    GroupChange(ChangeGroup),
 }
 
 impl Event {
@@ -45,8 +45,8 @@ impl Event {
             Self::MessageChange(change) => json!({ "message_change": message_change_json(change) }),
             Self::ContactChange(change) => json!({ "contact_change": contact_change_json(change) }),
             Self::Profile(profile) => return ProfileBody::line(profile),
-            Self::Group(command) => {
-                let (kind, body) = group_json(command);
+            Self::GroupChange(change) => {
+                let (kind, body) = group_json(change);
                 json!({ kind: body })
             }
         };
@@ -56,10 +56,15 @@ impl Event {
 
 /// A message with a new id. Sent again, it is the same message.
 pub fn message(from: UserId, to: UserId, text: impl Into<String>) -> SendMessage {
+    message_to(from, Recipient::User(to), text)
+}
+
+/// The same, to a user or a group.
+pub fn message_to(from: UserId, to: Recipient, text: impl Into<String>) -> SendMessage {
     SendMessage {
         by_user: false,
         srcid: from,
-        destid: to,
+        to,
         client_msg_id: new_client_msg_id(),
         msg: text.into(),
     }
@@ -127,25 +132,18 @@ impl Client {
         .await
     }
 
-    /// Posts what a user asks for in a group: to begin it, to change it, to send, to have read, to change a message. Whether that is done,
-    /// [`Client::outcome`] says. It is repeated as the same outside groups is: all but a read-ack of all so far.
+    /// Begins or changes a group. Whether that is done, [`Client::outcome`] says. It is repeated while the outcome is unknown.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
-    pub async fn post_group(&self, command: &GroupCommand) -> Result<Accepted, ClientError> {
-        let (kind, body) = group_json(command);
+    pub async fn change_group(&self, change: &ChangeGroup) -> Result<Accepted, ClientError> {
+        let (kind, body) = group_json(change);
         let path = match kind {
-            "message" => "/v1/messages".to_owned(),
-            "read_ack" => "/v1/read-acks".to_owned(),
-            "message_change" => "/v1/message-changes".to_owned(),
             "group" => "/v1/groups".to_owned(),
-            _ => format!("/v1/groups/{}/changes", command.gid),
+            _ => format!("/v1/groups/{}/changes", change.gid),
         };
-        let may_repeat = match command.action {
-            GroupAction::Read { mid: None, .. } => ClientError::did_nothing,
-            _ => ClientError::is_retryable,
-        };
-        self.post_event(&path, &body, may_repeat).await
+        self.post_event(&path, &body, ClientError::is_retryable)
+            .await
     }
 
     pub(crate) async fn put_event(
@@ -195,23 +193,34 @@ impl TryFrom<AcceptedBody> for Accepted {
 }
 
 fn message_json(message: &SendMessage) -> Value {
+    let (field, id) = recipient("destid", message.to);
     json!({
         "srcid": message.srcid,
-        "destid": message.destid,
+        field: id,
         "client_msg_id": message.client_msg_id,
         "msg": message.msg,
     })
 }
 
+/// The field that names it, and its id.
+fn recipient(of_user: &'static str, to: Recipient) -> (&'static str, Value) {
+    match to {
+        Recipient::User(uid) => (of_user, json!(uid)),
+        Recipient::Group(gid) => ("gid", json!(gid)),
+    }
+}
+
 fn read_ack_json(ack: &ReadAck) -> Value {
     let mid = ack.mid.map_or_else(|| json!("latest"), |mid| json!(mid));
-    json!({ "uid": ack.uid, "peer": ack.peer, "device": ack.device, "mid": mid })
+    let (field, id) = recipient("peer", ack.to);
+    json!({ "uid": ack.uid, field: id, "device": ack.device, "mid": mid })
 }
 
 fn message_change_json(change: &ChangeMessage) -> Value {
+    let (field, id) = recipient("peer", change.to);
     let mut body = json!({
         "by": change.by,
-        "peer": change.peer,
+        field: id,
         "mid": change.mid,
         "kind": change.change.kind(),
     });
@@ -239,7 +248,7 @@ fn contact_change_json(change: &ChangeContact) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use schemas::{Change, DeviceClass, Mid};
+    use schemas::{Change, DeviceClass, GroupAction, Mid};
 
     use super::*;
 
@@ -257,9 +266,17 @@ mod tests {
             Event::Message(message).to_line(),
             r#"{"message":{"client_msg_id":"a","destid":"2","msg":"hello","srcid":"1"}}"#
         );
+        let to_group = SendMessage {
+            client_msg_id: "a".to_owned().try_into().unwrap(),
+            ..message_to(user(1), Recipient::Group(5.try_into().unwrap()), "hello")
+        };
+        assert_eq!(
+            Event::Message(to_group).to_line(),
+            r#"{"message":{"client_msg_id":"a","gid":"5","msg":"hello","srcid":"1"}}"#
+        );
         let ack = |mid| ReadAck {
             uid: user(1),
-            peer: user(2),
+            to: Recipient::User(user(2)),
             device: DeviceClass::Mobile,
             mid,
         };
@@ -267,14 +284,14 @@ mod tests {
             Event::ReadAck(ack(Some(Mid::ZERO.next()))).to_line(),
             r#"{"read_ack":{"device":"mobile","mid":1,"peer":"2","uid":"1"}}"#
         );
-        let join = GroupCommand {
+        let join = ChangeGroup {
             gid: 5.try_into().unwrap(),
             by: user(1),
             by_user: true,
             action: GroupAction::Join,
         };
         assert_eq!(
-            Event::Group(join).to_line(),
+            Event::GroupChange(join).to_line(),
             r#"{"group_change":{"by":"1","gid":"5","join":true}}"#
         );
         let latest = Event::ReadAck(ack(None)).to_line();
@@ -282,7 +299,7 @@ mod tests {
         let change = |change| {
             Event::MessageChange(ChangeMessage {
                 by: user(1),
-                peer: user(2),
+                to: Recipient::User(user(2)),
                 mid: Mid::ZERO.next(),
                 change,
             })

@@ -1,33 +1,16 @@
-//! What is asked for in groups, as ingest reads it.
+//! Changes of groups, as ingest reads them.
 
-use schemas::{Change, GroupAction, GroupCommand, UserId};
+use schemas::{ChangeGroup, GroupAction, UserId};
 use serde_json::{Value, json};
 
 /// The member of a line of a batch that holds it, and its body.
-pub(crate) fn group_json(command: &GroupCommand) -> (&'static str, Value) {
+pub(crate) fn group_json(command: &ChangeGroup) -> (&'static str, Value) {
     let (gid, by) = (command.gid, command.by);
     let whom = |uid: &Option<UserId>| match uid {
         Some(uid) => json!({ "uid": uid }),
         None => json!({ "all": true }),
     };
     let (member, value) = match &command.action {
-        GroupAction::Send { client_msg_id, msg } => {
-            let body =
-                json!({ "srcid": by, "gid": gid, "client_msg_id": client_msg_id, "msg": msg });
-            return ("message", body);
-        }
-        GroupAction::Read { device, mid } => {
-            let mid = mid.map_or_else(|| json!("latest"), |mid| json!(mid));
-            let body = json!({ "uid": by, "gid": gid, "device": device, "mid": mid });
-            return ("read_ack", body);
-        }
-        GroupAction::ChangeMessage { mid, change } => {
-            let mut body = json!({ "by": by, "gid": gid, "mid": mid, "kind": change.kind() });
-            if let Change::Edit(msg) = change {
-                body["msg"] = msg.as_str().into();
-            }
-            return ("message_change", body);
-        }
         GroupAction::Create(create) => {
             let body = json!({
                 "gid": gid,

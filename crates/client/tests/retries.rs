@@ -15,7 +15,7 @@ use axum::{
     routing::post,
 };
 use client::{Client, ClientError, Event, Retry, message};
-use schemas::{ChangeContact, DeviceClass, Mid, command::ReadAck};
+use schemas::{ChangeContact, DeviceClass, Mid, Recipient, command::ReadAck};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -197,7 +197,7 @@ async fn a_batch_that_nobody_takes_ends_with_the_last_error() {
 async fn a_read_ack_of_latest_is_not_repeated_after_an_unknown_outcome() {
     let ack = |mid| ReadAck {
         uid: 1.try_into().unwrap(),
-        peer: 2.try_into().unwrap(),
+        to: Recipient::User(2.try_into().unwrap()),
         device: DeviceClass::Pc,
         mid,
     };

@@ -1,9 +1,6 @@
 use std::collections::BTreeSet;
 
-use schemas::{
-    Change, Chg, ContactFlags, MessageChange, Mid, Ordinal, PerDevice, TimestampMs, UserId,
-    event::Message,
-};
+use schemas::{Change, Chg, ContactFlags, Mid, Ordinal, PerDevice, TimestampMs, UserId};
 
 use crate::MessageState;
 
@@ -33,12 +30,12 @@ pub struct LastMessage {
 impl LastMessage {
     /// What is kept of a message.
     #[must_use]
-    pub fn of(message: &Message, ts: TimestampMs) -> Self {
+    pub fn new(mid: Mid, srcid: UserId, msg: &str, ts: TimestampMs) -> Self {
         Self {
-            mid: message.mid,
+            mid,
             ts,
-            srcid: message.srcid,
-            preview: preview_of(&message.msg).to_owned(),
+            srcid,
+            preview: preview_of(msg).to_owned(),
             chg: Chg::ZERO,
             state: MessageState::Shown,
         }
@@ -46,19 +43,17 @@ impl LastMessage {
 
     /// What is known of a message from a change to it at `ts`; `None` where the change is to one user's view only.
     #[must_use]
-    pub fn changed(change: &MessageChange, ts: TimestampMs) -> Option<Self> {
-        let text = match &change.change {
-            Change::Edit(msg) => msg,
-            Change::Recall | Change::Delete => "",
-            Change::Hide | Change::Clear => return None,
-        };
+    pub fn changed(
+        mid: Mid,
+        by: UserId,
+        change: &Change,
+        chg: Chg,
+        ts: TimestampMs,
+    ) -> Option<Self> {
         Some(Self {
-            mid: change.mid,
-            ts,
-            srcid: change.by,
-            preview: preview_of(text).to_owned(),
-            chg: change.chg,
-            state: MessageState::after(&change.change)?,
+            chg,
+            state: MessageState::after(change)?,
+            ..Self::new(mid, by, change.msg().unwrap_or_default(), ts)
         })
     }
 
@@ -82,8 +77,7 @@ impl LastMessage {
 }
 
 /// The beginning of a text that a row keeps.
-#[must_use]
-pub fn preview_of(msg: &str) -> &str {
+fn preview_of(msg: &str) -> &str {
     // Most messages are too short to have so many characters.
     if msg.len() <= PREVIEW_CHARS {
         return msg;
@@ -119,6 +113,15 @@ impl Default for ReadUpTo {
     }
 }
 
+/// What a user has set for a contact from an event on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlagsAt {
+    /// The offset of the event.
+    pub pos: i64,
+    /// What is set.
+    pub flags: ContactFlags,
+}
+
 /// Changes to one user's row of a conversation, merged by maximum into `contact_<n>`, n = uid mod 64.
 ///
 /// Merging is idempotent, and commutative but for the flags in a database, which has no offset of theirs: there they hold where their event
@@ -142,8 +145,8 @@ pub struct ContactDelta {
     /// The offset in `chat.events` of the last event that changed the row: a message, a change to a message, or what `uid` has read or says
     /// about the contact. −1 if there was none.
     pub pos: i64,
-    /// What `uid` has set, and the offset of the event that says so. Of a row that was read the offset is `pos`, and `None` is no flag.
-    pub flags: Option<(i64, ContactFlags)>,
+    /// What `uid` has set. Of a row that was read the offset is `pos`, and `None` is no flag.
+    pub flags: Option<FlagsAt>,
     /// The newest message when `uid` last deleted the contact; 0 if that never was.
     pub deleted_mid: Mid,
     /// The newest message that `uid` has cleared; 0 if there was none.
@@ -188,7 +191,7 @@ impl ContactDelta {
         self.flags = [self.flags, other.flags]
             .into_iter()
             .flatten()
-            .max_by_key(|(offset, _)| *offset);
+            .max_by_key(|set| set.pos);
         self.deleted_mid = self.deleted_mid.max(other.deleted_mid);
         self.clear_mid = self.clear_mid.max(other.clear_mid);
         self.hidden.extend(other.hidden);
@@ -222,7 +225,7 @@ impl ContactRow {
     pub fn flags(&self) -> ContactFlags {
         self.contact
             .flags
-            .map_or_else(ContactFlags::default, |(_, flags)| flags)
+            .map_or_else(ContactFlags::default, |set| set.flags)
     }
 
     /// Whether the list has it: there is a message, and a newer one than when the user deleted the contact.
@@ -285,15 +288,9 @@ mod tests {
             (format!("{exact}x"), exact.as_str()),
             ("short".to_owned(), "short"),
         ] {
-            let message = Message {
-                srcid: 1.try_into().unwrap(),
-                destid: 2.try_into().unwrap(),
-                client_msg_id: "c".to_owned().try_into().unwrap(),
-                msg,
-                mid: Mid::ZERO.next(),
-                n: Ordinal::ZERO.next(),
-            };
-            assert_eq!(LastMessage::of(&message, TimestampMs(1)).preview, preview);
+            let (mid, srcid) = (Mid::ZERO.next(), 1.try_into().unwrap());
+            let last = LastMessage::new(mid, srcid, &msg, TimestampMs(1));
+            assert_eq!(last.preview, preview);
         }
     }
 }

@@ -1,61 +1,27 @@
 //! What the tables have of groups.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use schemas::{
-    Change, Chg, ClientMsgId, GroupId, GroupRole, GroupSettings, Mid, Partition, PerDevice,
-    TimestampMs, UserId,
-};
+use schemas::{Chg, GroupId, GroupRole, GroupSettings, Mid, PerDevice, UserId};
 
-use crate::{LastMessage, MessageState};
+use crate::LastMessage;
 
-/// A row of `group_msg_<n>`.
+/// The settings of a group from an event on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupMessageRow {
-    /// The offset of the message's event in its partition of `chat.events`.
-    pub id: i64,
-    /// The event's time.
-    pub ts: TimestampMs,
-    /// The group.
-    pub gid: GroupId,
-    /// Who sent it.
-    pub srcid: UserId,
-    /// The sender's own id of the send.
-    pub client_msg_id: ClientMsgId,
-    /// Its newest text; empty once it is recalled or deleted.
-    pub msg: String,
-    /// Its number in the group: 1, 2, 3 …
-    pub mid: Mid,
-    /// What became of it.
-    pub state: MessageState,
-    /// When it was last edited. `None` where it never was, and once it is recalled or deleted.
-    pub edited_ts: Option<TimestampMs>,
-}
-
-/// A change to a message of a group, or to what a member sees of it, with its place in the log. It goes to `msg_change_<n>`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupChangeRow {
-    /// The offset of the change's event in its partition of `chat.events`.
-    pub id: i64,
-    /// The event's time.
-    pub ts: TimestampMs,
-    /// The group.
-    pub gid: GroupId,
-    /// Who made the change.
-    pub by: UserId,
-    /// The message.
-    pub mid: Mid,
-    /// What became of it.
-    pub change: Change,
-    /// Its number among the changes of the group.
-    pub chg: Chg,
+pub struct SettingsAt {
+    /// The offset of the event.
+    pub pos: i64,
+    /// The settings.
+    pub settings: GroupSettings,
+    /// How many members there are.
+    pub member_count: i64,
 }
 
 /// Changes to a group's row of `group_<n>`, of one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupDelta {
-    /// The newest settings, with how many members there are, and the offset of their event.
-    pub settings: Option<(i64, GroupSettings, i64)>,
+    /// The newest settings, if there were some.
+    pub settings: Option<SettingsAt>,
     /// The newest message, or the last change to it.
     pub last: Option<LastMessage>,
     /// The last change of a message; 0 if there was none.
@@ -165,42 +131,6 @@ impl GroupMemberRow {
     pub fn merge(&mut self, later: Self) {
         let join_mid = self.join_mid.max(later.join_mid);
         *self = Self { join_mid, ..later };
-    }
-}
-
-/// What a batch changes in groups.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupRows {
-    /// In the order of each partition's log.
-    pub messages: Vec<GroupMessageRow>,
-    /// In the order of each partition's log.
-    pub changes: Vec<GroupChangeRow>,
-    /// Of `group_<n>`.
-    pub groups: BTreeMap<GroupId, GroupDelta>,
-    /// Of `group_member_<n>`.
-    pub members: BTreeMap<(GroupId, UserId), GroupMemberRow>,
-}
-
-impl GroupRows {
-    /// Drops what is of these partitions.
-    pub fn forget(&mut self, partitions: &[Partition]) {
-        let is_kept = |gid: GroupId| !partitions.contains(&gid.partition());
-        self.messages.retain(|row| is_kept(row.gid));
-        self.changes.retain(|row| is_kept(row.gid));
-        self.groups.retain(|gid, _| is_kept(*gid));
-        self.members.retain(|(gid, _), _| is_kept(*gid));
-    }
-
-    /// How many rows it has.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.messages.len() + self.changes.len() + self.groups.len() + self.members.len()
-    }
-
-    /// Whether it has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

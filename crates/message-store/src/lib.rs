@@ -4,6 +4,7 @@
 mod arguments;
 mod config;
 mod contact;
+mod conversation;
 mod datetime;
 mod device;
 mod error;
@@ -24,14 +25,11 @@ mod write;
 
 pub use config::{MySqlConfig, ServerConfig, TlsMode};
 pub use contact::{
-    ContactCursor, ContactDelta, ContactRow, LastMessage, PREVIEW_CHARS, ReadUpTo, preview_of,
+    ContactCursor, ContactDelta, ContactRow, FlagsAt, LastMessage, PREVIEW_CHARS, ReadUpTo,
 };
 pub use device::DeviceRow;
 pub use error::StoreError;
-pub use group::{
-    GroupChangeRow, GroupDelta, GroupHead, GroupMemberRow, GroupMessageRow, GroupRow, GroupRows,
-    Membership,
-};
+pub use group::{GroupDelta, GroupHead, GroupMemberRow, GroupRow, Membership, SettingsAt};
 pub use layout::{Layout, Shard};
 pub use message::{ChangeKind, ChangeRow, MessageRow, MessageState, StoredChange};
 pub use read::{ReadTx, UNREAD_LIMIT};
@@ -41,4 +39,4 @@ pub use schema::{MONTHS_AHEAD, Month, MonthSize, SchemaReport};
 pub use store::MessageStore;
 pub use swap::{Fence, RebuildLock, ShadowState, Shadows};
 pub use unresolved_read::UnresolvedRead;
-pub use write::{ClearedPlaces, UserRows};
+pub use write::{ClearedCursors, ConversationRows, UserRows};

@@ -1,18 +1,29 @@
 use std::fmt;
 
 use schemas::{
-    Change, Chg, ConversationId, MessageChange, Mid, TimestampMs, UserId, event::Message,
+    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, Ordinal, Recipient, TimestampMs,
+    UserId, event::Message,
 };
 
-/// A row of `chat_msg_<n>`.
+/// A row of `chat_msg_<n>` or `group_msg_<n>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageRow {
     /// The offset of the message's event in its partition of `chat.events`.
     pub id: i64,
     /// The event's time.
     pub ts: TimestampMs,
-    /// The message, with its newest text; that is empty once it is recalled or deleted.
-    pub message: Message,
+    /// Who sent it.
+    pub srcid: UserId,
+    /// To whom: this chooses the table.
+    pub to: Recipient,
+    /// The sender's own id of the send.
+    pub client_msg_id: ClientMsgId,
+    /// Its newest text; empty once it is recalled or deleted.
+    pub msg: String,
+    /// Its number in the conversation: 1, 2, 3 …
+    pub mid: Mid,
+    /// Its number among those of its sender; `None` in a group.
+    pub n: Option<Ordinal>,
     /// What became of it.
     pub state: MessageState,
     /// When it was last edited. `None` where it never was, and once it is recalled or deleted.
@@ -26,10 +37,24 @@ impl MessageRow {
         Self {
             id,
             ts,
-            message,
+            srcid: message.srcid,
+            to: message.to,
+            client_msg_id: message.client_msg_id,
+            msg: message.msg,
+            mid: message.mid,
+            n: match message.to {
+                Recipient::User(_) => Some(message.n),
+                Recipient::Group(_) => None,
+            },
             state: MessageState::Shown,
             edited_ts: None,
         }
+    }
+
+    /// The conversation it belongs to.
+    #[must_use]
+    pub fn conversation(&self) -> ConversationId {
+        self.to.conversation_with(self.srcid)
     }
 }
 
@@ -71,15 +96,39 @@ impl MessageState {
     }
 }
 
-/// A change to a message, or to what a user sees of a conversation, with its place in the log.
+/// A change to a message, or to what a user sees of a conversation, with its offset in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRow {
     /// The offset of the change's event in its partition of `chat.events`.
     pub id: i64,
     /// The event's time.
     pub ts: TimestampMs,
-    /// The change.
-    pub change: MessageChange,
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Who made the change; between two users, of a message that he sent or sees no more.
+    pub by: UserId,
+    /// The message.
+    pub mid: Mid,
+    /// What became of it.
+    pub change: Change,
+    /// Its number among the changes of the conversation.
+    pub chg: Chg,
+}
+
+impl ChangeRow {
+    /// The row of a change.
+    #[must_use]
+    pub fn new(id: i64, ts: TimestampMs, change: MessageChange) -> Self {
+        Self {
+            id,
+            ts,
+            conversation: change.conversation(),
+            by: change.by,
+            mid: change.mid,
+            change: change.change,
+            chg: change.chg,
+        }
+    }
 }
 
 /// A row of `msg_change_<n>`. It has no text: that of an edit is in `chat_msg_<n>` or `group_msg_<n>` only, so that a recalled text is nowhere.
@@ -108,15 +157,14 @@ impl StoredChange {
     /// What is kept of a change.
     #[must_use]
     pub fn of(row: &ChangeRow) -> Self {
-        let ChangeRow { id, ts, change } = row;
         Self {
-            conversation: change.conversation().into(),
-            chg: change.chg,
-            mid: change.mid,
-            by: change.by,
-            kind: ChangeKind::of(&change.change),
-            ts: *ts,
-            id: *id,
+            conversation: row.conversation,
+            chg: row.chg,
+            mid: row.mid,
+            by: row.by,
+            kind: ChangeKind::of(&row.change),
+            ts: row.ts,
+            id: row.id,
             msg: None,
         }
     }

@@ -136,7 +136,7 @@ fn header_bytes(record: &Record) -> usize {
 #[cfg(test)]
 pub(crate) mod tests {
     use schemas::{
-        Mid, Ordinal, TimestampMs,
+        Mid, Ordinal, Recipient, TimestampMs,
         dead_letter::Reason,
         event::{Event, Message, Source, SourceOffset},
     };
@@ -147,7 +147,7 @@ pub(crate) mod tests {
     pub(crate) fn record(partition: i64, offset: i64, msg_bytes: usize) -> Record {
         let message = Message {
             srcid: 1.try_into().unwrap(),
-            destid: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "x".repeat(msg_bytes),
             mid: Mid::ZERO.next(),

@@ -14,7 +14,8 @@ use event_log::{
 };
 use projection::{Coverage, EventBatch, Settings, Sink, SinkError};
 use schemas::{
-    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, TimestampMs, dead_letter,
+    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient, TimestampMs,
+    dead_letter,
     event::{Body, Event, KNOWN_RULE_VERSION, Message, Rules, Source, SourceOffset},
     topics::Topic,
 };
@@ -151,7 +152,7 @@ impl TestEnv {
     async fn message_to(&self, destid: i64, src: i64) -> i64 {
         let message = Message {
             srcid: 1.try_into().unwrap(),
-            destid: destid.try_into().unwrap(),
+            to: Recipient::User(destid.try_into().unwrap()),
             client_msg_id: format!("{src}").try_into().unwrap(),
             msg: "x".to_owned(),
             mid: Mid::try_from(src + 1).unwrap(),

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use schemas::{Ordinal, PerDevice, UserId, event::ReadPosition};
+use schemas::{Ordinal, PerDevice, Recipient, UserId, event::ReadPosition};
 
 use crate::{
     Connection, Generation, PositionMove, UnreadError,
@@ -49,17 +49,21 @@ impl UserUpdate {
         }
     }
 
-    /// Adds a read position of this user.
+    /// Adds a read position of this user between two users.
     pub fn read(&mut self, position: &ReadPosition) {
+        let peer = match position.to {
+            Recipient::User(peer) => peer,
+            Recipient::Group(_) => return,
+        };
         self.renew = true;
-        if position.peer == self.uid {
+        if peer == self.uid {
             return;
         }
         let Some(n) = position.n else {
             self.invalidate = true;
             return;
         };
-        let peer = self.peers.entry(position.peer).or_default();
+        let peer = self.peers.entry(peer).or_default();
         let read = &mut peer.read[position.device];
         *read = (*read).max(Some(n));
     }
@@ -171,7 +175,7 @@ mod tests {
     fn position(peer: i64, device: DeviceClass, n: Option<Ordinal>) -> ReadPosition {
         ReadPosition {
             uid: user(1),
-            peer: user(peer),
+            to: Recipient::User(user(peer)),
             device,
             mid: Mid::ZERO.next(),
             n,

@@ -1,6 +1,5 @@
 use schemas::{
-    Change, DeviceClass, GroupBody, GroupChange, GroupEvent, GroupId, Ordinal, Partition,
-    TimestampMs, UserId,
+    DeviceClass, GroupChange, GroupId, Ordinal, Partition, Recipient, TimestampMs, UserId,
     event::{Body, Event},
 };
 use serde::Serialize;
@@ -234,35 +233,45 @@ struct ProfileBody<'a> {
 impl<'a> EventBody<'a> {
     fn of(event: &'a Event) -> Self {
         match &event.body {
-            Body::Message(message) => Self::Message(MessageBody {
-                mid: message.mid.get(),
-                n: Some(message.n.get()),
-                srcid: message.srcid,
-                destid: Some(message.destid),
-                gid: None,
-                msg: &message.msg,
-                ts: utc(event.ts),
-                client_msg_id: message.client_msg_id.as_str(),
-            }),
-            Body::ReadPosition(read) => Self::ReadPosition(ReadBody {
-                uid: read.uid,
-                peer: Some(read.peer),
-                gid: None,
-                device: read.device,
-                mid: read.mid.get(),
-                n: read.n.map(Ordinal::get),
-            }),
-            Body::MessageChange(change) => Self::MessageChange(ChangeBody {
-                peer: Some(change.peer),
-                n: change.n.map(Ordinal::get),
-                ..ChangeBody::new(
-                    change.by,
-                    change.mid.get(),
-                    &change.change,
-                    change.chg.get(),
-                    event.ts,
-                )
-            }),
+            Body::Message(message) => {
+                let (destid, gid) = ids(message.to);
+                Self::Message(MessageBody {
+                    mid: message.mid.get(),
+                    n: destid.map(|_| message.n.get()),
+                    srcid: message.srcid,
+                    destid,
+                    gid,
+                    msg: &message.msg,
+                    ts: utc(event.ts),
+                    client_msg_id: message.client_msg_id.as_str(),
+                })
+            }
+            Body::ReadPosition(read) => {
+                let (peer, gid) = ids(read.to);
+                Self::ReadPosition(ReadBody {
+                    uid: read.uid,
+                    peer,
+                    gid,
+                    device: read.device,
+                    mid: read.mid.get(),
+                    n: read.n.map(Ordinal::get),
+                })
+            }
+            Body::MessageChange(change) => {
+                let (peer, gid) = ids(change.to);
+                Self::MessageChange(ChangeBody {
+                    by: change.by,
+                    peer,
+                    gid,
+                    mid: change.mid.get(),
+                    kind: change.change.kind(),
+                    chg: change.chg.get(),
+                    ts: utc(event.ts),
+                    msg: change.change.msg(),
+                    n: change.n.map(Ordinal::get),
+                })
+            }
+            Body::GroupChange(change) => Self::GroupChange(GroupChangeBody::new(change)),
             Body::ContactChange(change) => Self::ContactChange(ContactBody {
                 uid: change.uid,
                 peer: change.peer,
@@ -282,66 +291,21 @@ impl<'a> EventBody<'a> {
                     .as_deref()
                     .and_then(|extra| serde_json::from_str(extra).ok()),
             }),
-            Body::Group(group) => Self::of_group(group, event.ts),
             Body::Control(_) | Body::Progress => Self::Nothing {},
-        }
-    }
-
-    fn of_group(event: &'a GroupEvent, ts: TimestampMs) -> Self {
-        let gid = Some(event.gid);
-        match &event.body {
-            GroupBody::Message {
-                client_msg_id,
-                msg,
-                mid,
-            } => Self::Message(MessageBody {
-                mid: mid.get(),
-                n: None,
-                srcid: event.by,
-                destid: None,
-                gid,
-                msg,
-                ts: utc(ts),
-                client_msg_id: client_msg_id.as_str(),
-            }),
-            GroupBody::ReadPosition { device, mid } => Self::ReadPosition(ReadBody {
-                uid: event.by,
-                peer: None,
-                gid,
-                device: *device,
-                mid: mid.get(),
-                n: None,
-            }),
-            GroupBody::MessageChange { mid, change, chg } => Self::MessageChange(ChangeBody {
-                gid,
-                ..ChangeBody::new(event.by, mid.get(), change, chg.get(), ts)
-            }),
-            GroupBody::Change(change) => {
-                Self::GroupChange(GroupChangeBody::new(event.gid, event.by, change))
-            }
         }
     }
 }
 
-impl<'a> ChangeBody<'a> {
-    /// Neither of a direct conversation nor of a group yet.
-    fn new(by: UserId, mid: i64, change: &'a Change, chg: i64, ts: TimestampMs) -> Self {
-        Self {
-            by,
-            peer: None,
-            gid: None,
-            mid,
-            kind: change.kind(),
-            chg,
-            ts: utc(ts),
-            msg: change.msg(),
-            n: None,
-        }
+/// The uid or the gid.
+fn ids(to: Recipient) -> (Option<UserId>, Option<GroupId>) {
+    match to {
+        Recipient::User(uid) => (Some(uid), None),
+        Recipient::Group(gid) => (None, Some(gid)),
     }
 }
 
 impl<'a> GroupChangeBody<'a> {
-    fn new(gid: GroupId, by: UserId, change: &'a GroupChange) -> Self {
+    fn new(change: &'a GroupChange) -> Self {
         let settings = &change.settings;
         let members = change.members.iter().map(|member| MemberBody {
             uid: member.uid,
@@ -350,8 +314,8 @@ impl<'a> GroupChangeBody<'a> {
             joined: member.joined,
         });
         Self {
-            gid,
-            by,
+            gid: change.gid,
+            by: change.by,
             kind: change.kind.as_str(),
             name: &settings.name,
             owner: settings.owner,

@@ -1,7 +1,7 @@
 //! What the hub reads in an event's body. Nothing else in it looks into one.
 
 use schemas::{
-    Change, Chg, ClientMsgId, GroupBody, GroupChange, GroupEvent, Mid, UserId,
+    Chg, ClientMsgId, GroupChange, Mid, Recipient, UserId,
     event::{Body, Event},
 };
 
@@ -10,43 +10,41 @@ use super::{audience::Audience, queue::Head, ring_event::RingEvent};
 /// Whom an event concerns. What a user sees of a conversation, says about a contact or has read is between the user's own devices.
 pub(super) fn audience_of(event: &Event) -> Audience {
     match &event.body {
-        Body::Message(message) => Audience::Two([message.srcid, message.destid]),
+        Body::Message(message) => audience(message.srcid, message.to),
         Body::ReadPosition(read) => Audience::One(read.uid),
         Body::MessageChange(change) if change.change.is_for_one() => Audience::One(change.by),
-        Body::MessageChange(change) => Audience::Two([change.by, change.peer]),
+        Body::MessageChange(change) => audience(change.by, change.to),
         Body::ContactChange(change) => Audience::One(change.uid),
         Body::Profile(profile) => Audience::One(profile.uid),
-        Body::Group(event) => audience_in_group(event),
+        Body::GroupChange(change) => {
+            let named = change.members.iter().map(|member| member.uid);
+            Audience::MembersAnd(change.gid, named.collect())
+        }
         Body::Control(_) | Body::Progress => Audience::Nobody,
     }
 }
 
-fn audience_in_group(event: &GroupEvent) -> Audience {
-    match &event.body {
-        GroupBody::Message { .. } => Audience::Members(event.gid),
-        GroupBody::ReadPosition { .. } => Audience::One(event.by),
-        GroupBody::MessageChange { change, .. } if change.is_for_one() => Audience::One(event.by),
-        GroupBody::MessageChange { .. } => Audience::Members(event.gid),
-        GroupBody::Change(change) => {
-            let named = change.members.iter().map(|member| member.uid);
-            Audience::MembersAnd(event.gid, named.collect())
-        }
+fn audience(by: UserId, to: Recipient) -> Audience {
+    match to {
+        Recipient::User(peer) => Audience::Two([by, peer]),
+        Recipient::Group(gid) => Audience::Members(gid),
     }
 }
 
 /// What is to be said in place of a message of a group, or of a change to one that all members see.
 pub(super) fn head_of(event: &RingEvent) -> Option<Head> {
-    let Body::Group(group) = &event.event.body else {
-        return None;
-    };
-    let is_for_one = |change: &Change| change.is_for_one();
-    let (mid, chg) = match &group.body {
-        GroupBody::Message { mid, .. } => (*mid, Chg::ZERO),
-        GroupBody::MessageChange { mid, change, chg } if !is_for_one(change) => (*mid, *chg),
+    let (to, mid, chg) = match &event.event.body {
+        Body::Message(message) => (message.to, message.mid, Chg::ZERO),
+        Body::MessageChange(change) if !change.change.is_for_one() => {
+            (change.to, change.mid, change.chg)
+        }
         _ => return None,
     };
+    let Recipient::Group(gid) = to else {
+        return None;
+    };
     Some(Head {
-        gid: group.gid,
+        gid,
         offset: event.offset,
         mid,
         chg,
@@ -62,25 +60,14 @@ pub(super) struct Authored<'a> {
 
 /// `None` where the event is no message.
 pub(super) fn message_of(event: &Event) -> Option<Authored<'_>> {
-    match &event.body {
-        Body::Message(message) => Some(Authored {
-            author: message.srcid,
-            client_msg_id: &message.client_msg_id,
-            mid: message.mid,
-        }),
-        Body::Group(GroupEvent {
-            by,
-            body: GroupBody::Message {
-                client_msg_id, mid, ..
-            },
-            ..
-        }) => Some(Authored {
-            author: *by,
-            client_msg_id,
-            mid: *mid,
-        }),
-        _ => None,
-    }
+    let Body::Message(message) = &event.body else {
+        return None;
+    };
+    Some(Authored {
+        author: message.srcid,
+        client_msg_id: &message.client_msg_id,
+        mid: message.mid,
+    })
 }
 
 /// Whether a user is a member before and after an event that names him.
@@ -107,10 +94,7 @@ pub(super) fn dissolves(event: &RingEvent) -> bool {
 
 fn group_change(event: &RingEvent) -> Option<&GroupChange> {
     match &event.event.body {
-        Body::Group(GroupEvent {
-            body: GroupBody::Change(change),
-            ..
-        }) => Some(change),
+        Body::GroupChange(change) => Some(change),
         _ => None,
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use schemas::{
-    ContactChange, ContactFlags, GroupBody, GroupChange, GroupChangeKind, GroupEvent, GroupMember,
-    GroupRole, GroupSettings, Mid, Ordinal, Partition, TimestampMs, UserId,
+    ContactChange, ContactFlags, GroupChange, GroupChangeKind, GroupMember, GroupRole,
+    GroupSettings, Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, Source, SourceOffset},
 };
 
@@ -30,26 +30,22 @@ pub(crate) fn event(partition: Partition, offset: i64, body: Body) -> RingEvent 
 }
 
 pub(crate) fn message_body(from: i64, to: i64, id: &str, mid: i64) -> Body {
+    said(from, Recipient::User(uid(to)), id, mid)
+}
+
+pub(crate) fn group_message_body(gid: i64, by: i64, id: &str, mid: i64) -> Body {
+    said(by, Recipient::Group(gid.try_into().unwrap()), id, mid)
+}
+
+fn said(by: i64, to: Recipient, id: &str, mid: i64) -> Body {
     Body::Message(Message {
-        srcid: uid(from),
-        destid: uid(to),
+        srcid: uid(by),
+        to,
         client_msg_id: id.to_owned().try_into().unwrap(),
         msg: "text".to_owned(),
         mid: Mid::try_from(mid).unwrap(),
         n: Ordinal::ZERO,
     })
-}
-
-pub(crate) fn group_message_body(gid: i64, by: i64, id: &str, mid: i64) -> Body {
-    of_group(
-        gid,
-        by,
-        GroupBody::Message {
-            client_msg_id: id.to_owned().try_into().unwrap(),
-            msg: "text".to_owned(),
-            mid: Mid::try_from(mid).unwrap(),
-        },
-    )
 }
 
 /// A user joins, or leaves.
@@ -58,7 +54,9 @@ pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Bod
         true => GroupChangeKind::Join,
         false => GroupChangeKind::Leave,
     };
-    let change = GroupChange {
+    Body::GroupChange(Box::new(GroupChange {
+        gid: gid.try_into().unwrap(),
+        by: uid(who),
         kind,
         settings: GroupSettings {
             name: "Lunch".to_owned(),
@@ -76,8 +74,7 @@ pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Bod
             muted: false,
             joined: joins,
         }],
-    };
-    of_group(gid, who, GroupBody::Change(Box::new(change)))
+    }))
 }
 
 pub(crate) fn pinned_body(who: i64, peer: i64, pinned: bool) -> Body {
@@ -111,12 +108,4 @@ pub(crate) fn join(offset: i64, gid: i64, last_mid: i64) -> Arc<RingEvent> {
 fn in_group(offset: i64, gid: i64, body: Body) -> Arc<RingEvent> {
     let partition = Partition::try_from(gid % 64).unwrap();
     Arc::new(event(partition, offset, body))
-}
-
-fn of_group(gid: i64, by: i64, body: GroupBody) -> Body {
-    Body::Group(GroupEvent {
-        gid: gid.try_into().unwrap(),
-        by: uid(by),
-        body,
-    })
 }

@@ -10,8 +10,8 @@ use event_log::{Admin, AppendRecord, Appender, ProducerSettings};
 use gateway::Config;
 use message_store::{MessageStore, MySqlConfig, OffsetUpdate, Sink};
 use schemas::{
-    ClientMsgId, GroupBody, GroupChange, GroupChangeKind, GroupEvent, GroupMember, GroupRole,
-    GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap,
+    ClientMsgId, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings,
+    InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient,
     SyncToken, TimestampMs, UserId,
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, Source, SourceOffset},
@@ -162,7 +162,7 @@ pub fn token(partition: i64, next: i64) -> String {
 pub fn message([from, to]: [UserId; 2], id: &str, mid: i64) -> Body {
     Body::Message(Message {
         srcid: from,
-        destid: to,
+        to: Recipient::User(to),
         client_msg_id: client_msg_id(id),
         msg: format!("text {mid}"),
         mid: Mid::try_from(mid).unwrap(),
@@ -171,12 +171,14 @@ pub fn message([from, to]: [UserId; 2], id: &str, mid: i64) -> Body {
 }
 
 pub fn group_message(gid: i64, by: UserId, msg: &str, mid: i64) -> Body {
-    let body = GroupBody::Message {
+    Body::Message(Message {
+        srcid: by,
+        to: Recipient::Group(gid.try_into().unwrap()),
         client_msg_id: client_msg_id(&format!("{mid}")),
         msg: msg.to_owned(),
         mid: Mid::try_from(mid).unwrap(),
-    };
-    in_group(gid, by, body)
+        n: Ordinal::ZERO,
+    })
 }
 
 /// A user joins, or leaves.
@@ -185,7 +187,9 @@ pub fn member(gid: i64, who: UserId, joins: bool) -> Body {
         true => GroupChangeKind::Join,
         false => GroupChangeKind::Leave,
     };
-    let change = GroupChange {
+    Body::GroupChange(Box::new(GroupChange {
+        gid: gid.try_into().unwrap(),
+        by: who,
         kind,
         settings: GroupSettings {
             name: "Lunch".to_owned(),
@@ -203,13 +207,7 @@ pub fn member(gid: i64, who: UserId, joins: bool) -> Body {
             muted: false,
             joined: joins,
         }],
-    };
-    in_group(gid, who, GroupBody::Change(Box::new(change)))
-}
-
-fn in_group(gid: i64, by: UserId, body: GroupBody) -> Body {
-    let gid = gid.try_into().unwrap();
-    Body::Group(GroupEvent { gid, by, body })
+    }))
 }
 
 fn client_msg_id(id: &str) -> ClientMsgId {

@@ -1,6 +1,6 @@
 //! What the fuzz targets in `fuzz/` run, and `tests/fuzzed.rs` over what they found. No part of the API.
 
-use schemas::{GroupAction, GroupCommand, command::Command};
+use schemas::command::Command;
 
 use super::{frame::Frame, framer::Framer};
 use crate::{inbound::InboundRecord, media::BatchEncoding, post::Post};
@@ -67,10 +67,6 @@ fn on_the_log(post: Post) -> Command {
     let id = || "generated".to_owned().try_into().expect("an id");
     match &mut read {
         Command::Send(send) if is_generated => send.client_msg_id = id(),
-        Command::Group(GroupCommand {
-            action: GroupAction::Send { client_msg_id, .. },
-            ..
-        }) if is_generated => *client_msg_id = id(),
         _ => {}
     }
     read

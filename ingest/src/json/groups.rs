@@ -292,20 +292,20 @@ fn made_gid(owner: UserId, client_id: &str) -> Result<i64, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use schemas::{GroupAction, GroupCommand, SetGroupOptions, command::Command};
+    use schemas::{ChangeGroup, GroupAction, SetGroupOptions, command::Command};
 
     use super::*;
 
     const GID: &str = "5000";
 
-    fn changed(fields: &str) -> Result<GroupCommand, Problem> {
+    fn changed(fields: &str) -> Result<ChangeGroup, Problem> {
         let body = format!(r#"{{"by":"1000",{fields}}}"#);
         group_change(GID.parse().unwrap(), body.as_bytes()).map(command)
     }
 
-    fn command(post: Post) -> GroupCommand {
+    fn command(post: Post) -> ChangeGroup {
         match post.command {
-            Command::Group(command) => command,
+            Command::ChangeGroup(change) => change,
             other => panic!("{other:?} is of no group"),
         }
     }

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use schemas::{
-    Change, ChangeContact, ChangeMessage,
+    Change, ChangeContact, ChangeMessage, Recipient,
     command::Command,
     proto::{self, event_result, ingest_event},
 };
@@ -18,7 +18,7 @@ use crate::{
 fn changed(by: i64, peer: i64, change: Change) -> Command {
     Command::ChangeMessage(ChangeMessage {
         by: by.try_into().unwrap(),
-        peer: peer.try_into().unwrap(),
+        to: Recipient::User(peer.try_into().unwrap()),
         mid: 3.try_into().unwrap(),
         change,
     })

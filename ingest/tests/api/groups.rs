@@ -3,8 +3,8 @@
 use prost::Message as _;
 use reqwest::Client;
 use schemas::{
-    Change, DeviceClass, GroupAction, GroupCommand, UserId,
-    command::Command,
+    Change, ChangeGroup, ChangeMessage, DeviceClass, GroupAction, Recipient, UserId,
+    command::{Command, ReadAck, SendMessage},
     proto::{self, change_group::Action, event_result, ingest_event},
 };
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::{
 };
 
 fn command(gid: i64, by: i64, action: GroupAction) -> Command {
-    Command::Group(GroupCommand {
+    Command::ChangeGroup(ChangeGroup {
         gid: gid.try_into().unwrap(),
         by: by.try_into().unwrap(),
         by_user: false,
@@ -38,7 +38,7 @@ async fn a_group_and_what_happens_in_it_are_on_the_log_in_its_partition() {
     let answer = accepted(post(&server, "/v1/groups", &group).await).await;
     assert_eq!(answer["gid"], gid.to_string());
     assert_eq!(answer["partition"], gid % 64);
-    let Command::Group(created) = command_at(&answer) else {
+    let Command::ChangeGroup(created) = command_at(&answer) else {
         panic!("a group begins");
     };
     let GroupAction::Create(create) = created.action else {
@@ -51,42 +51,50 @@ async fn a_group_and_what_happens_in_it_are_on_the_log_in_its_partition() {
     assert_eq!(record.key, Some(format!("g:{gid}").into_bytes()));
 
     let mid = 3.try_into().unwrap();
+    let (by, to) = (user(owner), Recipient::Group(gid.try_into().unwrap()));
     let changes = format!("/v1/groups/{gid}/changes");
-    for (path, body, action) in [
+    for (path, body, command) in [
         (
             &*changes,
             json!({"by": owner, "remove": ["8"]}),
-            GroupAction::Remove(vec![user(8)]),
+            command(gid, owner, GroupAction::Remove(vec![user(8)])),
         ),
         (
             "/v1/messages",
             json!({"srcid": owner, "gid": gid, "client_msg_id": "a", "msg": "hello"}),
-            GroupAction::Send {
+            Command::Send(SendMessage {
+                srcid: by,
+                to,
                 client_msg_id: "a".to_owned().try_into().unwrap(),
                 msg: "hello".to_owned(),
-            },
+                by_user: false,
+            }),
         ),
         (
             "/v1/read-acks",
             json!({"uid": owner, "gid": gid, "device": "pc", "mid": 3}),
-            GroupAction::Read {
+            Command::ReadAck(ReadAck {
+                uid: by,
+                to,
                 device: DeviceClass::Pc,
                 mid: Some(mid),
-            },
+            }),
         ),
         (
             "/v1/message-changes",
             json!({"by": owner, "gid": gid, "mid": 3, "kind": "recall"}),
-            GroupAction::ChangeMessage {
+            Command::ChangeMessage(ChangeMessage {
+                by,
+                to,
                 mid,
                 change: Change::Recall,
-            },
+            }),
         ),
     ] {
         let answer = accepted(post(&server, path, &body).await).await;
         assert_eq!(answer["partition"], gid % 64, "{path}");
         assert_eq!(answer.get("gid"), None, "{path}");
-        assert_eq!(command_at(&answer), command(gid, owner, action), "{path}");
+        assert_eq!(command_at(&answer), command, "{path}");
     }
 }
 
@@ -176,12 +184,14 @@ async fn a_user_acts_in_no_name_but_the_own() {
             match status {
                 202 => {
                     let (partition, offset) = place(&answer);
-                    let Command::Group(on_log) = log::command(partition, offset) else {
-                        panic!("{path} is of a group");
+                    let by_user = match log::command(partition, offset) {
+                        Command::Send(send) => send.by_user,
+                        Command::ChangeGroup(change) => change.by_user,
+                        _ => false,
                     };
                     let has_limits =
                         matches!(path, "/v1/messages") || path.starts_with("/v1/groups");
-                    assert_eq!(on_log.by_user, has_limits, "{path}");
+                    assert_eq!(by_user, has_limits, "{path}");
                 }
                 _ => assert_eq!(answer["errors"][0]["field"], field, "{answer}"),
             }

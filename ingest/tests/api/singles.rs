@@ -69,7 +69,7 @@ async fn a_message_is_on_the_log_where_the_answer_says() {
     assert_eq!(record.key, Some(format!("{srcid},{destid}").into_bytes()));
     assert!(record.headers.is_empty());
     let send = message_at(&answer);
-    assert_eq!((send.srcid.get(), send.destid.get()), (srcid, destid));
+    assert_eq!((send.srcid.get(), send.to), (srcid, to_user(destid)));
     assert_eq!(send.client_msg_id.as_str(), "mine 🦀");
     assert_eq!(send.msg, msg);
 }
@@ -87,7 +87,7 @@ async fn the_largest_uids_and_a_note_to_oneself() {
         let answer = accepted(post(&server, "/v1/messages", &body).await).await;
         assert_eq!(answer["partition"], partition, "{srcid} to {destid}");
         let send = message_at(&answer);
-        assert_eq!((send.srcid.get(), send.destid.get()), (srcid, destid));
+        assert_eq!((send.srcid.get(), send.to), (srcid, to_user(destid)));
     }
 }
 
@@ -121,7 +121,7 @@ async fn read_acks_are_on_the_log() {
         let Command::ReadAck(ack) = command_at(&answer) else {
             panic!("a read-ack was posted");
         };
-        assert_eq!((ack.uid.get(), ack.peer.get()), (uid, peer));
+        assert_eq!((ack.uid.get(), ack.to), (uid, to_user(peer)));
         assert_eq!(ack.device, DeviceClass::Mobile);
         assert_eq!(ack.mid.map(schemas::Mid::get), expected);
     }
@@ -280,4 +280,8 @@ async fn what_every_service_answers() {
     ] {
         assert!(metrics.contains(name), "{name} in {metrics}");
     }
+}
+
+fn to_user(uid: i64) -> schemas::Recipient {
+    schemas::Recipient::User(uid.try_into().unwrap())
 }

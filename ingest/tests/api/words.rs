@@ -3,7 +3,7 @@
 use std::fs;
 
 use reqwest::StatusCode;
-use schemas::{Change, GroupAction, GroupCommand, WordVerdict, command::Command};
+use schemas::{Change, WordVerdict, command::Command};
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,10 +24,6 @@ fn text_and_verdict(at: (i64, i64)) -> (String, Option<bool>) {
             Change::Edit(msg) => msg,
             other => panic!("an edit was posted, not {other:?}"),
         },
-        Command::Group(GroupCommand {
-            action: GroupAction::Send { msg, .. },
-            ..
-        }) => msg,
         other => panic!("a text was posted, not {other:?}"),
     };
     (text, words.map(|WordVerdict { masked, .. }| masked))

@@ -10,7 +10,7 @@ use event_log::Record;
 use prost::Message as _;
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, MessageChange, Mid, Partition, UserId, WordVerdict,
+    DeviceClass, MessageChange, Mid, Ordinal, Partition, Recipient, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
     event::{
         Body, Event, KNOWN_RULE_VERSION, Message, ReadPosition, Rules, Source, SourceOffset,
@@ -69,7 +69,7 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
     }
     let words = words(decoded.words)?;
     let body = body(decoded.event.ok_or("event is absent")?)?;
-    if body_place(&body).is_some_and(|place| place != i128::from(record.partition.get())) {
+    if partition_of(&body).is_some_and(|right| right != i128::from(record.partition.get())) {
         return Err("it belongs to another partition".into());
     }
     Ok(Event {
@@ -116,27 +116,24 @@ fn words(verdict: Option<proto::WordVerdict>) -> Result<Option<WordVerdict>, Str
 }
 
 fn command_of(command: inbound_command::Command) -> Result<Command, String> {
-    if let Some(command) = group::command(&command)? {
-        return Ok(Command::Group(command));
-    }
     Ok(match command {
         inbound_command::Command::SendMessage(send) => Command::Send(SendMessage {
             srcid: field("srcid", send.srcid)?,
-            destid: field("destid", send.destid)?,
+            to: recipient("destid", send.destid, send.gid)?,
             client_msg_id: field("client_msg_id", send.client_msg_id)?,
             msg: text(send.msg)?,
             by_user: send.by_user,
         }),
         inbound_command::Command::ReadAck(ack) => Command::ReadAck(ReadAck {
             uid: field("uid", ack.uid)?,
-            peer: field("peer", ack.peer)?,
+            to: recipient("peer", ack.peer, ack.gid)?,
             device: device(ack.device)?,
             mid: ack.mid.map(mid).transpose()?,
         }),
         inbound_command::Command::Control(control) => Command::Control(rules_asked_for(control)?),
         inbound_command::Command::ChangeMessage(asked) => Command::ChangeMessage(ChangeMessage {
             by: field("by", asked.by)?,
-            peer: field("peer", asked.peer)?,
+            to: recipient("peer", asked.peer, asked.gid)?,
             mid: mid(asked.mid)?,
             change: change(asked.kind, asked.msg)?,
         }),
@@ -149,33 +146,43 @@ fn command_of(command: inbound_command::Command) -> Result<Command, String> {
             asked.avatar,
             asked.extra,
         )?),
-        inbound_command::Command::ChangeGroup(_) => return Err("gid is absent".to_owned()),
+        inbound_command::Command::ChangeGroup(asked) => {
+            Command::ChangeGroup(group::change(&asked)?)
+        }
     })
 }
 
 /// Whether the records of what the command is about are in this partition. Control records are in all.
 pub(crate) fn belongs_to(partition: Partition, command: &Command) -> bool {
-    let place = match command {
-        Command::Send(send) => of_users(send.srcid, send.destid),
-        Command::ReadAck(ack) => of_users(ack.uid, ack.peer),
-        Command::ChangeMessage(asked) => of_users(asked.by, asked.peer),
+    let partition_of_it = match command {
+        Command::Send(send) => partition_with(send.srcid, send.to),
+        Command::ReadAck(ack) => partition_with(ack.uid, ack.to),
+        Command::ChangeMessage(asked) => partition_with(asked.by, asked.to),
         Command::ChangeContact(asked) => of_users(asked.uid, asked.peer),
-        Command::Group(asked) => i128::from(asked.gid.get()) % 64,
+        Command::ChangeGroup(asked) => i128::from(asked.gid.get()) % 64,
         Command::SetProfile(asked) => i128::from(asked.uid.get()) % 64,
         Command::Control(_) => return true,
     };
-    place == i128::from(partition.get())
+    partition_of_it == i128::from(partition.get())
 }
 
-fn body_place(body: &Body) -> Option<i128> {
+fn partition_of(body: &Body) -> Option<i128> {
     match body {
-        Body::Message(message) => Some(of_users(message.srcid, message.destid)),
-        Body::ReadPosition(position) => Some(of_users(position.uid, position.peer)),
-        Body::MessageChange(change) => Some(of_users(change.by, change.peer)),
+        Body::Message(message) => Some(partition_with(message.srcid, message.to)),
+        Body::ReadPosition(position) => Some(partition_with(position.uid, position.to)),
+        Body::MessageChange(change) => Some(partition_with(change.by, change.to)),
         Body::ContactChange(change) => Some(of_users(change.uid, change.peer)),
-        Body::Group(event) => Some(i128::from(event.gid.get()) % 64),
+        Body::GroupChange(change) => Some(i128::from(change.gid.get()) % 64),
         Body::Profile(profile) => Some(i128::from(profile.uid.get()) % 64),
         Body::Control(_) | Body::Progress => None,
+    }
+}
+
+/// The number of the partition of what `uid` says.
+fn partition_with(uid: UserId, to: Recipient) -> i128 {
+    match to {
+        Recipient::User(peer) => of_users(uid, peer),
+        Recipient::Group(gid) => i128::from(gid.get()) % 64,
     }
 }
 
@@ -185,24 +192,21 @@ fn of_users(one: UserId, other: UserId) -> i128 {
 }
 
 fn body(event: sequenced_event::Event) -> Result<Body, String> {
-    if let Some(event) = group::event(&event)? {
-        return Ok(Body::Group(event));
-    }
     Ok(match event {
         sequenced_event::Event::Message(message) => Body::Message(Message {
             srcid: field("srcid", message.srcid)?,
-            destid: field("destid", message.destid)?,
+            to: recipient("destid", message.destid, message.gid)?,
             client_msg_id: field("client_msg_id", message.client_msg_id)?,
             msg: text(message.msg)?,
             mid: mid(message.mid)?,
-            n: field("n", message.n)?,
+            n: ordinal(Some(message.n), message.gid)?.unwrap_or_default(),
         }),
         sequenced_event::Event::ReadPosition(position) => Body::ReadPosition(ReadPosition {
             uid: field("uid", position.uid)?,
-            peer: field("peer", position.peer)?,
+            to: recipient("peer", position.peer, position.gid)?,
             device: device(position.device)?,
             mid: mid(position.mid)?,
-            n: position.n.map(|n| field("n", n)).transpose()?,
+            n: ordinal(position.n, position.gid)?,
         }),
         sequenced_event::Event::Control(rules) => Body::Control(Rules {
             rule_version: rules.rule_version,
@@ -222,11 +226,11 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
         sequenced_event::Event::MessageChange(changed) => Body::MessageChange(MessageChange {
             by: field("by", changed.by)?,
-            peer: field("peer", changed.peer)?,
+            to: recipient("peer", changed.peer, changed.gid)?,
             mid: mid(changed.mid)?,
             change: change(changed.kind, changed.msg)?,
             chg: chg(changed.chg)?,
-            n: changed.n.map(|n| field("n", n)).transpose()?,
+            n: ordinal(changed.n, changed.gid)?,
         }),
         sequenced_event::Event::ContactChange(changed) => Body::ContactChange(ContactChange {
             uid: field("uid", changed.uid)?,
@@ -248,7 +252,9 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
         sequenced_event::Event::Profile(set) => {
             Body::Profile(profile::profile(set.uid, set.nick, set.avatar, set.extra)?)
         }
-        sequenced_event::Event::GroupChange(_) => return Err("gid is absent".to_owned()),
+        sequenced_event::Event::GroupChange(changed) => {
+            Body::GroupChange(Box::new(group::changed(&changed)?))
+        }
     })
 }
 
@@ -271,6 +277,21 @@ fn contact_change_asked_for(asked: &proto::ChangeContact) -> Result<ChangeContac
         deleted: asked.deleted,
         by_user: asked.by_user,
     })
+}
+
+/// A user, or the group in his place.
+fn recipient(name: &'static str, uid: i64, gid: i64) -> Result<Recipient, String> {
+    match (uid, gid) {
+        (_, 0) => field(name, uid).map(Recipient::User),
+        (0, _) => field("gid", gid).map(Recipient::Group),
+        _ => Err("a user is given beside gid".to_owned()),
+    }
+}
+
+/// Nobody counts in a group.
+fn ordinal(n: Option<i64>, gid: i64) -> Result<Option<Ordinal>, String> {
+    let n = n.filter(|_| gid == 0);
+    n.map(|n| field("n", n)).transpose()
 }
 
 /// Of a kind by its number; the text is an edit's, and no other's.

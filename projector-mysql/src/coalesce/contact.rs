@@ -1,21 +1,26 @@
 //! Rows of `contact_<n>`.
 
-use message_store::{ContactDelta, LastMessage, ReadUpTo};
+use message_store::{ContactDelta, FlagsAt, LastMessage, ReadUpTo};
 use schemas::{
-    Change, ContactChange, DirectConversation, MessageChange, Mid, Partition, TimestampMs,
+    Change, ContactChange, ConversationId, DirectConversation, MessageChange, Mid, Partition,
+    TimestampMs,
     event::{Body, Event, Message, ReadPosition},
 };
 
 /// What an event changes: at most two rows.
 pub(super) fn rows(offset: i64, event: &Event) -> [Option<ContactDelta>; 2] {
+    let Some(ConversationId::Direct(id)) = event.conversation() else {
+        return [None, None];
+    };
     let mut rows = match &event.body {
-        Body::Message(message) => of_message(message, event.ts),
-        Body::MessageChange(change) => of_message_change(change, event.ts),
+        Body::Message(message) => of_message(id, message, event.ts),
+        Body::MessageChange(change) => of_message_change(id, change, event.ts),
         Body::ContactChange(change) => [Some(of_contact_change(change, offset)), None],
         Body::ReadPosition(position) => {
-            [Some(ContactDelta::new(position.uid, position.peer)), None]
+            let peer = id.peer_of(position.uid);
+            [Some(ContactDelta::new(position.uid, peer)), None]
         }
-        Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => {
+        Body::Control(_) | Body::Progress | Body::GroupChange(_) | Body::Profile(_) => {
             return [None, None];
         }
     };
@@ -37,9 +42,13 @@ pub(super) fn partition(row: &ContactDelta) -> Partition {
 }
 
 /// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
-fn of_message(message: &Message, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
-    let last = LastMessage::of(message, ts);
-    let (srcid, destid) = (message.srcid, message.destid);
+fn of_message(
+    id: DirectConversation,
+    message: &Message,
+    ts: TimestampMs,
+) -> [Option<ContactDelta>; 2] {
+    let last = LastMessage::new(message.mid, message.srcid, &message.msg, ts);
+    let (srcid, destid) = (message.srcid, id.peer_of(message.srcid));
     let receivers = (srcid != destid).then(|| ContactDelta {
         last: Some(last.clone()),
         peer_n: message.n,
@@ -54,14 +63,19 @@ fn of_message(message: &Message, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
 }
 
 /// The row of who makes the change, and the peer's.
-fn of_message_change(change: &MessageChange, ts: TimestampMs) -> [Option<ContactDelta>; 2] {
-    let last = LastMessage::changed(change, ts);
+fn of_message_change(
+    id: DirectConversation,
+    change: &MessageChange,
+    ts: TimestampMs,
+) -> [Option<ContactDelta>; 2] {
+    let (by, peer) = (change.by, id.peer_of(change.by));
+    let last = LastMessage::changed(change.mid, change.by, &change.change, change.chg, ts);
     let row = |uid, peer| ContactDelta {
         last: last.clone(),
         chg: change.chg,
         ..ContactDelta::new(uid, peer)
     };
-    let mut own = row(change.by, change.peer);
+    let mut own = row(by, peer);
     match change.change {
         Change::Hide => {
             own.hidden.insert(change.mid);
@@ -69,13 +83,16 @@ fn of_message_change(change: &MessageChange, ts: TimestampMs) -> [Option<Contact
         Change::Clear => own.clear_mid = change.mid,
         Change::Recall | Change::Delete | Change::Edit(_) => {}
     }
-    let peers = (change.by != change.peer).then(|| row(change.peer, change.by));
+    let peers = (by != peer).then(|| row(peer, by));
     [Some(own), peers]
 }
 
 fn of_contact_change(change: &ContactChange, offset: i64) -> ContactDelta {
     ContactDelta {
-        flags: Some((offset, change.flags)),
+        flags: Some(FlagsAt {
+            pos: offset,
+            flags: change.flags,
+        }),
         deleted_mid: change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid),
         ..ContactDelta::new(change.uid, change.peer)
     }
@@ -84,7 +101,7 @@ fn of_contact_change(change: &ContactChange, offset: i64) -> ContactDelta {
 #[cfg(test)]
 mod tests {
     use schemas::{
-        Chg, ContactFlags, DeletedContact, Ordinal, PerDevice,
+        Chg, ContactFlags, DeletedContact, Ordinal, PerDevice, Recipient,
         event::{Source, SourceOffset},
     };
 
@@ -109,7 +126,7 @@ mod tests {
     fn rows_of_message(srcid: i64, destid: i64) -> Vec<ContactDelta> {
         let message = Message {
             srcid: srcid.try_into().unwrap(),
-            destid: destid.try_into().unwrap(),
+            to: Recipient::User(destid.try_into().unwrap()),
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "hello".to_owned(),
             mid: FIRST,
@@ -121,7 +138,7 @@ mod tests {
     fn rows_of_change(by: i64, peer: i64, change: Change) -> Vec<ContactDelta> {
         rows_of(Body::MessageChange(MessageChange {
             by: by.try_into().unwrap(),
-            peer: peer.try_into().unwrap(),
+            to: Recipient::User(peer.try_into().unwrap()),
             mid: FIRST,
             change,
             chg: Chg::ZERO.next(),
@@ -188,7 +205,8 @@ mod tests {
         }))
         .try_into()
         .unwrap();
-        assert_eq!((own.flags, own.deleted_mid), (Some((5, flags)), FIRST));
+        let set = FlagsAt { pos: 5, flags };
+        assert_eq!((own.flags, own.deleted_mid), (Some(set), FIRST));
         let read = ReadUpTo {
             mid: FIRST,
             n: Some(n),

@@ -1,6 +1,6 @@
 use message_store::{OffsetUpdate, ReadRow, StoreError};
 use projection::LogEvent;
-use schemas::{DirectConversation, Mid, Partition, PerDevice, TableNumber, UserId};
+use schemas::{ConversationId, DirectConversation, Mid, Partition, PerDevice, TableNumber, UserId};
 
 use super::MergedRow;
 use crate::destination::Destination;
@@ -10,11 +10,14 @@ impl MergedRow for ReadRow {
 
     fn for_each(LogEvent { event, .. }: &LogEvent, mut take: impl FnMut(Self)) {
         for position in event.body.read_positions() {
+            let ConversationId::Direct(conversation) = position.conversation() else {
+                continue;
+            };
             let mut mids = PerDevice::<Mid>::default();
             mids[position.device] = position.mid;
             take(Self {
                 uid: position.uid,
-                conversation: position.conversation(),
+                conversation,
                 mids,
             });
         }

@@ -3,7 +3,7 @@
 use message_store::{ContactDelta, Membership, OffsetUpdate, StoreError, UserRows};
 use projection::LogEvent;
 use schemas::{
-    Change, GroupBody, GroupEvent, GroupId, Partition, Profile, StoredProfile, TableNumber, UserId,
+    Change, ConversationId, GroupId, Partition, Profile, StoredProfile, TableNumber, UserId,
     event::Body,
 };
 
@@ -31,8 +31,8 @@ impl MergedRow for UserRow {
     type Key = (UserId, Peer);
 
     fn for_each(LogEvent { offset, event }: &LogEvent, mut take: impl FnMut(Self)) {
-        if let Body::Group(of_group) = &event.body {
-            return memberships(of_group, *offset, |row| take(Self::Membership(row)));
+        if let Some(ConversationId::Group(gid)) = event.conversation() {
+            return memberships(gid, &event.body, *offset, |row| take(Self::Membership(row)));
         }
         if let Body::Profile(profile) = &event.body {
             return take(Self::Profile(StoredProfile {
@@ -101,23 +101,32 @@ impl MergedRow for UserRow {
 }
 
 /// Who joins or leaves, sends, reads, hides or clears; nobody else has a row of an event.
-fn memberships(event: &GroupEvent, offset: i64, mut take: impl FnMut(Membership)) {
+fn memberships(gid: GroupId, body: &Body, offset: i64, mut take: impl FnMut(Membership)) {
     let of_user = |uid| Membership {
         pos: offset,
-        ..Membership::new(uid, event.gid)
+        ..Membership::new(uid, gid)
     };
-    let mut own = of_user(event.by);
-    match &event.body {
-        GroupBody::Message { mid, .. } => own.own_last_mid = *mid,
-        GroupBody::ReadPosition { device, mid } => own.read[*device] = *mid,
-        GroupBody::MessageChange { mid, change, .. } => match change {
-            Change::Hide => {
-                own.hidden.insert(*mid);
+    match body {
+        Body::Message(message) => {
+            let mut own = of_user(message.srcid);
+            own.own_last_mid = message.mid;
+            take(own);
+        }
+        Body::ReadPosition(position) => {
+            let mut own = of_user(position.uid);
+            own.read[position.device] = position.mid;
+            take(own);
+        }
+        Body::MessageChange(change) => {
+            let mut own = of_user(change.by);
+            match change.change {
+                Change::Hide => drop(own.hidden.insert(change.mid)),
+                Change::Clear => own.clear_mid = change.mid,
+                Change::Recall | Change::Delete | Change::Edit(_) => return,
             }
-            Change::Clear => own.clear_mid = *mid,
-            Change::Recall | Change::Delete | Change::Edit(_) => return,
-        },
-        GroupBody::Change(change) => {
+            take(own);
+        }
+        Body::GroupChange(change) => {
             for member in &change.members {
                 let mut row = of_user(member.uid);
                 if member.joined {
@@ -127,17 +136,17 @@ fn memberships(event: &GroupEvent, offset: i64, mut take: impl FnMut(Membership)
                 }
                 take(row);
             }
-            return;
         }
+        Body::ContactChange(_) | Body::Profile(_) | Body::Control(_) | Body::Progress => {}
     }
-    take(own);
 }
 
 #[cfg(test)]
 mod tests {
     use schemas::{
         DeviceClass, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings, Mid,
-        PerDevice,
+        Ordinal, PerDevice, Recipient,
+        event::{Message, ReadPosition},
     };
 
     use super::*;
@@ -150,25 +159,26 @@ mod tests {
         mid.try_into().unwrap()
     }
 
-    fn rows(by: i64, body: GroupBody) -> Vec<Membership> {
-        let event = GroupEvent {
-            gid: GroupId::try_from(5000).unwrap(),
-            by: user(by),
-            body,
-        };
+    fn gid() -> GroupId {
+        GroupId::try_from(5000).unwrap()
+    }
+
+    fn rows(body: &Body) -> Vec<Membership> {
         let mut rows = Vec::new();
-        memberships(&event, 7, |row| rows.push(row));
+        memberships(gid(), body, 7, |row| rows.push(row));
         rows
     }
 
-    fn changed(members: &[(i64, Option<GroupRole>, bool)]) -> GroupBody {
+    fn changed(members: &[(i64, Option<GroupRole>, bool)]) -> Body {
         let members = members.iter().map(|(uid, role, joined)| GroupMember {
             uid: user(*uid),
             role: *role,
             muted: false,
             joined: *joined,
         });
-        GroupBody::Change(Box::new(GroupChange {
+        Body::GroupChange(Box::new(GroupChange {
+            gid: gid(),
+            by: user(1),
             kind: GroupChangeKind::Add,
             settings: GroupSettings {
                 name: "Lunch".to_owned(),
@@ -186,18 +196,24 @@ mod tests {
 
     #[test]
     fn a_message_touches_its_senders_row_only() {
-        let message = GroupBody::Message {
+        let message = Body::Message(Message {
+            srcid: user(2),
+            to: Recipient::Group(gid()),
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "hello".to_owned(),
             mid: mid(4),
-        };
-        let [own] = rows(2, message).try_into().unwrap();
+            n: Ordinal::ZERO,
+        });
+        let [own] = rows(&message).try_into().unwrap();
         assert_eq!((own.uid, own.own_last_mid, own.pos), (user(2), mid(4), 7));
-        let read = GroupBody::ReadPosition {
+        let read = Body::ReadPosition(ReadPosition {
+            uid: user(3),
+            to: Recipient::Group(gid()),
             device: DeviceClass::Pc,
             mid: mid(4),
-        };
-        let [own] = rows(3, read).try_into().unwrap();
+            n: None,
+        });
+        let [own] = rows(&read).try_into().unwrap();
         assert_eq!(
             own.read,
             PerDevice {
@@ -210,12 +226,12 @@ mod tests {
     #[test]
     fn who_joined_leaves_and_joins_again_by_the_order_of_the_log() {
         let member = Some(GroupRole::Member);
-        let [joined, promoted] = rows(1, changed(&[(2, member, true), (3, member, false)]))
+        let [joined, promoted] = rows(&changed(&[(2, member, true), (3, member, false)]))
             .try_into()
             .unwrap();
         assert_eq!((joined.join_pos, joined.join_mid), (7, mid(3)));
         assert_eq!((promoted.join_pos, promoted.pos), (-1, 7));
-        let [left] = rows(1, changed(&[(2, None, false)])).try_into().unwrap();
+        let [left] = rows(&changed(&[(2, None, false)])).try_into().unwrap();
         let mut row = Membership {
             left_pos: 9,
             ..left

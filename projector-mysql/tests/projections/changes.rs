@@ -1,5 +1,6 @@
 //! Changes to messages and contacts.
 
+use message_store::FlagsAt;
 use schemas::{Change, ContactFlags, Mid};
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -100,7 +101,11 @@ async fn changes_are_the_same_in_one_batch_and_one_by_one() {
         };
         env.assert_exact().await;
         let contact = env.rows().await.contacts[&(user(5), user(6))].clone();
-        assert_eq!(contact.flags, Some((contact.pos, flags(false, true))));
+        let set = FlagsAt {
+            pos: contact.pos,
+            flags: flags(false, true),
+        };
+        assert_eq!(contact.flags, Some(set));
         service.stop().await;
     }
 }
@@ -121,7 +126,7 @@ async fn a_change_to_a_message_of_a_dropped_month_changes_nothing_else() {
     let rows = env.rows().await;
     let left: Vec<_> = rows.messages.values().collect();
     assert_eq!(left.len(), 1);
-    assert_eq!(left[0].message.msg, "");
+    assert_eq!(left[0].msg, "");
     assert_eq!(rows.changes.len(), 2);
     service.stop().await;
 }

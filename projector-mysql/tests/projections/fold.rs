@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{
-    ChangeKind, ContactDelta, LastMessage, MessageRow, MessageState, ReadUpTo, StoredChange,
+    ChangeKind, ContactDelta, FlagsAt, LastMessage, MessageRow, MessageState, ReadUpTo,
+    StoredChange,
 };
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, PerDevice,
-    StoredProfile, TableNumber, TimestampMs, UserId,
+    Recipient, StoredProfile, TableNumber, TimestampMs, UserId,
     event::{Body, ReadPosition},
 };
 
@@ -42,9 +43,10 @@ impl Rows {
         }
         // As they are read.
         for contact in rows.contacts.values_mut() {
-            let flags = contact.flags.map(|(_, flags)| flags);
-            let set = flags.filter(|flags| *flags != ContactFlags::default());
-            contact.flags = set.map(|flags| (contact.pos, flags));
+            let set = contact.flags.map(|set| set.flags);
+            let set = set.filter(|flags| *flags != ContactFlags::default());
+            let pos = contact.pos;
+            contact.flags = set.map(|flags| FlagsAt { pos, flags });
         }
         rows
     }
@@ -59,6 +61,9 @@ impl Rows {
     ) {
         match &event.body {
             Body::Message(message) => {
+                let Recipient::User(destid) = message.to else {
+                    return;
+                };
                 let row = MessageRow::new(*offset, event.ts, message.clone());
                 let last = LastMessage {
                     mid: message.mid,
@@ -68,12 +73,12 @@ impl Rows {
                     chg: Chg::ZERO,
                     state: MessageState::Shown,
                 };
-                let own = self.contact(message.srcid, message.destid);
+                let own = self.contact(message.srcid, destid);
                 own.last = Some(last.clone());
                 own.own_n = message.n;
                 own.pos = *offset;
-                if message.srcid != message.destid {
-                    let theirs = self.contact(message.destid, message.srcid);
+                if message.srcid != destid {
+                    let theirs = self.contact(destid, message.srcid);
                     theirs.last = Some(last);
                     theirs.peer_n = message.n;
                     theirs.pos = *offset;
@@ -83,14 +88,17 @@ impl Rows {
             Body::MessageChange(change) => self.change(change, *offset, event.ts),
             Body::ContactChange(change) => {
                 let row = self.contact(change.uid, change.peer);
-                row.flags = Some((*offset, change.flags));
+                row.flags = Some(FlagsAt {
+                    pos: *offset,
+                    flags: change.flags,
+                });
                 row.pos = *offset;
                 if let Some(deleted) = change.deleted {
                     row.deleted_mid = deleted.mid;
                 }
             }
             Body::ReadPosition(position) => {
-                self.contact(position.uid, position.peer).pos = *offset;
+                self.contact(position.uid, user_of(position.to)).pos = *offset;
             }
             Body::Profile(profile) => {
                 let row = StoredProfile {
@@ -100,7 +108,7 @@ impl Rows {
                 };
                 self.profiles.insert(profile.uid, row);
             }
-            Body::Control(_) | Body::Progress | Body::Group(_) => {}
+            Body::Control(_) | Body::Progress | Body::GroupChange(_) => {}
         }
         for position in event.body.read_positions() {
             self.read(&position);
@@ -110,7 +118,7 @@ impl Rows {
     fn change(&mut self, change: &MessageChange, id: i64, ts: TimestampMs) {
         let conversation = change.conversation();
         let stored = StoredChange {
-            conversation: conversation.into(),
+            conversation,
             chg: change.chg,
             mid: change.mid,
             by: change.by,
@@ -119,26 +127,25 @@ impl Rows {
             id,
             msg: None,
         };
-        self.changes
-            .insert((conversation.into(), change.chg), stored);
+        self.changes.insert((conversation, change.chg), stored);
         let (text, state, edited_ts) = match &change.change {
             Change::Recall => (String::new(), MessageState::Recalled, None),
             Change::Delete => (String::new(), MessageState::Deleted, None),
             Change::Edit(msg) => (msg.clone(), MessageState::Shown, Some(ts)),
             Change::Hide => {
-                self.hidden.insert((change.by, change.peer, change.mid));
+                self.hidden
+                    .insert((change.by, user_of(change.to), change.mid));
                 return self.touch(change, id, |_| {});
             }
             Change::Clear => {
-                self.contact(change.by, change.peer).clear_mid = change.mid;
+                self.contact(change.by, user_of(change.to)).clear_mid = change.mid;
                 return self.touch(change, id, |_| {});
             }
         };
-        let is_it = |row: &&mut MessageRow| {
-            (row.message.conversation(), row.message.mid) == (conversation, change.mid)
-        };
+        let is_it =
+            |row: &&mut MessageRow| (row.conversation(), row.mid) == (conversation, change.mid);
         let row = self.messages.values_mut().find(is_it).unwrap();
-        row.message.msg.clone_from(&text);
+        row.msg.clone_from(&text);
         row.state = state;
         row.edited_ts = edited_ts;
         self.touch(change, id, |last| {
@@ -152,7 +159,8 @@ impl Rows {
 
     /// Both users' rows.
     fn touch(&mut self, change: &MessageChange, offset: i64, on_last: impl Fn(&mut LastMessage)) {
-        for (uid, peer) in [(change.by, change.peer), (change.peer, change.by)] {
+        let (by, to) = (change.by, user_of(change.to));
+        for (uid, peer) in [(by, to), (to, by)] {
             let row = self.contact(uid, peer);
             row.chg = change.chg;
             row.pos = offset;
@@ -161,17 +169,18 @@ impl Rows {
     }
 
     fn read(&mut self, position: &ReadPosition) {
-        let key = (position.uid, position.conversation());
+        let peer = user_of(position.to);
+        let key = (position.uid, DirectConversation::new(position.uid, peer));
         let mid = &mut self.reads.entry(key).or_default()[position.device];
         *mid = position.mid.max(*mid);
         let n = position
             .n
-            .or_else(|| self.ordinal(position.peer, position.uid, position.mid.get()));
+            .or_else(|| self.ordinal(peer, position.uid, position.mid.get()));
         let read = ReadUpTo {
             mid: position.mid,
             n,
         };
-        let contact = self.contact(position.uid, position.peer);
+        let contact = self.contact(position.uid, peer);
         contact.read[position.device] = read.max(contact.read[position.device]);
     }
 
@@ -183,9 +192,16 @@ impl Rows {
 
     fn ordinal(&self, srcid: UserId, destid: UserId, mid: i64) -> Option<schemas::Ordinal> {
         let sent = self.messages.values().filter(|row| {
-            let message = &row.message;
-            (message.srcid, message.destid) == (srcid, destid) && message.mid.get() <= mid
+            (row.srcid, row.to) == (srcid, Recipient::User(destid)) && row.mid.get() <= mid
         });
-        Some(sent.map(|row| row.message.n).max().unwrap_or_default())
+        Some(sent.filter_map(|row| row.n).max().unwrap_or_default())
+    }
+}
+
+/// Logs of these tests have no groups, but for that of the tests of groups.
+fn user_of(to: Recipient) -> UserId {
+    match to {
+        Recipient::User(uid) => uid,
+        Recipient::Group(_) => panic!("it is of a group"),
     }
 }

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use message_store::{
-    ChangeKind, GroupMemberRow, GroupMessageRow, GroupRow, Membership, MessageState,
-};
+use message_store::{ChangeKind, GroupMemberRow, GroupRow, Membership, MessageRow, MessageState};
 use schemas::{
-    Change, Chg, DeviceClass, GroupBody, GroupChange, GroupChangeKind, GroupId, GroupMember,
-    GroupRole, GroupSettings, Mid, PerDevice, TableNumber, UserId,
+    Change, Chg, DeviceClass, GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole,
+    GroupSettings, MessageChange, Mid, Ordinal, PerDevice, Recipient, TableNumber, UserId,
+    event::{Body, Message, ReadPosition},
 };
 use sqlx::AssertSqlSafe;
 
@@ -39,8 +38,8 @@ async fn rows(env: &TestEnv) -> Rows {
     let shard = env.store.layout().shard_of(gid().partition());
     let mut tx = env.store.snapshot(shard).await.unwrap();
     rows.group = tx.groups(&[gid()]).await.unwrap().pop();
-    let messages = tx.group_page_after(gid(), Mid::ZERO, 100).await.unwrap();
-    let message = |row: GroupMessageRow| {
+    let messages = tx.page_after(gid(), Mid::ZERO, 100).await.unwrap();
+    let message = |row: MessageRow| {
         let is_edited = row.edited_ts.is_some();
         (row.mid.get(), row.srcid, row.msg, row.state, is_edited)
     };
@@ -49,10 +48,7 @@ async fn rows(env: &TestEnv) -> Rows {
     let members = tx.scan_group_members(number, None, 100).await.unwrap();
     let member = |row: GroupMemberRow| (row.uid, row.role, row.muted, row.join_mid);
     rows.members = members.into_iter().map(member).collect();
-    let changes = tx
-        .group_changes_after(gid(), None, Chg::ZERO, 100)
-        .await
-        .unwrap();
+    let changes = tx.changes_after(gid(), None, Chg::ZERO, 100).await.unwrap();
     let changes = changes.iter();
     rows.changes = changes
         .map(|row| (row.chg.get(), row.mid.get(), row.kind))
@@ -64,7 +60,7 @@ async fn rows(env: &TestEnv) -> Rows {
             let of_row = |row: &Membership| (row.is_member(), row.read_mids(), row.clear_mid);
             rows.memberships.insert(row.uid, of_row(&row));
         }
-        let hidden = tx.hidden_in_group(user(uid), gid(), mid(1)..=mid(100));
+        let hidden = tx.hidden(user(uid), gid(), mid(1)..=mid(100));
         let hidden = hidden.await.unwrap();
         rows.hidden
             .extend(hidden.into_iter().map(|mid| (user(uid), mid)));
@@ -86,18 +82,21 @@ fn settings(name: &str) -> GroupSettings {
 type Concerned<'a> = &'a [(i64, Option<GroupRole>, bool)];
 
 fn changed(
+    by: i64,
     kind: GroupChangeKind,
     settings: GroupSettings,
     (count, last): (i64, i64),
     members: Concerned<'_>,
-) -> GroupBody {
+) -> Body {
     let members = members.iter().map(|(uid, role, joined)| GroupMember {
         uid: user(*uid),
         role: *role,
         muted: false,
         joined: *joined,
     });
-    GroupBody::Change(Box::new(GroupChange {
+    Body::GroupChange(Box::new(GroupChange {
+        gid: gid(),
+        by: user(by),
         kind,
         settings,
         member_count: count,
@@ -106,52 +105,55 @@ fn changed(
     }))
 }
 
-fn message(number: i64, msg: &str) -> GroupBody {
-    GroupBody::Message {
+fn message(by: i64, number: i64, msg: &str) -> Body {
+    Body::Message(Message {
+        srcid: user(by),
+        to: Recipient::Group(gid()),
         client_msg_id: format!("c{number}").try_into().unwrap(),
         msg: msg.to_owned(),
         mid: mid(number),
-    }
+        n: Ordinal::ZERO,
+    })
 }
 
-fn change(number: i64, of: i64, change: Change) -> GroupBody {
-    GroupBody::MessageChange {
+fn change(by: i64, number: i64, of: i64, change: Change) -> Body {
+    Body::MessageChange(MessageChange {
+        by: user(by),
+        to: Recipient::Group(gid()),
         mid: mid(of),
         change,
         chg: number.try_into().unwrap(),
-    }
+        n: None,
+    })
 }
 
 /// 3 leaves and joins again, 4 leaves for good; 2 recalls a message, which is not the newest one.
-fn story() -> Vec<(i64, GroupBody)> {
+fn story() -> Vec<Body> {
     use GroupChangeKind::{Add, Create, Join, Leave, Remove, Rename};
     let (owner, member) = (Some(GroupRole::Owner), Some(GroupRole::Member));
     let all = [(1, owner, true), (2, member, true), (3, member, true)];
     let lunch = || settings("Lunch");
     vec![
-        (1, changed(Create, lunch(), (3, 0), &all)),
-        (1, message(1, "Lunch at noon?")),
-        (3, changed(Leave, lunch(), (2, 1), &[(3, None, false)])),
-        (2, message(2, "a secret")),
-        (1, changed(Add, lunch(), (3, 2), &[(4, member, true)])),
-        (3, changed(Join, lunch(), (4, 2), &[(3, member, true)])),
-        (2, change(1, 2, Change::Recall)),
-        (1, message(3, "At one.")),
-        (1, change(2, 3, Change::Edit("At two.".to_owned()))),
-        (1, changed(Rename, settings("Dinner"), (4, 3), &[])),
-        (
-            3,
-            GroupBody::ReadPosition {
-                device: DeviceClass::Pc,
-                mid: mid(3),
-            },
-        ),
-        (3, change(3, 1, Change::Hide)),
-        (2, change(4, 1, Change::Clear)),
-        (
-            1,
-            changed(Remove, settings("Dinner"), (3, 3), &[(4, None, false)]),
-        ),
+        changed(1, Create, lunch(), (3, 0), &all),
+        message(1, 1, "Lunch at noon?"),
+        changed(3, Leave, lunch(), (2, 1), &[(3, None, false)]),
+        message(2, 2, "a secret"),
+        changed(1, Add, lunch(), (3, 2), &[(4, member, true)]),
+        changed(3, Join, lunch(), (4, 2), &[(3, member, true)]),
+        change(2, 1, 2, Change::Recall),
+        message(1, 3, "At one."),
+        change(1, 2, 3, Change::Edit("At two.".to_owned())),
+        changed(1, Rename, settings("Dinner"), (4, 3), &[]),
+        Body::ReadPosition(ReadPosition {
+            uid: user(3),
+            to: Recipient::Group(gid()),
+            device: DeviceClass::Pc,
+            mid: mid(3),
+            n: None,
+        }),
+        change(3, 3, 1, Change::Hide),
+        change(2, 4, 1, Change::Clear),
+        changed(1, Remove, settings("Dinner"), (3, 3), &[(4, None, false)]),
     ]
 }
 
@@ -209,11 +211,11 @@ async fn a_group_is_the_same_one_by_one_in_one_batch_and_once_more() {
     for one_by_one in [true, false] {
         let mut env = TestEnv::new().await;
         let mut service = None;
-        for (by, body) in story() {
+        for body in story() {
             if one_by_one && service.is_none() {
                 service = Some(env.start().await);
             }
-            env.log.group(GID, by, body).await;
+            env.log.group(body).await;
             if one_by_one {
                 env.caught_up().await;
             }

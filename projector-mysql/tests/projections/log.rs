@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    GroupBody, GroupEvent, GroupId, MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile,
-    TimestampMs, UserId,
+    MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -70,7 +69,7 @@ impl Log {
         let (mid, n) = (*mid, *n);
         let message = Message {
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: format!("c{}", self.events.len()).try_into().unwrap(),
             msg: msg.to_owned(),
             mid,
@@ -96,7 +95,7 @@ impl Log {
     ) {
         let position = ReadPosition {
             uid: user(uid),
-            peer: user(peer),
+            to: Recipient::User(user(peer)),
             device,
             mid: mid.try_into().unwrap(),
             n: n.map(|n| n.try_into().unwrap()),
@@ -112,7 +111,7 @@ impl Log {
         *chg = chg.next();
         let change = MessageChange {
             by,
-            peer,
+            to: Recipient::User(peer),
             mid,
             change,
             chg: *chg,
@@ -156,14 +155,8 @@ impl Log {
     }
 
     /// Something that happened in a group; its offset.
-    pub async fn group(&mut self, gid: i64, by: i64, body: GroupBody) -> i64 {
-        let gid = GroupId::try_from(gid).unwrap();
-        let event = GroupEvent {
-            gid,
-            by: user(by),
-            body,
-        };
-        self.append(Body::Group(event)).await;
+    pub async fn group(&mut self, body: Body) -> i64 {
+        self.append(body).await;
         self.events.last().unwrap().offset
     }
 
@@ -173,7 +166,7 @@ impl Log {
             Body::ReadPosition(position) => position.conversation().partition(),
             Body::MessageChange(change) => change.conversation().partition(),
             Body::ContactChange(change) => change.conversation().partition(),
-            Body::Group(event) => event.gid.partition(),
+            Body::GroupChange(change) => change.gid.partition(),
             Body::Profile(profile) => Profile::partition_of(profile.uid),
             Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
         };
@@ -303,7 +296,7 @@ impl Log {
             .events
             .iter()
             .flat_map(|e| e.event.body.read_positions())
-            .filter(|p| (p.uid, p.peer, p.device) == (user(uid), user(peer), device))
+            .filter(|p| (p.uid, p.to, p.device) == (user(uid), Recipient::User(user(peer)), device))
             .map(|p| p.mid.get());
         let before = before.max().unwrap_or(0);
         if before == last {
@@ -321,7 +314,8 @@ impl Log {
     fn sent_up_to(&self, src: i64, dest: i64, mid: i64) -> i64 {
         let sent = self.events.iter().filter_map(|e| match &e.event.body {
             Body::Message(m)
-                if (m.srcid, m.destid) == (user(src), user(dest)) && m.mid.get() <= mid =>
+                if (m.srcid, m.to) == (user(src), Recipient::User(user(dest)))
+                    && m.mid.get() <= mid =>
             {
                 Some(m.n.get())
             }
@@ -335,8 +329,9 @@ impl Log {
         let number = 1 + i64::try_from(random.below(usize::try_from(last).unwrap())).unwrap();
         let mid = Mid::try_from(number).unwrap();
         let conversation = DirectConversation::new(user(uid), user(peer));
-        let of_it =
-            |change: &&MessageChange| change.conversation() == conversation && change.mid == mid;
+        let of_it = |change: &&MessageChange| {
+            change.conversation() == conversation.into() && change.mid == mid
+        };
         let changes = self.events.iter().filter_map(|e| match &e.event.body {
             Body::MessageChange(change) => Some(change),
             _ => None,
@@ -346,11 +341,11 @@ impl Log {
             .filter(of_it)
             .any(|change| matches!(change.change, Change::Recall | Change::Delete));
         let is_cleared = changes
-            .filter(|change| (change.by, change.peer) == (user(uid), user(peer)))
+            .filter(|change| (change.by, change.to) == (user(uid), Recipient::User(user(peer))))
             .any(|change| change.change == Change::Clear && change.mid >= mid);
         let author = self.events.iter().find_map(|e| match &e.event.body {
-            Body::Message(m) if (m.conversation(), m.mid) == (conversation, mid) => {
-                Some((m.srcid.get(), m.destid.get()))
+            Body::Message(m) if (m.conversation(), m.mid) == (conversation.into(), mid) => {
+                Some((m.srcid.get(), conversation.peer_of(m.srcid).get()))
             }
             _ => None,
         });

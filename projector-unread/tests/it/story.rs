@@ -9,7 +9,7 @@ use std::{
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, TimestampMs, UserId,
+    MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -60,7 +60,7 @@ impl Story {
         *n += 1;
         let message = Message {
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: format!("{srcid}-{n}").try_into().unwrap(),
             msg: format!("message {n}"),
             mid: (*mid).try_into().unwrap(),
@@ -95,7 +95,7 @@ impl Story {
         *chg = chg.next();
         let change = MessageChange {
             by,
-            peer,
+            to: Recipient::User(peer),
             mid,
             change,
             chg: *chg,
@@ -144,7 +144,7 @@ impl Story {
         let mid = self.newest(conversation);
         let position = ReadPosition {
             uid,
-            peer,
+            to: Recipient::User(peer),
             device,
             mid,
             n,

@@ -3,7 +3,7 @@ use event_log::LogReader;
 use message_store::{MessageState, MessageStore};
 use problem::Problem;
 use schemas::{
-    ChangeContact, ChangeMessage, ConversationId, InboundPosition, Mid, Partition, Profile,
+    ChangeContact, ConversationId, InboundPosition, Mid, Partition, Profile, Recipient,
     TimestampMs, UserId,
     command::{Command, Malformed, SendMessage},
     dead_letter::Reason,
@@ -13,7 +13,7 @@ use schemas::{
 use super::{
     dead_letter::DeadLetterSearch,
     event::{self, EventLookup},
-    outcome::Outcome,
+    outcome::{Outcome, Reader},
     reader_pool::{LookupError, ScanBudget},
 };
 use crate::{deadline::Deadline, error::QueryError, state::QueryApi};
@@ -64,7 +64,7 @@ pub(crate) async fn lookup(
             let refused = match original {
                 Some(_) => None,
                 None => {
-                    let conversation = send.conversation().into();
+                    let conversation = send.conversation();
                     refused(api, caller, position, (appended, conversation), deadline).await?
                 }
             };
@@ -126,10 +126,11 @@ fn look_up_in_log(
     };
     let command = Command::parse(record.bytes());
     if let Ok(Command::ReadAck(ack)) = command
+        && let Recipient::User(peer) = ack.to
         && ack.conversation().partition() == partition
     {
         // The sequencer refuses none of these.
-        let reader = ack.into();
+        let reader = Reader::new(ack.uid, peer, ack.device);
         return Ok(LogLookup::Outcome(Outcome::ReadPositionKept { reader }));
     }
     // A dead letter is acknowledged before any later event is produced (PROTOCOL S7), so it exists by now.
@@ -176,30 +177,34 @@ fn scan_all(
 
 /// The conversation of a change to a message or to a contact, and of whatever is asked for in a group.
 fn changed_conversation(command: &Command) -> Option<ConversationId> {
-    match command {
-        Command::ChangeMessage(change) => Some(change.conversation().into()),
-        Command::ChangeContact(change) => Some(change.conversation().into()),
-        Command::Group(command) => Some(ConversationId::Group(command.gid)),
-        Command::Send(_) | Command::ReadAck(_) | Command::Control(_) | Command::SetProfile(_) => {
-            None
-        }
-    }
+    let is_change = matches!(
+        command,
+        Command::ChangeMessage(_) | Command::ChangeContact(_)
+    );
+    let is_looked_for = |id: &ConversationId| is_change || matches!(id, ConversationId::Group(_));
+    command.conversation().filter(is_looked_for)
 }
 
 /// The users whom a record concerns: a send and a change to a message its two sides; a read-ack, and what changes one user's view only, that
 /// user; what is asked for in a group who asks; other records nobody.
 fn concerned(value: &[u8]) -> Vec<UserId> {
     match Command::parse(value) {
-        Ok(Command::Send(send)) => vec![send.srcid, send.destid],
+        Ok(Command::Send(send)) => sides(send.srcid, send.to),
         Ok(Command::ReadAck(ack)) => vec![ack.uid],
-        Ok(Command::ChangeMessage(ChangeMessage { by, change, .. })) if change.is_for_one() => {
-            vec![by]
-        }
-        Ok(Command::ChangeMessage(ChangeMessage { by, peer, .. })) => vec![by, peer],
+        Ok(Command::ChangeMessage(change)) if change.change.is_for_one() => vec![change.by],
+        Ok(Command::ChangeMessage(change)) => sides(change.by, change.to),
         Ok(Command::ChangeContact(ChangeContact { uid, .. })) => vec![uid],
-        Ok(Command::Group(command)) => vec![command.by],
+        Ok(Command::ChangeGroup(change)) => vec![change.by],
         Ok(Command::SetProfile(profile)) => vec![profile.uid],
         Ok(Command::Control(_)) | Err(_) => vec![],
+    }
+}
+
+/// Who says something, and to whom if that is a user.
+fn sides(by: UserId, to: Recipient) -> Vec<UserId> {
+    match to {
+        Recipient::User(peer) => vec![by, peer],
+        Recipient::Group(_) => vec![by],
     }
 }
 
@@ -214,7 +219,7 @@ fn refused_without_letter(command: Result<Command, Malformed>, partition: Partit
             | Command::ReadAck(_)
             | Command::ChangeMessage(_)
             | Command::ChangeContact(_)
-            | Command::Group(_),
+            | Command::ChangeGroup(_),
         ) => (Reason::WrongPartition, lost()),
         // In its own partition it is refused below rule version 3 only.
         Ok(Command::SetProfile(profile)) => {
@@ -240,7 +245,9 @@ async fn original(
     send: &SendMessage,
     below: i64,
 ) -> Result<Option<Mid>, QueryError> {
-    let conversation = send.conversation();
+    let ConversationId::Direct(conversation) = send.conversation() else {
+        return Ok(None);
+    };
     let shard = store.layout().shard_of(conversation.partition());
     let rows = store
         .snapshot(shard)
@@ -250,7 +257,7 @@ async fn original(
     let newest = rows.into_iter().rfind(|row| row.id < below);
     let repeated = newest.filter(|row| {
         let is_changed = row.state != MessageState::Shown || row.edited_ts.is_some();
-        is_changed || row.message.msg == send.msg
+        is_changed || row.msg == send.msg
     });
-    Ok(repeated.map(|row| row.message.mid))
+    Ok(repeated.map(|row| row.mid))
 }

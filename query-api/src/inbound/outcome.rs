@@ -1,8 +1,7 @@
 use schemas::{
-    ConversationId, DeviceClass, GroupAction, GroupBody, GroupCommand, GroupEvent, InboundPosition,
-    Mid, UserId,
-    command::{Command, ReadAck, SendMessage},
-    event::{Body, Event, ReadPosition},
+    ConversationId, DeviceClass, InboundPosition, Mid, Recipient, UserId,
+    command::{Command, SendMessage},
+    event::{Body, Event},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -237,11 +236,21 @@ impl Outcome {
                 events_offset,
                 ts,
             },
-            Body::ReadPosition(position) => Self::ReadPositionMoved {
-                mid: position.mid.get(),
-                reader: position.into(),
-                events_offset,
-                ts,
+            Body::ReadPosition(position) => match position.to {
+                Recipient::User(peer) => Self::ReadPositionMoved {
+                    reader: Reader::new(position.uid, peer, position.device),
+                    mid: position.mid.get(),
+                    events_offset,
+                    ts,
+                },
+                Recipient::Group(gid) => Self::GroupReadPositionMoved {
+                    gid: gid.to_string(),
+                    uid: position.uid,
+                    device: position.device,
+                    mid: position.mid.get(),
+                    events_offset,
+                    ts,
+                },
             },
             Body::Control(_) => Self::RulesChanged { events_offset, ts },
             Body::MessageChange(change) => Self::MessageChanged {
@@ -260,7 +269,13 @@ impl Outcome {
                 events_offset,
                 ts,
             },
-            Body::Group(group) => Self::of_group_event(events_offset, ts, group),
+            Body::GroupChange(change) => Self::GroupChanged {
+                gid: change.gid.to_string(),
+                kind: change.kind.as_str(),
+                member_count: change.member_count,
+                events_offset,
+                ts,
+            },
             Body::Profile(profile) => Self::ProfileSet {
                 uid: profile.uid,
                 events_offset,
@@ -270,52 +285,14 @@ impl Outcome {
         })
     }
 
-    fn of_group_event(events_offset: i64, ts: String, event: GroupEvent) -> Self {
-        let conversation = ConversationId::Group(event.gid).to_string();
-        match event.body {
-            GroupBody::Message { mid, .. } => Self::Sequenced {
-                conversation,
-                mid: mid.get(),
-                events_offset,
-                ts,
-            },
-            GroupBody::ReadPosition { device, mid } => Self::GroupReadPositionMoved {
-                gid: event.gid.to_string(),
-                uid: event.by,
-                device,
-                mid: mid.get(),
-                events_offset,
-                ts,
-            },
-            GroupBody::MessageChange { mid, change, chg } => Self::MessageChanged {
-                conversation,
-                mid: mid.get(),
-                kind: change.kind(),
-                chg: chg.get(),
-                events_offset,
-                ts,
-            },
-            GroupBody::Change(change) => Self::GroupChanged {
-                gid: event.gid.to_string(),
-                kind: change.kind.as_str(),
-                member_count: change.member_count,
-                events_offset,
-                ts,
-            },
-        }
-    }
-
     /// What a change, or a command in a group, comes to that was not refused and has no event.
     pub(super) fn without_event(command: &Command, conversation: ConversationId) -> Self {
         let conversation = conversation.to_string();
         match command {
-            Command::Group(GroupCommand {
-                action: GroupAction::Send { client_msg_id, .. },
-                ..
-            }) => Self::Repeat {
+            Command::Send(send) => Self::Repeat {
                 conversation,
                 of_mid: None,
-                client_msg_id: client_msg_id.to_string(),
+                client_msg_id: send.client_msg_id.to_string(),
             },
             _ => Self::WithoutEffect { conversation },
         }
@@ -336,20 +313,8 @@ impl Outcome {
     }
 }
 
-impl From<ReadPosition> for Reader {
-    fn from(position: ReadPosition) -> Self {
-        let ReadPosition {
-            uid, peer, device, ..
-        } = position;
-        Self { uid, peer, device }
-    }
-}
-
-impl From<ReadAck> for Reader {
-    fn from(ack: ReadAck) -> Self {
-        let ReadAck {
-            uid, peer, device, ..
-        } = ack;
+impl Reader {
+    pub(super) fn new(uid: UserId, peer: UserId, device: DeviceClass) -> Self {
         Self { uid, peer, device }
     }
 }

@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use access::Caller;
 use axum::{Json, extract::State};
-use message_store::{Sink, StoredChange};
+use message_store::{GroupHead, Sink, StoredChange};
 use problem::{Path, Problem, Query};
-use schemas::Chg;
+use schemas::{Chg, ConversationId, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -16,7 +16,7 @@ use crate::{
     parameters::{ChgBound, ConversationPath, Limit, TimeoutMs},
     sink_watermarks,
     state::QueryApi,
-    view::View,
+    view::{View, open_group},
 };
 
 /// Which changes.
@@ -26,17 +26,17 @@ use crate::{
 pub(crate) struct ChangesQuery {
     /// Those above this number; all where absent.
     #[param(value_type = Option<i64>, minimum = 0)]
-    after_chg: Option<ChgBound>,
+    pub(super) after_chg: Option<ChgBound>,
     /// How many at most; 50 where absent.
     #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
-    limit: Option<Limit>,
+    pub(super) limit: Option<Limit>,
     /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
+    pub(super) after: Vec<String>,
     /// How long the call may take, milliseconds; 5000 where absent.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+    pub(super) timeout_ms: Option<TimeoutMs>,
 }
 
 /// Changes of one conversation.
@@ -44,19 +44,19 @@ pub(crate) struct ChangesQuery {
 pub(crate) struct ChangesPage {
     /// The changes, by number. What other users hide and clear is left out, and of a group what concerns messages from before
     /// joining, so a page may hold fewer than `limit`; only `next` tells whether it is the last.
-    pub(super) items: Vec<ChangeItem>,
+    items: Vec<ChangeItem>,
     /// The parameter that goes on where this page ends; null where nothing is left.
     #[schema(example = "after_chg=1")]
-    pub(super) next: Option<String>,
+    next: Option<String>,
     /// With `after=`: how far the stores had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
-    pub(super) as_of: AsOf,
+    as_of: AsOf,
 }
 
 /// A change to a message, or to what the user sees of the conversation.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ChangeItem {
+struct ChangeItem {
     /// Its number among the changes of the conversation: 1, 2, 3 …
     #[schema(minimum = 1, example = 1)]
     chg: i64,
@@ -99,21 +99,34 @@ pub(crate) async fn get_changes(
     Query(query): Query<ChangesQuery>,
 ) -> Result<Json<ChangesPage>, QueryError> {
     caller.may_read(path.uid)?;
+    page(&api, path.uid, path.conversation().into(), query).await
+}
+
+/// What was changed in a conversation, with a user or in a group.
+pub(super) async fn page(
+    api: &QueryApi,
+    uid: UserId,
+    conversation: ConversationId,
+    query: ChangesQuery,
+) -> Result<Json<ChangesPage>, QueryError> {
     let deadline = Deadline::in_time(query.timeout_ms);
-    let partition = path.conversation().partition();
+    let partition = conversation.partition();
     let required =
         RequiredWatermarks::parse(&query.after, api.epoch.get())?.restrict_to(|p| p == partition);
     let after = query.after_chg.map_or(Chg::ZERO, |ChgBound(chg)| chg);
     let limit = query.limit.unwrap_or_default();
 
-    let attempt = || changes(&api, &path, after, limit, &required);
-    let (mut rows, watermarks) = api.poll(deadline, attempt).await?;
+    let attempt = || changes(api, uid, conversation, after, limit, &required);
+    let (mut rows, head, watermarks) = api.poll(deadline, attempt).await?;
     let mut as_of = AsOf::from(watermarks);
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
     let next = rows.last().filter(|_| more).map(|row| row.chg);
+    if let Some(head) = &head {
+        rows.retain(|row| row.mid > head.unseen_mid());
+    }
     if rows.iter().any(|row| row.msg.is_some()) {
-        let attempt = || view(&api, &path, &rows, &required);
+        let attempt = || view(api, uid, conversation, &rows, head.as_ref(), &required);
         let (view, watermarks) = api.poll(deadline, attempt).await?;
         as_of = as_of.and(watermarks);
         for row in rows.iter_mut().filter(|row| !view.shows(row.mid)) {
@@ -127,33 +140,47 @@ pub(crate) async fn get_changes(
     }))
 }
 
-/// Reads one row more than the page shows, which tells whether there is a next page.
+/// Reads one row more than the page shows, which tells whether there is a next page, and of a group what its member may see.
 async fn changes(
     api: &QueryApi,
-    path: &ConversationPath,
+    uid: UserId,
+    conversation: ConversationId,
     after: Chg,
     limit: Limit,
     required: &RequiredWatermarks,
-) -> Result<(Vec<StoredChange>, Watermarks), QueryError> {
-    let conversation = path.conversation();
-    let shard = api.store.layout().shard_of(conversation.partition());
-    let (mut tx, watermarks) =
-        sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
+) -> Result<(Vec<StoredChange>, Option<GroupHead>, Watermarks), QueryError> {
+    let (mut tx, head, watermarks) = match conversation {
+        ConversationId::Direct(direct) => {
+            let shard = api.store.layout().shard_of(direct.partition());
+            let opened = sink_watermarks::snapshot(api, shard, Sink::Messages, required);
+            let (tx, watermarks) = opened.await?;
+            (tx, None, watermarks)
+        }
+        ConversationId::Group(gid) => {
+            let (tx, head, watermarks) = open_group(api, gid, uid, required).await?;
+            (tx, Some(head), watermarks)
+        }
+    };
     let rows = tx
-        .changes_after(conversation, Some(path.uid), after, limit.and_one())
+        .changes_after(conversation, Some(uid), after, limit.and_one())
         .await?;
-    Ok((rows, watermarks))
+    Ok((rows, head, watermarks))
 }
 
 /// What the user sees of the messages whose texts are in these changes.
 async fn view(
     api: &QueryApi,
-    path: &ConversationPath,
+    uid: UserId,
+    conversation: ConversationId,
     rows: &[StoredChange],
+    head: Option<&GroupHead>,
     required: &RequiredWatermarks,
 ) -> Result<(View, Watermarks), QueryError> {
-    let (mut view, watermarks) = View::read(api, path.uid, path.peer, required).await?;
+    let (mut view, watermarks) = View::read(api, uid, conversation, required).await?;
     sink_watermarks::expect_reached(view.store(), required, &watermarks)?;
+    if let Some(head) = head {
+        view.restrict_to(head);
+    }
     let edited = rows.iter().filter(|row| row.msg.is_some());
     view.read_hidden(api, edited.map(|row| row.mid)).await?;
     Ok((view, watermarks))

@@ -11,10 +11,10 @@ use crate::{
     after::{AsOf, RequiredWatermarks},
     deadline::Deadline,
     error::QueryError,
-    group_view,
     parameters::{GroupPath, TimeoutMs},
     routes::group_members::MemberItem,
     state::QueryApi,
+    view::open_group,
 };
 
 /// Who asks.
@@ -99,7 +99,7 @@ pub(crate) async fn get_group(
     let deadline = Deadline::in_time(query.timeout_ms);
     let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?
         .restrict_to(|p| p == gid.partition());
-    let attempt = || group_view::open(&api, gid, uid, &required);
+    let attempt = || open_group(&api, gid, uid, &required);
     let (_tx, head, watermarks) = api.poll(deadline, attempt).await?;
     let (last_mid, chg) = (head.last_mid().get(), head.chg.get());
     let member = MemberItem::of_asker(uid, &head);

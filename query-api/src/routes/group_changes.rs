@@ -2,18 +2,14 @@ use std::sync::Arc;
 
 use access::Caller;
 use axum::{Json, extract::State};
-use message_store::{GroupHead, StoredChange};
 use problem::{Path, Problem, Query};
-use schemas::{Chg, GroupId, UserId};
+use schemas::UserId;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::changes::{ChangeItem, ChangesPage};
+use super::changes::{self, ChangesPage, ChangesQuery};
 use crate::{
-    after::{AsOf, RequiredWatermarks, Watermarks},
-    deadline::Deadline,
     error::QueryError,
-    group_view::{self, GroupView},
     parameters::{ChgBound, GroupPath, Limit, TimeoutMs},
     state::QueryApi,
 };
@@ -64,63 +60,12 @@ pub(crate) async fn get_group_changes(
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupChangesQuery>,
 ) -> Result<Json<ChangesPage>, QueryError> {
-    let uid = query.uid;
-    caller.may_read(uid)?;
-    let deadline = Deadline::in_time(query.timeout_ms);
-    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?
-        .restrict_to(|p| p == gid.partition());
-    let limit = query.limit.unwrap_or_default();
-
-    let attempt = || changes(&api, gid, &query, limit, &required);
-    let (mut rows, head, watermarks) = api.poll(deadline, attempt).await?;
-    let mut as_of = AsOf::from(watermarks);
-    let more = rows.len() > limit.get();
-    rows.truncate(limit.get());
-    let next = rows.last().filter(|_| more).map(|row| row.chg);
-    rows.retain(|row| row.mid > head.unseen_mid());
-    if rows.iter().any(|row| row.msg.is_some()) {
-        let attempt = || view(&api, uid, &rows, &head, &required);
-        let (view, watermarks) = api.poll(deadline, attempt).await?;
-        as_of = as_of.and(watermarks);
-        for row in rows.iter_mut().filter(|row| !view.shows(&head, row.mid)) {
-            row.msg = None;
-        }
-    }
-    Ok(Json(ChangesPage {
-        items: rows.into_iter().map(ChangeItem::from).collect(),
-        next: next.map(|chg| format!("after_chg={chg}")),
-        as_of,
-    }))
-}
-
-/// Reads one row more than the page shows, which tells whether there is a next page.
-async fn changes(
-    api: &QueryApi,
-    gid: GroupId,
-    query: &GroupChangesQuery,
-    limit: Limit,
-    required: &RequiredWatermarks,
-) -> Result<(Vec<StoredChange>, GroupHead, Watermarks), QueryError> {
-    let (mut tx, head, watermarks) = group_view::open(api, gid, query.uid, required).await?;
-    let after = query.after_chg.map_or(Chg::ZERO, |ChgBound(chg)| chg);
-    let of_user = Some(query.uid);
-    let rows = tx
-        .group_changes_after(gid, of_user, after, limit.and_one())
-        .await?;
-    Ok((rows, head, watermarks))
-}
-
-/// What the user sees of the messages whose texts are in these changes.
-async fn view(
-    api: &QueryApi,
-    uid: UserId,
-    rows: &[StoredChange],
-    head: &GroupHead,
-    required: &RequiredWatermarks,
-) -> Result<(GroupView, Watermarks), QueryError> {
-    let (mut view, watermarks) = GroupView::read(api, head.gid, uid, required).await?;
-    let edited = rows.iter().filter(|row| row.msg.is_some());
-    view.read_hidden(api, head, edited.map(|row| row.mid))
-        .await?;
-    Ok((view, watermarks))
+    caller.may_read(query.uid)?;
+    let of_conversation = ChangesQuery {
+        after_chg: query.after_chg,
+        limit: query.limit,
+        after: query.after,
+        timeout_ms: query.timeout_ms,
+    };
+    changes::page(&api, query.uid, gid.into(), of_conversation).await
 }

@@ -12,9 +12,9 @@ use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
     deadline::Deadline,
     error::QueryError,
-    group_view,
     parameters::{GroupPath, Limit, TimeoutMs},
     state::QueryApi,
+    view::open_group,
 };
 
 /// Which members.
@@ -118,7 +118,7 @@ async fn members(
     count: u32,
     required: &RequiredWatermarks,
 ) -> Result<(Vec<GroupMemberRow>, Watermarks), QueryError> {
-    let (mut tx, _head, watermarks) = group_view::open(api, gid, query.uid, required).await?;
+    let (mut tx, _head, watermarks) = open_group(api, gid, query.uid, required).await?;
     let rows = tx.group_members(gid, query.cursor, count).await?;
     Ok((rows, watermarks))
 }

@@ -2,22 +2,21 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use access::Caller;
 use axum::{Json, extract::State};
-use message_store::{GroupMessageRow, MessageState, ReadTx};
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, Mid, UserId};
+use schemas::{GroupId, UserId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::messages::{Bound, MessagesPage};
+use super::messages::{Bound, MessagesPage, history, shown};
 use crate::{
     after::{AsOf, RequiredWatermarks},
     deadline::Deadline,
     error::QueryError,
-    group_view::{self, GroupView},
     message_item::MessageItem,
     parameters::{GroupPath, Limit, MidBound, Switch, TimeoutMs},
-    profiles,
+    profiles, sink_watermarks,
     state::QueryApi,
+    view::{View, open_group},
 };
 
 /// Which messages. At most one of `before_mid` and `after_mid`; none of them is the newest page.
@@ -100,49 +99,17 @@ async fn page(
     limit: Limit,
     required: &RequiredWatermarks,
 ) -> Result<MessagesPage, QueryError> {
-    let (mut view, own_watermarks) = GroupView::read(api, gid, uid, required).await?;
-    let (mut tx, head, watermarks) = group_view::open(api, gid, uid, required).await?;
-    let floor = view.floor(&head);
-    let (rows, next) = history(&mut tx, gid, bound, limit, floor).await?;
+    let (mut view, own_watermarks) = View::read(api, uid, gid.into(), required).await?;
+    sink_watermarks::expect_reached(view.store(), required, &own_watermarks)?;
+    let (mut tx, head, watermarks) = open_group(api, gid, uid, required).await?;
+    view.restrict_to(&head);
+    let (rows, next) = history(&mut tx, gid.into(), bound, limit, view.floor).await?;
     // Its connection is needed by others.
     drop(tx);
-    let mids = rows.iter().map(|row| row.mid);
-    view.read_hidden(api, &head, mids).await?;
-    let is_shown =
-        |row: &GroupMessageRow| row.state != MessageState::Deleted && view.shows(&head, row.mid);
     Ok(MessagesPage {
-        items: rows
-            .into_iter()
-            .filter(is_shown)
-            .map(MessageItem::from)
-            .collect(),
+        items: shown(api, view, rows).await?,
         next,
         profiles: None,
         as_of: AsOf::from(watermarks).and(own_watermarks),
     })
-}
-
-/// The messages of a page above `floor`, and the parameter of the next page.
-async fn history(
-    tx: &mut ReadTx,
-    gid: GroupId,
-    bound: Bound,
-    limit: Limit,
-    floor: Mid,
-) -> Result<(Vec<GroupMessageRow>, Option<String>), QueryError> {
-    let count = limit.and_one();
-    let mut rows = match bound {
-        Bound::Newest => tx.group_page_before(gid, None, floor, count).await?,
-        Bound::Before(mid) => tx.group_page_before(gid, Some(mid), floor, count).await?,
-        Bound::After(mid) => tx.group_page_after(gid, mid.max(floor), count).await?,
-    };
-    let more = rows.len() > limit.get();
-    rows.truncate(limit.get());
-    let parameter = match bound {
-        Bound::Newest | Bound::Before(_) => "before_mid",
-        Bound::After(_) => "after_mid",
-    };
-    let last = rows.last().filter(|_| more);
-    let next = last.map(|row| format!("{parameter}={}", row.mid));
-    Ok((rows, next))
 }

@@ -4,7 +4,7 @@ use access::Caller;
 use axum::{Json, extract::State};
 use message_store::{MessageRow, MessageState, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Path, Problem, Query};
-use schemas::{DeviceClass, DirectConversation, Mid};
+use schemas::{ConversationId, DeviceClass, Mid};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -166,7 +166,8 @@ async fn page(
     required: &RequiredWatermarks,
 ) -> Result<MessagesPage, QueryError> {
     let conversation = path.conversation();
-    let (mut view, contact_watermarks) = View::read(api, path.uid, path.peer, required).await?;
+    let view = View::read(api, path.uid, conversation.into(), required);
+    let (mut view, contact_watermarks) = view.await?;
     let shard = api.store.layout().shard_of(conversation.partition());
     let (mut tx, watermarks) =
         sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
@@ -188,21 +189,13 @@ async fn page(
             unread(&mut tx, path, device, limit, &view).await?
         }
         Selection::History(bound, limit) => {
-            history(&mut tx, conversation, bound, limit, &view).await?
+            history(&mut tx, conversation.into(), bound, limit, view.floor).await?
         }
     };
     // Its connection is needed by others.
     drop(tx);
-    let mids = rows.iter().map(|row| row.message.mid);
-    view.read_hidden(api, mids).await?;
-    let is_shown =
-        |row: &MessageRow| row.state != MessageState::Deleted && view.shows(row.message.mid);
     Ok(MessagesPage {
-        items: rows
-            .into_iter()
-            .filter(is_shown)
-            .map(MessageItem::from)
-            .collect(),
+        items: shown(api, view, rows).await?,
         next,
         profiles: None,
         as_of,
@@ -225,45 +218,51 @@ async fn unread(
     // The store never returns more than its limit, so at that many there may be more.
     let more = rows.len() > limit.get() || rows.len() == UNREAD_LIMIT;
     rows.truncate(limit.get());
-    let next = more.then(|| next_before(&rows, view)).flatten();
+    // What is cleared is not gone through.
+    let last = rows
+        .last()
+        .filter(|row| more && row.mid > view.floor.next());
+    let next = last.map(|row| format!("before_mid={}", row.mid));
     Ok((rows, next))
 }
 
-/// Those of a page of history, and the parameter of the next page.
-async fn history(
+/// The messages of a page above `floor`, and the parameter of the next page.
+pub(super) async fn history(
     tx: &mut ReadTx,
-    conversation: DirectConversation,
+    conversation: ConversationId,
     bound: Bound,
     limit: Limit,
-    view: &View,
+    floor: Mid,
 ) -> Result<(Vec<MessageRow>, Option<String>), QueryError> {
     let count = limit.and_one();
-    let mut rows = match bound {
-        Bound::Newest => tx.page_before(conversation, None, count).await?,
-        Bound::Before(mid) => tx.page_before(conversation, Some(mid), count).await?,
-        Bound::After(mid) => {
-            let after = mid.max(view.clear_mid);
-            tx.page_after(conversation, after, count).await?
-        }
+    let rows = match bound {
+        Bound::Newest => tx.page_before(conversation, None, floor, count).await,
+        Bound::Before(mid) => tx.page_before(conversation, Some(mid), floor, count).await,
+        Bound::After(mid) => tx.page_after(conversation, mid.max(floor), count).await,
     };
+    let mut rows = rows?;
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
-    let next = match bound {
-        _ if !more => None,
-        Bound::Newest | Bound::Before(_) => next_before(&rows, view),
-        Bound::After(_) => last_mid(&rows).map(|mid| format!("after_mid={mid}")),
+    let parameter = match bound {
+        Bound::Newest | Bound::Before(_) => "before_mid",
+        Bound::After(_) => "after_mid",
     };
+    let last = rows.last().filter(|_| more);
+    let next = last.map(|row| format!("{parameter}={}", row.mid));
     Ok((rows, next))
 }
 
-/// What is cleared is not gone through.
-fn next_before(rows: &[MessageRow], view: &View) -> Option<String> {
-    let mid = last_mid(rows).filter(|mid| *mid > view.clear_mid.next())?;
-    Some(format!("before_mid={mid}"))
-}
-
-fn last_mid(rows: &[MessageRow]) -> Option<Mid> {
-    rows.last().map(|row| row.message.mid)
+/// Those of these messages that the user sees.
+pub(super) async fn shown(
+    api: &QueryApi,
+    mut view: View,
+    rows: Vec<MessageRow>,
+) -> Result<Vec<MessageItem>, QueryError> {
+    view.read_hidden(api, rows.iter().map(|row| row.mid))
+        .await?;
+    let is_shown = |row: &MessageRow| row.state != MessageState::Deleted && view.shows(row.mid);
+    let shown = rows.into_iter().filter(is_shown);
+    Ok(shown.map(MessageItem::from).collect())
 }
 
 #[cfg(test)]

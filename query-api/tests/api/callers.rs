@@ -7,7 +7,8 @@ use futures::future::join_all;
 use problem::ProblemKind;
 use query_api::Config;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ClientMsgId, DeviceClass, InboundPosition, UserId,
+    Change, ChangeContact, ChangeMessage, ClientMsgId, DeviceClass, InboundPosition, Recipient,
+    UserId,
     command::{Command, ReadAck, SendMessage},
 };
 use tempfile::TempDir;
@@ -181,20 +182,20 @@ async fn what_became_of_a_send_is_told_to_whom_it_concerns() {
     let send = SendMessage {
         by_user: false,
         srcid: me,
-        destid: peer,
+        to: Recipient::User(peer),
         client_msg_id: ClientMsgId::try_from("a-1".to_owned()).unwrap(),
         msg: "hello".to_owned(),
     };
     let read = ReadAck {
         uid: me,
-        peer,
+        to: Recipient::User(peer),
         device: DeviceClass::Pc,
         mid: None,
     };
     let change = |change| {
         Command::ChangeMessage(ChangeMessage {
             by: me,
-            peer,
+            to: Recipient::User(peer),
             mid: mid(1),
             change,
         })

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use message_store::{ChangeRow, ContactDelta, LastMessage, MessageRow, ReadUpTo};
 use schemas::{
-    Change, Chg, MessageChange, Mid, Ordinal, Partition, PerDevice, TimestampMs, UserId,
-    event::Message,
+    Change, Chg, DirectConversation, Mid, Ordinal, Partition, PerDevice, Recipient, TimestampMs,
+    UserId, event::Message,
 };
 use uuid::Uuid;
 
@@ -47,8 +47,12 @@ impl Chat {
         }
     }
 
+    pub fn conversation(&self) -> DirectConversation {
+        DirectConversation::new(self.me, self.peer)
+    }
+
     pub fn partition(&self) -> Partition {
-        schemas::DirectConversation::new(self.me, self.peer).partition()
+        self.conversation().partition()
     }
 
     pub fn path(&self) -> String {
@@ -69,14 +73,10 @@ impl Chat {
     /// The next message, `age_ms` old.
     pub fn say(&mut self, srcid: UserId, msg: &str, age_ms: i64) -> &MessageRow {
         let destid = if srcid == self.me { self.peer } else { self.me };
-        let sent_before = self
-            .rows
-            .iter()
-            .filter(|row| row.message.srcid == srcid)
-            .count();
+        let sent_before = self.rows.iter().filter(|row| row.srcid == srcid).count();
         let message = Message {
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid: mid(self.rows.len() as i64 + 1),
@@ -98,18 +98,14 @@ impl Chat {
 
     /// The next change.
     pub fn change(&mut self, by: UserId, of: i64, change: Change) {
-        let n = (change == Change::Clear).then(|| self.peer_n(of));
         self.changes.push(ChangeRow {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             ts: now(),
-            change: MessageChange {
-                by,
-                peer: if by == self.me { self.peer } else { self.me },
-                mid: mid(of),
-                change,
-                chg: chg(self.changes.len() as i64 + 1),
-                n,
-            },
+            conversation: self.conversation().into(),
+            by,
+            mid: mid(of),
+            change,
+            chg: chg(self.changes.len() as i64 + 1),
         });
     }
 
@@ -119,7 +115,7 @@ impl Chat {
             .rows
             .iter()
             .take(mid as usize)
-            .filter(|row| row.message.srcid == self.peer);
+            .filter(|row| row.srcid == self.peer);
         ordinal(theirs.count() as i64)
     }
 
@@ -134,7 +130,7 @@ impl Chat {
             last: self
                 .rows
                 .last()
-                .map(|row| LastMessage::of(&row.message, row.ts)),
+                .map(|row| LastMessage::new(row.mid, row.srcid, &row.msg, row.ts)),
             peer_n: self.peer_n(all),
             own_n: ordinal(all - self.peer_n(all).get()),
             read: PerDevice {
@@ -150,19 +146,19 @@ impl Chat {
     }
 
     /// What a change adds to my contact row.
-    fn contact_after(&self, ChangeRow { id, ts, change }: &ChangeRow) -> ContactDelta {
+    fn contact_after(&self, row: &ChangeRow) -> ContactDelta {
         let mut contact = ContactDelta {
-            last: LastMessage::changed(change, *ts),
-            chg: change.chg,
-            pos: *id,
+            last: LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts),
+            chg: row.chg,
+            pos: row.id,
             ..ContactDelta::new(self.me, self.peer)
         };
-        match change.change {
-            Change::Hide if change.by == self.me => {
-                contact.hidden.insert(change.mid);
+        match row.change {
+            Change::Hide if row.by == self.me => {
+                contact.hidden.insert(row.mid);
             }
-            Change::Clear if change.by == self.me => {
-                let (mid, n) = (change.mid, change.n);
+            Change::Clear if row.by == self.me => {
+                let (mid, n) = (row.mid, Some(self.peer_n(row.mid.get())));
                 contact.clear_mid = mid;
                 contact.read = PerDevice {
                     pc: ReadUpTo { mid, n },
@@ -172,6 +168,18 @@ impl Chat {
             _ => {}
         }
         contact
+    }
+}
+
+/// The message of a row.
+pub fn message(row: &MessageRow) -> Message {
+    Message {
+        srcid: row.srcid,
+        to: row.to,
+        client_msg_id: row.client_msg_id.clone(),
+        msg: row.msg.clone(),
+        mid: row.mid,
+        n: row.n.unwrap(),
     }
 }
 

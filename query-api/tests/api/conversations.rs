@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use message_store::{LastMessage, MessageState, ReadUpTo, Sink};
+use message_store::{FlagsAt, LastMessage, MessageState, ReadUpTo, Sink};
 use schemas::{Change, Chg, ContactFlags, TimestampMs, UserId};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ async fn a_conversation_shows_its_last_message_and_what_is_unread() {
     assert_eq!(item["unread"], json!({"pc": 2, "mobile": 0}));
     assert_eq!(item["read_mid"], json!({"pc": 1, "mobile": 4}));
     let last = &item["last"];
-    let client_msg_id = chat.rows[3].message.client_msg_id.as_str();
+    let client_msg_id = chat.rows[3].client_msg_id.as_str();
     assert_eq!(last["msg"], long);
     assert_eq!(last["mid"], 4);
     assert_eq!(last["srcid"], chat.peer.to_string());
@@ -119,7 +119,10 @@ async fn pages_put_together_are_the_whole() {
         });
         contact.peer_n = ordinal(1);
         contact.pos = 1;
-        contact.flags = pinned.then_some((1, pins));
+        contact.flags = pinned.then_some(FlagsAt {
+            pos: 1,
+            flags: pins,
+        });
         contacts.push(contact);
     }
     deployment.write_contacts(&contacts).await;
@@ -147,17 +150,17 @@ async fn flags_are_shown_and_a_deleted_contact_comes_back_with_its_next_message(
     chat.talk(2);
     let mut contact = chat.contact(0, 0);
     contact.pos = 5;
-    contact.flags = Some((
-        5,
-        ContactFlags {
+    contact.flags = Some(FlagsAt {
+        pos: 5,
+        flags: ContactFlags {
             favourite: true,
             muted: true,
             ..ContactFlags::default()
         },
-    ));
+    });
     let mut never_written_to = Chat::between(chat.me, fresh_user()).contact(0, 0);
     never_written_to.pos = 4;
-    never_written_to.flags = contact.flags.map(|(_, flags)| (4, flags));
+    never_written_to.flags = contact.flags.map(|set| FlagsAt { pos: 4, ..set });
     deployment
         .write_contacts(&[contact.clone(), never_written_to])
         .await;
@@ -324,7 +327,7 @@ async fn the_list_waits_for_contacts_and_for_the_messages_it_shows() {
     let (answer, ()) = tokio::join!(service.ok(&waiting), async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         deployment.write_messages(&chat.rows).await;
-        let shard = deployment.shard_of(chat.rows[0].message.conversation().partition());
+        let shard = deployment.shard_of(chat.rows[0].conversation().partition());
         deployment.advance(Sink::Messages, shard, p, 3).await;
     });
     assert!(answer["items"][0]["last"]["client_msg_id"].is_string());

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use message_store::{
-    ChangeRow, ContactDelta, GroupRows, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
-    ReadRow, Shard, Sink,
+    ChangeRow, ContactDelta, ConversationRows, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
+    ReadRow, Shard, Sink, UserRows,
 };
 use query_api::Config;
 use schemas::{
@@ -104,30 +104,30 @@ impl Deployment {
 
     /// Stores messages of one conversation.
     pub async fn write_messages(&self, rows: &[MessageRow]) {
-        let partition = rows[0].message.conversation().partition();
-        let shard = self.shard_of(partition);
-        let store = self.store();
+        let shard = self.shard_of(rows[0].conversation().partition());
         for rows in rows.chunks(500) {
-            store
-                .write_messages(shard, &self.events(), rows, &[], &[])
-                .await
-                .unwrap();
+            let rows = ConversationRows {
+                messages: rows.to_vec(),
+                ..ConversationRows::default()
+            };
+            self.write_rows(shard, &rows).await;
         }
     }
 
     /// Stores changes of one conversation, and makes them to its messages.
     pub async fn write_changes(&self, changes: &[ChangeRow]) {
-        let shard = self.shard_of(changes[0].change.conversation().partition());
-        self.store()
-            .write_messages(shard, &self.events(), &[], changes, &[])
-            .await
-            .unwrap();
+        let shard = self.shard_of(changes[0].conversation.partition());
+        let rows = ConversationRows {
+            changes: changes.to_vec(),
+            ..ConversationRows::default()
+        };
+        self.write_rows(shard, &rows).await;
     }
 
-    /// Stores groups of one database.
-    pub async fn write_groups(&self, shard: Shard, rows: &GroupRows) {
+    /// Stores rows of one database.
+    pub async fn write_rows(&self, shard: Shard, rows: &ConversationRows) {
         self.store()
-            .write_messages_and_groups(shard, &self.events(), (&[], &[]), rows, &[])
+            .write_messages(shard, &self.events(), rows, &[])
             .await
             .unwrap();
     }
@@ -135,8 +135,12 @@ impl Deployment {
     /// Stores contacts of one user.
     pub async fn write_contacts(&self, rows: &[ContactDelta]) {
         let shard = self.shard_of_user(rows[0].uid);
+        let rows = UserRows {
+            contacts: rows.iter().collect(),
+            ..UserRows::default()
+        };
         self.store()
-            .write_contacts(shard, &self.events(), rows, &[])
+            .write_user_rows(shard, &self.events(), rows, &[])
             .await
             .unwrap();
     }
@@ -165,9 +169,15 @@ impl Deployment {
             to,
         }];
         let moved = match sink {
-            Sink::Messages => store.write_messages(shard, &topic, &[], &[], &moves).await,
+            Sink::Messages => {
+                let none = ConversationRows::default();
+                store.write_messages(shard, &topic, &none, &moves).await
+            }
             Sink::Reads => store.write_reads(shard, &topic, &[], &moves).await,
-            Sink::Contacts => store.write_contacts(shard, &topic, &[], &moves).await,
+            Sink::Contacts => {
+                let none = UserRows::default();
+                store.write_user_rows(shard, &topic, none, &moves).await
+            }
         };
         moved.unwrap();
     }

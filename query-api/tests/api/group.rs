@@ -6,11 +6,11 @@ use std::{
 };
 
 use message_store::{
-    GroupChangeRow, GroupDelta, GroupMemberRow, GroupMessageRow, GroupRows, LastMessage,
-    Membership, MessageState, UserRows,
+    ChangeRow, ConversationRows, GroupDelta, GroupMemberRow, LastMessage, Membership, MessageRow,
+    MessageState, SettingsAt, UserRows,
 };
 use schemas::{
-    Change, Chg, GroupId, GroupRole, GroupSettings, Mid, PerDevice, TimestampMs, UserId,
+    Change, Chg, GroupId, GroupRole, GroupSettings, Mid, PerDevice, Recipient, TimestampMs, UserId,
 };
 use uuid::Uuid;
 
@@ -27,8 +27,8 @@ pub struct Group {
     pub gid: GroupId,
     pub owner: UserId,
     pub settings: GroupSettings,
-    pub messages: Vec<GroupMessageRow>,
-    pub changes: Vec<GroupChangeRow>,
+    pub messages: Vec<MessageRow>,
+    pub changes: Vec<ChangeRow>,
     pub members: BTreeMap<UserId, GroupMemberRow>,
     pub memberships: BTreeMap<UserId, Membership>,
 }
@@ -109,14 +109,15 @@ impl Group {
 
     pub fn say_at(&mut self, srcid: UserId, msg: &str, ts: TimestampMs) {
         let mid = self.last_mid().next();
-        self.messages.push(GroupMessageRow {
+        self.messages.push(MessageRow {
             id: next_id(),
             ts,
-            gid: self.gid,
             srcid,
+            to: Recipient::Group(self.gid),
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid,
+            n: None,
             state: MessageState::Shown,
             edited_ts: None,
         });
@@ -132,10 +133,10 @@ impl Group {
             Change::Clear => row.clear_mid = mid(of),
             _ => {}
         }
-        self.changes.push(GroupChangeRow {
+        self.changes.push(ChangeRow {
             id: next_id(),
             ts: now(),
-            gid: self.gid,
+            conversation: self.gid.into(),
             by,
             mid: mid(of),
             change,
@@ -156,50 +157,37 @@ impl Group {
 
     fn delta(&self) -> GroupDelta {
         let count = self.members.values().filter(|row| row.role.is_some());
-        let count = if self.settings.dissolved {
+        let member_count = if self.settings.dissolved {
             0
         } else {
             count.count() as i64
         };
         let pos = next_id();
         let mut delta = GroupDelta {
-            settings: Some((pos, self.settings.clone(), count)),
+            settings: Some(SettingsAt {
+                pos,
+                settings: self.settings.clone(),
+                member_count,
+            }),
             chg: self.changes.last().map_or(Chg::ZERO, |row| row.chg),
             pos,
             ..GroupDelta::default()
         };
         for row in &self.messages {
-            delta.merge_last(LastMessage {
-                mid: row.mid,
-                ts: row.ts,
-                srcid: row.srcid,
-                preview: row.msg.chars().take(200).collect(),
-                chg: Chg::ZERO,
-                state: MessageState::Shown,
-            });
+            delta.merge_last(LastMessage::new(row.mid, row.srcid, &row.msg, row.ts));
         }
         for row in &self.changes {
-            if let Some(state) = MessageState::after(&row.change) {
-                let preview = match &row.change {
-                    Change::Edit(text) => text.clone(),
-                    _ => String::new(),
-                };
-                delta.merge_last(LastMessage {
-                    mid: row.mid,
-                    ts: row.ts,
-                    srcid: row.by,
-                    preview,
-                    chg: row.chg,
-                    state,
-                });
+            let last = LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts);
+            if let Some(last) = last {
+                delta.merge_last(last);
             }
         }
         delta
     }
 
     /// What the messages sink has.
-    pub fn rows(&self) -> GroupRows {
-        GroupRows {
+    pub fn rows(&self) -> ConversationRows {
+        ConversationRows {
             messages: self.messages.clone(),
             changes: self.changes.clone(),
             groups: BTreeMap::from([(self.gid, self.delta())]),
@@ -218,7 +206,7 @@ impl Group {
 
     pub async fn write_group(&self, deployment: &Deployment) {
         let shard = deployment.shard_of(self.gid.partition());
-        deployment.write_groups(shard, &self.rows()).await;
+        deployment.write_rows(shard, &self.rows()).await;
     }
 
     pub async fn write_memberships(&self, deployment: &Deployment) {

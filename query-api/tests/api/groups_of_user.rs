@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use message_store::{GroupRows, Membership, Shard, Sink};
+use message_store::{ConversationRows, Membership, Shard, Sink};
 use schemas::{Change, GroupId, GroupRole, UserId};
 use serde_json::{Value, json};
 
@@ -183,7 +183,7 @@ async fn groups_that_were_left_or_are_not_there_yet_are_left_out_and_dissolved_o
 
 /// Many groups of one user, and what the others in them have is not written.
 pub async fn many(deployment: &Deployment, me: UserId, count: usize) -> Vec<GroupId> {
-    let mut by_shard: BTreeMap<Shard, GroupRows> = BTreeMap::new();
+    let mut by_shard: BTreeMap<Shard, ConversationRows> = BTreeMap::new();
     let mut memberships: Vec<Membership> = Vec::new();
     for _ in 0..count {
         let mut group = Group::new();
@@ -198,7 +198,7 @@ pub async fn many(deployment: &Deployment, me: UserId, count: usize) -> Vec<Grou
         memberships.push(group.memberships[&me].clone());
     }
     for (shard, rows) in by_shard {
-        deployment.write_groups(shard, &rows).await;
+        deployment.write_rows(shard, &rows).await;
     }
     let rows: Vec<&Membership> = memberships.iter().collect();
     write_memberships(deployment, &rows).await;

@@ -1,7 +1,6 @@
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, GroupAction, GroupCommand, InboundPosition, MessageChange, Ordinal, Partition,
-    TimestampMs,
+    DeviceClass, InboundPosition, MessageChange, Ordinal, Partition, Recipient, TimestampMs,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, ReadPosition, Rules, Source, SourceOffset},
@@ -10,7 +9,7 @@ use schemas::{
 use serde_json::json;
 
 use crate::{
-    chat::{Chat, mid},
+    chat::{Chat, message, mid},
     deployment::{Deployment, now, partition},
     service::Service,
 };
@@ -38,18 +37,18 @@ fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
 }
 
 fn send_of(chat: &Chat, index: usize) -> Command {
-    let message = chat.rows[index].message.clone();
+    let message = message(&chat.rows[index]);
     Command::Send(SendMessage {
         by_user: false,
         srcid: message.srcid,
-        destid: message.destid,
+        to: message.to,
         client_msg_id: message.client_msg_id,
         msg: message.msg,
     })
 }
 
 fn sequenced(chat: &Chat, index: usize) -> Body {
-    Body::Message(chat.rows[index].message.clone())
+    Body::Message(message(&chat.rows[index]))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,11 +126,11 @@ async fn a_repeat_names_the_message_that_it_repeats() {
     );
     // It has been edited since, as its author may.
     chat.rows[0].id = at;
-    chat.rows[0].message.msg = "edited".to_owned();
+    chat.rows[0].msg = "edited".to_owned();
     chat.rows[0].edited_ts = Some(ts);
     deployment.write_messages(&chat.rows).await;
     let body = service.ok(&path(again)).await;
-    let client_msg_id = chat.rows[0].message.client_msg_id.as_str();
+    let client_msg_id = chat.rows[0].client_msg_id.as_str();
     assert_eq!(
         (&body["state"], &body["of_mid"]),
         (&json!("repeat"), &json!(1))
@@ -209,7 +208,7 @@ async fn a_partition_full_of_dead_letters_hides_no_outcome() {
     chat.talk(1);
     let ack = Command::ReadAck(ReadAck {
         uid: chat.me,
-        peer: chat.peer,
+        to: Recipient::User(chat.peer),
         device: DeviceClass::Pc,
         mid: None,
     });
@@ -223,7 +222,7 @@ async fn a_partition_full_of_dead_letters_hides_no_outcome() {
     // Repeats, too, of a recall and of a message that is not stored.
     let recall = Command::ChangeMessage(ChangeMessage {
         by: chat.me,
-        peer: chat.peer,
+        to: Recipient::User(chat.peer),
         mid: mid(1),
         change: Change::Recall,
     });
@@ -295,7 +294,7 @@ async fn a_read_ack_moved_the_position_or_not_and_control_changed_the_rules() {
     let chat = Chat::in_partition(p);
     let ack = ReadAck {
         uid: chat.me,
-        peer: chat.peer,
+        to: Recipient::User(chat.peer),
         device: DeviceClass::Mobile,
         mid: None,
     };
@@ -305,7 +304,7 @@ async fn a_read_ack_moved_the_position_or_not_and_control_changed_the_rules() {
     let control = deployment.post(p, control).await;
     let position = ReadPosition {
         uid: ack.uid,
-        peer: ack.peer,
+        to: ack.to,
         device: ack.device,
         mid: mid(3),
         n: None,
@@ -348,7 +347,7 @@ async fn a_change_to_a_message_has_its_number_or_no_effect_or_a_reason() {
     let command = |change: Change| {
         Command::ChangeMessage(ChangeMessage {
             by: chat.me,
-            peer: chat.peer,
+            to: Recipient::User(chat.peer),
             mid: mid(3),
             change,
         })
@@ -365,7 +364,7 @@ async fn a_change_to_a_message_has_its_number_or_no_effect_or_a_reason() {
     let ts = now();
     let body = Body::MessageChange(MessageChange {
         by: chat.me,
-        peer: chat.peer,
+        to: Recipient::User(chat.peer),
         mid: mid(3),
         change: Change::Recall,
         chg: Chg::ZERO.next(),
@@ -475,24 +474,22 @@ async fn a_repeat_in_a_group_is_one_and_a_read_ack_without_effect_is_none() {
     let (deployment, service) = env().await;
     let p = partition(13);
     let uid = Chat::in_partition(p).me;
-    let command = |action| {
-        Command::Group(GroupCommand {
-            gid: 13.try_into().unwrap(),
-            by: uid,
-            by_user: true,
-            action,
-        })
-    };
-    let send = GroupAction::Send {
+    let to = Recipient::Group(13.try_into().unwrap());
+    let send = Command::Send(SendMessage {
+        srcid: uid,
+        to,
         client_msg_id: "again".to_owned().try_into().unwrap(),
         msg: "hello".to_owned(),
-    };
-    let read = GroupAction::Read {
+        by_user: true,
+    });
+    let read = Command::ReadAck(ReadAck {
+        uid,
+        to,
         device: DeviceClass::Pc,
         mid: None,
-    };
-    let repeat = deployment.post(p, command(send)).await;
-    let read = deployment.post(p, command(read)).await;
+    });
+    let repeat = deployment.post(p, send).await;
+    let read = deployment.post(p, read).await;
     deployment
         .emit(p, event(0, read.offset, now(), Body::Progress))
         .await;
@@ -603,13 +600,13 @@ async fn what_was_decided_before_a_raise_keeps_its_outcome() {
     chat.talk(2);
     let ack = ReadAck {
         uid: chat.me,
-        peer: chat.peer,
+        to: Recipient::User(chat.peer),
         device: DeviceClass::Pc,
         mid: None,
     };
     let position = ReadPosition {
         uid: ack.uid,
-        peer: ack.peer,
+        to: ack.to,
         device: ack.device,
         mid: mid(1),
         n: None,

@@ -1,6 +1,6 @@
 //! Groups in a user's list of conversations.
 
-use message_store::{ContactDelta, LastMessage, MessageState, Sink};
+use message_store::{ContactDelta, FlagsAt, LastMessage, MessageState, Sink};
 use schemas::{Change, Chg, ContactFlags, GroupId, GroupRole, TimestampMs, UserId};
 use serde_json::{Value, json};
 
@@ -81,7 +81,10 @@ async fn pages_of_users_and_groups_put_together_are_the_whole() {
         if i % 4 != 3 {
             let mut contact = contact(me, number.try_into().unwrap(), TimestampMs(ts));
             let pinned = i % 5 == 2;
-            contact.flags = pinned.then_some((1, pins));
+            contact.flags = pinned.then_some(FlagsAt {
+                pos: 1,
+                flags: pins,
+            });
             contacts.push(contact);
             expected.push((pinned, ts, number, true));
         }

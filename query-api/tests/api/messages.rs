@@ -38,7 +38,7 @@ async fn a_message_comes_out_as_it_was_stored() {
                 "destid": chat.me.to_string(),
                 "msg": text,
                 "ts": ts,
-                "client_msg_id": row.message.client_msg_id.as_str(),
+                "client_msg_id": row.client_msg_id.as_str(),
             }],
             "next": null,
         })
@@ -193,7 +193,7 @@ async fn both_sides_see_what_became_of_a_message() {
     deployment.write_changes(&chat.changes).await;
 
     let item = |number: usize, msg: &str| {
-        let message = &chat.rows[number - 1].message;
+        let message = &chat.rows[number - 1];
         json!({
             "mid": number,
             "srcid": chat.me.to_string(),

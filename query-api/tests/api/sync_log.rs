@@ -7,9 +7,8 @@ use projection::{EventBatch, LogEvent};
 use projector_mysql::{Destination, contacts_into, messages_into};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    GroupBody, GroupChange, GroupChangeKind, GroupEvent, GroupId, GroupMember, GroupRole,
-    GroupSettings, LogPosition, MessageChange, Mid, NextOffset, Ordinal, Partition, PartitionMap,
-    UserId,
+    GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, LogPosition,
+    MessageChange, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
 };
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
@@ -169,7 +168,7 @@ impl SyncLog {
         let own = senders.iter().filter(|one| **one == srcid).count();
         let message = Message {
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid: mid(senders.len() as i64),
@@ -194,7 +193,7 @@ impl SyncLog {
     pub fn read(&mut self, uid: UserId, peer: UserId, device: DeviceClass, up_to: i64) {
         let position = ReadPosition {
             uid,
-            peer,
+            to: Recipient::User(peer),
             device,
             mid: mid(up_to),
             n: Some(self.peer_n(uid, peer, up_to)),
@@ -210,7 +209,7 @@ impl SyncLog {
         *chg = chg.next();
         let change = MessageChange {
             by,
-            peer,
+            to: Recipient::User(peer),
             mid: mid(of),
             change,
             chg: *chg,
@@ -313,29 +312,41 @@ impl SyncLog {
             group.members.len()
         };
         let change = GroupChange {
+            gid,
+            by,
             kind,
             settings: group.settings.clone(),
             member_count: count as i64,
             last_mid: group.last_mid,
             members,
         };
-        self.append_of_group(gid, by, GroupBody::Change(Box::new(change)));
+        self.append(gid.partition(), Body::GroupChange(Box::new(change)));
     }
 
     pub fn say(&mut self, gid: GroupId, by: UserId, msg: &str) {
         let group = self.groups.get_mut(&gid).unwrap();
         group.last_mid = group.last_mid.next();
-        let body = GroupBody::Message {
+        let message = Message {
+            srcid: by,
+            to: Recipient::Group(gid),
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid: group.last_mid,
+            n: Ordinal::ZERO,
         };
-        self.append_of_group(gid, by, body);
+        self.append(gid.partition(), Body::Message(message));
     }
 
     pub fn read_group(&mut self, gid: GroupId, by: UserId, device: DeviceClass) {
         let mid = self.groups[&gid].last_mid;
-        self.append_of_group(gid, by, GroupBody::ReadPosition { device, mid });
+        let position = ReadPosition {
+            uid: by,
+            to: Recipient::Group(gid),
+            device,
+            mid,
+            n: None,
+        };
+        self.append(gid.partition(), Body::ReadPosition(position));
     }
 
     /// Of the newest message, if there is one.
@@ -345,17 +356,15 @@ impl SyncLog {
             return;
         }
         group.chg = group.chg.next();
-        let body = GroupBody::MessageChange {
+        let change = MessageChange {
+            by,
+            to: Recipient::Group(gid),
             mid: group.last_mid,
             change,
             chg: group.chg,
+            n: None,
         };
-        self.append_of_group(gid, by, body);
-    }
-
-    fn append_of_group(&mut self, gid: GroupId, by: UserId, body: GroupBody) {
-        let event = GroupEvent { gid, by, body };
-        self.append(gid.partition(), Body::Group(event));
+        self.append(gid.partition(), Body::MessageChange(change));
     }
 }
 

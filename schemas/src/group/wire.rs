@@ -1,24 +1,15 @@
 //! The protobuf messages of groups, and their checks.
 
 use crate::{
-    Change, CreateGroup, GroupAction, GroupBody, GroupChange, GroupCommand, GroupEvent, GroupId,
-    GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
-    command::{Malformed, device, text, uid},
+    ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupId, GroupMember, GroupRole,
+    GroupSettings, Mid, SetGroupOptions, UserId,
+    command::{Malformed, uid},
     group::{GroupChangeKind, MAX_NAMED_USERS},
-    message_change::chg,
     proto,
 };
 
 /// The longest name of a group, characters.
 const MAX_NAME_CHARS: usize = 100;
-
-/// Checks a gid of a protobuf message, where `other` is the field in whose place it is.
-fn gid(value: i64, other: &'static str, other_value: i64) -> Result<GroupId, Malformed> {
-    if other_value != 0 {
-        return Err(Malformed::new(other, "is given beside gid; must be absent"));
-    }
-    GroupId::try_from(value).map_err(|e| Malformed::new("gid", e))
-}
 
 /// Checks the name of a group.
 ///
@@ -44,66 +35,7 @@ fn users(field: &'static str, uids: &[i64], least: usize) -> Result<Vec<UserId>,
     uids.iter().map(|one| uid(field, *one)).collect()
 }
 
-fn message_mid(value: i64) -> Result<Mid, Malformed> {
-    match Mid::try_from(value) {
-        Ok(mid) if mid > Mid::ZERO => Ok(mid),
-        _ => Err(Malformed::new(
-            "mid",
-            format!("is {value}; must be a message's number, 1 or more"),
-        )),
-    }
-}
-
-impl TryFrom<proto::SendMessage> for GroupCommand {
-    type Error = Malformed;
-
-    fn try_from(send: proto::SendMessage) -> Result<Self, Malformed> {
-        let client_msg_id = send.client_msg_id.try_into();
-        Ok(Self {
-            gid: gid(send.gid, "destid", send.destid)?,
-            by: uid("srcid", send.srcid)?,
-            by_user: send.by_user,
-            action: GroupAction::Send {
-                client_msg_id: client_msg_id.map_err(|e| Malformed::new("client_msg_id", e))?,
-                msg: text(send.msg)?,
-            },
-        })
-    }
-}
-
-impl TryFrom<proto::ReadAck> for GroupCommand {
-    type Error = Malformed;
-
-    fn try_from(ack: proto::ReadAck) -> Result<Self, Malformed> {
-        Ok(Self {
-            gid: gid(ack.gid, "peer", ack.peer)?,
-            by: uid("uid", ack.uid)?,
-            by_user: false,
-            action: GroupAction::Read {
-                device: device(ack.device)?,
-                mid: ack.mid.map(message_mid).transpose()?,
-            },
-        })
-    }
-}
-
-impl TryFrom<proto::ChangeMessage> for GroupCommand {
-    type Error = Malformed;
-
-    fn try_from(change: proto::ChangeMessage) -> Result<Self, Malformed> {
-        Ok(Self {
-            gid: gid(change.gid, "peer", change.peer)?,
-            by: uid("by", change.by)?,
-            by_user: false,
-            action: GroupAction::ChangeMessage {
-                mid: message_mid(change.mid)?,
-                change: Change::from_proto(change.kind, change.msg)?,
-            },
-        })
-    }
-}
-
-impl TryFrom<proto::ChangeGroup> for GroupCommand {
+impl TryFrom<proto::ChangeGroup> for ChangeGroup {
     type Error = Malformed;
 
     fn try_from(change: proto::ChangeGroup) -> Result<Self, Malformed> {
@@ -167,46 +99,15 @@ impl TryFrom<proto::ChangeGroup> for GroupCommand {
     }
 }
 
-impl From<GroupCommand> for proto::inbound_command::Command {
-    fn from(command: GroupCommand) -> Self {
+impl From<ChangeGroup> for proto::ChangeGroup {
+    fn from(change: ChangeGroup) -> Self {
         use proto::change_group::Action;
 
-        let (gid, by, by_user) = (command.gid.get(), command.by.get(), command.by_user);
         let uids = |users: Vec<UserId>| users.into_iter().map(UserId::get).collect();
         let whom = |uid: Option<UserId>| proto::MuteGroup {
             uid: uid.map_or(0, UserId::get),
         };
-        let action = match command.action {
-            GroupAction::Send { client_msg_id, msg } => {
-                return Self::SendMessage(proto::SendMessage {
-                    srcid: by,
-                    destid: 0,
-                    client_msg_id: client_msg_id.into_string(),
-                    msg,
-                    by_user,
-                    gid,
-                });
-            }
-            GroupAction::Read { device, mid } => {
-                return Self::ReadAck(proto::ReadAck {
-                    uid: by,
-                    peer: 0,
-                    device: proto::DeviceClass::from(device).into(),
-                    mid: mid.map(Mid::get),
-                    gid,
-                });
-            }
-            GroupAction::ChangeMessage { mid, change } => {
-                let (kind, msg) = change.into_proto();
-                return Self::ChangeMessage(proto::ChangeMessage {
-                    by,
-                    peer: 0,
-                    gid,
-                    mid: mid.get(),
-                    kind: kind.into(),
-                    msg,
-                });
-            }
+        let action = match change.action {
             GroupAction::Create(create) => Action::Create(proto::CreateGroup {
                 name: create.name,
                 members: uids(create.members),
@@ -230,12 +131,12 @@ impl From<GroupCommand> for proto::inbound_command::Command {
             }),
             GroupAction::Dissolve => Action::Dissolve(proto::GroupBy {}),
         };
-        Self::ChangeGroup(proto::ChangeGroup {
-            gid,
-            by,
+        Self {
+            gid: change.gid.get(),
+            by: change.by.get(),
             action: Some(action),
-            by_user,
-        })
+            by_user: change.by_user,
+        }
     }
 }
 
@@ -267,54 +168,6 @@ impl From<GroupSettings> for proto::GroupSettings {
     }
 }
 
-impl TryFrom<proto::MessageSequenced> for GroupEvent {
-    type Error = Malformed;
-
-    fn try_from(message: proto::MessageSequenced) -> Result<Self, Malformed> {
-        let client_msg_id = message.client_msg_id.try_into();
-        Ok(Self {
-            gid: gid(message.gid, "destid", message.destid)?,
-            by: uid("srcid", message.srcid)?,
-            body: GroupBody::Message {
-                client_msg_id: client_msg_id.map_err(|e| Malformed::new("client_msg_id", e))?,
-                msg: text(message.msg)?,
-                mid: message_mid(message.mid)?,
-            },
-        })
-    }
-}
-
-impl TryFrom<proto::ReadPositionMoved> for GroupEvent {
-    type Error = Malformed;
-
-    fn try_from(position: proto::ReadPositionMoved) -> Result<Self, Malformed> {
-        Ok(Self {
-            gid: gid(position.gid, "peer", position.peer)?,
-            by: uid("uid", position.uid)?,
-            body: GroupBody::ReadPosition {
-                device: device(position.device)?,
-                mid: message_mid(position.mid)?,
-            },
-        })
-    }
-}
-
-impl TryFrom<proto::MessageChanged> for GroupEvent {
-    type Error = Malformed;
-
-    fn try_from(change: proto::MessageChanged) -> Result<Self, Malformed> {
-        Ok(Self {
-            gid: gid(change.gid, "peer", change.peer)?,
-            by: uid("by", change.by)?,
-            body: GroupBody::MessageChange {
-                mid: message_mid(change.mid)?,
-                change: Change::from_proto(change.kind, change.msg)?,
-                chg: chg(change.chg)?,
-            },
-        })
-    }
-}
-
 /// Of who is no member any more there is none.
 fn role_of_event(role: i32) -> Result<Option<GroupRole>, Malformed> {
     match (role, GroupRole::from_proto(role)) {
@@ -327,7 +180,7 @@ fn role_of_event(role: i32) -> Result<Option<GroupRole>, Malformed> {
     }
 }
 
-impl TryFrom<proto::GroupChanged> for GroupEvent {
+impl TryFrom<proto::GroupChanged> for GroupChange {
     type Error = Malformed;
 
     fn try_from(change: proto::GroupChanged) -> Result<Self, Malformed> {
@@ -345,69 +198,21 @@ impl TryFrom<proto::GroupChanged> for GroupEvent {
         if change.member_count < 0 {
             return Err(Malformed::new("member_count", "is below 0"));
         }
-        let body = GroupChange {
+        Ok(Self {
+            gid: GroupId::try_from(change.gid).map_err(|e| Malformed::new("gid", e))?,
+            by: uid("by", change.by)?,
             kind: GroupChangeKind::from_proto(change.kind)?,
             settings: settings.try_into()?,
             member_count: change.member_count,
             last_mid: Mid::try_from(change.last_mid).map_err(|e| Malformed::new("last_mid", e))?,
             members: members.collect::<Result<_, _>>()?,
-        };
-        Ok(Self {
-            gid: GroupId::try_from(change.gid).map_err(|e| Malformed::new("gid", e))?,
-            by: uid("by", change.by)?,
-            body: GroupBody::Change(Box::new(body)),
         })
     }
 }
 
-impl From<GroupEvent> for proto::sequenced_event::Event {
-    fn from(event: GroupEvent) -> Self {
-        let (gid, by) = (event.gid.get(), event.by.get());
-        match event.body {
-            GroupBody::Message {
-                client_msg_id,
-                msg,
-                mid,
-            } => Self::Message(proto::MessageSequenced {
-                srcid: by,
-                destid: 0,
-                client_msg_id: client_msg_id.into_string(),
-                msg,
-                mid: mid.get(),
-                n: 0,
-                gid,
-            }),
-            GroupBody::ReadPosition { device, mid } => {
-                Self::ReadPosition(proto::ReadPositionMoved {
-                    uid: by,
-                    peer: 0,
-                    device: proto::DeviceClass::from(device).into(),
-                    mid: mid.get(),
-                    n: None,
-                    gid,
-                })
-            }
-            GroupBody::MessageChange { mid, change, chg } => {
-                let (kind, msg) = change.into_proto();
-                Self::MessageChange(proto::MessageChanged {
-                    by,
-                    peer: 0,
-                    gid,
-                    mid: mid.get(),
-                    kind: kind.into(),
-                    msg,
-                    chg: chg.get(),
-                    n: None,
-                })
-            }
-            GroupBody::Change(change) => Self::GroupChange(change.into_proto(gid, by)),
-        }
-    }
-}
-
-impl GroupChange {
-    fn into_proto(self, gid: i64, by: i64) -> proto::GroupChanged {
-        let members = self.members.iter().map(|member| proto::GroupMember {
+impl From<GroupChange> for proto::GroupChanged {
+    fn from(change: GroupChange) -> Self {
+        let members = change.members.iter().map(|member| proto::GroupMember {
             uid: member.uid.get(),
             role: member
                 .role
@@ -415,13 +220,13 @@ impl GroupChange {
             muted: member.muted,
             joined: member.joined,
         });
-        proto::GroupChanged {
-            gid,
-            by,
-            kind: GroupChangeKind::ALL[self.kind as usize].1.into(),
-            settings: Some(self.settings.into()),
-            member_count: self.member_count,
-            last_mid: self.last_mid.get(),
+        Self {
+            gid: change.gid.get(),
+            by: change.by.get(),
+            kind: GroupChangeKind::ALL[change.kind as usize].1.into(),
+            settings: Some(change.settings.into()),
+            member_count: change.member_count,
+            last_mid: change.last_mid.get(),
             members: members.collect(),
         }
     }
@@ -431,7 +236,7 @@ impl GroupChange {
 mod tests {
     use super::*;
     use crate::{
-        Chg, ConversationId, DeviceClass, GroupChangeKind, TimestampMs,
+        ConversationId, GroupChangeKind, TimestampMs,
         command::Command,
         event::{Body, Event, Source, SourceOffset},
     };
@@ -441,7 +246,7 @@ mod tests {
     }
 
     fn command(action: GroupAction) -> Command {
-        Command::Group(GroupCommand {
+        Command::ChangeGroup(ChangeGroup {
             gid: GroupId::try_from(5000).unwrap(),
             by: user(1000),
             by_user: false,
@@ -450,25 +255,12 @@ mod tests {
     }
 
     fn field(change: proto::ChangeGroup) -> &'static str {
-        GroupCommand::try_from(change).unwrap_err().field
+        ChangeGroup::try_from(change).unwrap_err().field
     }
 
     #[test]
     fn every_command_round_trips() {
-        let mid = Mid::ZERO.next();
         let actions = [
-            GroupAction::Send {
-                client_msg_id: "c".to_owned().try_into().unwrap(),
-                msg: "hello".to_owned(),
-            },
-            GroupAction::Read {
-                device: DeviceClass::Mobile,
-                mid: None,
-            },
-            GroupAction::ChangeMessage {
-                mid,
-                change: Change::Edit("new".to_owned()),
-            },
             GroupAction::Create(CreateGroup {
                 name: "Lunch".to_owned(),
                 members: vec![user(1001), user(i64::MAX)],
@@ -501,8 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_round_trips() {
-        let mid = Mid::ZERO.next();
+    fn a_change_of_a_group_round_trips() {
         let settings = GroupSettings {
             name: "Lunch".to_owned(),
             owner: user(1000),
@@ -517,48 +308,27 @@ mod tests {
             muted: true,
             joined: false,
         };
-        let bodies = [
-            GroupBody::Message {
-                client_msg_id: "c".to_owned().try_into().unwrap(),
-                msg: "hello".to_owned(),
-                mid,
+        let gid = GroupId::try_from(5000).unwrap();
+        let event = Event {
+            src: Source {
+                offset: SourceOffset::START,
+                leader_epoch: 0,
             },
-            GroupBody::ReadPosition {
-                device: DeviceClass::Pc,
-                mid,
-            },
-            GroupBody::MessageChange {
-                mid,
-                change: Change::Recall,
-                chg: Chg::ZERO.next(),
-            },
-            GroupBody::Change(Box::new(GroupChange {
+            ts: TimestampMs(5),
+            body: Body::GroupChange(Box::new(GroupChange {
+                gid,
+                by: user(1000),
                 kind: GroupChangeKind::Leave,
                 settings,
                 member_count: 1,
-                last_mid: mid,
+                last_mid: Mid::ZERO.next(),
                 members: vec![left],
             })),
-        ];
-        for body in bodies {
-            let gid = GroupId::try_from(5000).unwrap();
-            let event = Event {
-                src: Source {
-                    offset: SourceOffset::START,
-                    leader_epoch: 0,
-                },
-                ts: TimestampMs(5),
-                body: Body::Group(GroupEvent {
-                    gid,
-                    by: user(1000),
-                    body,
-                }),
-                words: None,
-            };
-            let partition = ConversationId::Group(gid).partition();
-            let read = Event::read(partition, &event.clone().encode(), event.ts);
-            assert_eq!(read.unwrap(), event);
-        }
+            words: None,
+        };
+        let partition = ConversationId::Group(gid).partition();
+        let read = Event::read(partition, &event.clone().encode(), event.ts);
+        assert_eq!(read.unwrap(), event);
     }
 
     #[test]
@@ -602,7 +372,7 @@ mod tests {
         assert_eq!(field(add(vec![])), "add");
         assert_eq!(field(add(vec![0])), "add");
         assert_eq!(field(add((1..=1_001).collect())), "add");
-        assert!(GroupCommand::try_from(add((1..=1_000).collect())).is_ok());
+        assert!(ChangeGroup::try_from(add((1..=1_000).collect())).is_ok());
         for name in [String::new(), "x".repeat(101), "a\nb".to_owned()] {
             assert_eq!(field(change(Some(Action::Rename(name)))), "rename");
         }
@@ -610,14 +380,5 @@ mod tests {
         assert_eq!(field(change(Some(Action::Role(role)))), "role");
         let options = proto::SetGroupOptions::default();
         assert_eq!(field(change(Some(Action::Options(options)))), "open");
-        let both = proto::SendMessage {
-            srcid: 1,
-            destid: 2,
-            gid: 3,
-            client_msg_id: "c".to_owned(),
-            msg: "hello".to_owned(),
-            by_user: false,
-        };
-        assert_eq!(GroupCommand::try_from(both).unwrap_err().field, "destid");
     }
 }

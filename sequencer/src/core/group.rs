@@ -7,8 +7,8 @@ use std::{
 
 use hashbrown::HashMap;
 use schemas::{
-    Change, Chg, DeviceClass, GroupBody, GroupChange, GroupChangeKind, GroupEvent, GroupRole,
-    GroupSettings, HashKey, Mid, PerDevice, UserId,
+    Change, Chg, DeviceClass, GroupChange, GroupChangeKind, GroupRole, GroupSettings, HashKey,
+    MessageChange, Mid, PerDevice, UserId,
 };
 use siphasher::sip::SipHasher13;
 
@@ -94,30 +94,20 @@ impl Group {
         self.read_everywhere(by, self.last_mid);
     }
 
-    /// Folds anything but a message in.
-    pub(super) fn apply(&mut self, event: &GroupEvent, hash_key: Option<&HashKey>) {
-        match &event.body {
-            GroupBody::Message { .. } => {}
-            GroupBody::ReadPosition { device, mid } => self.read(event.by, *device, *mid),
-            GroupBody::MessageChange { mid, change, .. } => {
-                self.chg = self.chg.next();
-                match change {
-                    Change::Recall | Change::Delete => self.recall(*mid),
-                    Change::Clear => self.read_everywhere(event.by, *mid),
-                    Change::Edit(_) | Change::Hide => {}
-                }
-            }
-            GroupBody::Change(change) => {
-                self.change(change);
-                if change.kind == GroupChangeKind::Create {
-                    let members = change.members.iter().map(|member| member.uid);
-                    self.creation = creation(hash_key, &change.settings, members);
-                }
-            }
+    pub(super) fn change_message(&mut self, change: &MessageChange) {
+        self.chg = self.chg.next();
+        match change.change {
+            Change::Recall | Change::Delete => self.recall(change.mid),
+            Change::Clear => self.read_everywhere(change.by, change.mid),
+            Change::Edit(_) | Change::Hide => {}
         }
     }
 
-    fn change(&mut self, change: &GroupChange) {
+    pub(super) fn change(&mut self, change: &GroupChange, hash_key: Option<&HashKey>) {
+        if change.kind == GroupChangeKind::Create {
+            let members = change.members.iter().map(|member| member.uid);
+            self.creation = creation(hash_key, &change.settings, members);
+        }
         self.settings.clone_from(&change.settings);
         for of_event in &change.members {
             let Some(role) = of_event.role else {
@@ -163,7 +153,7 @@ impl Group {
     }
 
     /// Never goes back or past the last message, whatever the log says.
-    fn read(&mut self, user: UserId, device: DeviceClass, mid: Mid) {
+    pub(super) fn read(&mut self, user: UserId, device: DeviceClass, mid: Mid) {
         if let Some(member) = self.members.get_mut(&user) {
             let position = &mut member.read[device];
             *position = (*position).max(mid.min(self.last_mid));
@@ -216,7 +206,7 @@ mod tests {
         }
     }
 
-    fn changed(kind: GroupChangeKind, settings: GroupSettings, members: &[i64]) -> GroupEvent {
+    fn changed(kind: GroupChangeKind, settings: GroupSettings, members: &[i64]) -> GroupChange {
         let members = members.iter().map(|uid| GroupMember {
             uid: user(*uid),
             role: Some(GroupRole::Member),
@@ -224,30 +214,28 @@ mod tests {
             joined: true,
         });
         let members: Vec<GroupMember> = members.collect();
-        GroupEvent {
+        GroupChange {
             gid: GroupId::try_from(5000).unwrap(),
             by: user(1),
-            body: GroupBody::Change(Box::new(GroupChange {
-                kind,
-                settings,
-                member_count: members.len() as i64,
-                last_mid: Mid::ZERO,
-                members,
-            })),
+            kind,
+            settings,
+            member_count: members.len() as i64,
+            last_mid: Mid::ZERO,
+            members,
         }
     }
 
     #[test]
     fn a_dissolved_group_keeps_what_says_that_it_was_there() {
         let mut group = Group::new(settings());
-        group.apply(&changed(GroupChangeKind::Create, settings(), &[1, 2]), None);
+        group.change(&changed(GroupChangeKind::Create, settings(), &[1, 2]), None);
         group.push(user(1));
         let created = group.creation;
         let dissolved = GroupSettings {
             dissolved: true,
             ..settings()
         };
-        group.apply(&changed(GroupChangeKind::Dissolve, dissolved, &[]), None);
+        group.change(&changed(GroupChangeKind::Dissolve, dissolved, &[]), None);
         assert_eq!((group.members.len(), group.authors.len()), (0, 0));
         assert_eq!((group.creation, group.last_mid.get()), (created, 1));
     }

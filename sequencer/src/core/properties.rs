@@ -6,8 +6,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message as _;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, GroupBody, GroupId, Mid,
-    Partition, Profile, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, ConversationId, DeviceClass, GroupId, Mid, Partition,
+    Profile, Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
@@ -48,7 +48,7 @@ fn send() -> impl Strategy<Value = Command> {
         Command::Send(SendMessage {
             by_user,
             srcid,
-            destid,
+            to: Recipient::User(destid),
             client_msg_id: id.to_string().try_into().unwrap(),
             msg,
         })
@@ -61,7 +61,7 @@ fn read_ack() -> impl Strategy<Value = Command> {
     (pair(), device, mid).prop_map(|((uid, peer), device, mid)| {
         Command::ReadAck(ReadAck {
             uid,
-            peer,
+            to: Recipient::User(peer),
             device,
             mid: mid.map(|mid| Mid::try_from(mid).unwrap()),
         })
@@ -79,7 +79,7 @@ fn message_change() -> impl Strategy<Value = Command> {
     (pair(), 1..300_i64, change).prop_map(|((by, peer), mid, change)| {
         Command::ChangeMessage(ChangeMessage {
             by,
-            peer,
+            to: Recipient::User(peer),
             mid: Mid::try_from(mid).unwrap(),
             change,
         })
@@ -263,11 +263,9 @@ proptest! {
 
     #[test]
     fn mids_and_chgs_are_dense_positions_rise_and_time_never_goes_back(records in inbound()) {
-        let mut last_mids: BTreeMap<DirectConversation, Mid> = BTreeMap::new();
-        let mut positions: BTreeMap<(UserId, UserId, DeviceClass), Mid> = BTreeMap::new();
-        let mut chgs: BTreeMap<DirectConversation, i64> = BTreeMap::new();
-        let mut group_mids: BTreeMap<GroupId, Mid> = BTreeMap::new();
-        let mut group_chgs: BTreeMap<GroupId, i64> = BTreeMap::new();
+        let mut last_mids: BTreeMap<ConversationId, Mid> = BTreeMap::new();
+        let mut positions: BTreeMap<(UserId, ConversationId, DeviceClass), Mid> = BTreeMap::new();
+        let mut chgs: BTreeMap<ConversationId, i64> = BTreeMap::new();
         let mut clock = TimestampMs(0);
         for event in run(&mut State::default(), &records) {
             prop_assert!(event.ts >= clock);
@@ -279,7 +277,7 @@ proptest! {
                     *last = message.mid;
                 }
                 Body::ReadPosition(position) => {
-                    let key = (position.uid, position.peer, position.device);
+                    let key = (position.uid, position.conversation(), position.device);
                     let before = positions.entry(key).or_default();
                     prop_assert!(position.mid > *before);
                     prop_assert!(position.mid <= last_mids[&position.conversation()]);
@@ -291,25 +289,10 @@ proptest! {
                     *chg += 1;
                     prop_assert_eq!(change.chg.get(), *chg);
                 }
-                Body::Group(event) => match event.body {
-                    GroupBody::Message { mid, .. } => {
-                        let last = group_mids.entry(event.gid).or_default();
-                        prop_assert_eq!(mid, last.next());
-                        *last = mid;
-                    }
-                    GroupBody::MessageChange { chg, .. } => {
-                        let last = group_chgs.entry(event.gid).or_default();
-                        *last += 1;
-                        prop_assert_eq!(chg.get(), *last);
-                    }
-                    GroupBody::ReadPosition { mid, .. } => {
-                        prop_assert!(mid <= group_mids[&event.gid]);
-                    }
-                    GroupBody::Change(change) => {
-                        let dissolved = change.settings.dissolved;
-                        prop_assert_eq!(change.member_count == 0, dissolved);
-                    }
-                },
+                Body::GroupChange(change) => {
+                    let dissolved = change.settings.dissolved;
+                    prop_assert_eq!(change.member_count == 0, dissolved);
+                }
                 Body::Control(_)
                 | Body::Progress
                 | Body::ContactChange(_)
@@ -355,12 +338,7 @@ proptest! {
                 continue;
             };
             state.apply(&event);
-            let is_send = match &event.body {
-                Body::Message(_) => true,
-                Body::Group(of) => matches!(of.body, GroupBody::Message { .. }),
-                _ => false,
-            };
-            if is_send {
+            if matches!(event.body, Body::Message(_)) {
                 prop_assert_eq!(decide(&state, record), Decision::NoOp(NoOp::Repeat));
             }
         }
@@ -384,20 +362,20 @@ fn any_event() -> impl Strategy<Value = Event> {
         event::{Message, ReadPosition, Rules},
     };
     let mid = || (1..=i64::MAX).prop_map(|mid| Mid::try_from(mid).unwrap());
-    let message = (pair(), mid(), 0..3_u8).prop_map(|((srcid, destid), mid, id)| {
+    let message = (sender(), mid(), 0..3_u8).prop_map(|((srcid, to), mid, id)| {
         Body::Message(Message {
             srcid,
-            destid,
+            to,
             client_msg_id: id.to_string().try_into().unwrap(),
             msg: "m".to_owned(),
             mid,
             n: Ordinal::ZERO,
         })
     });
-    let position = (pair(), mid()).prop_map(|((uid, peer), mid)| {
+    let position = (sender(), mid()).prop_map(|((uid, to), mid)| {
         Body::ReadPosition(ReadPosition {
             uid,
-            peer,
+            to,
             device: DeviceClass::Pc,
             mid,
             n: None,
@@ -416,11 +394,11 @@ fn any_event() -> impl Strategy<Value = Event> {
         })
     });
     let changes = [Change::Recall, Change::Hide, Change::Clear];
-    let change = (pair(), mid(), prop::sample::select(changes.to_vec()));
-    let change = change.prop_map(|((by, peer), mid, change)| {
+    let change = (sender(), mid(), prop::sample::select(changes.to_vec()));
+    let change = change.prop_map(|((by, to), mid, change)| {
         Body::MessageChange(MessageChange {
             by,
-            peer,
+            to,
             mid,
             change,
             chg: Chg::ZERO,
@@ -443,7 +421,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         position,
         change,
         contact,
-        any_group_event(),
+        group_change(),
         rules,
         Just(Body::Progress)
     ];
@@ -458,10 +436,15 @@ fn any_event() -> impl Strategy<Value = Event> {
     })
 }
 
-fn any_group_event() -> impl Strategy<Value = Body> {
-    use schemas::{
-        Chg, GroupChange, GroupChangeKind, GroupEvent, GroupMember, GroupRole, GroupSettings,
-    };
+/// Of a conversation of two users, or of a group.
+fn sender() -> impl Strategy<Value = (UserId, Recipient)> {
+    let to_user = pair().prop_map(|(one, other)| (one, Recipient::User(other)));
+    let group = Recipient::Group(GroupId::try_from(4).unwrap());
+    prop_oneof![to_user, (1..4_i64).prop_map(move |by| (user(by), group))]
+}
+
+fn group_change() -> impl Strategy<Value = Body> {
+    use schemas::{GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings};
     let settings =
         (1..4_i64, any::<[bool; 2]>()).prop_map(|(owner, [muted, dissolved])| GroupSettings {
             name: "n".to_owned(),
@@ -485,9 +468,12 @@ fn any_group_event() -> impl Strategy<Value = Body> {
     ];
     let kind = prop::sample::select(kinds.to_vec());
     let mid = || (1..=i64::MAX).prop_map(|mid| Mid::try_from(mid).unwrap());
-    let change = (kind, settings, prop::collection::vec(member, 0..3), mid()).prop_map(
-        |(kind, settings, members, last_mid)| {
-            GroupBody::Change(Box::new(GroupChange {
+    let members = prop::collection::vec(member, 0..3);
+    (kind, settings, members, mid(), 1..4_i64).prop_map(
+        |(kind, settings, members, last_mid, by)| {
+            Body::GroupChange(Box::new(GroupChange {
+                gid: GroupId::try_from(4).unwrap(),
+                by: user(by),
                 kind,
                 settings,
                 member_count: 7,
@@ -495,31 +481,7 @@ fn any_group_event() -> impl Strategy<Value = Body> {
                 members,
             }))
         },
-    );
-    let message = (0..3_u8, mid()).prop_map(|(id, mid)| GroupBody::Message {
-        client_msg_id: id.to_string().try_into().unwrap(),
-        msg: "m".to_owned(),
-        mid,
-    });
-    let changes = [Change::Recall, Change::Hide, Change::Clear];
-    let message_change = (mid(), prop::sample::select(changes.to_vec()));
-    let message_change = message_change.prop_map(|(mid, change)| GroupBody::MessageChange {
-        mid,
-        change,
-        chg: Chg::ZERO,
-    });
-    let position = mid().prop_map(|mid| GroupBody::ReadPosition {
-        device: DeviceClass::Pc,
-        mid,
-    });
-    let body = prop_oneof![change, message, message_change, position];
-    (1..4_i64, body).prop_map(|(by, body)| {
-        Body::Group(GroupEvent {
-            gid: GroupId::try_from(4).unwrap(),
-            by: user(by),
-            body,
-        })
-    })
+    )
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use hashbrown::HashMap;
 use schemas::{
-    Change, ContactChange, DirectConversation, GroupBody, GroupChangeKind, GroupEvent, GroupId,
-    MessageChange, Mid, TimestampMs, UserId,
+    Change, ContactChange, ConversationId, DirectConversation, GroupChange, GroupChangeKind,
+    GroupId, MessageChange, Mid, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Rules},
 };
 
@@ -105,13 +105,16 @@ impl State {
             Body::ReadPosition(position) => self.apply_read_position(position),
             Body::MessageChange(change) => self.apply_message_change(change),
             Body::ContactChange(change) => self.apply_contact_change(change),
-            Body::Group(event) => self.apply_group(event),
+            Body::GroupChange(change) => self.apply_group_change(change),
             Body::Profile(_) | Body::Control(_) | Body::Progress => {}
         }
     }
 
     fn apply_message(&mut self, message: &Message) {
-        let id = message.conversation();
+        let id = match message.conversation() {
+            ConversationId::Direct(id) => id,
+            ConversationId::Group(gid) => return self.apply_group_message(gid, message),
+        };
         let conversation = self.conversations.entry(id).or_default();
         if conversation.last_mid == Mid::ZERO && self.rules.new_conversations_per_day > 0 {
             *self.begun.entry(message.srcid).or_default() += 1;
@@ -128,47 +131,60 @@ impl State {
         self.dedup.evict(self.clock, self.clock, &self.rules);
     }
 
-    fn apply_group(&mut self, event: &GroupEvent) {
-        if let GroupBody::Change(change) = &event.body
-            && change.kind == GroupChangeKind::Create
-            && !self.groups.contains_key(&event.gid)
-        {
-            if self.rules.new_conversations_per_day > 0 {
-                *self.begun.entry(event.by).or_default() += 1;
-            }
-            let group = Box::new(Group::new(change.settings.clone()));
-            self.groups.insert(event.gid, group);
-        }
-        let Some(group) = self.groups.get_mut(&event.gid) else {
+    fn apply_group_message(&mut self, gid: GroupId, message: &Message) {
+        let Some(group) = self.groups.get_mut(&gid) else {
             return;
         };
-        if let GroupBody::Message {
-            client_msg_id,
-            msg,
-            mid,
-        } = &event.body
-        {
-            group.push(event.by);
-            let place = self.recent.push(self.clock, group.last_place, &self.rules);
-            group.last_place = place;
-            let send = SendFields::of_group(event.by, event.gid, client_msg_id, msg);
-            self.remember(send, *mid);
-            return;
+        group.push(message.srcid);
+        group.last_place = self.recent.push(self.clock, group.last_place, &self.rules);
+        self.remember(message.into(), message.mid);
+    }
+
+    fn apply_group_change(&mut self, change: &GroupChange) {
+        let creates = change.kind == GroupChangeKind::Create;
+        if creates && !self.groups.contains_key(&change.gid) {
+            if self.rules.new_conversations_per_day > 0 {
+                *self.begun.entry(change.by).or_default() += 1;
+            }
+            let group = Box::new(Group::new(change.settings.clone()));
+            self.groups.insert(change.gid, group);
         }
+        let Some(group) = self.groups.get_mut(&change.gid) else {
+            return;
+        };
         self.group_members -= group.members.len();
-        group.apply(event, self.rules.hash_key.as_ref());
+        group.change(change, self.rules.hash_key.as_ref());
         self.group_members += group.members.len();
     }
 
     fn apply_read_position(&mut self, position: &ReadPosition) {
-        let id = position.conversation();
-        if let Some(conversation) = self.conversations.get_mut(&id) {
-            conversation.read(id.side_of(position.uid), position.device, position.mid);
+        let ReadPosition {
+            uid, device, mid, ..
+        } = *position;
+        match position.conversation() {
+            ConversationId::Direct(id) => {
+                if let Some(conversation) = self.conversations.get_mut(&id) {
+                    conversation.read(id.side_of(uid), device, mid);
+                }
+            }
+            ConversationId::Group(gid) => {
+                if let Some(group) = self.groups.get_mut(&gid) {
+                    group.read(uid, device, mid);
+                }
+            }
         }
     }
 
     fn apply_message_change(&mut self, change: &MessageChange) {
-        let id = change.conversation();
+        let id = match change.conversation() {
+            ConversationId::Direct(id) => id,
+            ConversationId::Group(gid) => {
+                if let Some(group) = self.groups.get_mut(&gid) {
+                    group.change_message(change);
+                }
+                return;
+            }
+        };
         let Some(conversation) = self.conversations.get_mut(&id) else {
             return;
         };

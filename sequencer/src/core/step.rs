@@ -1,7 +1,7 @@
 //! The decision about one inbound record.
 
 use schemas::{
-    Mid, Partition, TimestampMs, UserId, WordVerdict,
+    ConversationId, DirectConversation, Mid, Partition, TimestampMs, UserId, WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Source, UnknownRules},
@@ -13,7 +13,7 @@ use super::{
     conversation::Conversation,
     dedup::{Known, SendFields},
     step_changes::{step_contact_change, step_message_change},
-    step_group::step_group,
+    step_group,
 };
 
 /// One record of `chat.inbound`.
@@ -104,12 +104,10 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     };
     let is_of_version_3 = matches!(
         command,
-        Command::ChangeMessage(_)
-            | Command::ChangeContact(_)
-            | Command::Group(_)
-            | Command::SetProfile(_)
+        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
     );
-    if is_of_version_3 && state.rules.rule_version < 3 {
+    let is_of_group = matches!(command.conversation(), Some(ConversationId::Group(_)));
+    if (is_of_version_3 || is_of_group) && state.rules.rule_version < 3 {
         // As by programs that do not know it.
         let detail =
             "groups, profiles, and changes to messages and contacts begin with rule version 3";
@@ -125,12 +123,23 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         words,
     };
     match command {
-        Command::Send(send) => step_send(state, stamp, send),
-        Command::ReadAck(ack) => step_read_ack(state, stamp, &ack),
+        Command::Send(send) => match send.conversation() {
+            ConversationId::Direct(id) => step_send(state, stamp, id, send),
+            ConversationId::Group(gid) => stamp.decide(step_group::send(state, stamp, gid, send)),
+        },
+        Command::ReadAck(ack) => match ack.conversation() {
+            ConversationId::Direct(id) => step_read_ack(state, stamp, id, &ack),
+            ConversationId::Group(gid) => stamp.decide(step_group::read(state, gid, &ack)),
+        },
         Command::Control(control) => step_control(state, stamp, &control),
-        Command::ChangeMessage(change) => step_message_change(state, stamp, change),
+        Command::ChangeMessage(change) => match change.conversation() {
+            ConversationId::Direct(id) => step_message_change(state, stamp, id, change),
+            ConversationId::Group(gid) => {
+                stamp.decide(step_group::change_message(state, stamp, gid, change))
+            }
+        },
         Command::ChangeContact(change) => step_contact_change(state, stamp, &change),
-        Command::Group(command) => step_group(state, stamp, command),
+        Command::ChangeGroup(change) => stamp.decide(step_group::change(state, stamp, change)),
         // No state decides about it, and none remembers it (PROTOCOL K5).
         Command::SetProfile(profile) => stamp.emit(Body::Profile(profile)),
     }
@@ -153,6 +162,13 @@ impl EventStamp {
             words: self.words,
         })
     }
+
+    fn decide(self, body: Result<Body, NoEvent>) -> Decision {
+        match body {
+            Ok(body) => self.emit(body),
+            Err(no_event) => no_event.into(),
+        }
+    }
 }
 
 /// Log time: independent of wall clocks, and never going back (PROTOCOL S2).
@@ -160,8 +176,12 @@ fn effective_ts(state: &State, inbound: &Inbound<'_>) -> TimestampMs {
     inbound.ts.max(state.clock)
 }
 
-fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
-    let id = send.conversation();
+fn step_send(
+    state: &State,
+    stamp: EventStamp,
+    id: DirectConversation,
+    send: SendMessage,
+) -> Decision {
     let checked = step_repeat(state, stamp, (&send).into());
     if let Err(no_event) = checked.and_then(|()| check_msg_bytes(state, &send.msg)) {
         return no_event.into();
@@ -184,7 +204,7 @@ fn step_send(state: &State, stamp: EventStamp, send: SendMessage) -> Decision {
         mid: conversation.last_mid.next(),
         n: conversation.count(side).next(),
         srcid: send.srcid,
-        destid: send.destid,
+        to: send.to,
         client_msg_id: send.client_msg_id,
         msg: send.msg,
     }))
@@ -225,8 +245,12 @@ pub(super) fn begins_too_many(state: &State, now: TimestampMs, user: UserId) -> 
 }
 
 /// A read position is clamped to the last message and never goes back (PROTOCOL S4).
-fn step_read_ack(state: &State, stamp: EventStamp, ack: &ReadAck) -> Decision {
-    let id = ack.conversation();
+fn step_read_ack(
+    state: &State,
+    stamp: EventStamp,
+    id: DirectConversation,
+    ack: &ReadAck,
+) -> Decision {
     if id.is_to_self() {
         return Decision::NoOp(NoOp::NoteToSelf);
     }
@@ -241,10 +265,10 @@ fn step_read_ack(state: &State, stamp: EventStamp, ack: &ReadAck) -> Decision {
     }
     stamp.emit(Body::ReadPosition(ReadPosition {
         uid: ack.uid,
-        peer: ack.peer,
+        to: ack.to,
         device: ack.device,
         mid,
-        n: conversation.count_at(id.side_of(ack.peer), mid),
+        n: conversation.count_at(id.side_of(id.peer_of(ack.uid)), mid),
     }))
 }
 

@@ -1,8 +1,8 @@
 //! The decisions about changes to messages and contacts (PROTOCOL C, K).
 
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ContactChange, DeletedContact, MessageChange, Side,
-    TimestampMs, dead_letter::Reason, event::Body,
+    Change, ChangeContact, ChangeMessage, ContactChange, DeletedContact, DirectConversation,
+    MessageChange, Side, TimestampMs, dead_letter::Reason, event::Body,
 };
 
 use super::{
@@ -14,9 +14,9 @@ use super::{
 pub(super) fn step_message_change(
     state: &State,
     stamp: EventStamp,
+    id: DirectConversation,
     asked: ChangeMessage,
 ) -> Decision {
-    let id = asked.conversation();
     let unknown = Conversation::default();
     let conversation = state.conversations.get(&id).unwrap_or(&unknown);
     if asked.mid > conversation.last_mid {
@@ -30,7 +30,7 @@ pub(super) fn step_message_change(
         Change::Clear if asked.mid <= conversation.contact(side).cleared => {
             return Decision::NoOp(NoOp::AlreadyCleared);
         }
-        Change::Clear => conversation.count_at(id.side_of(asked.peer), asked.mid),
+        Change::Clear => conversation.count_at(id.side_of(id.peer_of(asked.by)), asked.mid),
         Change::Recall | Change::Delete | Change::Edit(_) => {
             if let Err(no_event) = may_change(state, stamp.ts, conversation, side, &asked) {
                 return no_event.into();
@@ -40,7 +40,7 @@ pub(super) fn step_message_change(
     };
     stamp.emit(Body::MessageChange(MessageChange {
         by: asked.by,
-        peer: asked.peer,
+        to: asked.to,
         mid: asked.mid,
         change: asked.change,
         chg: conversation.chg().next(),

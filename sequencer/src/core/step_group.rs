@@ -3,46 +3,21 @@
 use std::collections::BTreeSet;
 
 use schemas::{
-    Change, ClientMsgId, CreateGroup, DeviceClass, GroupAction, GroupBody, GroupChange,
-    GroupChangeKind, GroupCommand, GroupEvent, GroupId, GroupMember, GroupRole, GroupSettings, Mid,
-    UserId, dead_letter::Reason, event::Body,
+    Change, ChangeGroup, ChangeMessage, CreateGroup, GroupAction, GroupChange, GroupChangeKind,
+    GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal, UserId,
+    command::{ReadAck, SendMessage},
+    dead_letter::Reason,
+    event::{Body, Message, ReadPosition},
 };
 
 use super::{
     State,
-    dedup::SendFields,
     group::{Group, Member, creation},
-    step::{
-        Decision, EventStamp, NoEvent, NoOp, begins_too_many, check_msg_bytes, refuse, step_repeat,
-    },
+    step::{EventStamp, NoEvent, NoOp, begins_too_many, check_msg_bytes, refuse, step_repeat},
     step_changes::check_recall_window,
 };
 
 type Result<T> = std::result::Result<T, NoEvent>;
-
-pub(super) fn step_group(state: &State, stamp: EventStamp, command: GroupCommand) -> Decision {
-    let GroupCommand {
-        gid,
-        by,
-        by_user,
-        action,
-    } = command;
-    let body = match action {
-        GroupAction::Send { client_msg_id, msg } => send(state, stamp, gid, by, client_msg_id, msg),
-        GroupAction::Create(asked) => create(state, stamp, gid, (by, by_user), &asked),
-        action => known_group(state, gid).and_then(|group| match action {
-            GroupAction::Read { device, mid } => read(group, by, device, mid),
-            GroupAction::ChangeMessage { mid, change } => {
-                change_message(state, stamp, group, by, mid, change)
-            }
-            action => change(state, group, by, action),
-        }),
-    };
-    match body {
-        Ok(body) => stamp.emit(Body::Group(GroupEvent { gid, by, body })),
-        Err(no_event) => no_event.into(),
-    }
-}
 
 fn refused<T>(reason: Reason, detail: &str) -> Result<T> {
     Err(refuse(reason, detail.to_owned()))
@@ -66,55 +41,59 @@ fn member(group: &Group, uid: UserId, field: &str) -> Result<Member> {
     })
 }
 
-fn send(
+pub(super) fn send(
     state: &State,
     stamp: EventStamp,
     gid: GroupId,
-    by: UserId,
-    client_msg_id: ClientMsgId,
-    msg: String,
-) -> Result<GroupBody> {
-    step_repeat(
-        state,
-        stamp,
-        SendFields::of_group(by, gid, &client_msg_id, &msg),
-    )?;
-    check_msg_bytes(state, &msg)?;
+    send: SendMessage,
+) -> Result<Body> {
+    step_repeat(state, stamp, (&send).into())?;
+    check_msg_bytes(state, &send.msg)?;
     let group = known_group(state, gid)?;
-    if group.silences(&member(group, by, "srcid")?) {
+    if group.silences(&member(group, send.srcid, "srcid")?) {
         return refused(Reason::Muted, "srcid is muted in the group");
     }
-    Ok(GroupBody::Message {
-        client_msg_id,
-        msg,
+    Ok(Body::Message(Message {
+        srcid: send.srcid,
+        to: send.to,
+        client_msg_id: send.client_msg_id,
+        msg: send.msg,
         mid: group.last_mid.next(),
-    })
+        n: Ordinal::ZERO,
+    }))
 }
 
 /// A read position is clamped to the last message and never goes back, also not behind what the member sent or joined after (PROTOCOL G4).
-fn read(group: &Group, by: UserId, device: DeviceClass, mid: Option<Mid>) -> Result<GroupBody> {
-    let position = member(group, by, "uid")?.read[device];
-    let mid = mid.unwrap_or(group.last_mid).min(group.last_mid);
+pub(super) fn read(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
+    let group = known_group(state, gid)?;
+    let position = member(group, ack.uid, "uid")?.read[ack.device];
+    let mid = ack.mid.unwrap_or(group.last_mid).min(group.last_mid);
     if mid <= position {
         return Err(NoOp::PositionNotAdvanced { position }.into());
     }
-    Ok(GroupBody::ReadPosition { device, mid })
+    Ok(Body::ReadPosition(ReadPosition {
+        uid: ack.uid,
+        to: ack.to,
+        device: ack.device,
+        mid,
+        n: None,
+    }))
 }
 
-fn change_message(
+pub(super) fn change_message(
     state: &State,
     stamp: EventStamp,
-    group: &Group,
-    by: UserId,
-    mid: Mid,
-    change: Change,
-) -> Result<GroupBody> {
+    gid: GroupId,
+    asked: ChangeMessage,
+) -> Result<Body> {
+    let group = known_group(state, gid)?;
+    let (by, mid) = (asked.by, asked.mid);
     let of_member = member(group, by, "by")?;
     if mid > group.last_mid {
         let detail = format!("mid is {mid}: the group has {} messages", group.last_mid);
         return Err(refuse(Reason::UnknownMessage, detail));
     }
-    match &change {
+    match &asked.change {
         Change::Hide | Change::Clear => {}
         Change::Edit(msg) => {
             check_author(group, by, mid)?;
@@ -144,11 +123,14 @@ fn change_message(
             }
         }
     }
-    Ok(GroupBody::MessageChange {
+    Ok(Body::MessageChange(MessageChange {
+        by,
+        to: asked.to,
         mid,
-        change,
+        change: asked.change,
         chg: group.chg.next(),
-    })
+        n: None,
+    }))
 }
 
 fn check_author(group: &Group, by: UserId, mid: Mid) -> Result<()> {
@@ -166,13 +148,27 @@ fn is_recalled(group: &Group, mid: Mid) -> bool {
     group.author(mid).is_some_and(|author| author.is_recalled())
 }
 
+pub(super) fn change(state: &State, stamp: EventStamp, command: ChangeGroup) -> Result<Body> {
+    let ChangeGroup {
+        gid,
+        by,
+        by_user,
+        action,
+    } = command;
+    let change = match action {
+        GroupAction::Create(asked) => create(state, stamp, gid, (by, by_user), &asked),
+        action => change_known(state, gid, by, action),
+    };
+    Ok(Body::GroupChange(Box::new(change?)))
+}
+
 fn create(
     state: &State,
     stamp: EventStamp,
     gid: GroupId,
     (owner, by_user): (UserId, bool),
     asked: &CreateGroup,
-) -> Result<GroupBody> {
+) -> Result<GroupChange> {
     let settings = GroupSettings {
         name: asked.name.clone(),
         owner,
@@ -203,13 +199,15 @@ fn create(
         .into_iter()
         .map(|one| joined(one, GroupRole::Member));
     let members: Vec<GroupMember> = [owner].into_iter().chain(members).collect();
-    Ok(GroupBody::Change(Box::new(GroupChange {
+    Ok(GroupChange {
+        gid,
+        by: settings.owner,
         kind: GroupChangeKind::Create,
         settings,
         member_count: members.len() as i64,
         last_mid: Mid::ZERO,
         members,
-    })))
+    })
 }
 
 fn joined(uid: UserId, role: GroupRole) -> GroupMember {
@@ -249,10 +247,14 @@ struct Outcome {
     members: Vec<GroupMember>,
 }
 
-fn change(state: &State, group: &Group, by: UserId, action: GroupAction) -> Result<GroupBody> {
-    let Some(kind) = action.change_kind() else {
-        return refused(Reason::Malformed, "it changes no group");
-    };
+fn change_known(
+    state: &State,
+    gid: GroupId,
+    by: UserId,
+    action: GroupAction,
+) -> Result<GroupChange> {
+    let group = known_group(state, gid)?;
+    let kind = action.change_kind();
     let outcome = match action {
         GroupAction::Join => join(group, by)?,
         GroupAction::Leave => leave(group, by)?,
@@ -272,13 +274,15 @@ fn change(state: &State, group: &Group, by: UserId, action: GroupAction) -> Resu
         let kept = group.muted_who_left.len() - joined().filter(|one| one.muted).count();
         check_size(state, count, kept)?;
     }
-    Ok(GroupBody::Change(Box::new(GroupChange {
+    Ok(GroupChange {
+        gid,
+        by,
         kind,
         settings: outcome.settings,
         member_count: count as i64,
         last_mid: group.last_mid,
         members: outcome.members,
-    })))
+    })
 }
 
 fn unchanged(group: &Group) -> Outcome {
@@ -364,8 +368,9 @@ fn administer(group: &Group, by: UserId, action: GroupAction) -> Result<Outcome>
             settings.whole_history = options.whole_history.unwrap_or(settings.whole_history);
         }
         GroupAction::Dissolve => outcome.settings.dissolved = true,
-        // Decided elsewhere.
-        _ => {}
+        GroupAction::Create(_) | GroupAction::Join | GroupAction::Leave => {
+            unreachable!("decided elsewhere")
+        }
     }
     Ok(outcome)
 }

@@ -6,10 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use schemas::{
-    GroupBody,
-    event::{Body, Event, Source},
-};
+use schemas::event::{Body, Event, Source};
 
 use super::{DeadLetter, HaltReason, OutputId, ShellConfig, ShellEffects};
 
@@ -202,16 +199,9 @@ fn event_bytes(event: &Event) -> usize {
     let texts = match &event.body {
         Body::Message(message) => message.msg.len() + message.client_msg_id.as_str().len(),
         Body::MessageChange(change) => change.change.msg().map_or(0, str::len),
-        Body::Group(event) => match &event.body {
-            GroupBody::Message {
-                client_msg_id, msg, ..
-            } => msg.len() + client_msg_id.as_str().len(),
-            GroupBody::MessageChange { change, .. } => change.msg().map_or(0, str::len),
-            GroupBody::Change(change) => {
-                change.settings.name.len() + size_of_val(change.members.as_slice())
-            }
-            GroupBody::ReadPosition { .. } => 0,
-        },
+        Body::GroupChange(change) => {
+            change.settings.name.len() + size_of_val(change.members.as_slice())
+        }
         Body::Profile(profile) => {
             let length = |text: &Option<String>| text.as_deref().map_or(0, str::len);
             profile.nick.len() + length(&profile.avatar) + length(&profile.extra)

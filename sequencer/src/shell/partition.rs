@@ -1,7 +1,7 @@
 //! One owned partition.
 
 use schemas::{
-    GroupBody, Partition,
+    Partition,
     event::{Body, Event, Source, SourceOffset},
 };
 
@@ -313,7 +313,7 @@ impl PartitionShell {
             Body::Progress => self.counts.progress += 1,
             Body::MessageChange(_) => self.counts.message_changes += 1,
             Body::ContactChange(_) => self.counts.contact_changes += 1,
-            Body::Group(group) => self.count_group(&group.body),
+            Body::GroupChange(_) => self.counts.group_changes += 1,
             Body::Profile(_) => self.counts.profiles += 1,
         }
         self.state.apply(&event);
@@ -322,15 +322,6 @@ impl PartitionShell {
         self.last_emitted = event.src;
         self.ends_with_repeat = false;
         self.last_event = Some(self.outbox.push_event(event));
-    }
-
-    fn count_group(&mut self, body: &GroupBody) {
-        match body {
-            GroupBody::Message { .. } => self.counts.messages += 1,
-            GroupBody::ReadPosition { .. } => self.counts.read_positions += 1,
-            GroupBody::MessageChange { .. } => self.counts.message_changes += 1,
-            GroupBody::Change(_) => self.counts.group_changes += 1,
-        }
     }
 
     fn count_no_op(&mut self, no_op: NoOp) {

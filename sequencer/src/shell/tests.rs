@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use schemas::{
-    DeviceClass, DirectConversation, Partition, TimestampMs, UserId,
+    DeviceClass, DirectConversation, Partition, Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
@@ -82,7 +82,7 @@ fn send_to(destid: UserId, offset: i64) -> InboundRecord {
     let send = SendMessage {
         by_user: false,
         srcid: user(1),
-        destid,
+        to: Recipient::User(destid),
         client_msg_id: offset.to_string().try_into().unwrap(),
         msg: "hello".to_owned(),
     };
@@ -105,7 +105,7 @@ fn take(
 fn idle(offset: i64) -> InboundRecord {
     let ack = ReadAck {
         uid: user(1),
-        peer: user(67),
+        to: Recipient::User(user(67)),
         device: DeviceClass::Pc,
         mid: None,
     };

@@ -5,8 +5,8 @@ mod groups;
 
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ClientMsgId, ContactChange, ContactFlags,
-    ConversationId, DeletedContact, DirectConversation, GroupBody, GroupChangeKind, HashKey,
-    MessageChange, Mid, Ordinal, Partition, TimestampMs, UserId,
+    ConversationId, DeletedContact, DirectConversation, GroupChangeKind, HashKey, MessageChange,
+    Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -74,26 +74,12 @@ impl Sent {
     fn of(body: &Body) -> Option<Self> {
         match body {
             Body::Message(message) => Some(Self {
-                conversation: message.conversation().into(),
+                conversation: message.conversation(),
                 sender: message.srcid,
                 client_msg_id: message.client_msg_id.clone(),
                 msg: message.msg.clone(),
                 mid: message.mid,
             }),
-            Body::Group(event) => match &event.body {
-                GroupBody::Message {
-                    client_msg_id,
-                    msg,
-                    mid,
-                } => Some(Self {
-                    conversation: ConversationId::Group(event.gid),
-                    sender: event.by,
-                    client_msg_id: client_msg_id.clone(),
-                    msg: msg.clone(),
-                    mid: *mid,
-                }),
-                _ => None,
-            },
             _ => None,
         }
     }
@@ -107,12 +93,10 @@ impl Oracle {
         };
         let is_change = matches!(
             command,
-            Command::ChangeMessage(_)
-                | Command::ChangeContact(_)
-                | Command::Group(_)
-                | Command::SetProfile(_)
+            Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
         );
-        if is_change && self.rules.rule_version < 3 {
+        let of_group = matches!(command.conversation(), Some(ConversationId::Group(_)));
+        if (is_change || of_group) && self.rules.rule_version < 3 {
             return Expected::DeadLetter(Reason::Malformed);
         }
         let ts = self.clock.max(record.ts.0);
@@ -122,7 +106,7 @@ impl Oracle {
             Command::Control(control) => self.control(&control),
             Command::ChangeMessage(change) => self.change_message(ts, change),
             Command::ChangeContact(change) => self.change_contact(ts, &change),
-            Command::Group(command) => self.group(ts, command),
+            Command::ChangeGroup(change) => self.change_group(ts, change),
             Command::SetProfile(profile) => {
                 let partition = profile.uid.get() % 64;
                 self.belongs_here(Partition::try_from(partition).unwrap())
@@ -225,7 +209,7 @@ impl Oracle {
         self.belongs_here(conversation.partition())?;
         match self.repeats(
             ts,
-            conversation.into(),
+            conversation,
             send.srcid,
             (&send.client_msg_id, &send.msg),
         ) {
@@ -236,7 +220,11 @@ impl Oracle {
         if send.msg.len() as i64 > self.rules.max_msg_bytes {
             return Err(Reason::TooLarge);
         }
-        if self.flags(send.destid, send.srcid).blocked {
+        let destid = match send.to {
+            Recipient::User(destid) => destid,
+            Recipient::Group(gid) => return self.send_to_group(gid, send),
+        };
+        if self.flags(destid, send.srcid).blocked {
             return Err(Reason::Blocked);
         }
         let messages = || self.messages().filter(|m| m.conversation() == conversation);
@@ -248,7 +236,7 @@ impl Oracle {
             mid: Mid::try_from(messages().count() as i64 + 1).unwrap(),
             n: Ordinal::try_from(own as i64 + 1).unwrap(),
             srcid: send.srcid,
-            destid: send.destid,
+            to: send.to,
             client_msg_id: send.client_msg_id,
             msg: send.msg,
         })))
@@ -276,9 +264,11 @@ impl Oracle {
     fn read_ack(&self, ack: &ReadAck) -> Result<Option<Body>, Reason> {
         let conversation = ack.conversation();
         self.belongs_here(conversation.partition())?;
-        if ack.uid == ack.peer {
-            return Ok(None);
-        }
+        let peer = match ack.to {
+            Recipient::User(peer) if peer == ack.uid => return Ok(None),
+            Recipient::User(peer) => peer,
+            Recipient::Group(gid) => return self.read_group(gid, ack),
+        };
         let messages = || self.messages().filter(|m| m.conversation() == conversation);
         let last = Mid::try_from(messages().count() as i64).unwrap();
         let mid = ack.mid.map_or(last, |mid| mid.min(last));
@@ -287,17 +277,17 @@ impl Oracle {
             .iter()
             .flat_map(|event| event.body.read_positions());
         let before = positions
-            .filter(|p| p.uid == ack.uid && p.peer == ack.peer && p.device == ack.device)
+            .filter(|p| p.uid == ack.uid && p.to == ack.to && p.device == ack.device)
             .map(|p| p.mid)
             .max();
         if mid <= before.unwrap_or(Mid::ZERO) {
             return Ok(None);
         }
-        let from_peer = messages().filter(|m| m.srcid == ack.peer && m.mid <= mid);
+        let from_peer = messages().filter(|m| m.srcid == peer && m.mid <= mid);
         let known = last.get() - mid.get() <= 128;
         Ok(Some(Body::ReadPosition(ReadPosition {
             uid: ack.uid,
-            peer: ack.peer,
+            to: ack.to,
             device: ack.device,
             mid,
             n: known.then(|| Ordinal::try_from(from_peer.count() as i64).unwrap()),
@@ -314,6 +304,10 @@ impl Oracle {
     fn change_message(&self, ts: i64, asked: ChangeMessage) -> Result<Option<Body>, Reason> {
         let conversation = asked.conversation();
         self.belongs_here(conversation.partition())?;
+        let peer = match asked.to {
+            Recipient::User(peer) => peer,
+            Recipient::Group(gid) => return self.change_group_message(ts, gid, asked),
+        };
         let messages = || self.messages().filter(|m| m.conversation() == conversation);
         let message = messages().find(|message| message.mid == asked.mid);
         let message = message.ok_or(Reason::UnknownMessage)?;
@@ -331,7 +325,7 @@ impl Oracle {
                 if cleared.any(|cleared| cleared.mid >= asked.mid) {
                     return Ok(None);
                 }
-                let from_peer = messages().filter(|m| m.srcid == asked.peer && m.mid <= asked.mid);
+                let from_peer = messages().filter(|m| m.srcid == peer && m.mid <= asked.mid);
                 n = (last - asked.mid.get() <= 128)
                     .then(|| Ordinal::try_from(from_peer.count() as i64).unwrap());
             }
@@ -359,18 +353,18 @@ impl Oracle {
                     Change::Edit(msg) if msg.len() as i64 > self.rules.max_msg_bytes => {
                         return Err(Reason::TooLarge);
                     }
-                    Change::Edit(_) if self.flags(asked.peer, asked.by).blocked => {
+                    Change::Edit(_) if self.flags(peer, asked.by).blocked => {
                         return Err(Reason::Blocked);
                     }
                     Change::Edit(_) => {}
                     _ if is_recalled => return Ok(None),
-                    _ => self.is_recallable(ts, conversation.into(), asked.mid)?,
+                    _ => self.is_recallable(ts, conversation, asked.mid)?,
                 }
             }
         }
         Ok(Some(Body::MessageChange(MessageChange {
             by: asked.by,
-            peer: asked.peer,
+            to: asked.to,
             mid: asked.mid,
             change: asked.change,
             chg: Chg::try_from(changes().count() as i64 + 1).unwrap(),
@@ -403,7 +397,10 @@ impl Oracle {
             muted: asked.muted.unwrap_or(before.muted),
             blocked: asked.blocked.unwrap_or(before.blocked),
         };
-        let messages = || self.messages().filter(|m| m.conversation() == conversation);
+        let messages = || {
+            self.messages()
+                .filter(|m| m.conversation() == conversation.into())
+        };
         let mid = Mid::try_from(messages().count() as i64).unwrap();
         let is_deleted = mid == Mid::ZERO
             || self
@@ -435,7 +432,7 @@ impl Oracle {
     /// Whether there was a message or a contact change.
     fn has_state(&self, conversation: DirectConversation) -> bool {
         self.events.iter().any(|event| match &event.body {
-            Body::Message(message) => message.conversation() == conversation,
+            Body::Message(message) => message.conversation() == conversation.into(),
             Body::ContactChange(change) => change.conversation() == conversation,
             _ => false,
         })
@@ -548,13 +545,11 @@ impl Oracle {
 /// The user who begins a conversation with a message, or a group.
 fn begins(body: &Body) -> Option<UserId> {
     match body {
-        Body::Message(message) => (message.mid == Mid::ZERO.next()).then_some(message.srcid),
-        Body::Group(event) => match &event.body {
-            GroupBody::Change(change) => {
-                (change.kind == GroupChangeKind::Create).then_some(event.by)
-            }
-            _ => None,
-        },
+        Body::Message(message) => {
+            let is_first = message.mid == Mid::ZERO.next();
+            (is_first && matches!(message.to, Recipient::User(_))).then_some(message.srcid)
+        }
+        Body::GroupChange(change) => (change.kind == GroupChangeKind::Create).then_some(change.by),
         _ => None,
     }
 }

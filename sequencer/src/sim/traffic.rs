@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, CreateGroup, DeviceClass, GroupAction, GroupCommand,
-    GroupId, GroupRole, Mid, Partition, Profile, SetGroupOptions, TimestampMs, UserId, WordVerdict,
+    Change, ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction,
+    GroupId, GroupRole, Mid, Partition, Profile, Recipient, SetGroupOptions, TimestampMs, UserId,
+    WordVerdict,
     command::{Command, Control, ReadAck, SendMessage},
 };
 
@@ -96,7 +97,7 @@ fn send(rng: &mut Rng) -> Command {
     Command::Send(SendMessage {
         by_user: rng.chance(60),
         srcid: user(srcid),
-        destid: user(destid),
+        to: Recipient::User(user(destid)),
         client_msg_id: format!("c{}", rng.below(12)).try_into().unwrap(),
         msg: (*rng.pick(&TEXTS)).to_owned(),
     })
@@ -122,7 +123,7 @@ fn read_ack(rng: &mut Rng) -> Command {
     };
     Command::ReadAck(ReadAck {
         uid: user(uid),
-        peer: user(peer),
+        to: Recipient::User(user(peer)),
         device: *rng.pick(&DeviceClass::ALL),
         mid: mid.map(|mid| Mid::try_from(mid).unwrap()),
     })
@@ -132,17 +133,21 @@ fn message_change(rng: &mut Rng) -> Command {
     let (by, peer) = *rng.pick(&PAIRS);
     Command::ChangeMessage(ChangeMessage {
         by: user(by),
-        peer: user(peer),
+        to: Recipient::User(user(peer)),
         // Above the last of short conversations.
         mid: Mid::try_from(rng.between(1, 16)).unwrap(),
-        change: match rng.below(8) {
-            0..3 => Change::Recall,
-            3 => Change::Delete,
-            4..6 => Change::Edit((*rng.pick(&TEXTS)).to_owned()),
-            6 => Change::Hide,
-            _ => Change::Clear,
-        },
+        change: change(rng),
     })
+}
+
+fn change(rng: &mut Rng) -> Change {
+    match rng.below(8) {
+        0..3 => Change::Recall,
+        3 => Change::Delete,
+        4..6 => Change::Edit((*rng.pick(&TEXTS)).to_owned()),
+        6 => Change::Hide,
+        _ => Change::Clear,
+    }
 }
 
 fn contact_change(rng: &mut Rng) -> Command {
@@ -173,27 +178,38 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
     let one = |rng: &mut Rng| user(rng.between(1, 6));
     let some = |rng: &mut Rng| (0..rng.between(1, 3)).map(|_| one(rng)).collect::<Vec<_>>();
     let whom = |rng: &mut Rng| Some(one(rng)).filter(|_| rng.chance(60));
+    let gid = GroupId::try_from(*rng.pick(&[4, 68])).unwrap();
+    // Mostly the first ones, so that owners and admins act.
+    let by = user(rng.between(1, 6).min(rng.between(1, 6)));
+    let (by_user, to) = (rng.chance(60), Recipient::Group(gid));
     let action = match rng.below(40) {
-        0..12 => GroupAction::Send {
-            client_msg_id: format!("c{}", rng.below(12)).try_into().unwrap(),
-            msg: (*rng.pick(&TEXTS)).to_owned(),
-        },
-        12..16 => GroupAction::Read {
-            device: *rng.pick(&DeviceClass::ALL),
-            mid: rng
-                .chance(70)
-                .then(|| Mid::try_from(rng.between(1, 12)).unwrap()),
-        },
-        16..21 => GroupAction::ChangeMessage {
-            mid: Mid::try_from(rng.between(1, 10)).unwrap(),
-            change: match rng.below(8) {
-                0..3 => Change::Recall,
-                3 => Change::Delete,
-                4..6 => Change::Edit((*rng.pick(&TEXTS)).to_owned()),
-                6 => Change::Hide,
-                _ => Change::Clear,
-            },
-        },
+        0..12 => {
+            return Command::Send(SendMessage {
+                by_user,
+                srcid: by,
+                to,
+                client_msg_id: format!("c{}", rng.below(12)).try_into().unwrap(),
+                msg: (*rng.pick(&TEXTS)).to_owned(),
+            });
+        }
+        12..16 => {
+            return Command::ReadAck(ReadAck {
+                uid: by,
+                to,
+                device: *rng.pick(&DeviceClass::ALL),
+                mid: rng
+                    .chance(70)
+                    .then(|| Mid::try_from(rng.between(1, 12)).unwrap()),
+            });
+        }
+        16..21 => {
+            return Command::ChangeMessage(ChangeMessage {
+                by,
+                to,
+                mid: Mid::try_from(rng.between(1, 10)).unwrap(),
+                change: change(rng),
+            });
+        }
         21..25 => GroupAction::Create(CreateGroup {
             name: (*rng.pick(&["Lunch", "Dinner"])).to_owned(),
             members: some(rng),
@@ -218,11 +234,10 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
         _ if rng.chance(80) => GroupAction::Unmute(None),
         _ => GroupAction::Dissolve,
     };
-    Command::Group(GroupCommand {
-        gid: GroupId::try_from(*rng.pick(&[4, 68])).unwrap(),
-        // Mostly the first ones, so that owners and admins act.
-        by: user(rng.between(1, 6).min(rng.between(1, 6))),
-        by_user: rng.chance(60),
+    Command::ChangeGroup(ChangeGroup {
+        gid,
+        by,
+        by_user,
         action,
     })
 }
@@ -292,9 +307,9 @@ fn elsewhere(rng: &mut Rng) -> Command {
     if let Command::Send(send) = &mut command {
         send.srcid = user(send.srcid.get() + 1);
     }
-    if let (Command::Group(group), true) = (group(rng), rng.chance(30)) {
-        let gid = GroupId::try_from(group.gid.get() + 1).unwrap();
-        return Command::Group(GroupCommand { gid, ..group });
+    if let (Command::ChangeGroup(change), true) = (group(rng), rng.chance(50)) {
+        let gid = GroupId::try_from(change.gid.get() + 1).unwrap();
+        return Command::ChangeGroup(ChangeGroup { gid, ..change });
     }
     if let (Command::SetProfile(mut profile), true) = (profile(rng), rng.chance(20)) {
         profile.uid = user(profile.uid.get() + 1);

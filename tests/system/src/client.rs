@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use client::{ClientError, ConversationsQuery, Event, ReadOptions, Retry, UserProfile};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, DeviceClass, GroupCommand, InboundPosition, Mid, Profile,
+    Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid, Profile, Recipient,
     command::{ReadAck, SendMessage},
 };
 use serde_json::Value;
@@ -241,7 +241,7 @@ impl Client {
     ) -> Result<InboundPosition> {
         let ack = ReadAck {
             uid: uid.try_into()?,
-            peer: peer.try_into()?,
+            to: Recipient::User(peer.try_into()?),
             device,
             mid: Some(Mid::try_from(mid)?),
         };
@@ -261,7 +261,7 @@ impl Client {
     ) -> Result<InboundPosition> {
         let change = ChangeMessage {
             by: by.try_into()?,
-            peer: peer.try_into()?,
+            to: Recipient::User(peer.try_into()?),
             mid: mid.try_into()?,
             change,
         };
@@ -458,12 +458,20 @@ impl Client {
         Ok(items)
     }
 
-    /// Posts what a user asks for in a group, until that is accepted.
+    /// Posts an event in a call of its own, until it is accepted.
     ///
     /// # Errors
     /// It is refused, or not accepted in time.
-    pub async fn post_group(&self, command: &GroupCommand) -> Result<InboundPosition> {
-        Ok(self.api.post_group(command).await?.position)
+    pub async fn post_event(&self, event: &Event) -> Result<InboundPosition> {
+        let accepted = match event {
+            Event::Message(send) => self.api.send(send).await?,
+            Event::ReadAck(ack) => self.api.acknowledge(ack).await?,
+            Event::MessageChange(change) => self.api.change_message(change).await?,
+            Event::ContactChange(change) => self.api.change_contact(change).await?,
+            Event::GroupChange(change) => self.api.change_group(change).await?,
+            Event::Profile(profile) => self.api.set_profile(profile).await?,
+        };
+        Ok(accepted.position)
     }
 
     /// The groups of a user, page by page, no earlier than `after`.
@@ -518,7 +526,7 @@ fn message(srcid: i64, destid: i64, client_msg_id: &str, msg: &str) -> Result<Se
     Ok(SendMessage {
         by_user: false,
         srcid: srcid.try_into()?,
-        destid: destid.try_into()?,
+        to: Recipient::User(destid.try_into()?),
         client_msg_id: client_msg_id.to_owned().try_into()?,
         msg: msg.to_owned(),
     })

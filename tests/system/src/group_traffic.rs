@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use client::Event;
 use rand::{Rng as _, rngs::StdRng, seq::IndexedRandom as _};
 use schemas::{
-    Change, CreateGroup, DeviceClass, GroupAction, GroupCommand, GroupRole, InboundPosition, Mid,
-    UserId,
+    Change, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, GroupRole,
+    InboundPosition, Mid, Recipient, UserId,
+    command::{ReadAck, SendMessage},
 };
 
 use crate::{
@@ -85,7 +87,7 @@ impl GroupTraffic {
             client_msg_id: format!("{uid}-calm-{}", self.calm_messages.len()),
             msg: words(rng),
         };
-        let at = self.post(self.calm, uid, action_of(&sent)?).await?;
+        let at = self.client.post_event(&message(self.calm, &sent)?).await?;
         self.calm_messages.sent(sent);
         Ok(at)
     }
@@ -98,11 +100,13 @@ impl GroupTraffic {
             return Ok(vec![]);
         }
         let mid = rng.random_range(1..=last);
-        let read = GroupAction::Read {
+        let read = Event::ReadAck(ReadAck {
+            uid: uid.try_into()?,
+            to: Recipient::Group(self.calm.try_into()?),
             device,
             mid: Some(Mid::try_from(mid)?),
-        };
-        let at = self.post(self.calm, uid, read).await?;
+        });
+        let at = self.client.post_event(&read).await?;
         self.calm_messages.read(uid, device, mid);
         Ok(vec![at])
     }
@@ -123,11 +127,13 @@ impl GroupTraffic {
             6 => (author, any, Change::Hide),
             _ => (author, any / 2 + 1, Change::Clear),
         };
-        let action = GroupAction::ChangeMessage {
+        let event = Event::MessageChange(ChangeMessage {
+            by: by.try_into()?,
+            to: Recipient::Group(self.calm.try_into()?),
             mid: Mid::try_from(mid)?,
             change: change.clone(),
-        };
-        let at = self.post(self.calm, by, action).await?;
+        });
+        let at = self.client.post_event(&event).await?;
         self.calm_messages.changed(by, mid, change);
         Ok(vec![at])
     }
@@ -150,16 +156,17 @@ impl GroupTraffic {
             _ => (self.users[guest], GroupAction::Leave),
         };
         let sent = self.next_of_busy(guest, rng);
+        let message = message(self.busy, &sent)?;
         let (changed, sent) = tokio::join!(
             self.post(self.busy, by, action),
-            self.post(self.busy, sent.srcid, action_of(&sent)?),
+            self.client.post_event(&message),
         );
         Ok(vec![changed?, sent?])
     }
 
     async fn send_to_busy(&mut self, from: usize, rng: &mut StdRng) -> Result<InboundPosition> {
         let sent = self.next_of_busy(from, rng);
-        let at = self.post(self.busy, sent.srcid, action_of(&sent)?).await?;
+        let at = self.client.post_event(&message(self.busy, &sent)?).await?;
         self.owners.push(sent.client_msg_id);
         Ok(at)
     }
@@ -177,13 +184,13 @@ impl GroupTraffic {
     }
 
     async fn post(&self, gid: i64, by: i64, action: GroupAction) -> Result<InboundPosition> {
-        let command = GroupCommand {
+        let change = ChangeGroup {
             gid: gid.try_into()?,
             by: by.try_into()?,
             by_user: false,
             action,
         };
-        self.client.post_group(&command).await
+        self.client.post_event(&Event::GroupChange(change)).await
     }
 
     /// Compares what every member has not read with the model.
@@ -251,9 +258,12 @@ impl GroupTraffic {
     }
 }
 
-fn action_of(sent: &Sent) -> Result<GroupAction> {
-    Ok(GroupAction::Send {
+fn message(gid: i64, sent: &Sent) -> Result<Event> {
+    Ok(Event::Message(SendMessage {
+        by_user: false,
+        srcid: sent.srcid.try_into()?,
+        to: Recipient::Group(gid.try_into()?),
         client_msg_id: sent.client_msg_id.clone().try_into()?,
         msg: sent.msg.clone(),
-    })
+    }))
 }

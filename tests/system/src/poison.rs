@@ -3,7 +3,7 @@
 use anyhow::Result;
 use prost::Message as _;
 use schemas::{
-    Mid, Ordinal, TimestampMs,
+    Mid, Ordinal, Recipient, TimestampMs,
     event::{Body, Event, Message, Source, SourceOffset},
     proto::{
         ChangeContact, ChangeGroup, ChangeKind, ChangeMessage, Control, DeviceClass, GroupBy,
@@ -131,7 +131,7 @@ fn encoded(command: Command) -> Vec<u8> {
 pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
     let message = Message {
         srcid: from.try_into()?,
-        destid: (to + 1).try_into()?,
+        to: Recipient::User((to + 1).try_into()?),
         client_msg_id: "elsewhere".to_owned().try_into()?,
         msg: "elsewhere".to_owned(),
         mid: Mid::ZERO.next(),

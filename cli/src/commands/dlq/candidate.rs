@@ -2,7 +2,7 @@
 
 use event_log::EventLogError;
 use schemas::{
-    Change, ClientMsgId, DirectConversation, Mid, TimestampMs, UserId,
+    Change, ClientMsgId, ConversationId, Mid, Recipient, TimestampMs, UserId,
     command::{Command, SendMessage},
     dead_letter::Reason,
 };
@@ -17,7 +17,7 @@ pub(super) const ID_TAKEN: &str = "its client_msg_id is another message's: it ne
 /// Identifies a send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SendKey {
-    pub(super) conversation: DirectConversation,
+    pub(super) conversation: ConversationId,
     pub(super) srcid: UserId,
     pub(super) client_msg_id: ClientMsgId,
 }
@@ -25,7 +25,7 @@ pub(super) struct SendKey {
 /// When a record of a conversation was appended, by the log's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RecordTime {
-    pub(super) conversation: DirectConversation,
+    pub(super) conversation: ConversationId,
     pub(super) appended_at: TimestampMs,
 }
 
@@ -56,13 +56,18 @@ impl Candidate {
         inbound: &str,
         appended_at: impl FnOnce() -> Result<Option<TimestampMs>, EventLogError>,
     ) -> Result<Self, EventLogError> {
-        Ok(match Self::command(dead_letter, inbound) {
+        let command = Self::command(dead_letter, inbound);
+        if let Ok(Some(ConversationId::Group(_))) = command.as_ref().map(Command::conversation) {
+            let why = "what happened in the group since then is not looked at";
+            return Ok(Self::NotPostable(why));
+        }
+        Ok(match command {
             Ok(Command::Send(send)) => Self::message(send),
             Ok(Command::ReadAck(ack)) => match ack.mid {
                 Some(mid) => Self::of_message(
                     ack.conversation(),
                     mid,
-                    json!({ "read_ack": { "uid": ack.uid, "peer": ack.peer, "device": ack.device, "mid": mid.get() } }),
+                    json!({ "read_ack": { "uid": ack.uid, "peer": receiver(ack.to), "device": ack.device, "mid": mid.get() } }),
                     appended_at()?,
                 ),
                 None => Self::NotPostable(
@@ -76,7 +81,7 @@ impl Candidate {
                     Self::of_message(
                         change.conversation(),
                         change.mid,
-                        json!({ "message_change": { "by": change.by, "peer": change.peer, "mid": change.mid.get(), "kind": kind } }),
+                        json!({ "message_change": { "by": change.by, "peer": receiver(change.to), "mid": change.mid.get(), "kind": kind } }),
                         appended_at()?,
                     )
                 }
@@ -87,9 +92,7 @@ impl Candidate {
             Ok(Command::SetProfile(_)) => {
                 Self::NotPostable("it would take the place of what its user has set since")
             }
-            Ok(Command::Group(_)) => {
-                Self::NotPostable("what happened in the group since then is not looked at")
-            }
+            Ok(Command::ChangeGroup(_)) => unreachable!("it is of a group"),
             Ok(Command::Control(_)) => Self::NotPostable("rules are changed by operators only"),
             Err(why) => Self::NotPostable(why),
         })
@@ -135,10 +138,11 @@ impl Candidate {
         let SendMessage {
             by_user: _,
             srcid,
-            destid,
+            to,
             client_msg_id,
             msg,
         } = send;
+        let destid = receiver(to);
         let line = json!({
             "message": { "srcid": srcid, "destid": destid, "client_msg_id": client_msg_id, "msg": &msg }
         });
@@ -151,7 +155,7 @@ impl Candidate {
     }
 
     fn of_message(
-        conversation: DirectConversation,
+        conversation: ConversationId,
         mid: Mid,
         line: Value,
         appended_at: Option<TimestampMs>,
@@ -169,9 +173,19 @@ impl Candidate {
     }
 }
 
+/// Of what is of no group.
+fn receiver(to: Recipient) -> UserId {
+    match to {
+        Recipient::User(uid) => uid,
+        Recipient::Group(_) => unreachable!("what is of a group is not posted again"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use schemas::{ChangeContact, ChangeMessage, DeviceClass, command::ReadAck};
+    use schemas::{
+        ChangeContact, ChangeMessage, DeviceClass, DirectConversation, command::ReadAck,
+    };
 
     use super::{super::dead_letters::tests::dead_letter, *};
 
@@ -185,7 +199,7 @@ mod tests {
         Command::Send(SendMessage {
             by_user: false,
             srcid: user(i64::MAX),
-            destid: user(1),
+            to: Recipient::User(user(1)),
             client_msg_id: "c-1".to_owned().try_into().unwrap(),
             msg: "\"hi\"\n".to_owned(),
         })
@@ -194,7 +208,7 @@ mod tests {
     fn ack(mid: Option<Mid>) -> Command {
         Command::ReadAck(ReadAck {
             uid: user(1),
-            peer: user(2),
+            to: Recipient::User(user(2)),
             device: DeviceClass::Mobile,
             mid,
         })
@@ -228,7 +242,7 @@ mod tests {
         let line = json!({ "read_ack": { "uid": "1", "peer": "2", "device": "mobile", "mid": 1 } });
         let found = candidate(Reason::WrongPartition, ack(Some(mid)));
         let time = RecordTime {
-            conversation: DirectConversation::new(user(1), user(2)),
+            conversation: DirectConversation::new(user(1), user(2)).into(),
             appended_at: APPENDED_AT,
         };
         assert_eq!(found, Candidate::OfMessage { time, mid, line });
@@ -239,7 +253,7 @@ mod tests {
     fn change(change: Change) -> Command {
         Command::ChangeMessage(ChangeMessage {
             by: user(1),
-            peer: user(2),
+            to: Recipient::User(user(2)),
             mid: Mid::ZERO.next(),
             change,
         })

@@ -7,7 +7,7 @@ use std::{
 
 use event_log::{EventLogError, LogReader, Scanned};
 use schemas::{
-    DirectConversation, InboundPosition, Mid, OffsetRange, Partition, SourceWatermark, TimestampMs,
+    ConversationId, InboundPosition, Mid, OffsetRange, Partition, SourceWatermark, TimestampMs,
     event::{Body, Message},
     topics::Topic,
 };
@@ -33,7 +33,7 @@ pub(super) struct EventLookup {
 struct LookupKeys {
     partitions: BTreeSet<Partition>,
     sends: HashSet<SendKey>,
-    times: HashMap<DirectConversation, HashSet<TimestampMs>>,
+    times: HashMap<ConversationId, HashSet<TimestampMs>>,
 }
 
 impl LookupKeys {
@@ -132,7 +132,7 @@ impl EventLookup {
 
 #[cfg(test)]
 mod tests {
-    use schemas::UserId;
+    use schemas::{DirectConversation, Recipient, UserId};
 
     use super::*;
 
@@ -143,7 +143,7 @@ mod tests {
     fn message(mid: i64) -> Message {
         Message {
             srcid: user(1),
-            destid: user(2),
+            to: Recipient::User(user(2)),
             client_msg_id: format!("c-{mid}").try_into().unwrap(),
             msg: "hi".to_owned(),
             mid: mid.try_into().unwrap(),
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_newest_message_before_a_record_is_found() {
         let at = |appended_at| RecordTime {
-            conversation: DirectConversation::new(user(2), user(1)),
+            conversation: DirectConversation::new(user(2), user(1)).into(),
             appended_at: TimestampMs(appended_at),
         };
         let candidates: Vec<Candidate> = [10, 11, 30, 99]

@@ -72,7 +72,7 @@ fn first_of_later_leader(
 mod tests {
     use schemas::{
         Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeviceClass,
-        MessageChange, Mid, Ordinal, TimestampMs,
+        MessageChange, Mid, Ordinal, Recipient, TimestampMs,
         command::{Command, ReadAck, SendMessage},
         event::{Body, Event, Message, ReadPosition, SourceOffset},
     };
@@ -116,7 +116,7 @@ mod tests {
         Command::Send(SendMessage {
             by_user: false,
             srcid: 1.try_into().unwrap(),
-            destid: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             client_msg_id: id.to_owned().try_into().unwrap(),
             msg: "hello".to_owned(),
         })
@@ -125,7 +125,7 @@ mod tests {
     fn ack() -> Command {
         Command::ReadAck(ReadAck {
             uid: 2.try_into().unwrap(),
-            peer: 1.try_into().unwrap(),
+            to: Recipient::User(1.try_into().unwrap()),
             device: DeviceClass::Pc,
             mid: None,
         })
@@ -134,7 +134,7 @@ mod tests {
     fn edit(msg: &str) -> Command {
         Command::ChangeMessage(ChangeMessage {
             by: 1.try_into().unwrap(),
-            peer: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             mid: Mid::ZERO.next(),
             change: Change::Edit(msg.to_owned()),
         })
@@ -157,7 +157,7 @@ mod tests {
         match command.clone() {
             Command::Send(send) => Body::Message(Message {
                 srcid: send.srcid,
-                destid: send.destid,
+                to: send.to,
                 client_msg_id: send.client_msg_id,
                 msg: send.msg,
                 mid: Mid::ZERO.next(),
@@ -165,14 +165,14 @@ mod tests {
             }),
             Command::ReadAck(ack) => Body::ReadPosition(ReadPosition {
                 uid: ack.uid,
-                peer: ack.peer,
+                to: ack.to,
                 device: ack.device,
                 mid: Mid::ZERO.next(),
                 n: None,
             }),
             Command::ChangeMessage(change) => Body::MessageChange(MessageChange {
                 by: change.by,
-                peer: change.peer,
+                to: change.to,
                 mid: change.mid,
                 change: change.change,
                 chg: Chg::ZERO.next(),
@@ -184,7 +184,7 @@ mod tests {
                 flags: change.applied_to(ContactFlags::default()),
                 deleted: None,
             }),
-            Command::Control(_) | Command::Group(_) | Command::SetProfile(_) => {
+            Command::Control(_) | Command::ChangeGroup(_) | Command::SetProfile(_) => {
                 unreachable!("no test has one")
             }
         }

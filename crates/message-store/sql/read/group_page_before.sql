@@ -1,3 +1,3 @@
-SELECT id, gid, mid, srcid, msg, ts, client_msg_id, state, edited_ts FROM {table}
+SELECT {columns} FROM {table}
 WHERE gid = ? AND mid < ? AND mid > ?
 ORDER BY mid DESC LIMIT ?

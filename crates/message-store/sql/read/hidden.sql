@@ -1,2 +1,2 @@
 SELECT mid FROM {table}
-WHERE uid = ? AND kind = 0 AND peer = ? AND mid BETWEEN ? AND ?
+WHERE uid = ? AND kind = ? AND peer = ? AND mid BETWEEN ? AND ?

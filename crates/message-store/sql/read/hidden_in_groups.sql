@@ -1,2 +1,2 @@
 SELECT peer, mid FROM {table}
-WHERE uid = {uid} AND kind = 1 AND ({places})
+WHERE uid = {uid} AND kind = 1 AND ({keys})

@@ -1,2 +1,2 @@
-SELECT id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts FROM {table}
-WHERE {places}
+SELECT {columns} FROM {table} FORCE INDEX (inx_1)
+WHERE {keys}

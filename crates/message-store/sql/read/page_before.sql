@@ -1,8 +1,8 @@
-(SELECT id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts FROM {table}
- WHERE srcid = ? AND destid = ? AND mid < ?
+(SELECT {columns} FROM {table}
+ WHERE srcid = ? AND destid = ? AND mid < ? AND mid > ?
  ORDER BY mid DESC LIMIT ?)
 UNION ALL
-(SELECT id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts FROM {table}
- WHERE srcid = ? AND destid = ? AND srcid <> destid AND mid < ?
+(SELECT {columns} FROM {table}
+ WHERE srcid = ? AND destid = ? AND srcid <> destid AND mid < ? AND mid > ?
  ORDER BY mid DESC LIMIT ?)
 ORDER BY mid DESC LIMIT ?

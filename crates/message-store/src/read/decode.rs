@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 
 use schemas::{
     Chg, ContactFlags, ConversationId, DirectConversation, GroupId, GroupRole, GroupSettings,
-    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile,
-    StoredProfile, UserId,
-    event::{Message, SourceOffset},
+    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Recipient,
+    StoredProfile, UserId, event::SourceOffset,
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
 use crate::{
-    ChangeKind, ContactDelta, ContactRow, GroupHead, GroupMemberRow, GroupMessageRow, GroupRow,
+    ChangeKind, ContactDelta, ContactRow, FlagsAt, GroupHead, GroupMemberRow, GroupRow,
     LastMessage, Membership, MessageRow, MessageState, ReadRow, ReadUpTo, StoreError, StoredChange,
-    StoredRead, datetime,
+    StoredRead, conversation::Kind, datetime,
 };
 
 /// Rows of `resume_offset`.
@@ -34,22 +33,26 @@ pub(crate) fn resume_offsets(rows: &[MySqlRow]) -> Result<PartitionMap<LogPositi
         .collect()
 }
 
-pub(super) fn message(row: &MySqlRow) -> Result<MessageRow, StoreError> {
-    let id: i64 = row.try_get("id")?;
+pub(super) fn message(kind: Kind, row: &MySqlRow) -> Result<MessageRow, StoreError> {
+    let (to, n) = match kind {
+        Kind::Direct => (
+            Recipient::User(uid(row, "destid")?),
+            Some(ordinal(row, "n")?),
+        ),
+        Kind::Group => (Recipient::Group(gid(row, "gid")?), None),
+    };
     Ok(MessageRow {
-        id,
+        id: row.try_get("id")?,
         ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
-        message: Message {
-            srcid: uid(row, "srcid")?,
-            destid: uid(row, "destid")?,
-            client_msg_id: row
-                .try_get::<String, _>("client_msg_id")?
-                .try_into()
-                .map_err(|error| refused("client_msg_id", error))?,
-            msg: row.try_get("msg")?,
-            mid: mid(row, "mid")?,
-            n: ordinal(row, "n")?,
-        },
+        srcid: uid(row, "srcid")?,
+        to,
+        client_msg_id: row
+            .try_get::<String, _>("client_msg_id")?
+            .try_into()
+            .map_err(|error| refused("client_msg_id", error))?,
+        msg: row.try_get("msg")?,
+        mid: mid(row, "mid")?,
+        n,
         state: state(row, "state")?,
         edited_ts: row
             .try_get::<Option<PrimitiveDateTime>, _>("edited_ts")?
@@ -91,25 +94,6 @@ fn conversation(row: &MySqlRow) -> Result<ConversationId, StoreError> {
         return gid(row, "hi").map(ConversationId::Group);
     }
     Ok(DirectConversation::new(uid(row, "lo")?, uid(row, "hi")?).into())
-}
-
-pub(super) fn group_message(row: &MySqlRow) -> Result<GroupMessageRow, StoreError> {
-    Ok(GroupMessageRow {
-        id: row.try_get("id")?,
-        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
-        gid: gid(row, "gid")?,
-        srcid: uid(row, "srcid")?,
-        client_msg_id: row
-            .try_get::<String, _>("client_msg_id")?
-            .try_into()
-            .map_err(|error| refused("client_msg_id", error))?,
-        msg: row.try_get("msg")?,
-        mid: mid(row, "mid")?,
-        state: state(row, "state")?,
-        edited_ts: row
-            .try_get::<Option<PrimitiveDateTime>, _>("edited_ts")?
-            .map(datetime::from_column),
-    })
 }
 
 pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
@@ -215,7 +199,7 @@ pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
         },
         chg: chg(row, "chg")?,
         pos,
-        flags: (flags != ContactFlags::default()).then_some((pos, flags)),
+        flags: (flags != ContactFlags::default()).then_some(FlagsAt { pos, flags }),
         deleted_mid: mid(row, "deleted_mid")?,
         clear_mid: mid(row, "clear_mid")?,
         hidden: BTreeSet::new(),

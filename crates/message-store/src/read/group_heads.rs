@@ -31,7 +31,7 @@ impl ReadTx {
         gids: &[GroupId],
         since: impl Fn(Partition) -> i64,
     ) -> Result<Vec<GroupHead>, StoreError> {
-        let places = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
+        let ids = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
         let sql = |tx: &Self, number: TableNumber, gids: &str| {
             let partition = i64::from(number.get()).try_into();
             let partition = partition.map_err(StoreError::fatal)?;
@@ -42,7 +42,7 @@ impl ReadTx {
                 .replace("{since}", &since(partition).to_string())
                 .replace("{gids}", gids))
         };
-        let rows = self.fetch_of_tables(places, sql).await?;
+        let rows = self.fetch_of_tables(ids, sql).await?;
         rows.iter().map(decode::group_head).collect()
     }
 
@@ -69,19 +69,19 @@ impl ReadTx {
     pub async fn hidden_in_groups(
         &mut self,
         uid: UserId,
-        places: &[(GroupId, Mid)],
+        messages: &[(GroupId, Mid)],
     ) -> Result<BTreeSet<(GroupId, Mid)>, StoreError> {
-        if places.is_empty() {
+        if messages.is_empty() {
             return Ok(BTreeSet::new());
         }
         let table = self.table(Table::Hidden, TableNumber::of_user(uid))?;
-        let places: Vec<String> = places
+        let keys: Vec<String> = messages
             .iter()
             .map(|(gid, mid)| format!("(peer = {gid} AND mid = {mid})"))
             .collect();
         let sql = include_str!("../../sql/read/hidden_in_groups.sql")
             .replace("{uid}", &uid.to_string())
-            .replace("{places}", &places.join(" OR "));
+            .replace("{keys}", &keys.join(" OR "));
         let rows = self.fetch_once(&sql, &table).await?;
         rows.iter()
             .map(|row| Ok((decode::gid(row, "peer")?, decode::mid(row, "mid")?)))

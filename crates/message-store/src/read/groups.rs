@@ -1,17 +1,9 @@
-//! Groups, their members and messages, and a user's memberships.
+//! Groups, their members, and a user's memberships.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::RangeInclusive,
-};
-
-use schemas::{Chg, ConversationId, GroupId, Mid, Partition, TableNumber, UserId};
+use schemas::{GroupId, Partition, TableNumber, UserId};
 
 use super::{ReadTx, decode};
-use crate::{
-    GroupMemberRow, GroupMessageRow, GroupRow, Membership, StoreError, StoredChange,
-    arguments::Arguments, names::Table,
-};
+use crate::{GroupMemberRow, GroupRow, Membership, StoreError, arguments::Arguments, names::Table};
 
 impl ReadTx {
     fn group_table(&self, table: Table, gid: GroupId) -> Result<String, StoreError> {
@@ -23,13 +15,13 @@ impl ReadTx {
     /// # Errors
     /// As all reads; fatal where a group is in another database.
     pub async fn groups(&mut self, gids: &[GroupId]) -> Result<Vec<GroupRow>, StoreError> {
-        let places = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
+        let ids = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
         let sql = |tx: &Self, number, gids: &str| {
             Ok(include_str!("../../sql/read/groups.sql")
                 .replace("{table}", &tx.table(Table::Group, number)?)
                 .replace("{gids}", gids))
         };
-        let rows = self.fetch_of_tables(places, sql).await?;
+        let rows = self.fetch_of_tables(ids, sql).await?;
         rows.iter().map(decode::group).collect()
     }
 
@@ -67,98 +59,6 @@ impl ReadTx {
         let sql = include_str!("../../sql/read/group_members.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
         rows.iter().map(decode::group_member).collect()
-    }
-
-    /// Up to `limit` messages of a group below `before`, or the newest of all, and above `floor`, the newest first.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the group is in another database.
-    pub async fn group_page_before(
-        &mut self,
-        gid: GroupId,
-        before: Option<Mid>,
-        floor: Mid,
-        limit: u32,
-    ) -> Result<Vec<GroupMessageRow>, StoreError> {
-        let table = self.group_table(Table::GroupMsg, gid)?;
-        let arguments = Arguments::default()
-            .with(gid.get())
-            .with(before.map_or(i64::MAX, Mid::get))
-            .with(floor.get())
-            .with(limit);
-        let sql = include_str!("../../sql/read/group_page_before.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(decode::group_message).collect()
-    }
-
-    /// Up to `limit` messages of a group above `after`, the oldest first.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the group is in another database.
-    pub async fn group_page_after(
-        &mut self,
-        gid: GroupId,
-        after: Mid,
-        limit: u32,
-    ) -> Result<Vec<GroupMessageRow>, StoreError> {
-        let table = self.group_table(Table::GroupMsg, gid)?;
-        let arguments = Arguments::default()
-            .with(gid.get())
-            .with(after.get())
-            .with(limit);
-        let sql = include_str!("../../sql/read/group_page_after.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(decode::group_message).collect()
-    }
-
-    /// Up to `limit` changes of a group above `after`, in order, whoever made them; with `of_user` without what others hide and clear.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the group is in another database.
-    pub async fn group_changes_after(
-        &mut self,
-        gid: GroupId,
-        of_user: Option<UserId>,
-        after: Chg,
-        limit: u32,
-    ) -> Result<Vec<StoredChange>, StoreError> {
-        let table = self.group_table(Table::MsgChange, gid)?;
-        let messages = self.group_table(Table::GroupMsg, gid)?;
-        let arguments = Arguments::default()
-            .with(gid.get())
-            .with(after.get())
-            .with(of_user.map(UserId::get))
-            .with(limit);
-        let sql = include_str!("../../sql/read/group_changes_after.sql");
-        let sql = sql.replace("{messages}", &messages);
-        let rows = self.fetch(&sql, &table, arguments).await?;
-        rows.iter().map(decode::change).collect()
-    }
-
-    /// The messages of these places, all of groups in this database.
-    ///
-    /// # Errors
-    /// As all reads; fatal where a group is in another database.
-    pub async fn group_messages_by_mid(
-        &mut self,
-        places: &[(GroupId, Mid)],
-    ) -> Result<BTreeMap<(GroupId, Mid), GroupMessageRow>, StoreError> {
-        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
-        for (gid, mid) in places {
-            let of_table = by_table.entry(gid.partition().into()).or_default();
-            of_table.push(format!("(gid = {gid} AND mid = {mid})"));
-        }
-        let mut found = BTreeMap::new();
-        for (number, places) in by_table {
-            let table = self.table(Table::GroupMsg, number)?;
-            let sql = include_str!("../../sql/read/group_messages_by_mid.sql");
-            let sql = sql.replace("{places}", &places.join(" OR "));
-            for row in self.fetch_once(&sql, &table).await? {
-                let row = decode::group_message(&row)?;
-                found.insert((row.gid, row.mid), row);
-            }
-        }
-        Ok(found)
     }
 
     /// Up to `limit` memberships of a user above the group `after`, by gid, also of groups that the user has left.
@@ -202,47 +102,9 @@ impl ReadTx {
         let rows = self.fetch(sql, &table, arguments).await?;
         rows.iter().map(decode::membership).collect()
     }
-
-    /// Those of the messages `mids` of a group that `uid` has hidden.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
-    pub async fn hidden_in_group(
-        &mut self,
-        uid: UserId,
-        gid: GroupId,
-        mids: RangeInclusive<Mid>,
-    ) -> Result<BTreeSet<Mid>, StoreError> {
-        let table = self.table(Table::Hidden, TableNumber::of_user(uid))?;
-        let arguments = Arguments::default()
-            .with(uid.get())
-            .with(gid.get())
-            .with(mids.start().get())
-            .with(mids.end().get());
-        let sql = include_str!("../../sql/read/hidden_in_group.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(|row| decode::mid(row, "mid")).collect()
-    }
 }
 
 impl ReadTx {
-    /// The next `limit` rows of `group_msg_<n>` behind the id `after` (−1 to begin), ascending.
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
-    pub async fn scan_group_messages(
-        &mut self,
-        number: TableNumber,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<GroupMessageRow>, StoreError> {
-        let table = self.table(Table::GroupMsg, number)?;
-        let sql = include_str!("../../sql/read/scan_group_messages.sql");
-        let values = [("after", after), ("limit", limit.into())];
-        let rows = self.scan(sql, &table, &values).await?;
-        rows.iter().map(decode::group_message).collect()
-    }
-
     /// The next `limit` rows of `group_<n>` behind the group `after`, ascending.
     ///
     /// # Errors
@@ -297,13 +159,5 @@ impl ReadTx {
         let values = [("uid", uid), ("gid", gid), ("limit", limit.into())];
         let rows = self.scan(sql, &table, &values).await?;
         rows.iter().map(decode::membership).collect()
-    }
-}
-
-/// (lo, hi) of `msg_change_<n>`; 0 is no user.
-pub(super) fn columns_of(conversation: ConversationId) -> (i64, i64) {
-    match conversation {
-        ConversationId::Direct(direct) => (direct.lo().get(), direct.hi().get()),
-        ConversationId::Group(gid) => (0, gid.get()),
     }
 }

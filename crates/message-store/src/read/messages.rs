@@ -1,9 +1,17 @@
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
-use schemas::{ClientMsgId, DirectConversation, Mid, Ordinal, TableNumber, TimestampMs, UserId};
+use schemas::{
+    ClientMsgId, ConversationId, DirectConversation, Mid, Ordinal, TableNumber, TimestampMs, UserId,
+};
 
 use super::{ReadTx, decode};
-use crate::{MessageRow, StoreError, arguments::Arguments, datetime, names::Table};
+use crate::{
+    MessageRow, StoreError,
+    arguments::Arguments,
+    conversation::{Kind, message_keys},
+    datetime,
+    names::Table,
+};
 
 /// The most messages that [`ReadTx::unread_messages`] returns, as older clients had it.
 pub const UNREAD_LIMIT: usize = 200;
@@ -25,23 +33,33 @@ impl ReadTx {
         let bounds = |arguments: Arguments| arguments.with(read_mid.get()).with(since).with(limit);
         let arguments = both_directions(conversation, bounds).with(limit);
         let sql = include_str!("../../sql/read/unread_messages.sql");
-        self.messages(sql, conversation, arguments).await
+        self.messages(sql, conversation.into(), arguments).await
     }
 
-    /// Up to `limit` messages below `before`, or the newest of all, the newest first.
+    /// Up to `limit` messages below `before`, or the newest of all, and above `floor`, the newest first.
     ///
     /// # Errors
     /// As all reads; fatal where the conversation is in another database.
     pub async fn page_before(
         &mut self,
-        conversation: DirectConversation,
+        conversation: impl Into<ConversationId>,
         before: Option<Mid>,
+        floor: Mid,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
         let below = before.map_or(i64::MAX, Mid::get);
-        let bounds = |arguments: Arguments| arguments.with(below).with(limit);
-        let arguments = both_directions(conversation, bounds).with(limit);
-        let sql = include_str!("../../sql/read/page_before.sql");
+        let bounds = |arguments: Arguments| arguments.with(below).with(floor.get()).with(limit);
+        let conversation = conversation.into();
+        let (sql, arguments) = match conversation {
+            ConversationId::Direct(direct) => (
+                include_str!("../../sql/read/page_before.sql"),
+                both_directions(direct, bounds).with(limit),
+            ),
+            ConversationId::Group(gid) => (
+                include_str!("../../sql/read/group_page_before.sql"),
+                bounds(Arguments::default().with(gid.get())),
+            ),
+        };
         self.messages(sql, conversation, arguments).await
     }
 
@@ -51,39 +69,48 @@ impl ReadTx {
     /// As all reads; fatal where the conversation is in another database.
     pub async fn page_after(
         &mut self,
-        conversation: DirectConversation,
+        conversation: impl Into<ConversationId>,
         after: Mid,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
         let bounds = |arguments: Arguments| arguments.with(after.get()).with(limit);
-        let arguments = both_directions(conversation, bounds).with(limit);
-        let sql = include_str!("../../sql/read/page_after.sql");
+        let conversation = conversation.into();
+        let (sql, arguments) = match conversation {
+            ConversationId::Direct(direct) => (
+                include_str!("../../sql/read/page_after.sql"),
+                both_directions(direct, bounds).with(limit),
+            ),
+            ConversationId::Group(gid) => (
+                include_str!("../../sql/read/group_page_after.sql"),
+                bounds(Arguments::default().with(gid.get())),
+            ),
+        };
         self.messages(sql, conversation, arguments).await
     }
 
-    /// The messages of these places, all in this database; absent ones are gone or not there yet.
+    /// These messages, all of conversations in this database; absent ones are gone or not there yet.
     ///
     /// # Errors
     /// As all reads; fatal where a conversation is in another database.
     pub async fn messages_by_mid(
         &mut self,
-        places: &[(DirectConversation, Mid)],
-    ) -> Result<BTreeMap<(DirectConversation, Mid), MessageRow>, StoreError> {
-        let mut by_table: BTreeMap<TableNumber, Vec<(DirectConversation, Mid)>> = BTreeMap::new();
-        for place in places {
-            by_table
-                .entry(place.0.partition().into())
-                .or_default()
-                .push(*place);
+        keys: &[(ConversationId, Mid)],
+    ) -> Result<BTreeMap<(ConversationId, Mid), MessageRow>, StoreError> {
+        let mut by_table: BTreeMap<(TableNumber, Kind), Vec<String>> = BTreeMap::new();
+        for (conversation, mid) in keys {
+            let table = (conversation.partition().into(), Kind::of(*conversation));
+            let of_table = by_table.entry(table).or_default();
+            of_table.extend(message_keys(*conversation, *mid));
         }
         let mut found = BTreeMap::new();
-        for (number, places) in by_table {
-            let table = self.table(Table::ChatMsg, number)?;
-            let sql = include_str!("../../sql/read/messages_by_mid.sql");
-            let sql = sql.replace("{places}", &places_condition(&places));
+        for ((number, kind), keys) in by_table {
+            let table = self.table(kind.messages(), number)?;
+            let sql = include_str!("../../sql/read/messages_by_mid.sql")
+                .replace("{columns}", kind.columns())
+                .replace("{keys}", &keys.join(" OR "));
             for row in self.fetch_once(&sql, &table).await? {
-                let row = decode::message(&row)?;
-                found.insert((row.message.conversation(), row.message.mid), row);
+                let row = decode::message(kind, &row)?;
+                found.insert((row.conversation(), row.mid), row);
             }
         }
         Ok(found)
@@ -105,9 +132,9 @@ impl ReadTx {
             .with(conversation.peer_of(sender).get())
             .with(client_msg_id.as_str());
         let sql = include_str!("../../sql/read/messages_by_client_msg_id.sql");
-        let mut rows = self.messages(sql, conversation, arguments).await?;
+        let mut rows = self.messages(sql, conversation.into(), arguments).await?;
         // The collation ignores spaces at the end.
-        rows.retain(|row| row.message.client_msg_id == *client_msg_id);
+        rows.retain(|row| row.client_msg_id == *client_msg_id);
         Ok(rows)
     }
 
@@ -146,12 +173,14 @@ impl ReadTx {
     async fn messages(
         &mut self,
         sql: &str,
-        conversation: DirectConversation,
+        conversation: ConversationId,
         arguments: Arguments,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let table = self.table(Table::ChatMsg, conversation.partition())?;
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(decode::message).collect()
+        let kind = Kind::of(conversation);
+        let table = self.table(kind.messages(), conversation.partition())?;
+        let sql = sql.replace("{columns}", kind.columns());
+        let rows = self.fetch(&sql, &table, arguments).await?;
+        rows.iter().map(|row| decode::message(kind, row)).collect()
     }
 }
 
@@ -163,21 +192,4 @@ fn both_directions(
     let (lo, hi) = (conversation.lo().get(), conversation.hi().get());
     let there = bounds(Arguments::default().with(lo).with(hi));
     bounds(there.with(hi).with(lo))
-}
-
-/// Each place in both directions, as ranges that the index can use (it cannot use a list of tuples).
-fn places_condition(places: &[(DirectConversation, Mid)]) -> String {
-    let mut sql = String::new();
-    for (conversation, mid) in places {
-        let (lo, hi) = (conversation.lo(), conversation.hi());
-        for (srcid, destid) in [(lo, hi), (hi, lo)] {
-            let joint = if sql.is_empty() { "" } else { " OR " };
-            write!(
-                sql,
-                "{joint}(srcid = {srcid} AND destid = {destid} AND mid = {mid})"
-            )
-            .expect("a String takes everything");
-        }
-    }
-    sql
 }

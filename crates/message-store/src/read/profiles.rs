@@ -9,7 +9,7 @@ impl ReadTx {
     /// # Errors
     /// As all reads; fatal where a user's tables are in another database.
     pub async fn profiles(&mut self, uids: &[UserId]) -> Result<Vec<StoredProfile>, StoreError> {
-        let places = uids
+        let ids = uids
             .iter()
             .map(|uid| (TableNumber::of_user(*uid), uid.get()));
         let sql = |tx: &Self, number, uids: &str| {
@@ -17,7 +17,7 @@ impl ReadTx {
                 .replace("{table}", &tx.table(Table::User, number)?)
                 .replace("{uids}", uids))
         };
-        let rows = self.fetch_of_tables(places, sql).await?;
+        let rows = self.fetch_of_tables(ids, sql).await?;
         rows.iter().map(decode::profile).collect()
     }
 

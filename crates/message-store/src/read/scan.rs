@@ -3,8 +3,12 @@
 use schemas::{Chg, ConversationId, GroupId, Mid, TableNumber, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
 
-use super::{ReadTx, decode, groups::columns_of};
-use crate::{ContactRow, MessageRow, Sink, StoreError, StoredChange, StoredRead, names::Table};
+use super::{ReadTx, decode};
+use crate::{
+    ContactRow, MessageRow, Sink, StoreError, StoredChange, StoredRead,
+    conversation::{Kind, lo_and_hi},
+    names::Table,
+};
 
 impl ReadTx {
     /// The next `limit` rows of `chat_msg_<n>` behind the id `after` (−1 to begin), ascending.
@@ -17,11 +21,37 @@ impl ReadTx {
         after: i64,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let table = self.table(Table::ChatMsg, number)?;
+        self.scan_messages_of(Kind::Direct, number, after, limit)
+            .await
+    }
+
+    /// The same of `group_msg_<n>`.
+    ///
+    /// # Errors
+    /// As [`scan_messages`](Self::scan_messages).
+    pub async fn scan_group_messages(
+        &mut self,
+        number: TableNumber,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        self.scan_messages_of(Kind::Group, number, after, limit)
+            .await
+    }
+
+    async fn scan_messages_of(
+        &mut self,
+        kind: Kind,
+        number: TableNumber,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let table = self.table(kind.messages(), number)?;
         let sql = include_str!("../../sql/read/scan_messages.sql");
+        let sql = sql.replace("{columns}", kind.columns());
         let values = [("after", after), ("limit", limit.into())];
-        let rows = self.scan(sql, &table, &values).await?;
-        rows.iter().map(decode::message).collect()
+        let rows = self.scan(&sql, &table, &values).await?;
+        rows.iter().map(|row| decode::message(kind, row)).collect()
     }
 
     /// The next `limit` rows of `msg_change_<n>` behind that of `after`, by conversation and chg.
@@ -36,7 +66,7 @@ impl ReadTx {
     ) -> Result<Vec<StoredChange>, StoreError> {
         let table = self.table(Table::MsgChange, number)?;
         let (lo, hi, chg) = after.map_or((0, 0, 0), |(conversation, chg)| {
-            let (lo, hi) = columns_of(conversation);
+            let (lo, hi) = lo_and_hi(conversation);
             (lo, hi, chg.get())
         });
         let sql = include_str!("../../sql/read/scan_changes.sql");
@@ -61,7 +91,9 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<(UserId, UserId, Mid)>, StoreError> {
         let after = after.map(|(uid, peer, mid)| (uid.get(), peer.get(), mid.get()));
-        let rows = self.scan_hidden_of_kind(number, 0, after, limit).await?;
+        let rows = self
+            .scan_hidden_of(Kind::Direct, number, after, limit)
+            .await?;
         rows.iter()
             .map(|row| {
                 Ok((
@@ -84,7 +116,9 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<(UserId, GroupId, Mid)>, StoreError> {
         let after = after.map(|(uid, gid, mid)| (uid.get(), gid.get(), mid.get()));
-        let rows = self.scan_hidden_of_kind(number, 1, after, limit).await?;
+        let rows = self
+            .scan_hidden_of(Kind::Group, number, after, limit)
+            .await?;
         rows.iter()
             .map(|row| {
                 Ok((
@@ -96,10 +130,10 @@ impl ReadTx {
             .collect()
     }
 
-    async fn scan_hidden_of_kind(
+    async fn scan_hidden_of(
         &mut self,
+        kind: Kind,
         number: TableNumber,
-        kind: i64,
         after: Option<(i64, i64, i64)>,
         limit: u32,
     ) -> Result<Vec<MySqlRow>, StoreError> {
@@ -107,7 +141,7 @@ impl ReadTx {
         let (uid, peer, mid) = after.unwrap_or_default();
         let sql = include_str!("../../sql/read/scan_hidden.sql");
         let values = [
-            ("kind", kind),
+            ("kind", kind.to_column().into()),
             ("uid", uid),
             ("peer", peer),
             ("mid", mid),

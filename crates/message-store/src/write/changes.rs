@@ -1,13 +1,14 @@
-//! Changes to messages: their rows in `msg_change_<n>`, and what becomes of the messages in `chat_msg_<n>`.
+//! Changes to messages: their rows in `msg_change_<n>`, and what becomes of the messages in `chat_msg_<n>` or `group_msg_<n>`.
 
 use std::collections::BTreeMap;
 
-use schemas::{Change, MessageChange, Mid, TimestampMs, UserId};
+use schemas::{Change, TimestampMs};
 
 use super::transaction::{RemovedKeys, any_of};
 use crate::{
-    ChangeKind, ChangeRow, MessageState, Month, StoreError,
+    ChangeRow, MessageState, Month, StoreError,
     arguments::Arguments,
+    conversation::{lo_and_hi, message_key},
     datetime,
     multi_row::{Insert, MultiRow, Preparation},
 };
@@ -16,42 +17,16 @@ use crate::{
 const RECALLED_AT_ONCE: usize = 1000;
 const EDITED_AT_ONCE: usize = 64;
 
-/// What `msg_change_<n>` has of a change.
-pub(super) struct ChangeRecord {
-    /// (lo, hi, chg)
-    pub(super) key: (i64, i64, i64),
-    pub(super) mid: Mid,
-    pub(super) by: UserId,
-    pub(super) kind: ChangeKind,
-    pub(super) ts: TimestampMs,
-    pub(super) id: i64,
-}
-
-impl From<&ChangeRow> for ChangeRecord {
-    fn from(ChangeRow { id, ts, change }: &ChangeRow) -> Self {
-        let conversation = change.conversation();
-        let (lo, hi) = (conversation.lo(), conversation.hi());
-        Self {
-            key: (lo.get(), hi.get(), change.chg.get()),
-            mid: change.mid,
-            by: change.by,
-            kind: ChangeKind::of(&change.change),
-            ts: *ts,
-            id: *id,
-        }
-    }
-}
-
 /// The rows of one `msg_change_<n>`, but for those that are older than what is kept, and their keys.
 pub(super) fn inserts(
     table: &str,
-    changes: impl Iterator<Item = ChangeRecord>,
+    changes: &[&ChangeRow],
     kept_from: Option<Month>,
 ) -> Result<(Vec<MultiRow>, RemovedKeys), StoreError> {
     let mut rows = Vec::new();
     for row in changes {
         if Some(Month::of(row.ts)?) >= kept_from {
-            rows.push(row);
+            rows.push(*row);
         }
     }
     let insert = Insert {
@@ -60,19 +35,20 @@ pub(super) fn inserts(
         tail: "",
         sizes: Preparation::Once,
     };
-    let keys = RemovedKeys::Changes(rows.iter().map(|row| row.key).collect());
+    let keys = rows.iter().map(|row| (row.conversation, row.chg));
+    let keys = RemovedKeys::Changes(keys.collect());
     Ok((insert.statements(&rows, bind_row)?, keys))
 }
 
-fn bind_row(arguments: Arguments, row: &ChangeRecord) -> Result<Arguments, StoreError> {
-    let (lo, hi, chg) = row.key;
+fn bind_row(arguments: Arguments, row: &&ChangeRow) -> Result<Arguments, StoreError> {
+    let (lo, hi) = lo_and_hi(row.conversation);
     Ok(arguments
         .with(lo)
         .with(hi)
-        .with(chg)
+        .with(row.chg.get())
         .with(row.mid.get())
         .with(row.by.get())
-        .with(row.kind.as_str())
+        .with(row.change.kind())
         .with(datetime::to_column(row.ts)?)
         .with(row.id))
 }
@@ -88,42 +64,24 @@ enum Outcome<'a> {
     Gone(MessageState),
 }
 
-/// The message that a change is of: only its author changes a direct one.
-pub(super) fn place(change: &ChangeRow) -> (String, &Change, TimestampMs) {
-    let MessageChange {
-        by,
-        peer,
-        mid,
-        change: what,
-        ..
-    } = &change.change;
-    let place = format!("srcid = {by} AND destid = {peer} AND mid = {mid}");
-    (place, what, change.ts)
-}
-
-/// What changes in one table of messages; `changes` are in the order of the log, each with the condition that names its message. Messages that are
-/// gone are left out in silence, and so are those that were recalled or deleted: where the log is read again, an edit from before that brings no
-/// text back.
-pub(super) fn updates<'a>(
-    table: &str,
-    changes: impl Iterator<Item = (String, &'a Change, TimestampMs)>,
-) -> Result<Vec<MultiRow>, StoreError> {
-    let outcomes = outcomes(changes);
+/// What changes in one table of messages; `changes` are in the order of the log. Messages that are gone are left out in silence, and so are
+/// those that were recalled or deleted: where the log is read again, an edit from before that brings no text back.
+pub(super) fn updates(table: &str, changes: &[&ChangeRow]) -> Result<Vec<MultiRow>, StoreError> {
     let mut edited = Vec::new();
     let mut gone: BTreeMap<i8, Vec<String>> = BTreeMap::new();
-    for (place, outcome) in outcomes {
+    for (key, outcome) in outcomes(changes) {
         match outcome {
-            Outcome::Edited { msg, ts } => edited.push((place, msg, ts)),
-            Outcome::Gone(state) => gone.entry(state.to_column()).or_default().push(place),
+            Outcome::Edited { msg, ts } => edited.push((key, msg, ts)),
+            Outcome::Gone(state) => gone.entry(state.to_column()).or_default().push(key),
         }
     }
     let mut statements = Vec::new();
-    for (state, places) in gone {
-        for places in places.chunks(RECALLED_AT_ONCE) {
+    for (state, keys) in gone {
+        for keys in keys.chunks(RECALLED_AT_ONCE) {
             let sql = include_str!("../../sql/write/recall_messages.sql")
                 .replace("{table}", table)
                 .replace("{state}", &state.to_string())
-                .replace("{places}", &any_of(places, String::clone));
+                .replace("{keys}", &any_of(keys, String::clone));
             statements.push(update(table, sql, Arguments::default())?);
         }
     }
@@ -133,19 +91,19 @@ pub(super) fn updates<'a>(
     Ok(statements)
 }
 
-/// The last change to each message.
-fn outcomes<'a>(
-    changes: impl Iterator<Item = (String, &'a Change, TimestampMs)>,
-) -> BTreeMap<String, Outcome<'a>> {
+/// The last change to each message, by its key.
+fn outcomes<'a>(changes: &[&'a ChangeRow]) -> BTreeMap<String, Outcome<'a>> {
     let mut outcomes = BTreeMap::new();
-    for (place, change, ts) in changes {
-        let outcome = match change {
-            Change::Edit(msg) => Outcome::Edited { msg, ts },
+    for row in changes {
+        let outcome = match &row.change {
+            Change::Edit(msg) => Outcome::Edited { msg, ts: row.ts },
             Change::Recall => Outcome::Gone(MessageState::Recalled),
             Change::Delete => Outcome::Gone(MessageState::Deleted),
             Change::Hide | Change::Clear => continue,
         };
-        let last = outcomes.entry(place).or_insert(outcome);
+        // Between two users only its sender changes a message.
+        let key = message_key(row.conversation, row.by, row.mid);
+        let last = outcomes.entry(key).or_insert(outcome);
         if matches!(last, Outcome::Edited { .. }) {
             *last = outcome;
         }
@@ -156,12 +114,12 @@ fn outcomes<'a>(
 fn edit(table: &str, edits: &[(String, &str, TimestampMs)]) -> Result<MultiRow, StoreError> {
     let cases: Vec<String> = edits
         .iter()
-        .map(|(place, ..)| format!("WHEN {place} THEN ?"))
+        .map(|(key, ..)| format!("WHEN {key} THEN ?"))
         .collect();
     let sql = include_str!("../../sql/write/edit_messages.sql")
         .replace("{table}", table)
         .replace("{cases}", &cases.join(" "))
-        .replace("{places}", &any_of(edits, |(place, ..)| place.clone()));
+        .replace("{keys}", &any_of(edits, |(key, ..)| key.clone()));
     let mut arguments = Arguments::default();
     for (_, msg, _) in edits {
         arguments = arguments.with(*msg);
@@ -184,23 +142,20 @@ fn update(table: &str, sql: String, arguments: Arguments) -> Result<MultiRow, St
 
 #[cfg(test)]
 mod tests {
-    use schemas::Chg;
+    use schemas::{Chg, DirectConversation, Mid};
 
     use super::*;
 
     fn change(number: i64, change: Change) -> ChangeRow {
-        let of = Mid::try_from(number).unwrap();
+        let [by, peer] = [1, 2].map(|uid: i64| uid.try_into().unwrap());
         ChangeRow {
             id: number,
             ts: TimestampMs(0),
-            change: MessageChange {
-                by: 1.try_into().unwrap(),
-                peer: 2.try_into().unwrap(),
-                mid: of,
-                change,
-                chg: Chg::try_from(number).unwrap(),
-                n: None,
-            },
+            conversation: DirectConversation::new(by, peer).into(),
+            by,
+            mid: Mid::try_from(number).unwrap(),
+            change,
+            chg: Chg::try_from(number).unwrap(),
         }
     }
 
@@ -208,11 +163,9 @@ mod tests {
         let rows: Vec<ChangeRow> = (1..=1000)
             .map(|number| change(number, what(number)))
             .collect();
-        let (inserts, _) = inserts("c", rows.iter().map(ChangeRecord::from), None).unwrap();
-        (
-            inserts.len(),
-            updates("t", rows.iter().map(place)).unwrap().len(),
-        )
+        let rows: Vec<&ChangeRow> = rows.iter().collect();
+        let (inserts, _) = inserts("c", &rows, None).unwrap();
+        (inserts.len(), updates("t", &rows).unwrap().len())
     }
 
     #[test]

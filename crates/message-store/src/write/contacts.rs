@@ -1,17 +1,19 @@
-use schemas::{Chg, ContactFlags, Mid, Ordinal, StoredProfile, TableNumber, TimestampMs};
+use schemas::{
+    Chg, ContactFlags, ConversationId, DirectConversation, Mid, Ordinal, StoredProfile,
+    TableNumber, TimestampMs, UserId,
+};
 
 use super::{by_table, groups, profiles, transaction::Transaction};
 use crate::{
-    ContactDelta, Membership, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink, StoreError,
+    ContactDelta, FlagsAt, Membership, MessageStore, OffsetUpdate, ReadUpTo, Shard, Sink,
+    StoreError,
     arguments::Arguments,
+    conversation::{Kind, peer_number},
     datetime,
     multi_row::{Insert, MultiRow, Preparation},
     names::Table,
     unresolved_read,
 };
-
-/// `kind` of a contact that is a user.
-const KIND_DIRECT: i8 = 0;
 
 const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, pos";
@@ -35,26 +37,8 @@ pub struct UserRows<'a> {
 }
 
 impl MessageStore {
-    /// Merges contacts by maximum and updates the offsets of [`Sink::Contacts`], both or nothing. A read position without ordinal is stored
-    /// as an unresolved read as well. What only changes need is in statements of its own.
-    ///
-    /// # Errors
-    /// As [`write_messages`](Self::write_messages).
-    pub async fn write_contacts<'a>(
-        &self,
-        shard: Shard,
-        topic: &str,
-        rows: impl IntoIterator<Item = &'a ContactDelta> + Send,
-        updates: &[OffsetUpdate],
-    ) -> Result<(), StoreError> {
-        let rows = UserRows {
-            contacts: rows.into_iter().collect(),
-            ..UserRows::default()
-        };
-        self.write_user_rows(shard, topic, rows, updates).await
-    }
-
-    /// The same, with memberships of groups and profiles.
+    /// Merges contacts, memberships and profiles by maximum and updates the offsets of [`Sink::Contacts`], all or nothing. A read position without
+    /// ordinal is stored as an unresolved read as well. What only changes need is in statements of its own.
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
@@ -86,14 +70,27 @@ impl MessageStore {
             let table = self.names().table(Table::Contact, n);
             statements.extend(merge_changes(&table, &rows)?);
             statements.extend(merge(&table, &rows)?);
-            statements.extend(hide(&self.names().table(Table::Hidden, n), &rows)?);
+            let hidden = rows.iter().flat_map(|row| {
+                let conversation: ConversationId =
+                    DirectConversation::new(row.uid, row.peer).into();
+                row.hidden
+                    .iter()
+                    .map(move |mid| (row.uid, conversation, *mid))
+            });
+            statements.extend(hide(&self.names().table(Table::Hidden, n), hidden)?);
         }
         for rows in memberships.chunk_by(|(a, _), (b, _)| a == b) {
             let n = rows[0].0;
             let rows: Vec<&Membership> = rows.iter().map(|(_, row)| *row).collect();
             let table = self.names().table(Table::Membership, n);
             statements.extend(groups::merge_memberships(&table, &rows)?);
-            statements.extend(groups::hide(&self.names().table(Table::Hidden, n), &rows)?);
+            let hidden = rows.iter().flat_map(|row| {
+                let conversation = ConversationId::Group(row.gid);
+                row.hidden
+                    .iter()
+                    .map(move |mid| (row.uid, conversation, *mid))
+            });
+            statements.extend(hide(&self.names().table(Table::Hidden, n), hidden)?);
         }
         for rows in profiles.chunk_by(|(a, _), (b, _)| a == b) {
             let table = self.names().table(Table::User, rows[0].0);
@@ -126,9 +123,12 @@ fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, S
         sizes: Preparation::Once,
     };
     insert.statements(&changed, |arguments, row| {
-        let (offset, flags) = row.flags.unwrap_or((-1, ContactFlags::default()));
+        let FlagsAt { pos, flags } = row.flags.unwrap_or(FlagsAt {
+            pos: -1,
+            flags: ContactFlags::default(),
+        });
         Ok(bind_key(arguments, row)
-            .with(offset)
+            .with(pos)
             .with(flags.favourite)
             .with(flags.pinned)
             .with(flags.muted)
@@ -161,26 +161,30 @@ fn merge(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreErro
     Ok(statements)
 }
 
-fn hide(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
-    let hidden: Vec<(&ContactDelta, Mid)> = rows
-        .iter()
-        .flat_map(|row| row.hidden.iter().map(|mid| (*row, *mid)))
-        .collect();
+fn hide(
+    table: &str,
+    hidden: impl Iterator<Item = (UserId, ConversationId, Mid)>,
+) -> Result<Vec<MultiRow>, StoreError> {
+    let hidden: Vec<_> = hidden.collect();
     let insert = Insert {
         table,
         columns: "uid, kind, peer, mid",
         tail: include_str!("../../sql/write/hide.sql"),
         sizes: Preparation::Once,
     };
-    insert.statements(&hidden, |arguments, (row, mid)| {
-        Ok(bind_key(arguments, row).with(mid.get()))
+    insert.statements(&hidden, |arguments, (uid, conversation, mid)| {
+        Ok(arguments
+            .with(uid.get())
+            .with(Kind::of(*conversation).to_column())
+            .with(peer_number(*conversation, *uid))
+            .with(mid.get()))
     })
 }
 
 fn bind_key(arguments: Arguments, row: &ContactDelta) -> Arguments {
     arguments
         .with(row.uid.get())
-        .with(KIND_DIRECT)
+        .with(Kind::Direct.to_column())
         .with(row.peer.get())
 }
 

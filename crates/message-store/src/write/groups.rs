@@ -1,69 +1,11 @@
-//! Groups: their messages, settings and members beside the messages of the same partitions, and memberships beside contacts.
+//! Groups: their settings and members beside the messages of the same partitions, and memberships beside contacts.
 
-use schemas::{Chg, GroupRole, Mid, TableNumber, TimestampMs};
+use schemas::{Chg, GroupRole, Mid, TimestampMs};
 
-use super::{
-    changes::{self, ChangeRecord},
-    transaction::RemovedKeys,
-};
 use crate::{
-    ChangeKind, GroupChangeRow, GroupDelta, GroupMemberRow, GroupMessageRow, Membership, Month,
-    StoreError,
-    arguments::Arguments,
-    datetime,
+    GroupDelta, GroupMemberRow, Membership, SettingsAt, StoreError, datetime,
     multi_row::{Insert, MultiRow, Preparation},
 };
-
-/// Inserts messages of one month of one table.
-pub(super) fn insert(place: &str, rows: &[&GroupMessageRow]) -> Result<Vec<MultiRow>, StoreError> {
-    let insert = Insert {
-        table: place,
-        columns: "id, gid, mid, srcid, msg, ts, client_msg_id, state, edited_ts",
-        tail: "",
-        sizes: Preparation::Kept,
-    };
-    insert.statements(rows, |arguments, row| {
-        Ok(arguments
-            .with(row.id)
-            .with(row.gid.get())
-            .with(row.mid.get())
-            .with(row.srcid.get())
-            .with(row.msg.as_str())
-            .with(datetime::to_column(row.ts)?)
-            .with(row.client_msg_id.as_str())
-            .with(row.state.to_column())
-            .with(row.edited_ts.map(datetime::to_column).transpose()?))
-    })
-}
-
-/// The rows of `msg_change_<n>`, and their keys: 0 is no user.
-pub(super) fn insert_changes(
-    table: &str,
-    rows: &[&GroupChangeRow],
-    kept_from: Option<Month>,
-) -> Result<(Vec<MultiRow>, RemovedKeys), StoreError> {
-    let records = rows.iter().map(|row| ChangeRecord {
-        key: (0, row.gid.get(), row.chg.get()),
-        mid: row.mid,
-        by: row.by,
-        kind: ChangeKind::of(&row.change),
-        ts: row.ts,
-        id: row.id,
-    });
-    changes::inserts(table, records, kept_from)
-}
-
-/// What becomes of the messages in `group_msg_<n>`.
-pub(super) fn update_messages(
-    table: &str,
-    rows: &[&GroupChangeRow],
-) -> Result<Vec<MultiRow>, StoreError> {
-    let places = rows.iter().map(|row| {
-        let place = format!("gid = {} AND mid = {}", row.gid, row.mid);
-        (place, &row.change, row.ts)
-    });
-    changes::updates(table, places)
-}
 
 /// Comes before [`merge_last`], which raises `pos`: settings are compared with it.
 pub(super) fn merge_settings(
@@ -80,21 +22,19 @@ pub(super) fn merge_settings(
         tail: include_str!("../../sql/write/merge_group.sql"),
         sizes: Preparation::Once,
     };
-    insert.statements(
-        &with_settings,
-        |arguments, (gid, (pos, settings, count))| {
-            Ok(arguments
-                .with(*gid)
-                .with(settings.name.as_str())
-                .with(settings.owner.get())
-                .with(settings.open)
-                .with(settings.whole_history)
-                .with(settings.muted)
-                .with(settings.dissolved)
-                .with(*count)
-                .with(*pos))
-        },
-    )
+    insert.statements(&with_settings, |arguments, (gid, set)| {
+        let SettingsAt { settings, .. } = set;
+        Ok(arguments
+            .with(*gid)
+            .with(settings.name.as_str())
+            .with(settings.owner.get())
+            .with(settings.open)
+            .with(settings.whole_history)
+            .with(settings.muted)
+            .with(settings.dissolved)
+            .with(set.member_count)
+            .with(set.pos))
+    })
 }
 
 pub(super) fn merge_last(
@@ -178,36 +118,4 @@ pub(super) fn merge_memberships(
             .with(row.clear_mid.get())
             .with(row.pos))
     })
-}
-
-/// `kind` of a hidden message that is a group's.
-const KIND_GROUP: i8 = 1;
-
-pub(super) fn hide(table: &str, rows: &[&Membership]) -> Result<Vec<MultiRow>, StoreError> {
-    let of_row = |row: &'_ &Membership| {
-        let key = (row.uid, row.gid);
-        row.hidden
-            .iter()
-            .map(move |mid| (key, *mid))
-            .collect::<Vec<_>>()
-    };
-    let hidden: Vec<_> = rows.iter().flat_map(of_row).collect();
-    let insert = Insert {
-        table,
-        columns: "uid, kind, peer, mid",
-        tail: include_str!("../../sql/write/hide.sql"),
-        sizes: Preparation::Once,
-    };
-    insert.statements(&hidden, |arguments: Arguments, ((uid, gid), mid)| {
-        Ok(arguments
-            .with(uid.get())
-            .with(KIND_GROUP)
-            .with(gid.get())
-            .with(mid.get()))
-    })
-}
-
-/// The number of the tables of a group.
-pub(super) fn table_of(gid: schemas::GroupId) -> TableNumber {
-    gid.partition().into()
 }

@@ -11,9 +11,9 @@ use crate::{MessageStore, StoreError, names::Table};
 const ROWS_AT_ONCE: u32 = 1000;
 const STATEMENTS: usize = 10;
 
-/// Where [`MessageStore::delete_cleared`] goes on in each table; from the start where a table is not there.
+/// The scan cursor of [`MessageStore::delete_cleared`] in each table: the last primary key; from the start where a table is not there.
 #[derive(Clone, Debug, Default)]
-pub struct ClearedPlaces(BTreeMap<TableNumber, [i64; 4]>);
+pub struct ClearedCursors(BTreeMap<TableNumber, [i64; 4]>);
 
 impl MessageStore {
     /// Deletes hidden messages that their users have cleared since; how many over all tables. Looks at up to 10,000 rows of each table, and goes on
@@ -21,13 +21,13 @@ impl MessageStore {
     ///
     /// # Errors
     /// As all writes.
-    pub async fn delete_cleared(&self, places: &mut ClearedPlaces) -> Result<u64, StoreError> {
+    pub async fn delete_cleared(&self, cursors: &mut ClearedCursors) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for shard in self.layout().shards() {
             for n in self.layout().tables_of(shard) {
                 for _ in 0..STATEMENTS {
-                    deleted += self.delete_some_cleared(n, places).await?;
-                    if !places.0.contains_key(&n) {
+                    deleted += self.delete_some_cleared(n, cursors).await?;
+                    if !cursors.0.contains_key(&n) {
                         break;
                     }
                 }
@@ -39,17 +39,17 @@ impl MessageStore {
     async fn delete_some_cleared(
         &self,
         n: TableNumber,
-        ClearedPlaces(places): &mut ClearedPlaces,
+        ClearedCursors(cursors): &mut ClearedCursors,
     ) -> Result<u64, StoreError> {
         let shard = self.layout().shard_of(n);
         // Not with locks: clears are not taken back, so what is cleared stays so.
         let mut tx = self.snapshot(shard).await?;
-        let page = tx.scan_cleared(n, places.get(&n).copied(), ROWS_AT_ONCE);
+        let page = tx.scan_cleared(n, cursors.get(&n).copied(), ROWS_AT_ONCE);
         let page = page.await?;
         drop(tx);
         match page.last() {
-            Some((last, _)) if page.len() == ROWS_AT_ONCE as usize => places.insert(n, *last),
-            _ => places.remove(&n),
+            Some((last, _)) if page.len() == ROWS_AT_ONCE as usize => cursors.insert(n, *last),
+            _ => cursors.remove(&n),
         };
         let cleared = page.into_iter().filter(|(_, is_cleared)| *is_cleared);
         let cleared: Vec<_> = cleared.map(|(key, _)| key).collect();

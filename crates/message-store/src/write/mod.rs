@@ -11,7 +11,8 @@ mod reads;
 mod transaction;
 
 pub use contacts::UserRows;
-pub use hidden::ClearedPlaces;
+pub use hidden::ClearedCursors;
+pub use messages::ConversationRows;
 use schemas::TableNumber;
 
 pub(crate) use self::transaction::Transaction;

@@ -1,9 +1,11 @@
 use std::ops::Range;
 
+use schemas::{Chg, ConversationId};
 use sqlx::MySqlPool;
 
 use crate::{
     MessageStore, OffsetUpdate, Shard, Sink, StoreError,
+    conversation::{Kind, lo_and_hi},
     multi_row::MultiRow,
     resume::OffsetStatements,
     session::{Session, WRITE_BEGIN},
@@ -27,14 +29,14 @@ pub(super) struct Removal {
 }
 
 pub(super) enum RemovedKeys {
-    /// Of `chat_msg_<n>` or `group_msg_<n>`: its ids, the table of its changes, and what takes the texts of recalled ones away again.
+    /// Of `chat_msg_<n>` or `group_msg_<n>`: the ids, and the table of the changes.
     Messages {
+        kind: Kind,
         ids: Vec<i64>,
         changes: String,
-        recall: &'static str,
     },
-    /// Of `msg_change_<n>`: (lo, hi, chg).
-    Changes(Vec<(i64, i64, i64)>),
+    /// Of `msg_change_<n>`.
+    Changes(Vec<(ConversationId, Chg)>),
 }
 
 /// How many keys a statement names.
@@ -57,7 +59,8 @@ impl Removal {
             }
             RemovedKeys::Changes(keys) => {
                 let keys = keys.chunks(KEYS_AT_ONCE).map(|keys| {
-                    any_of(keys, |(lo, hi, chg)| {
+                    any_of(keys, |(conversation, chg)| {
+                        let (lo, hi) = lo_and_hi(*conversation);
                         format!("lo = {lo} AND hi = {hi} AND chg = {chg}")
                     })
                 });
@@ -69,18 +72,14 @@ impl Removal {
     /// What takes the texts away again of messages that were recalled or deleted by changes that are still there: the log is read again from
     /// before these.
     fn recalls(&self) -> Vec<String> {
-        let RemovedKeys::Messages {
-            ids,
-            changes,
-            recall,
-        } = &self.keys
-        else {
+        let RemovedKeys::Messages { kind, ids, changes } = &self.keys else {
             return Vec::new();
         };
         let recall = |ids: &[i64]| {
-            recall
+            include_str!("../../sql/write/recall_again.sql")
                 .replace("{messages}", &self.table)
                 .replace("{changes}", changes)
+                .replace("{is_same_conversation}", kind.is_same_conversation())
                 .replace("{ids}", &list(ids))
         };
         ids.chunks(KEYS_AT_ONCE).map(recall).collect()
@@ -93,9 +92,9 @@ fn list(ids: &[i64]) -> String {
 }
 
 /// Alternatives, as ranges that the index can use (it cannot use a list of tuples).
-pub(super) fn any_of<T>(places: &[T], condition: impl Fn(&T) -> String) -> String {
-    let places: Vec<String> = places.iter().map(condition).collect();
-    format!("(({}))", places.join(") OR ("))
+pub(super) fn any_of<T>(keys: &[T], condition: impl Fn(&T) -> String) -> String {
+    let conditions: Vec<String> = keys.iter().map(condition).collect();
+    format!("(({}))", conditions.join(") OR ("))
 }
 
 impl Transaction {

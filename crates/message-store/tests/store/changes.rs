@@ -1,16 +1,15 @@
 //! Changes to messages and contacts.
 
 use message_store::{
-    ChangeKind, ChangeRow, ClearedPlaces, ContactDelta, ContactRow, LastMessage, Membership,
-    MessageRow, MessageState, UserRows,
+    ChangeKind, ChangeRow, ClearedCursors, ContactDelta, ContactRow, FlagsAt, LastMessage,
+    Membership, MessageRow, MessageState, UserRows,
 };
-use schemas::{
-    Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, TableNumber,
-    TimestampMs, UserId, event::Message,
-};
+use schemas::{Change, Chg, ContactFlags, ConversationId, Mid, TableNumber, TimestampMs, UserId};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::support::{DAY_MS, Fixture, NOW, conversation, message, mid, ordinal, user};
+use crate::support::{
+    DAY_MS, Fixture, NOW, contacts, conversation, group, message, mid, rows_of, to_group, user,
+};
 
 pub fn chg(chg: i64) -> Chg {
     chg.try_into().unwrap()
@@ -25,39 +24,39 @@ pub fn change((by, peer): (UserId, UserId), number: i64, of: i64, change: Change
     ChangeRow {
         id: 10_000 + number,
         ts: TimestampMs(NOW.0 + number),
-        change: MessageChange {
-            by,
-            peer,
-            mid: mid(of),
-            change,
-            chg: chg(number),
-            n: None,
-        },
+        conversation: conversation((by, peer)).into(),
+        by,
+        mid: mid(of),
+        change,
+        chg: chg(number),
     }
 }
 
 async fn write(fixture: &Fixture, rows: &[MessageRow], changes: &[ChangeRow]) {
     let conversation = match (rows, changes) {
-        ([row, ..], _) => row.message.conversation(),
-        (_, [row, ..]) => row.change.conversation(),
+        ([row, ..], _) => row.conversation(),
+        (_, [row, ..]) => row.conversation,
         _ => return,
     };
     let shard = fixture.shard(conversation.partition());
-    let store = &fixture.store;
-    let write = store.write_messages(shard, &fixture.topic, rows, changes, &[]);
+    let rows = rows_of(rows, changes);
+    let write = fixture
+        .store
+        .write_messages(shard, &fixture.topic, &rows, &[]);
     write.await.unwrap();
 }
 
 /// Text, state and whether it was edited, of all messages.
 async fn messages(
     fixture: &Fixture,
-    of: DirectConversation,
+    of: impl Into<ConversationId>,
 ) -> Vec<(String, MessageState, Option<TimestampMs>)> {
+    let of = of.into();
     let shard = fixture.shard(of.partition());
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
     let rows = snapshot.page_after(of, Mid::ZERO, 2_000).await.unwrap();
     rows.into_iter()
-        .map(|row| (row.message.msg, row.state, row.edited_ts))
+        .map(|row| (row.msg, row.state, row.edited_ts))
         .collect()
 }
 
@@ -68,7 +67,7 @@ fn gone(state: MessageState) -> (String, MessageState, Option<TimestampMs>) {
 #[tokio::test]
 async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
     let fixture = Fixture::shared().await;
-    for at_once in [true, false] {
+    for (at_once, in_group) in [(true, false), (false, false), (true, true), (false, true)] {
         let users = fixture.users(33);
         let (first, second) = users;
         let mut rows: Vec<MessageRow> = (1..=5).map(|number| message(users, number)).collect();
@@ -87,6 +86,17 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
             change((second, first), 7, 5, edit("by the other")),
             change((second, first), 8, 4, Change::Clear),
         ];
+        let mut conversation: ConversationId = conversation(users).into();
+        if in_group {
+            conversation = group(users).into();
+            rows = rows
+                .into_iter()
+                .map(|row| to_group(group(users), row))
+                .collect();
+            changes
+                .iter_mut()
+                .for_each(|row| row.conversation = conversation);
+        }
         if at_once {
             // The order of a batch is that of the ids.
             changes.reverse();
@@ -101,7 +111,6 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
             let edited = edited.map(|number| TimestampMs(NOW.0 + number));
             (msg.to_owned(), MessageState::Shown, edited)
         };
-        let conversation = conversation(users);
         assert_eq!(
             messages(&fixture, conversation).await,
             [
@@ -133,6 +142,8 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
                 (7, 5, second, Edit, Some("by the other".to_owned())),
             ]
         );
+        let last = snapshot.messages_by_mid(&[(conversation, mid(5))]).await;
+        assert_eq!(last.unwrap()[&(conversation, mid(5))].msg, "by the other");
         // What the other user hides and clears is none of one's own.
         for (of_user, kinds) in [
             (None, vec![Hide, Edit, Clear]),
@@ -248,7 +259,7 @@ async fn scans_are_paged_in_order() {
     for users in [two, one] {
         for number in 1..=3 {
             let row = change(users, number, 1, Change::Hide);
-            expected.push((row.change.conversation().into(), row.change.chg));
+            expected.push((row.conversation, row.chg));
             write(&fixture, &[], &[row]).await;
         }
     }
@@ -294,7 +305,8 @@ async fn scans_are_paged_in_order() {
         scanned.extend(page);
     }
     assert_eq!(scanned, expected);
-    let some = snapshot.hidden(one.0, user(3), mid(2)..=mid(5)).await;
+    let of = conversation((one.0, user(3)));
+    let some = snapshot.hidden(one.0, of, mid(2)..=mid(5)).await;
     assert_eq!(some.unwrap(), [mid(5)].into());
 }
 
@@ -341,10 +353,10 @@ async fn hidden_messages_go_once_they_are_cleared() {
             .map(|(_, of, mid)| (of.get() - peer.get(), mid.get()))
             .collect::<Vec<_>>()
     };
-    let mut places = ClearedPlaces::default();
-    assert_eq!(store.delete_cleared(&mut places).await.unwrap(), 10_000);
+    let mut cursors = ClearedCursors::default();
+    assert_eq!(store.delete_cleared(&mut cursors).await.unwrap(), 10_000);
     assert_eq!(left().await.len(), 2_006);
-    assert_eq!(store.delete_cleared(&mut places).await.unwrap(), 1_993);
+    assert_eq!(store.delete_cleared(&mut cursors).await.unwrap(), 1_993);
     let kept = (11_991..=12_000).map(|mid| (0, mid));
     let kept: Vec<(i64, i64)> = kept.chain([(1, 1), (1, 2), (1, 3), (2, 3)]).collect();
     assert_eq!(left().await, kept);
@@ -356,7 +368,7 @@ async fn hidden_messages_go_once_they_are_cleared() {
     assert_eq!(in_groups, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)]);
     // From the start again.
     write_contacts(&fixture, &[row(peer, 5..=5, 0)]).await;
-    assert_eq!(store.delete_cleared(&mut places).await.unwrap(), 1);
+    assert_eq!(store.delete_cleared(&mut cursors).await.unwrap(), 1);
     assert_eq!(left().await, kept);
 }
 
@@ -364,7 +376,7 @@ async fn write_contacts(fixture: &Fixture, rows: &[ContactDelta]) {
     let shard = fixture.shard(TableNumber::of_user(rows[0].uid));
     let write = fixture
         .store
-        .write_contacts(shard, &fixture.topic, rows, &[]);
+        .write_user_rows(shard, &fixture.topic, contacts(rows), &[]);
     write.await.unwrap();
 }
 
@@ -374,16 +386,13 @@ async fn contact(fixture: &Fixture, uid: UserId, peer: UserId) -> ContactRow {
     snapshot.contact(uid, peer).await.unwrap().unwrap()
 }
 
-fn last((srcid, destid): (UserId, UserId), number: i64) -> LastMessage {
-    let message = Message {
-        srcid,
-        destid,
-        client_msg_id: "c".to_owned().try_into().unwrap(),
-        msg: format!("text {number}"),
-        mid: mid(number),
-        n: ordinal(number),
-    };
-    LastMessage::of(&message, TimestampMs(NOW.0 + number))
+fn last(srcid: UserId, number: i64) -> LastMessage {
+    let text = format!("text {number}");
+    LastMessage::new(mid(number), srcid, &text, TimestampMs(NOW.0 + number))
+}
+
+fn last_changed(row: &ChangeRow) -> Option<LastMessage> {
+    LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts)
 }
 
 #[tokio::test]
@@ -394,13 +403,13 @@ async fn a_changed_message_changes_the_preview_and_keeps_its_time() {
     let changed = |number, of, what| {
         let row = change(users, number, of, what);
         let mut delta = ContactDelta::new(uid, peer);
-        delta.last = LastMessage::changed(&row.change, row.ts);
-        delta.chg = row.change.chg;
+        delta.last = last_changed(&row);
+        delta.chg = row.chg;
         delta
     };
     let sent = |number| {
         let mut delta = ContactDelta::new(uid, peer);
-        delta.last = Some(last(users, number));
+        delta.last = Some(last(users.0, number));
         delta
     };
     let shown = async || {
@@ -451,9 +460,10 @@ async fn flags_are_those_of_the_last_event() {
         muted,
         blocked,
     };
-    let at = |pos, flags: Option<(i64, ContactFlags)>| {
+    let at = |pos, set: Option<(i64, ContactFlags)>| {
         let mut delta = ContactDelta::new(uid, peer);
-        (delta.pos, delta.flags) = (pos, flags);
+        delta.pos = pos;
+        delta.flags = set.map(|(pos, flags)| FlagsAt { pos, flags });
         delta
     };
     let found = async || {
@@ -500,19 +510,19 @@ async fn a_deleted_contact_comes_back_with_the_next_message() {
     let (uid, peer) = users;
     let row = |newest: Option<i64>, deleted: i64| {
         let mut delta = ContactDelta::new(uid, peer);
-        delta.last = newest.map(|number| last(users, number));
+        delta.last = newest.map(|number| last(users.0, number));
         delta.deleted_mid = mid(deleted);
         delta
     };
     // Only flags: a row without messages is not in the list.
     let mut muted = row(None, 0);
-    muted.flags = Some((
-        1,
-        ContactFlags {
+    muted.flags = Some(FlagsAt {
+        pos: 1,
+        flags: ContactFlags {
             muted: true,
             ..ContactFlags::default()
         },
-    ));
+    });
     write_contacts(&fixture, &[muted]).await;
     assert_eq!(is_deleted(&fixture, uid, peer).await, (false, false));
     for (newest, deleted, expected) in [
@@ -541,13 +551,13 @@ async fn pinned_contacts_are_first_in_pages_of_any_size() {
         let mut delta = ContactDelta::new(uid, peer);
         // Some share a time, and some have no message.
         let number = i % 4;
-        delta.last = (number > 0).then(|| last((peer, uid), number));
+        delta.last = (number > 0).then(|| last(peer, number));
         let pinned = i % 3 == 0;
         let flags = ContactFlags {
             pinned,
             ..ContactFlags::default()
         };
-        delta.flags = (i % 2 == 0 || pinned).then_some((1, flags));
+        delta.flags = (i % 2 == 0 || pinned).then_some(FlagsAt { pos: 1, flags });
         delta.pos = 2;
         expected.push((pinned, number, peer));
         rows.push(delta);
@@ -580,7 +590,7 @@ async fn the_list_shows_no_message_that_is_hidden_cleared_or_deleted() {
     let peer = |i: i64| user(first_peer.get() + i);
     let row = |i: i64| {
         let mut delta = ContactDelta::new(uid, peer(i));
-        delta.last = Some(last((peer(i), uid), 5));
+        delta.last = Some(last(peer(i), 5));
         delta
     };
     let mut rows: Vec<ContactDelta> = (0..5).map(row).collect();
@@ -588,7 +598,7 @@ async fn the_list_shows_no_message_that_is_hidden_cleared_or_deleted() {
     rows[2].hidden.insert(mid(4));
     rows[3].clear_mid = mid(5);
     let deleted = change((peer(4), uid), 1, 5, Change::Delete);
-    rows[4].last = LastMessage::changed(&deleted.change, deleted.ts);
+    rows[4].last = last_changed(&deleted);
     write_contacts(&fixture, &rows).await;
     let shard = fixture.shard(TableNumber::of_user(uid));
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();

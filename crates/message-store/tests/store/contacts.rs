@@ -2,13 +2,13 @@ use message_store::{ContactDelta, ContactRow, LastMessage, MessageState, PREVIEW
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use schemas::{Chg, PerDevice, TableNumber, TimestampMs, UserId};
 
-use crate::support::{Fixture, NOW, mid, ordinal, user};
+use crate::support::{Fixture, NOW, contacts, conversation, mid, ordinal, user};
 
 async fn write(fixture: &Fixture, deltas: &[ContactDelta]) {
     let shard = fixture.shard(TableNumber::of_user(deltas[0].uid));
     fixture
         .store
-        .write_contacts(shard, &fixture.topic, deltas, &[])
+        .write_user_rows(shard, &fixture.topic, contacts(deltas), &[])
         .await
         .unwrap();
 }
@@ -105,7 +105,10 @@ async fn any_order_ends_at_the_maxima() {
         }
         let shard = fixture.shard(TableNumber::of_user(uid));
         let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-        let hidden = snapshot.hidden(uid, peer, mid(0)..=mid(9)).await.unwrap();
+        let hidden = snapshot
+            .hidden(uid, conversation((uid, peer)), mid(0)..=mid(9))
+            .await
+            .unwrap();
         assert_eq!(hidden, std::mem::take(&mut expected.hidden));
         let found = contacts_of(&fixture, &[uid]).await;
         assert_eq!(found.len(), 1);
@@ -216,7 +219,7 @@ async fn many_users_are_read_at_once_and_tables_scanned() {
     }
     fixture
         .store
-        .write_contacts(shard, &fixture.topic, &deltas, &[])
+        .write_user_rows(shard, &fixture.topic, contacts(&deltas), &[])
         .await
         .unwrap();
     deltas.sort_by_key(|delta| (delta.uid, delta.peer));

@@ -1,11 +1,11 @@
 use std::time::{Duration, Instant};
 
 use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig, Sink, StoreError};
-use schemas::TableNumber;
+use schemas::{Mid, TableNumber};
 use sqlx::{AssertSqlSafe, MySqlConnection, Row as _};
 use tokio::time::{sleep, timeout};
 
-use crate::support::{Fixture, NOW, conversation, message, mids, ordinal, user};
+use crate::support::{Fixture, NOW, contacts, conversation, message, mids, ordinal, rows_of, user};
 
 async fn run(connection: &mut MySqlConnection, sql: String) -> sqlx::Result<u64> {
     let done = sqlx::raw_sql(AssertSqlSafe(sql))
@@ -72,7 +72,7 @@ async fn a_killed_connection_is_replaced() {
     let shard = fixture.shard(partition);
     let write = tokio::spawn(async move {
         store
-            .write_messages(shard, &topic, &[message(users, 1)], &[], &[])
+            .write_messages(shard, &topic, &rows_of(&[message(users, 1)], &[]), &[])
             .await
     });
     let mut killer = fixture.admin().await;
@@ -111,14 +111,14 @@ async fn a_dropped_write_goes_on_and_a_dropped_read_poisons_nothing() {
     let (writing, topic) = (store.clone(), fixture.topic.clone());
     let write = tokio::spawn(async move {
         writing
-            .write_messages(shard, &topic, &[message(users, 1)], &[], &[])
+            .write_messages(shard, &topic, &rows_of(&[message(users, 1)], &[]), &[])
             .await
     });
     until_waiting(&mut observer, &table).await;
     write.abort();
     assert!(write.await.unwrap_err().is_cancelled());
     let mut snapshot = store.snapshot(shard).await.unwrap();
-    let read = snapshot.page_before(conversation(users), None, 10);
+    let read = snapshot.page_before(conversation(users), None, Mid::ZERO, 10);
     assert!(
         timeout(Duration::from_millis(200), read).await.is_err(),
         "the table is locked"
@@ -132,8 +132,8 @@ async fn a_dropped_write_goes_on_and_a_dropped_read_poisons_nothing() {
         let (one, two) = tokio::join!(store.snapshot(shard), store.snapshot(shard));
         let (mut one, mut two) = (one.unwrap(), two.unwrap());
         let (one, two) = tokio::join!(
-            one.page_before(conversation(users), None, 10),
-            two.page_before(conversation(users), None, 10)
+            one.page_before(conversation(users), None, Mid::ZERO, 10),
+            two.page_before(conversation(users), None, Mid::ZERO, 10)
         );
         if mids(&one.unwrap()) == [1] && mids(&two.unwrap()) == [1] {
             break;
@@ -160,7 +160,12 @@ async fn a_statement_without_an_answer_ends_at_its_deadline() {
         .unwrap();
     let shard = fixture.shard(partition);
     let refused = impatient
-        .write_messages(shard, &fixture.topic, &[message(users, 1)], &[], &[])
+        .write_messages(
+            shard,
+            &fixture.topic,
+            &rows_of(&[message(users, 1)], &[]),
+            &[],
+        )
         .await
         .unwrap_err();
     assert!(refused.is_transient(), "{refused}");
@@ -180,7 +185,7 @@ async fn a_deadlock_is_a_reason_to_try_again() {
     let all: Vec<ContactDelta> = (0..100).map(|i| ContactDelta::new(uid, peer(i))).collect();
     fixture
         .store
-        .write_contacts(shard, &fixture.topic, &all, &[])
+        .write_user_rows(shard, &fixture.topic, contacts(&all), &[])
         .await
         .unwrap();
 
@@ -203,7 +208,11 @@ async fn a_deadlock_is_a_reason_to_try_again() {
     for delta in &mut news {
         delta.own_n = ordinal(1);
     }
-    let write = tokio::spawn(async move { store.write_contacts(shard, &topic, &news, &[]).await });
+    let write = tokio::spawn(async move {
+        store
+            .write_user_rows(shard, &topic, contacts(&news), &[])
+            .await
+    });
     until_waiting(&mut fixture.admin().await, &table).await;
     run(&mut rival, of_uid(format!("peer = {}", peer(0))))
         .await

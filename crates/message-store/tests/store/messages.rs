@@ -4,16 +4,16 @@ use proptest::{
     strategy::{Strategy as _, ValueTree as _},
     test_runner::TestRunner,
 };
-use schemas::{TableNumber, TimestampMs};
+use schemas::{Mid, TableNumber, TimestampMs};
 
-use crate::support::{Fixture, NOW, conversation, message, mid, user};
+use crate::support::{Fixture, NOW, conversation, message, mid, rows_of, user};
 
 async fn round_trip(fixture: &Fixture, rows: &[MessageRow]) {
     fixture.write(rows).await.unwrap();
-    let conversation = rows[0].message.conversation();
+    let conversation = rows[0].conversation();
     let shard = fixture.shard(conversation.partition());
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-    let before_first = mid(rows[0].message.mid.get() - 1);
+    let before_first = mid(rows[0].mid.get() - 1);
     let page = snapshot
         .page_after(conversation, before_first, 10_000)
         .await
@@ -55,7 +55,7 @@ async fn texts_come_back_byte_for_byte() {
         .enumerate()
         .map(|(i, text)| {
             let mut row = message(users, i as i64 + 1);
-            row.message.msg = (*text).to_owned();
+            row.msg = (*text).to_owned();
             row
         })
         .collect();
@@ -74,7 +74,7 @@ async fn any_text_comes_back() {
         .zip(1..)
         .map(|(text, number)| {
             let mut row = message(users, number);
-            row.message.msg = text;
+            row.msg = text;
             row
         })
         .collect();
@@ -89,14 +89,14 @@ async fn the_largest_of_everything_fits() {
         message((one, two), i64::MAX - 1),
         message((two, one), i64::MAX),
     ];
-    rows[0].message.msg = "\u{1f30a}".repeat(65_535 / 4) + "end";
-    assert_eq!(rows[0].message.msg.len(), 65_535);
-    rows[1].message.msg = "'".repeat(65_535);
-    rows[1].message.client_msg_id = "\u{1f30a}".repeat(16).try_into().unwrap();
+    rows[0].msg = "\u{1f30a}".repeat(65_535 / 4) + "end";
+    assert_eq!(rows[0].msg.len(), 65_535);
+    rows[1].msg = "'".repeat(65_535);
+    rows[1].client_msg_id = "\u{1f30a}".repeat(16).try_into().unwrap();
     round_trip(&fixture, &rows).await;
 
     let mut too_long = message((one, two), i64::MAX - 2);
-    too_long.message.msg = "x".repeat(65_536);
+    too_long.msg = "x".repeat(65_536);
     let refused = fixture.write(&[too_long]).await.unwrap_err();
     assert!(matches!(refused, StoreError::Fatal(_)), "{refused}");
 }
@@ -139,7 +139,7 @@ async fn a_large_batch_goes_into_many_tables() {
             .await
             .unwrap();
         found += snapshot
-            .page_before(conversation(pair), None, 5000)
+            .page_before(conversation(pair), None, Mid::ZERO, 5000)
             .await
             .unwrap()
             .len();
@@ -161,7 +161,7 @@ async fn a_row_that_is_there_already_or_elsewhere_is_fatal() {
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
     assert_eq!(
         snapshot
-            .page_before(conversation(users), None, 10)
+            .page_before(conversation(users), None, Mid::ZERO, 10)
             .await
             .unwrap()
             .len(),
@@ -171,13 +171,18 @@ async fn a_row_that_is_there_already_or_elsewhere_is_fatal() {
     let other_shard = fixture.store.layout().shards().last().unwrap();
     let refused = fixture
         .store
-        .write_messages(other_shard, &fixture.topic, &[message(users, 9)], &[], &[])
+        .write_messages(
+            other_shard,
+            &fixture.topic,
+            &rows_of(&[message(users, 9)], &[]),
+            &[],
+        )
         .await;
     assert!(matches!(refused, Err(StoreError::Fatal(_))));
     let mut snapshot = fixture.store.snapshot(other_shard).await.unwrap();
     assert!(
         snapshot
-            .page_before(conversation(users), None, 10)
+            .page_before(conversation(users), None, Mid::ZERO, 10)
             .await
             .is_err()
     );

@@ -1,12 +1,14 @@
 use message_store::{
     ChangeRow, MessageRow, MessageState, MessageStore, OffsetUpdate, Sink, StoreError,
 };
-use schemas::{Change, LogPosition, NextOffset, Partition, UserId, event::SourceOffset};
+use schemas::{
+    Change, GroupId, LogPosition, Mid, NextOffset, Partition, UserId, event::SourceOffset,
+};
 use sqlx::AssertSqlSafe;
 
 use crate::{
     changes::{change, edit},
-    support::{Fixture, conversation, message, resume, step},
+    support::{Fixture, contacts, conversation, group, message, resume, rows_of, step, to_group},
 };
 
 #[tokio::test]
@@ -31,7 +33,7 @@ async fn rows_and_offset_move_together() {
     let rows = [message(users, 1)];
     fixture
         .store
-        .write_messages(shard, &fixture.topic, &rows, &[], &first)
+        .write_messages(shard, &fixture.topic, &rows_of(&rows, &[]), &first)
         .await
         .unwrap();
     assert_eq!(fixture.resume(Sink::Messages, partition).await, to);
@@ -45,7 +47,7 @@ async fn rows_and_offset_move_together() {
     let rows = [message(users, 2)];
     let refused = fixture
         .store
-        .write_messages(shard, &fixture.topic, &rows, &[], &stale)
+        .write_messages(shard, &fixture.topic, &rows_of(&rows, &[]), &stale)
         .await;
     assert!(
         matches!(
@@ -61,7 +63,7 @@ async fn rows_and_offset_move_together() {
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
     assert_eq!(
         snapshot
-            .page_before(conversation(users), None, 10)
+            .page_before(conversation(users), None, Mid::ZERO, 10)
             .await
             .unwrap()
             .len(),
@@ -105,7 +107,7 @@ async fn all_partitions_move_in_one_transaction_or_none() {
     let write = async |moves: &[OffsetUpdate]| {
         fixture
             .store
-            .write_contacts(shard, &fixture.topic, &[], moves)
+            .write_user_rows(shard, &fixture.topic, contacts(&[]), moves)
             .await
     };
     let moves = |from: fn(i64) -> LogPosition, to: i64| -> Vec<OffsetUpdate> {
@@ -144,11 +146,12 @@ async fn of_two_writers_one_is_turned_away() {
         let to = resume((round + 1) * 10);
         let moves = [step(partition, from, to)];
         let rows: Vec<_> = (1..=10).map(|i| message(users, round * 10 + i)).collect();
+        let rows = rows_of(&rows, &[]);
         let (one, two) = tokio::join!(
             fixture
                 .store
-                .write_messages(shard, &fixture.topic, &rows, &[], &moves),
-            rival.write_messages(shard, &fixture.topic, &rows, &[], &moves),
+                .write_messages(shard, &fixture.topic, &rows, &moves),
+            rival.write_messages(shard, &fixture.topic, &rows, &moves),
         );
         let won = [&one, &two]
             .into_iter()
@@ -166,7 +169,7 @@ async fn of_two_writers_one_is_turned_away() {
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
     assert_eq!(
         snapshot
-            .page_before(conversation(users), None, 1000)
+            .page_before(conversation(users), None, Mid::ZERO, 1000)
             .await
             .unwrap()
             .len(),
@@ -179,6 +182,8 @@ struct Lost {
     fixture: Fixture,
     users: (UserId, UserId),
     partition: Partition,
+    /// The messages are a group's.
+    gid: Option<GroupId>,
 }
 
 impl Lost {
@@ -190,17 +195,29 @@ impl Lost {
             fixture,
             users,
             partition,
+            gid: None,
+        }
+    }
+
+    async fn in_group(n: u8) -> Self {
+        let lost = Self::new(n).await;
+        Self {
+            gid: Some(group(lost.users)),
+            ..lost
         }
     }
 
     /// The log's rows at these offsets.
     fn log(&self, offsets: std::ops::Range<i64>) -> Vec<MessageRow> {
-        offsets
-            .map(|offset| MessageRow {
-                id: offset,
-                ..message(self.users, offset + 1)
-            })
-            .collect()
+        let row = |offset| MessageRow {
+            id: offset,
+            ..message(self.users, offset + 1)
+        };
+        let row = |offset| match self.gid {
+            None => row(offset),
+            Some(gid) => to_group(gid, row(offset)),
+        };
+        offsets.map(row).collect()
     }
 
     async fn write(
@@ -227,7 +244,7 @@ impl Lost {
         let topic = &fixture.topic;
         fixture
             .store
-            .write_messages(shard, topic, rows, changes, &moves)
+            .write_messages(shard, topic, &rows_of(rows, changes), &moves)
             .await
     }
 
@@ -252,9 +269,11 @@ impl Lost {
     async fn table(&self) -> Vec<MessageRow> {
         let shard = self.fixture.shard(self.partition);
         let mut snapshot = self.fixture.store.snapshot(shard).await.unwrap();
-        let rows = snapshot
-            .scan_messages(self.partition.into(), -1, 1000)
-            .await;
+        let n = self.partition.into();
+        let rows = match self.gid {
+            None => snapshot.scan_messages(n, -1, 1000).await,
+            Some(_) => snapshot.scan_group_messages(n, -1, 1000).await,
+        };
         rows.unwrap()
     }
 
@@ -353,7 +372,12 @@ async fn rows_below_the_offset_are_never_removed() {
 
 #[tokio::test]
 async fn changes_whose_offset_is_lost_are_written_again() {
-    let lost = Lost::new(54).await;
+    for lost in [Lost::new(54).await, Lost::in_group(55).await] {
+        lose_and_write_again(&lost).await;
+    }
+}
+
+async fn lose_and_write_again(lost: &Lost) {
     // Messages at offsets 0 to 9, and then their changes.
     let log = lost.log(0..10);
     let changes: Vec<ChangeRow> = (10..18)
@@ -367,9 +391,14 @@ async fn changes_whose_offset_is_lost_are_written_again() {
             (5, edit("a secret")),
             (5, Change::Recall),
         ])
-        .map(|(id, (of, what))| ChangeRow {
-            id,
-            ..change(lost.users, id - 9, of, what)
+        .map(|(id, (of, what))| {
+            let row = change(lost.users, id - 9, of, what);
+            let conversation = lost.gid.map_or(row.conversation, Into::into);
+            ChangeRow {
+                id,
+                conversation,
+                ..row
+            }
         })
         .collect();
     let start = LogPosition::default();
@@ -407,7 +436,7 @@ async fn changes_whose_offset_is_lost_are_written_again() {
             .await
             .unwrap();
         let texts = lost.table().await;
-        assert!(texts.iter().all(|row| row.message.msg != "a secret"));
+        assert!(texts.iter().all(|row| row.msg != "a secret"));
     }
     assert_eq!(lost.table().await, expected);
 

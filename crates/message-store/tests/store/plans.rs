@@ -9,7 +9,7 @@ use sqlx::{
 };
 use time::macros::datetime;
 
-use crate::support::{DAY_MS, Fixture, NOW, message, ordinal, table_number, user};
+use crate::support::{DAY_MS, Fixture, NOW, contacts, message, ordinal, table_number, user};
 
 /// Six conversations of the same partition over six months.
 async fn fill(fixture: &Fixture) -> (UserId, UserId) {
@@ -29,7 +29,7 @@ async fn fill(fixture: &Fixture) -> (UserId, UserId) {
                 );
                 row.id = first + number;
                 row.ts = TimestampMs(NOW.0 - (3000 - number) * DAY_MS / 20);
-                row.message.n = ordinal((number + 1) / 2);
+                row.n = Some(ordinal((number + 1) / 2));
                 row
             })
             .collect();
@@ -89,7 +89,9 @@ async fn the_unread_query_uses_the_index_and_prunes_months() {
         .await
         .unwrap();
 
-    let sql = include_str!("../../sql/read/unread_messages.sql").replace("{table}", &table);
+    let sql = include_str!("../../sql/read/unread_messages.sql")
+        .replace("{columns}", "*")
+        .replace("{table}", &table);
     let since: PrimitiveDateTime = datetime!(2026-10-21 0:00);
     let plan = explain(&mut admin, sql, |query| {
         let there = query
@@ -129,17 +131,18 @@ async fn the_unread_query_uses_the_index_and_prunes_months() {
 }
 
 #[tokio::test]
-async fn single_places_are_ranges_of_the_index() {
+async fn single_messages_are_ranges_of_the_index() {
     let fixture = Fixture::shared().await;
     let (srcid, destid) = fill(&fixture).await;
     let mut admin = fixture.admin().await;
     let table = fixture.table("chat_msg", table_number(21));
-    let places = format!(
+    let keys = format!(
         "(srcid = {srcid} AND destid = {destid} AND mid = 5) OR (srcid = {destid} AND destid = {srcid} AND mid = 5)"
     );
     let sql = include_str!("../../sql/read/messages_by_mid.sql")
+        .replace("{columns}", "*")
         .replace("{table}", &table)
-        .replace("{places}", &places);
+        .replace("{keys}", &keys);
     let plan = explain(&mut admin, sql, |query| query).await;
     assert_eq!(text(&plan[0], "key"), "inx_1", "{}", show(&plan));
     assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));
@@ -180,7 +183,7 @@ async fn pages_and_scans_do_not_sort() {
     let shard = fixture.shard(TableNumber::of_user(uid));
     fixture
         .store
-        .write_contacts(shard, &fixture.topic, &deltas, &[])
+        .write_user_rows(shard, &fixture.topic, contacts(&deltas), &[])
         .await
         .unwrap();
     let mut admin = fixture.admin().await;
@@ -196,6 +199,7 @@ async fn pages_and_scans_do_not_sort() {
     let time: PrimitiveDateTime = datetime!(2026-11-21 0:00);
 
     let scan = include_str!("../../sql/read/scan_messages.sql")
+        .replace("{columns}", "*")
         .replace("{table}", &table("chat_msg"))
         .replace("{after}", &(uid * 1000).to_string())
         .replace("{limit}", "1000");
@@ -362,17 +366,17 @@ async fn changes_find_their_messages_by_the_index() {
     let (srcid, destid) = fill(&fixture).await;
     let mut admin = fixture.admin().await;
     let table = fixture.table("chat_msg", table_number(21));
-    let places: Vec<String> = (1..=1000)
+    let keys: Vec<String> = (1..=1000)
         .map(|mid| format!("(srcid = {srcid} AND destid = {destid} AND mid = {mid})"))
         .collect();
     let recall = include_str!("../../sql/write/recall_messages.sql")
         .replace("{table}", &table)
         .replace("{state}", "1")
-        .replace("{places}", &format!("({})", places.join(" OR ")));
+        .replace("{keys}", &format!("({})", keys.join(" OR ")));
     let edit = include_str!("../../sql/write/edit_messages.sql")
         .replace("{table}", &table)
-        .replace("{cases}", &format!("WHEN {} THEN NULL", places[0]))
-        .replace("{places}", &format!("({})", places[..64].join(" OR ")));
+        .replace("{cases}", &format!("WHEN {} THEN NULL", keys[0]))
+        .replace("{keys}", &format!("({})", keys[..64].join(" OR ")));
     for sql in [recall, edit] {
         let plan = explain(&mut admin, sql, |query| query).await;
         assert_eq!(text(&plan[0], "key"), "inx_1", "{}", show(&plan));
@@ -382,6 +386,10 @@ async fn changes_find_their_messages_by_the_index() {
     let changes = fixture.table("msg_change", table_number(21));
     let after = include_str!("../../sql/read/changes_after.sql")
         .replace("{table}", &changes)
+        .replace(
+            "{is_of_editor}",
+            "m.srcid = c.uid AND m.destid = IF(c.uid = c.lo, c.hi, c.lo)",
+        )
         .replace("{messages}", &table);
     let plan = explain(&mut admin, after, |query| {
         query

@@ -1,5 +1,5 @@
 use message_store::{MessageRow, UNREAD_LIMIT};
-use schemas::{Mid, Ordinal, TimestampMs};
+use schemas::{ConversationId, Mid, Ordinal, TimestampMs};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{
@@ -13,11 +13,11 @@ fn talk(users: (schemas::UserId, schemas::UserId)) -> Vec<MessageRow> {
             let back = number % 3 == 0;
             let mut row = message(if back { (users.1, users.0) } else { users }, number);
             row.ts = TimestampMs(NOW.0 - (12 - number) * 4 * DAY_MS);
-            row.message.n = ordinal(if back {
+            row.n = Some(ordinal(if back {
                 number / 3
             } else {
                 number - number / 3
-            });
+            }));
             row
         })
         .collect()
@@ -97,7 +97,7 @@ async fn a_note_to_oneself_is_there_once() {
         [2, 1]
     );
     assert_eq!(
-        mids(&snapshot.page_before(own, None, 9).await.unwrap()),
+        mids(&snapshot.page_before(own, None, Mid::ZERO, 9).await.unwrap()),
         [2, 1]
     );
     assert_eq!(
@@ -106,7 +106,7 @@ async fn a_note_to_oneself_is_there_once() {
     );
     assert_eq!(
         snapshot
-            .messages_by_mid(&[(own, mid(2))])
+            .messages_by_mid(&[(own.into(), mid(2))])
             .await
             .unwrap()
             .len(),
@@ -131,13 +131,20 @@ async fn history_is_paged_both_ways() {
         .await
         .unwrap();
     assert_eq!(
-        mids(&snapshot.page_before(conversation, None, 5).await.unwrap()),
+        mids(
+            &snapshot
+                .page_before(conversation, None, Mid::ZERO, 5)
+                .await
+                .unwrap()
+        ),
         [12, 11, 10, 9, 8]
     );
+    let above = snapshot.page_before(conversation, None, mid(9), 5).await;
+    assert_eq!(mids(&above.unwrap()), [12, 11, 10]);
     assert_eq!(
         mids(
             &snapshot
-                .page_before(conversation, Some(mid(4)), 5)
+                .page_before(conversation, Some(mid(4)), Mid::ZERO, 5)
                 .await
                 .unwrap()
         ),
@@ -145,7 +152,7 @@ async fn history_is_paged_both_ways() {
     );
     assert!(
         snapshot
-            .page_before(conversation, Some(mid(1)), 5)
+            .page_before(conversation, Some(mid(1)), Mid::ZERO, 5)
             .await
             .unwrap()
             .is_empty()
@@ -166,18 +173,18 @@ async fn history_is_paged_both_ways() {
 #[tokio::test]
 async fn single_messages_are_found_by_mid_in_any_table() {
     let fixture = Fixture::shared().await;
-    let mut places = Vec::new();
+    let mut keys = Vec::new();
     // All in the third of four databases.
     for n in [33, 40, 47] {
         let users = fixture.users(n);
         fixture.write(&talk(users)).await.unwrap();
-        places.extend([3, 4].map(|number| (conversation(users), mid(number))));
+        keys.extend([3, 4].map(|number| (conversation(users).into(), mid(number))));
     }
-    let gone = (places[0].0, mid(99));
+    let gone: (ConversationId, Mid) = (keys[0].0, mid(99));
     let third = fixture.shard(table_number(33));
     let mut snapshot = fixture.store.snapshot(third).await.unwrap();
     let found = snapshot
-        .messages_by_mid(&[places.as_slice(), &[gone]].concat())
+        .messages_by_mid(&[keys.as_slice(), &[gone]].concat())
         .await
         .unwrap();
     assert_eq!(
@@ -185,13 +192,10 @@ async fn single_messages_are_found_by_mid_in_any_table() {
             .keys()
             .copied()
             .collect::<std::collections::BTreeSet<_>>(),
-        places.iter().copied().collect()
+        keys.iter().copied().collect()
     );
     for ((conversation, mid), row) in found {
-        assert_eq!(
-            (row.message.conversation(), row.message.mid),
-            (conversation, mid)
-        );
+        assert_eq!((row.conversation(), row.mid), (conversation, mid));
     }
     assert!(snapshot.messages_by_mid(&[]).await.unwrap().is_empty());
 }
@@ -207,7 +211,7 @@ async fn a_send_is_found_by_its_own_id() {
         message(users, 4),
     ];
     for (row, id) in rows.iter_mut().zip(["x", "x", "x ", "x"]) {
-        row.message.client_msg_id = id.to_owned().try_into().unwrap();
+        row.client_msg_id = id.to_owned().try_into().unwrap();
     }
     fixture.write(&rows).await.unwrap();
     let mut snapshot = fixture
@@ -238,7 +242,7 @@ async fn an_id_is_found_among_the_newest_messages_only() {
     let users = fixture.users(28);
     let mut rows: Vec<_> = (1..=1_001).map(|mid| message(users, mid)).collect();
     for (row, id) in rows.iter_mut().zip(["old", "known"]) {
-        row.message.client_msg_id = id.to_owned().try_into().unwrap();
+        row.client_msg_id = id.to_owned().try_into().unwrap();
     }
     fixture.write(&rows).await.unwrap();
     let mut snapshot = fixture

@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use message_store::{MONTHS_AHEAD, MessageStore, MySqlConfig, StoreError};
-use schemas::TimestampMs;
+use schemas::{Mid, TimestampMs};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::support::{DAY_MS, Fixture, NOW, conversation, message, mids};
@@ -73,7 +73,9 @@ async fn a_month_that_no_janitor_added_yet_is_made_for_its_row() {
 
     let table = conversation(users).partition().into();
     let mut snapshot = fixture.store.snapshot(fixture.shard(table)).await.unwrap();
-    let found = snapshot.page_before(conversation(users), None, 10).await;
+    let found = snapshot
+        .page_before(conversation(users), None, Mid::ZERO, 10)
+        .await;
     assert_eq!(mids(&found.unwrap()), [3, 2, 1]);
     let months = fixture.store.list_months().await.unwrap();
     let names = |n| {

@@ -1,9 +1,9 @@
 use std::time::{Duration, Instant};
 
 use message_store::Sink;
-use schemas::LogPosition;
+use schemas::{LogPosition, Mid};
 
-use crate::support::{Fixture, conversation, message, resume, step};
+use crate::support::{Fixture, conversation, message, resume, rows_of, step};
 
 #[tokio::test]
 async fn a_snapshot_stays_as_it_was() {
@@ -15,7 +15,12 @@ async fn a_snapshot_stays_as_it_was() {
     let moves = [step(partition, LogPosition::default(), resume(2))];
     fixture
         .store
-        .write_messages(shard, &fixture.topic, &[message(users, 1)], &[], &moves)
+        .write_messages(
+            shard,
+            &fixture.topic,
+            &rows_of(&[message(users, 1)], &[]),
+            &moves,
+        )
         .await
         .unwrap();
     let mut after = fixture.store.snapshot(shard).await.unwrap();
@@ -29,7 +34,7 @@ async fn a_snapshot_stays_as_it_was() {
             .unwrap();
         assert_eq!(watermarks[partition], expected);
         let page = snapshot
-            .page_before(conversation(users), None, 10)
+            .page_before(conversation(users), None, Mid::ZERO, 10)
             .await
             .unwrap();
         assert_eq!(page.len(), rows);
@@ -49,7 +54,12 @@ async fn offsets_and_rows_agree_while_being_written() {
             let rows: Vec<_> = (1..=7).map(|i| message(users, batch * 7 + i)).collect();
             let to = resume((batch + 1) * 7);
             store
-                .write_messages(shard, &topic, &rows, &[], &[step(partition, from, to)])
+                .write_messages(
+                    shard,
+                    &topic,
+                    &rows_of(&rows, &[]),
+                    &[step(partition, from, to)],
+                )
                 .await
                 .unwrap();
             from = to;
@@ -61,7 +71,7 @@ async fn offsets_and_rows_agree_while_being_written() {
         let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
         // Rows first: a reader without a snapshot would see the offset run ahead of them.
         let rows = snapshot
-            .page_before(conversation(users), None, 1000)
+            .page_before(conversation(users), None, Mid::ZERO, 1000)
             .await
             .unwrap();
         let watermarks = snapshot

@@ -1,10 +1,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use dev_stack::TestServers;
-use message_store::{MessageRow, MessageStore, MySqlConfig, OffsetUpdate, Shard, Sink, StoreError};
+use message_store::{
+    ChangeRow, ContactDelta, ConversationRows, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
+    Shard, Sink, StoreError, UserRows,
+};
 use schemas::{
-    DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition, TableNumber, TimestampMs,
-    UserId,
+    DirectConversation, GroupId, LogPosition, Mid, NextOffset, Ordinal, Partition, Recipient,
+    TableNumber, TimestampMs, UserId,
     event::{Message, SourceOffset},
 };
 use sqlx::{Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
@@ -81,10 +84,10 @@ impl Fixture {
 
     /// Writes rows of one conversation, whatever the offset row says.
     pub async fn write(&self, rows: &[MessageRow]) -> Result<(), StoreError> {
-        let partition = rows[0].message.conversation().partition();
+        let partition = rows[0].conversation().partition();
         let shard = self.shard(partition);
         self.store
-            .write_messages(shard, &self.topic, rows, &[], &[])
+            .write_messages(shard, &self.topic, &rows_of(rows, &[]), &[])
             .await
     }
 
@@ -135,7 +138,7 @@ pub fn conversation((a, b): (UserId, UserId)) -> DirectConversation {
 pub fn message((srcid, destid): (UserId, UserId), number: i64) -> MessageRow {
     let message = Message {
         srcid,
-        destid,
+        to: Recipient::User(destid),
         client_msg_id: format!("c-{number}").try_into().unwrap(),
         msg: format!("text {number}"),
         mid: mid(number),
@@ -144,8 +147,39 @@ pub fn message((srcid, destid): (UserId, UserId), number: i64) -> MessageRow {
     MessageRow::new(number, NOW, message)
 }
 
+/// A group that no other test has, in the partition of these users' conversation.
+pub fn group((lo, _): (UserId, UserId)) -> GroupId {
+    lo.get().try_into().unwrap()
+}
+
+/// The same message, sent to a group.
+pub fn to_group(gid: GroupId, row: MessageRow) -> MessageRow {
+    MessageRow {
+        to: Recipient::Group(gid),
+        n: None,
+        ..row
+    }
+}
+
+/// What a write of messages takes.
+pub fn rows_of(messages: &[MessageRow], changes: &[ChangeRow]) -> ConversationRows {
+    ConversationRows {
+        messages: messages.to_vec(),
+        changes: changes.to_vec(),
+        ..ConversationRows::default()
+    }
+}
+
+/// What a write of contacts takes.
+pub fn contacts(rows: &[ContactDelta]) -> UserRows<'_> {
+    UserRows {
+        contacts: rows.iter().collect(),
+        ..UserRows::default()
+    }
+}
+
 pub fn mids(rows: &[MessageRow]) -> Vec<i64> {
-    rows.iter().map(|row| row.message.mid.get()).collect()
+    rows.iter().map(|row| row.mid.get()).collect()
 }
 
 pub fn resume(next: i64) -> LogPosition {

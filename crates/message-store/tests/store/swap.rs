@@ -8,7 +8,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::{
     changes::change,
-    support::{Fixture, NOW, conversation, message, mids, resume, step},
+    support::{Fixture, NOW, conversation, message, mids, resume, rows_of, step},
 };
 
 const LONG_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ impl Scene {
         let moves = [step(self.n, at(from), at(to))];
         let topic = &self.fixture.topic;
         store
-            .write_messages(self.shard, topic, &rows, &[], &moves)
+            .write_messages(self.shard, topic, &rows_of(&rows, &[]), &moves)
             .await
     }
 
@@ -258,8 +258,8 @@ async fn the_tables_of_a_sink_are_swapped_together() {
     };
     for (store, id) in [(store, 2), (&shadow, 3)] {
         let moves = [step(scene.n, resume(1), resume(3))];
-        let rows = [recall(id)];
-        let write = store.write_messages(scene.shard, topic, &[], &rows, &moves);
+        let rows = rows_of(&[], &[recall(id)]);
+        let write = store.write_messages(scene.shard, topic, &rows, &moves);
         write.await.unwrap();
     }
     scene.fence().await.swap(&scene.built(3)).await.unwrap();

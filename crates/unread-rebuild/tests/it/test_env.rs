@@ -11,6 +11,7 @@ use dev_stack::TestServers;
 use event_log::{AppendRecord, Appender, LogReader, ProducerSettings, TestTopics};
 use message_store::{
     ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, ReadUpTo, Shard, Sink, UnresolvedRead,
+    UserRows,
 };
 use schemas::{
     DeviceClass, DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition,
@@ -162,7 +163,11 @@ impl TestEnv {
     pub async fn database_catches_up(&self, shard: Shard, rows: &[ContactDelta]) {
         let ends = self.log.ends(Topic::Events).await.unwrap();
         let moves = self.moves_to(shard, &ends).await;
-        let write = self.store.write_contacts(shard, &self.topic, rows, &moves);
+        let rows = UserRows {
+            contacts: rows.iter().collect(),
+            ..UserRows::default()
+        };
+        let write = self.store.write_user_rows(shard, &self.topic, rows, &moves);
         write.await.unwrap();
     }
 

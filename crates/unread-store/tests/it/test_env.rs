@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use redis::FromRedisValue;
 use schemas::{
-    DeviceClass, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, UserId,
+    DeviceClass, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient, UserId,
     event::ReadPosition, event::SourceOffset,
 };
 use unread_store::{
@@ -61,7 +61,7 @@ pub fn read(uid: i64, peer: i64, device: DeviceClass, ordinal: Option<i64>) -> U
     let mut update = UserUpdate::new(user(uid));
     update.read(&ReadPosition {
         uid: user(uid),
-        peer: user(peer),
+        to: Recipient::User(user(peer)),
         device,
         mid: Mid::ZERO.next(),
         n: ordinal.map(n),

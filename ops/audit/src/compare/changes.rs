@@ -86,15 +86,8 @@ impl ChangeMerge<'_> {
                 let mut after = first.chg.get() - 1;
                 while after < last.chg.get() {
                     let above = Chg::try_from(after).unwrap_or(Chg::ZERO);
-                    let found = match first.conversation {
-                        ConversationId::Direct(id) => {
-                            snapshot.changes_after(id, None, above, PAGE).await
-                        }
-                        ConversationId::Group(gid) => {
-                            snapshot.group_changes_after(gid, None, above, PAGE).await
-                        }
-                    };
-                    let found = found?;
+                    let found = snapshot.changes_after(first.conversation, None, above, PAGE);
+                    let found = found.await?;
                     let Some(newest) = found.last() else { break };
                     after = newest.chg.get();
                     for row in found.iter().filter(|row| row.chg <= last.chg) {

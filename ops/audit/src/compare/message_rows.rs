@@ -1,9 +1,7 @@
 //! The rows of the two kinds of tables of messages, in one form.
 
-use message_store::{GroupMessageRow, MessageRow, ReadTx, StoreError};
-use schemas::{
-    ClientMsgId, ConversationId, DirectConversation, GroupId, Mid, TableNumber, TimestampMs, UserId,
-};
+use message_store::{MessageRow, ReadTx, StoreError};
+use schemas::{ClientMsgId, ConversationId, Mid, Ordinal, TableNumber, TimestampMs, UserId};
 
 use crate::{
     Area,
@@ -55,16 +53,11 @@ impl MessageRows {
         after: i64,
         limit: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        Ok(match self {
-            Self::Direct => {
-                let rows = snapshot.scan_messages(number, after, limit).await?;
-                rows.into_iter().map(StoredMessage::direct).collect()
-            }
-            Self::InGroups => {
-                let rows = snapshot.scan_group_messages(number, after, limit).await?;
-                rows.into_iter().map(StoredMessage::in_group).collect()
-            }
-        })
+        let rows = match self {
+            Self::Direct => snapshot.scan_messages(number, after, limit).await?,
+            Self::InGroups => snapshot.scan_group_messages(number, after, limit).await?,
+        };
+        Ok(rows.into_iter().map(StoredMessage::from).collect())
     }
 
     /// The rows of these messages; those of other tables are left out.
@@ -73,65 +66,29 @@ impl MessageRows {
         snapshot: &mut ReadTx,
         places: &[Place],
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        Ok(match self {
-            Self::Direct => {
-                let places: Vec<(DirectConversation, Mid)> = places
-                    .iter()
-                    .filter_map(|(conversation, mid)| match conversation {
-                        ConversationId::Direct(id) => Some((*id, *mid)),
-                        ConversationId::Group(_) => None,
-                    })
-                    .collect();
-                let rows = snapshot.messages_by_mid(&places).await?;
-                rows.into_values().map(StoredMessage::direct).collect()
-            }
-            Self::InGroups => {
-                let places: Vec<(GroupId, Mid)> = places
-                    .iter()
-                    .filter_map(|(conversation, mid)| match conversation {
-                        ConversationId::Group(gid) => Some((*gid, *mid)),
-                        ConversationId::Direct(_) => None,
-                    })
-                    .collect();
-                let rows = snapshot.group_messages_by_mid(&places).await?;
-                rows.into_values().map(StoredMessage::in_group).collect()
-            }
-        })
+        let is_here = |(conversation, _): &&Place| match conversation {
+            ConversationId::Direct(_) => self == Self::Direct,
+            ConversationId::Group(_) => self == Self::InGroups,
+        };
+        let places: Vec<Place> = places.iter().filter(is_here).copied().collect();
+        let rows = snapshot.messages_by_mid(&places).await?;
+        Ok(rows.into_values().map(StoredMessage::from).collect())
     }
 }
 
-impl StoredMessage {
-    fn direct(row: MessageRow) -> Self {
-        let text = Text {
-            msg: &row.message.msg,
-            state: row.state.into(),
-            edited_ts: row.edited_ts,
-        };
-        let sent = SentMessage::of_message(&row.message);
-        Self {
-            id: row.id,
-            ts: row.ts,
-            digest: MessageDigest::of(row.ts, &sent, &text),
-            conversation: sent.conversation,
-            srcid: sent.srcid,
-            mid: sent.mid,
-            n: sent.n,
-            client_msg_id: row.message.client_msg_id,
-        }
-    }
-
-    fn in_group(row: GroupMessageRow) -> Self {
+impl From<MessageRow> for StoredMessage {
+    fn from(row: MessageRow) -> Self {
         let text = Text {
             msg: &row.msg,
             state: row.state.into(),
             edited_ts: row.edited_ts,
         };
         let sent = SentMessage {
-            conversation: ConversationId::Group(row.gid),
+            conversation: row.conversation(),
             srcid: row.srcid,
             client_msg_id: &row.client_msg_id,
             mid: row.mid,
-            n: 0,
+            n: row.n.map_or(0, Ordinal::get),
         };
         Self {
             id: row.id,
@@ -144,7 +101,9 @@ impl StoredMessage {
             client_msg_id: row.client_msg_id,
         }
     }
+}
 
+impl StoredMessage {
     pub(super) fn place(&self) -> Place {
         (self.conversation, self.mid)
     }

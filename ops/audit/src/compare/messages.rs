@@ -2,12 +2,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use event_log::LogReader;
 use message_store::{Month, ReadTx, Sink, StoreError};
-use schemas::{OffsetRange, Partition, TableNumber, event::Event, topics::Topic};
+use schemas::{
+    OffsetRange, Partition, TableNumber,
+    event::{Body, Event},
+    topics::Topic,
+};
 
 use super::message_rows::{MessageRows, StoredMessage};
 use crate::{
     AuditError, Check, Finding, Kind, Scope, Sources,
-    fold::{ChangedMessage, ChangedTexts, MessageDigest, Messages, Place, SentMessage, Watermark},
+    fold::{ChangedTexts, MessageDigest, Messages, Place, SentMessage, Watermark},
     read, stream,
 };
 
@@ -274,9 +278,9 @@ impl RowMerge<'_> {
             let read = stream::fold_events(reader, &ranges, |record| {
                 let event = read::event(record)?.ok();
                 if let Some(event) = event.filter(|event| watermark.rise_to(event.src.offset))
-                    && let Some(change) = ChangedMessage::of_event(&event.body)
+                    && let Body::MessageChange(change) = &event.body
                 {
-                    changed.add(record.offset, event.ts, &change);
+                    changed.add(record.offset, event.ts, change);
                 }
                 Ok(())
             });

@@ -87,11 +87,12 @@ async fn read_row(store: &MessageStore, key: Key) -> Result<Option<Value>, Store
     let all = Mid::ZERO..=Mid::try_from(i64::MAX).expect("it is not below 0");
     let row = match (key.rows, key.subject) {
         (Rows::Hidden, Subject::Contact(uid, peer)) => {
-            let mids = snapshot.hidden(uid, peer, all).await?;
+            let conversation = DirectConversation::new(uid, peer);
+            let mids = snapshot.hidden(uid, conversation, all).await?;
             return Ok(Value::hidden(mids.into_iter().map(Mid::get).collect(), 0));
         }
         (Rows::HiddenInGroups, Subject::Member(gid, uid)) => {
-            let mids = snapshot.hidden_in_group(uid, gid, all).await?;
+            let mids = snapshot.hidden(uid, gid, all).await?;
             return Ok(Value::hidden(mids.into_iter().map(Mid::get).collect(), 0));
         }
         (_, Subject::Contact(uid, peer)) => {

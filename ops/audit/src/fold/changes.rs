@@ -1,8 +1,11 @@
 //! What follows from the log for a change of a message or of a contact, between two users.
 
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ContactChange, ContactFlags, MessageChange,
-    command::Command, dead_letter::Reason, event::Body,
+    Change, ChangeContact, ChangeMessage, ContactChange, ContactFlags, DirectConversation,
+    Recipient,
+    command::{Command, ReadAck, SendMessage},
+    dead_letter::Reason,
+    event::Body,
 };
 
 use super::{
@@ -14,17 +17,24 @@ use super::{
 /// The command that an event of these, or in a group, answers: one that asks for all that the event says. That it was posted by a user himself is not said.
 pub(super) fn command_of(body: &Body) -> Option<Command> {
     match body {
-        Body::MessageChange(MessageChange {
-            by,
-            peer,
-            mid,
-            change,
-            ..
-        }) => Some(Command::ChangeMessage(ChangeMessage {
-            by: *by,
-            peer: *peer,
-            mid: *mid,
-            change: change.clone(),
+        Body::MessageChange(change) => Some(Command::ChangeMessage(ChangeMessage {
+            by: change.by,
+            to: change.to,
+            mid: change.mid,
+            change: change.change.clone(),
+        })),
+        Body::Message(message) if is_group(message.to) => Some(Command::Send(SendMessage {
+            srcid: message.srcid,
+            to: message.to,
+            client_msg_id: message.client_msg_id.clone(),
+            msg: message.msg.clone(),
+            by_user: false,
+        })),
+        Body::ReadPosition(position) if is_group(position.to) => Some(Command::ReadAck(ReadAck {
+            uid: position.uid,
+            to: position.to,
+            device: position.device,
+            mid: Some(position.mid),
         })),
         Body::ContactChange(change) => Some(Command::ChangeContact(ChangeContact {
             uid: change.uid,
@@ -36,15 +46,20 @@ pub(super) fn command_of(body: &Body) -> Option<Command> {
             deleted: change.deleted.is_some(),
             by_user: false,
         })),
-        Body::Group(event) => Some(Command::Group(group_outcome::command_of(event))),
+        Body::GroupChange(change) => Some(Command::ChangeGroup(group_outcome::command_of(change))),
         // So that one below rule version 3 is reported, whether its cause is retained or not.
         Body::Profile(profile) => Some(Command::SetProfile(profile.clone())),
         Body::Message(_) | Body::ReadPosition(_) | Body::Control(_) | Body::Progress => None,
     }
 }
 
+fn is_group(to: Recipient) -> bool {
+    matches!(to, Recipient::Group(_))
+}
+
 pub(super) fn expected_of_message_change(
     asked: &ChangeMessage,
+    id: DirectConversation,
     before: &StateBefore<'_>,
 ) -> Expected {
     let mid = asked.mid.get();
@@ -52,13 +67,13 @@ pub(super) fn expected_of_message_change(
         Some(conversation) if mid <= conversation.last_mid() => conversation,
         _ => return Expected::Refused(Reason::UnknownMessage),
     };
-    let side = asked.conversation().side_of(asked.by);
+    let side = id.side_of(asked.by);
     match asked.change {
         Change::Hide => Expected::Event,
         Change::Clear if mid <= conversation.clear_mid(side) => Expected::WithoutEffect,
         Change::Clear => Expected::Event,
         Change::Recall | Change::Delete | Change::Edit(_) => {
-            expected_of_text_change(asked, conversation, before)
+            expected_of_text_change(asked, id, conversation, before)
         }
     }
 }
@@ -66,10 +81,11 @@ pub(super) fn expected_of_message_change(
 /// Of what the author does to a message for both users.
 fn expected_of_text_change(
     asked: &ChangeMessage,
+    id: DirectConversation,
     conversation: &Conversation,
     before: &StateBefore<'_>,
 ) -> Expected {
-    let (id, mid) = (asked.conversation(), asked.mid.get());
+    let mid = asked.mid.get();
     if asked.change == Change::Delete && !before.rules.delete_for_all {
         return Expected::Refused(Reason::NotAllowed);
     }
@@ -92,7 +108,7 @@ fn expected_of_text_change(
         Expected::Refused(Reason::Recalled)
     } else if msg.len() as i128 > i128::from(before.rules.max_msg_bytes) {
         Expected::Refused(Reason::TooLarge)
-    } else if conversation.flags(id.side_of(asked.peer)).blocked {
+    } else if conversation.flags(id.side_of(id.peer_of(asked.by))).blocked {
         Expected::Refused(Reason::Blocked)
     } else {
         Expected::Event

@@ -176,7 +176,7 @@ impl Conversation {
             Body::ReadPosition(position) => self.read(id, position, at, is_whole),
             Body::MessageChange(change) => self.message_change(id, change, at, is_whole),
             Body::ContactChange(change) => self.contact_change(id, change, at, is_whole),
-            Body::Group(_) | Body::Profile(_) | Body::Control(_) | Body::Progress => None,
+            Body::GroupChange(_) | Body::Profile(_) | Body::Control(_) | Body::Progress => None,
         }
     }
 
@@ -289,7 +289,7 @@ impl Conversation {
         let kind = change.change.kind();
         let before = self.changes.as_ref().map_or(0, |changes| changes.chg);
         let n = match change.change {
-            Change::Clear => Some(self.sent_between(id, change.peer, 0, mid)),
+            Change::Clear => Some(self.sent_between(id, id.peer_of(change.by), 0, mid)),
             _ => None,
         };
         let wrong = if chg != before + 1 && (is_whole || before > 0) {

@@ -5,7 +5,7 @@ use std::{
 
 use message_store::Month;
 use schemas::{
-    Change, Chg, ClientMsgId, ConversationId, GroupBody, MessageChange, Mid, TimestampMs, UserId,
+    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, TimestampMs, UserId,
     event::{Body, Event, Message},
 };
 
@@ -44,9 +44,9 @@ impl Messages {
                 self.months.entry(month).or_insert(at);
             }
         }
-        if let Some(changed) = ChangedMessage::of_event(&event.body) {
-            self.changed.add(at, event.ts, &changed);
-            self.changes.push(LoggedChange::of(at, event.ts, &changed));
+        if let Body::MessageChange(changed) = &event.body {
+            self.changed.add(at, event.ts, changed);
+            self.changes.push(LoggedChange::of(at, event.ts, changed));
         }
     }
 }
@@ -65,7 +65,7 @@ pub(crate) struct SentMessage<'a> {
 impl<'a> SentMessage<'a> {
     pub(crate) fn of_message(message: &'a Message) -> Self {
         Self {
-            conversation: message.conversation().into(),
+            conversation: message.conversation(),
             srcid: message.srcid,
             client_msg_id: &message.client_msg_id,
             mid: message.mid,
@@ -85,62 +85,7 @@ impl<'a> SentMessage<'a> {
     pub(crate) fn of_event(body: &'a Body) -> Option<(Self, &'a str)> {
         match body {
             Body::Message(message) => Some((Self::of_message(message), &message.msg)),
-            Body::Group(event) => match &event.body {
-                GroupBody::Message {
-                    client_msg_id,
-                    msg,
-                    mid,
-                } => {
-                    let sent = Self {
-                        conversation: ConversationId::Group(event.gid),
-                        srcid: event.by,
-                        client_msg_id,
-                        mid: *mid,
-                        n: 0,
-                    };
-                    Some((sent, msg))
-                }
-                _ => None,
-            },
             _ => None,
-        }
-    }
-}
-
-/// A change of a message, of users or in a group.
-pub(crate) struct ChangedMessage<'a> {
-    conversation: ConversationId,
-    mid: Mid,
-    by: UserId,
-    chg: Chg,
-    change: &'a Change,
-}
-
-impl<'a> ChangedMessage<'a> {
-    pub(crate) fn of_event(body: &'a Body) -> Option<Self> {
-        match body {
-            Body::MessageChange(changed) => Some(Self::of_change(changed)),
-            Body::Group(event) => match &event.body {
-                GroupBody::MessageChange { mid, change, chg } => Some(Self {
-                    conversation: ConversationId::Group(event.gid),
-                    mid: *mid,
-                    by: event.by,
-                    chg: *chg,
-                    change,
-                }),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn of_change(changed: &'a MessageChange) -> Self {
-        Self {
-            conversation: changed.conversation().into(),
-            mid: changed.mid,
-            by: changed.by,
-            chg: changed.chg,
-            change: &changed.change,
         }
     }
 }
@@ -159,9 +104,9 @@ pub(crate) struct LoggedChange {
 }
 
 impl LoggedChange {
-    fn of(at: i64, ts: TimestampMs, change: &ChangedMessage<'_>) -> Self {
+    fn of(at: i64, ts: TimestampMs, change: &MessageChange) -> Self {
         Self {
-            conversation: change.conversation,
+            conversation: change.conversation(),
             chg: change.chg,
             mid: change.mid,
             by: change.by,
@@ -189,8 +134,8 @@ pub(crate) struct ChangedText {
 
 impl ChangedTexts {
     /// What was recalled stays so.
-    pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, change: &ChangedMessage<'_>) {
-        let Some(text) = Text::changed(change.change, ts) else {
+    pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, change: &MessageChange) {
+        let Some(text) = Text::changed(&change.change, ts) else {
             return;
         };
         let changed = ChangedText {
@@ -198,7 +143,7 @@ impl ChangedTexts {
             text: text.digest(),
             is_recalled: text.state != MessageState::Shown,
         };
-        let place = (change.conversation, change.mid);
+        let place = (change.conversation(), change.mid);
         let held = self.0.entry(place).or_insert(changed);
         if !held.is_recalled {
             *held = changed;
@@ -293,12 +238,14 @@ pub(crate) fn preview_digest(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use schemas::Recipient;
+
     use super::*;
 
     fn change(change: Change) -> MessageChange {
         MessageChange {
             by: 1.try_into().unwrap(),
-            peer: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             mid: Mid::ZERO.next(),
             change,
             chg: Chg::ZERO.next(),
@@ -310,7 +257,7 @@ mod tests {
     fn a_digest_follows_the_changes_of_the_text_and_a_recall_is_the_last() {
         let message = Message {
             srcid: 1.try_into().unwrap(),
-            destid: 2.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "as it was sent".to_owned(),
             mid: Mid::ZERO.next(),
@@ -329,10 +276,10 @@ mod tests {
         let edited = of_row("edited", MessageState::Shown, Some(edited_at));
         let recalled = of_row("", MessageState::Recalled, None);
         let mut changed = ChangedTexts::default();
-        let place = (message.conversation().into(), message.mid);
+        let place = (message.conversation(), message.mid);
         let mut after = |of: Change| {
             let of = change(of);
-            changed.add(9, edited_at, &ChangedMessage::of_change(&of));
+            changed.add(9, edited_at, &of);
             sent.changed(changed.get(&place))
         };
         assert_eq!(after(Change::Hide), sent);

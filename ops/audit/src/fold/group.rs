@@ -5,8 +5,8 @@ use std::{
 };
 
 use schemas::{
-    Change, DeviceClass, GroupBody, GroupChange, GroupChangeKind, GroupEvent, GroupId, GroupRole,
-    GroupSettings, PerDevice, TimestampMs, UserId,
+    Change, DeviceClass, GroupChange, GroupChangeKind, GroupId, GroupRole, GroupSettings,
+    PerDevice, TimestampMs, UserId, event::Body,
 };
 
 use super::{message_state::MessageState, preview_digest};
@@ -164,41 +164,42 @@ impl Group {
     /// Applies an event of it; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
     pub(crate) fn apply(
         &mut self,
-        event: &GroupEvent,
+        gid: GroupId,
+        body: &Body,
         ts: TimestampMs,
         at: i64,
         is_whole: bool,
     ) -> Option<String> {
-        let GroupEvent { gid, by, body } = event;
         match body {
-            GroupBody::Message { msg, mid, .. } => {
+            Body::Message(message) => {
                 let sent = LastInGroup {
-                    mid: mid.get(),
+                    mid: message.mid.get(),
                     ts: ts.0,
-                    srcid: by.get(),
-                    preview: preview_digest(msg),
+                    srcid: message.srcid.get(),
+                    preview: preview_digest(&message.msg),
                     ..LastInGroup::default()
                 };
-                self.message(*gid, *by, sent, at, is_whole)
+                self.message(gid, message.srcid, sent, at, is_whole)
             }
-            GroupBody::ReadPosition { device, mid } => {
-                let member = self.touch(*by, at);
-                let read = &mut member.reads[*device];
-                *read = mid.get().max(*read);
+            Body::ReadPosition(position) => {
+                let member = self.touch(position.uid, at);
+                let read = &mut member.reads[position.device];
+                *read = position.mid.get().max(*read);
                 None
             }
-            GroupBody::MessageChange { mid, change, chg } => {
+            Body::MessageChange(changed) => {
                 let before = self.chg;
-                let chg = chg.get();
+                let chg = changed.chg.get();
                 self.chg = before.max(chg);
-                self.message_change(*by, mid.get(), change, chg, at);
+                self.message_change(changed.by, changed.mid.get(), &changed.change, chg, at);
                 let is_wrong = chg != before + 1 && (is_whole || before > 0);
                 is_wrong.then(|| format!("chg {chg} of g:{gid} follows {before}"))
             }
-            GroupBody::Change(change) => {
+            Body::GroupChange(change) => {
                 self.change(change, at);
                 None
             }
+            Body::ContactChange(_) | Body::Profile(_) | Body::Control(_) | Body::Progress => None,
         }
     }
 

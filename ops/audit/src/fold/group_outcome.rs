@@ -3,49 +3,35 @@
 use std::collections::BTreeSet;
 
 use schemas::{
-    Change, ConversationId, CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind,
-    GroupCommand, GroupEvent, GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
+    Change, ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember,
+    GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
+    command::{Command, ReadAck},
     dead_letter::Reason,
+    event::Body,
 };
 
 use super::{
     changes::expected_by_window,
-    dedup::{Lookup, SendKey},
+    dedup::Lookup,
     group::Group,
-    inbound::{Expected, StateBefore},
+    inbound::{Expected, StateBefore, send_key},
 };
 
 /// Nothing where a command changes nothing.
 type RightChange = Result<Option<GroupChange>, Reason>;
 
-/// The command that an event answers: one that asks for all that the event says. That it was posted by a user himself is not said.
-pub(super) fn command_of(event: &GroupEvent) -> GroupCommand {
-    let action = match &event.body {
-        GroupBody::Message {
-            client_msg_id, msg, ..
-        } => GroupAction::Send {
-            client_msg_id: client_msg_id.clone(),
-            msg: msg.clone(),
-        },
-        GroupBody::ReadPosition { device, mid } => GroupAction::Read {
-            device: *device,
-            mid: Some(*mid),
-        },
-        GroupBody::MessageChange { mid, change, .. } => GroupAction::ChangeMessage {
-            mid: *mid,
-            change: change.clone(),
-        },
-        GroupBody::Change(change) => action_of(event.by, change),
-    };
-    GroupCommand {
-        gid: event.gid,
-        by: event.by,
+/// The command that a change answers: one that asks for all that the event says. That it was posted by a user himself is not said.
+pub(super) fn command_of(change: &GroupChange) -> ChangeGroup {
+    ChangeGroup {
+        gid: change.gid,
+        by: change.by,
         by_user: false,
-        action,
+        action: action_of(change),
     }
 }
 
-fn action_of(by: UserId, change: &GroupChange) -> GroupAction {
+fn action_of(change: &GroupChange) -> GroupAction {
+    let by = change.by;
     let GroupChange {
         settings, members, ..
     } = change;
@@ -83,56 +69,54 @@ fn action_of(by: UserId, change: &GroupChange) -> GroupAction {
     }
 }
 
-pub(super) fn expected_in_group(command: &GroupCommand, before: &StateBefore<'_>) -> Expected {
-    let expected = match &command.action {
-        GroupAction::Send { client_msg_id, msg } => {
-            let key = SendKey {
-                srcid: command.by,
-                to: ConversationId::Group(command.gid),
-                client_msg_id,
-                msg,
-            };
-            match before.dedup.lookup(&key, before.now, before.rules) {
+pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> Expected {
+    let expected = match command {
+        Command::Send(send) => {
+            match before
+                .dedup
+                .lookup(&send_key(send), before.now, before.rules)
+            {
                 Lookup::SamePayload => Ok(Expected::Repeat),
                 Lookup::OtherPayload => Err(Reason::Conflict),
-                Lookup::Absent => expected_of_send(command.by, msg, before),
+                Lookup::Absent => expected_of_send(send.srcid, &send.msg, before),
             }
         }
-        GroupAction::Read { device, .. } => member(command.by, before).map(|(group, _)| {
-            let moves = right_mid(command, group) > group.read_mid(command.by, *device);
+        Command::ReadAck(ack) => member(ack.uid, before).map(|(group, _)| {
+            let moves = right_mid(ack, group) > group.read_mid(ack.uid, ack.device);
             if moves {
                 Expected::Event
             } else {
                 Expected::WithoutEffect
             }
         }),
-        GroupAction::ChangeMessage { mid, change } => {
-            expected_of_message_change(command.by, mid.get(), change, before)
+        Command::ChangeMessage(asked) => {
+            expected_of_message_change(asked.by, asked.mid.get(), &asked.change, before)
         }
-        _ => right_change(command, before).map(|change| match change {
+        Command::ChangeGroup(asked) => right_change(asked, before).map(|change| match change {
             Some(_) => Expected::Event,
             None => Expected::WithoutEffect,
         }),
+        _ => unreachable!("it is of no group"),
     };
     expected.unwrap_or_else(Expected::Refused)
 }
 
 /// The field of an event that is not what the log before it makes of its command.
 pub(super) fn wrong_in_group(
-    command: &GroupCommand,
-    event: &GroupEvent,
+    command: &Command,
+    body: &Body,
     before: &StateBefore<'_>,
 ) -> Option<&'static str> {
-    match &event.body {
-        GroupBody::ReadPosition { mid, .. } => {
+    match (command, body) {
+        (Command::ReadAck(ack), Body::ReadPosition(position)) => {
             let group = before.group?;
-            (right_mid(command, group) != mid.get()).then_some("mid")
+            (right_mid(ack, group) != position.mid.get()).then_some("mid")
         }
-        GroupBody::Change(found) => {
-            let right = right_change(command, before).ok().flatten()?;
+        (Command::ChangeGroup(asked), Body::GroupChange(found)) => {
+            let right = right_change(asked, before).ok().flatten()?;
             different_field(&right, found)
         }
-        GroupBody::Message { .. } | GroupBody::MessageChange { .. } => None,
+        _ => None,
     }
 }
 
@@ -203,11 +187,9 @@ fn expected_of_send(by: UserId, msg: &str, before: &StateBefore<'_>) -> Result<E
 }
 
 /// Up to where a read-ack has read.
-fn right_mid(command: &GroupCommand, group: &Group) -> i64 {
-    match command.action {
-        GroupAction::Read { mid: Some(mid), .. } => mid.get().min(group.last.mid),
-        _ => group.last.mid,
-    }
+fn right_mid(ack: &ReadAck, group: &Group) -> i64 {
+    let last = group.last.mid;
+    ack.mid.map_or(last, |mid| mid.get().min(last))
 }
 
 fn expected_of_message_change(
@@ -257,10 +239,8 @@ fn expected_of_message_change(
 }
 
 /// The change that a command leads to.
-fn right_change(command: &GroupCommand, before: &StateBefore<'_>) -> RightChange {
-    let Some(kind) = command.action.change_kind() else {
-        return Ok(None);
-    };
+fn right_change(command: &ChangeGroup, before: &StateBefore<'_>) -> RightChange {
+    let kind = command.action.change_kind();
     if let GroupAction::Create(asked) = &command.action {
         return right_creation(command, asked, before);
     }
@@ -290,6 +270,8 @@ fn right_change(command: &GroupCommand, before: &StateBefore<'_>) -> RightChange
         return Err(Reason::GroupFull);
     }
     Ok(Some(GroupChange {
+        gid: command.gid,
+        by: command.by,
         kind,
         member_count: if set.dissolved { 0 } else { count },
         settings: set,
@@ -299,7 +281,7 @@ fn right_change(command: &GroupCommand, before: &StateBefore<'_>) -> RightChange
 }
 
 fn right_creation(
-    command: &GroupCommand,
+    command: &ChangeGroup,
     asked: &CreateGroup,
     before: &StateBefore<'_>,
 ) -> RightChange {
@@ -337,6 +319,8 @@ fn right_creation(
         )
     });
     Ok(Some(GroupChange {
+        gid: command.gid,
+        by: owner,
         kind: GroupChangeKind::Create,
         members: members.collect(),
         settings,
@@ -375,7 +359,7 @@ impl Changed {
     }
 
     /// What admins and the owner do.
-    fn administer(&mut self, command: &GroupCommand, group: &Group) -> Result<(), Reason> {
+    fn administer(&mut self, command: &ChangeGroup, group: &Group) -> Result<(), Reason> {
         let (own, _) = group.member(command.by).ok_or(Reason::NotAMember)?;
         let is_owners = matches!(
             command.action,

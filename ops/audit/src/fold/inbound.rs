@@ -1,7 +1,7 @@
 //! What follows from the log for an inbound record, and whether that is what became of it.
 
 use schemas::{
-    ConversationId, Partition, UserId,
+    ConversationId, DirectConversation, Partition, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Rules},
@@ -70,20 +70,14 @@ impl Needs {
         match (command, expected) {
             (Command::Control(_), _) => Self::Rules,
             // Under earlier rules it is malformed, wherever it is.
-            (
-                Command::ChangeMessage(_)
-                | Command::ChangeContact(_)
-                | Command::Group(_)
-                | Command::SetProfile(_),
-                expected,
-            ) if rules.rule_version < 3
-                || expected == Expected::Refused(Reason::WrongPartition) =>
+            (_, expected)
+                if begins_with_version_3(command)
+                    && (rules.rule_version < 3
+                        || expected == Expected::Refused(Reason::WrongPartition)) =>
             {
                 Self::Rules
             }
-            (Command::Send(_) | Command::ReadAck(_), Expected::Refused(Reason::WrongPartition)) => {
-                Self::Nothing
-            }
+            (_, Expected::Refused(Reason::WrongPartition)) => Self::Nothing,
             // Nothing else decides about a profile (PROTOCOL K5).
             (Command::SetProfile(_), _) => Self::Rules,
             _ => Self::Everything,
@@ -91,10 +85,10 @@ impl Needs {
     }
 }
 
-fn send_key(send: &SendMessage) -> SendKey<'_> {
+pub(super) fn send_key(send: &SendMessage) -> SendKey<'_> {
     SendKey {
         srcid: send.srcid,
-        to: send.conversation().into(),
+        to: send.conversation(),
         client_msg_id: &send.client_msg_id,
         msg: &send.msg,
     }
@@ -102,13 +96,25 @@ fn send_key(send: &SendMessage) -> SendKey<'_> {
 
 pub(crate) fn conversation_of(command: &Command) -> Option<ConversationId> {
     match command {
-        Command::Send(send) => Some(send.conversation().into()),
-        Command::ReadAck(ack) => Some(ack.conversation().into()),
-        Command::ChangeMessage(change) => Some(change.conversation().into()),
+        Command::Send(send) => Some(send.conversation()),
+        Command::ReadAck(ack) => Some(ack.conversation()),
+        Command::ChangeMessage(change) => Some(change.conversation()),
         Command::ChangeContact(change) => Some(change.conversation().into()),
-        Command::Group(asked) => Some(ConversationId::Group(asked.gid)),
+        Command::ChangeGroup(asked) => Some(ConversationId::Group(asked.gid)),
         Command::SetProfile(_) | Command::Control(_) => None,
     }
+}
+
+pub(super) fn is_in_group(command: &Command) -> bool {
+    matches!(conversation_of(command), Some(ConversationId::Group(_)))
+}
+
+fn begins_with_version_3(command: &Command) -> bool {
+    let is_of_its_kinds = matches!(
+        command,
+        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
+    );
+    is_of_its_kinds || is_in_group(command)
 }
 
 /// What follows for a command in this partition.
@@ -117,32 +123,34 @@ pub(super) fn expected(
     partition: Partition,
     before: &StateBefore<'_>,
 ) -> Expected {
-    let begins_with_version_3 = matches!(
-        command,
-        Command::ChangeMessage(_)
-            | Command::ChangeContact(_)
-            | Command::Group(_)
-            | Command::SetProfile(_)
-    );
-    if begins_with_version_3 && before.rules.rule_version < 3 {
+    if begins_with_version_3(command) && before.rules.rule_version < 3 {
         return Expected::Refused(Reason::Malformed);
     }
     if !read::belongs_to(partition, command) {
         return Expected::Refused(Reason::WrongPartition);
     }
-    match command {
-        Command::Control(control) => expected_of_control(control, before.rules),
-        Command::Send(send) => expected_of_send(send, before),
-        Command::ReadAck(ack) if moves_nothing(ack, before.conversation) => Expected::WithoutEffect,
-        Command::ReadAck(_) => Expected::Event,
-        Command::ChangeMessage(asked) => expected_of_message_change(asked, before),
-        Command::ChangeContact(asked) => expected_of_contact_change(asked, before),
-        Command::Group(asked) => expected_in_group(asked, before),
-        Command::SetProfile(_) => Expected::Event,
+    let id = match conversation_of(command) {
+        Some(ConversationId::Group(_)) => return expected_in_group(command, before),
+        Some(ConversationId::Direct(id)) => Some(id),
+        None => None,
+    };
+    match (command, id) {
+        (Command::Control(control), _) => expected_of_control(control, before.rules),
+        (Command::Send(send), Some(id)) => expected_of_send(send, id, before),
+        (Command::ReadAck(ack), Some(id)) if moves_nothing(ack, id, before.conversation) => {
+            Expected::WithoutEffect
+        }
+        (Command::ChangeMessage(asked), Some(id)) => expected_of_message_change(asked, id, before),
+        (Command::ChangeContact(asked), _) => expected_of_contact_change(asked, before),
+        _ => Expected::Event,
     }
 }
 
-fn expected_of_send(send: &SendMessage, before: &StateBefore<'_>) -> Expected {
+fn expected_of_send(
+    send: &SendMessage,
+    id: DirectConversation,
+    before: &StateBefore<'_>,
+) -> Expected {
     let key = send_key(send);
     match before.dedup.lookup(&key, before.now, before.rules) {
         Lookup::SamePayload => Expected::Repeat,
@@ -150,7 +158,7 @@ fn expected_of_send(send: &SendMessage, before: &StateBefore<'_>) -> Expected {
         Lookup::Absent if send.msg.len() as i128 > i128::from(before.rules.max_msg_bytes) => {
             Expected::Refused(Reason::TooLarge)
         }
-        Lookup::Absent if is_blocked(send, before.conversation) => {
+        Lookup::Absent if is_blocked(send, id, before.conversation) => {
             Expected::Refused(Reason::Blocked)
         }
         Lookup::Absent if begins_too_many(send, before) => {
@@ -160,8 +168,12 @@ fn expected_of_send(send: &SendMessage, before: &StateBefore<'_>) -> Expected {
     }
 }
 
-fn is_blocked(send: &SendMessage, conversation: Option<&Conversation>) -> bool {
-    let receiver = send.conversation().side_of(send.destid);
+fn is_blocked(
+    send: &SendMessage,
+    id: DirectConversation,
+    conversation: Option<&Conversation>,
+) -> bool {
+    let receiver = id.side_of(id.peer_of(send.srcid));
     conversation.is_some_and(|known| known.flags(receiver).blocked)
 }
 
@@ -318,8 +330,11 @@ pub(super) fn judge(
 }
 
 /// A note to oneself is never unread, an empty conversation has nothing to read, and no position falls.
-fn moves_nothing(ack: &ReadAck, conversation: Option<&Conversation>) -> bool {
-    let id = ack.conversation();
+fn moves_nothing(
+    ack: &ReadAck,
+    id: DirectConversation,
+    conversation: Option<&Conversation>,
+) -> bool {
     id.is_to_self()
         || conversation.is_none_or(|conversation| {
             clamped(ack, conversation) <= conversation.read_mid(id, ack.uid, ack.device)
@@ -338,6 +353,9 @@ pub(super) fn wrong_by_state(
     body: &Body,
     before: &StateBefore<'_>,
 ) -> Option<&'static str> {
+    if is_in_group(command) {
+        return wrong_in_group(command, body, before);
+    }
     match (command, body) {
         (Command::ReadAck(ack), Body::ReadPosition(position)) => {
             let right = before.conversation;
@@ -348,7 +366,6 @@ pub(super) fn wrong_by_state(
             let is_right = changes::has_the_flags(asked, change, before.conversation);
             (!is_right).then_some("a flag")
         }
-        (Command::Group(asked), Body::Group(event)) => wrong_in_group(asked, event, before),
         _ => None,
     }
 }

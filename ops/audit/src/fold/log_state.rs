@@ -158,9 +158,9 @@ impl LogState {
                 let conversation = self.conversations.entry(id).or_default();
                 conversation.apply(id, body, event.ts, at, is_whole)
             }
-            (_, Body::Group(of_group)) => {
-                let group = self.groups.entry(of_group.gid).or_default();
-                group.apply(of_group, event.ts, at, is_whole)
+            (Some(ConversationId::Group(gid)), body) => {
+                let group = self.groups.entry(gid).or_default();
+                group.apply(gid, body, event.ts, at, is_whole)
             }
             (_, Body::Profile(profile)) => {
                 let version = ProfileVersion::new(profile, event.ts, at);

@@ -23,8 +23,7 @@ mod watermark;
 pub(crate) use contact::Flags;
 pub(crate) use contact::{Contact, LastRead, ordinal_within};
 pub(crate) use digest::{
-    ChangedMessage, ChangedTexts, LoggedChange, MessageDigest, Messages, Place, SentMessage, Text,
-    preview_digest,
+    ChangedTexts, LoggedChange, MessageDigest, Messages, Place, SentMessage, Text, preview_digest,
 };
 pub(crate) use group::{Group, LastInGroup, Member};
 pub(crate) use log_state::{FoldedEvent, LogState};

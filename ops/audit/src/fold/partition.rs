@@ -269,7 +269,7 @@ impl<'a> PartitionFold<'a> {
     fn wrong_in_itself(&self, event: &Event) -> Option<&'static str> {
         let command = changes::command_of(&event.body)?;
         let before = self.before(&command, event.ts);
-        let is_in_group = matches!(command, Command::Group(_));
+        let is_in_group = inbound::is_in_group(&command);
         inbound::wrong_by_state(&command, &event.body, &before).filter(|_| is_in_group)
     }
 

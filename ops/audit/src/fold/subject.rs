@@ -1,7 +1,7 @@
 use std::fmt;
 
 use schemas::{
-    ConversationId, DirectConversation, GroupBody, GroupId, Partition, Profile, UserId,
+    ConversationId, DirectConversation, GroupId, Partition, Profile, UserId,
     event::{Body, Event},
 };
 
@@ -19,20 +19,29 @@ pub(crate) enum Subject {
 impl Subject {
     /// Those of which an event may change something. A direct conversation is one of them: see [`Self::sides`].
     pub(crate) fn of_event(event: &Event) -> Vec<Self> {
-        match (event.conversation(), &event.body) {
-            (Some(ConversationId::Direct(id)), _) => vec![Self::Contact(id.lo(), id.hi())],
-            (_, Body::Group(event)) => {
-                let gid = event.gid;
-                let mut subjects = vec![Self::Group(gid), Self::Member(gid, event.by)];
-                if let GroupBody::Change(change) = &event.body {
-                    let members = change.members.iter();
-                    subjects.extend(members.map(|member| Self::Member(gid, member.uid)));
-                }
-                subjects
+        let gid = match event.conversation() {
+            Some(ConversationId::Direct(id)) => return vec![Self::Contact(id.lo(), id.hi())],
+            Some(ConversationId::Group(gid)) => gid,
+            None => {
+                let uid = match &event.body {
+                    Body::Profile(profile) => Some(Self::User(profile.uid)),
+                    _ => None,
+                };
+                return uid.into_iter().collect();
             }
-            (_, Body::Profile(profile)) => vec![Self::User(profile.uid)],
+        };
+        let uids = match &event.body {
+            Body::Message(message) => vec![message.srcid],
+            Body::ReadPosition(position) => vec![position.uid],
+            Body::MessageChange(change) => vec![change.by],
+            Body::GroupChange(change) => {
+                let members = change.members.iter().map(|member| member.uid);
+                [change.by].into_iter().chain(members).collect()
+            }
             _ => Vec::new(),
-        }
+        };
+        let members = uids.into_iter().map(|uid| Self::Member(gid, uid));
+        [Self::Group(gid)].into_iter().chain(members).collect()
     }
 
     /// Of a contact also what the peer sees.

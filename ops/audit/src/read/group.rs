@@ -1,58 +1,21 @@
-//! What is said in groups. Messages, read-acks and changes of messages are of a group where they have a gid.
+//! Changes of groups.
 
 use schemas::{
-    CreateGroup, GroupAction, GroupBody, GroupChange, GroupChangeKind, GroupCommand, GroupEvent,
-    GroupId, GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
-    proto::{self, change_group::Action, inbound_command, sequenced_event},
+    ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember, GroupRole,
+    GroupSettings, Mid, SetGroupOptions, UserId,
+    proto::{self, change_group::Action},
 };
 
-use super::{change, chg, device, field, mid, text};
+use super::field;
 
-/// The command in a group; `None` for one that names no group in the place of a user.
-pub(super) fn command(command: &inbound_command::Command) -> Result<Option<GroupCommand>, String> {
-    let (id, by, by_user, action) = match command {
-        inbound_command::Command::SendMessage(send) if send.gid != 0 => {
-            let id = gid_in_place_of(send.destid, send.gid)?;
-            let action = GroupAction::Send {
-                client_msg_id: field("client_msg_id", send.client_msg_id.clone())?,
-                msg: text(send.msg.clone())?,
-            };
-            (id, field("srcid", send.srcid)?, send.by_user, action)
-        }
-        inbound_command::Command::ReadAck(ack) if ack.gid != 0 => {
-            let id = gid_in_place_of(ack.peer, ack.gid)?;
-            let action = GroupAction::Read {
-                device: device(ack.device)?,
-                mid: ack.mid.map(mid).transpose()?,
-            };
-            (id, field("uid", ack.uid)?, false, action)
-        }
-        inbound_command::Command::ChangeMessage(asked) if asked.gid != 0 => {
-            let id = gid_in_place_of(asked.peer, asked.gid)?;
-            let action = GroupAction::ChangeMessage {
-                mid: mid(asked.mid)?,
-                change: change(asked.kind, asked.msg.clone())?,
-            };
-            (id, field("by", asked.by)?, false, action)
-        }
-        inbound_command::Command::ChangeGroup(asked) => {
-            let id = field("gid", asked.gid)?;
-            let action = asked.action.as_ref().ok_or("action is absent")?;
-            (
-                id,
-                field("by", asked.by)?,
-                asked.by_user,
-                action_of(action)?,
-            )
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(GroupCommand {
-        gid: id,
-        by,
-        by_user,
-        action,
-    }))
+pub(super) fn change(asked: &proto::ChangeGroup) -> Result<ChangeGroup, String> {
+    let action = asked.action.as_ref().ok_or("action is absent")?;
+    Ok(ChangeGroup {
+        gid: field("gid", asked.gid)?,
+        by: field("by", asked.by)?,
+        by_user: asked.by_user,
+        action: action_of(action)?,
+    })
 }
 
 fn action_of(action: &Action) -> Result<GroupAction, String> {
@@ -85,45 +48,7 @@ fn action_of(action: &Action) -> Result<GroupAction, String> {
     })
 }
 
-/// The event in a group; `None` for one of something else.
-pub(super) fn event(event: &sequenced_event::Event) -> Result<Option<GroupEvent>, String> {
-    let (id, by, body) = match event {
-        sequenced_event::Event::Message(message) if message.gid != 0 => {
-            let id = gid_in_place_of(message.destid, message.gid)?;
-            let body = GroupBody::Message {
-                client_msg_id: field("client_msg_id", message.client_msg_id.clone())?,
-                msg: text(message.msg.clone())?,
-                mid: mid(message.mid)?,
-            };
-            (id, field("srcid", message.srcid)?, body)
-        }
-        sequenced_event::Event::ReadPosition(position) if position.gid != 0 => {
-            let id = gid_in_place_of(position.peer, position.gid)?;
-            let body = GroupBody::ReadPosition {
-                device: device(position.device)?,
-                mid: mid(position.mid)?,
-            };
-            (id, field("uid", position.uid)?, body)
-        }
-        sequenced_event::Event::MessageChange(changed) if changed.gid != 0 => {
-            let id = gid_in_place_of(changed.peer, changed.gid)?;
-            let body = GroupBody::MessageChange {
-                mid: mid(changed.mid)?,
-                change: change(changed.kind, changed.msg.clone())?,
-                chg: chg(changed.chg)?,
-            };
-            (id, field("by", changed.by)?, body)
-        }
-        sequenced_event::Event::GroupChange(changed) => {
-            let body = GroupBody::Change(Box::new(group_change(changed)?));
-            (field("gid", changed.gid)?, field("by", changed.by)?, body)
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(GroupEvent { gid: id, by, body }))
-}
-
-fn group_change(changed: &proto::GroupChanged) -> Result<GroupChange, String> {
+pub(super) fn changed(changed: &proto::GroupChanged) -> Result<GroupChange, String> {
     let settings = changed.settings.as_ref().ok_or("settings are absent")?;
     if changed.member_count < 0 {
         return Err("member_count is below 0".to_owned());
@@ -137,6 +62,8 @@ fn group_change(changed: &proto::GroupChanged) -> Result<GroupChange, String> {
         })
     });
     Ok(GroupChange {
+        gid: field("gid", changed.gid)?,
+        by: field("by", changed.by)?,
         kind: kind(changed.kind)?,
         settings: GroupSettings {
             name: name(&settings.name)?,
@@ -180,13 +107,6 @@ fn role(number: i32) -> Result<Option<GroupRole>, String> {
     }
 }
 
-fn gid_in_place_of(other: i64, gid: i64) -> Result<GroupId, String> {
-    if other != 0 {
-        return Err("a user is given beside gid".to_owned());
-    }
-    field("gid", gid)
-}
-
 fn name(text: &str) -> Result<String, String> {
     let is_right = (1..=100).contains(&text.chars().count());
     if !is_right || text.contains(char::is_control) {
@@ -213,7 +133,7 @@ fn one_or_all(mute: &proto::MuteGroup) -> Result<Option<UserId>, String> {
 mod tests {
     use event_log::Record;
     use prost::Message as _;
-    use schemas::{Partition, TimestampMs, command::Command};
+    use schemas::{Partition, TimestampMs, command::Command, proto::inbound_command};
 
     use super::*;
 
@@ -242,7 +162,7 @@ mod tests {
         read.is_ok()
     }
 
-    fn change(action: Action) -> proto::ChangeGroup {
+    fn asked(action: Action) -> proto::ChangeGroup {
         proto::ChangeGroup {
             gid: 3,
             by: 1,
@@ -288,7 +208,7 @@ mod tests {
             Action::Rename("Dinner".to_owned()),
             Action::Join(proto::GroupBy {}),
         ] {
-            assert!(is_change(change(right.clone())), "{right:?}");
+            assert!(is_change(asked(right.clone())), "{right:?}");
         }
         for wrong in [
             create("", Vec::new()),
@@ -305,9 +225,9 @@ mod tests {
             options(None),
             Action::Rename(String::new()),
         ] {
-            assert!(!is_change(change(wrong.clone())), "{wrong:?}");
+            assert!(!is_change(asked(wrong.clone())), "{wrong:?}");
         }
-        let join = || change(Action::Join(proto::GroupBy {}));
+        let join = || asked(Action::Join(proto::GroupBy {}));
         assert!(!is_change(proto::ChangeGroup { gid: 0, ..join() }));
         assert!(!is_change(proto::ChangeGroup { by: 0, ..join() }));
         let action = None;
@@ -371,7 +291,7 @@ mod tests {
                 }],
             };
             edit(&mut changed);
-            event(&sequenced_event::Event::GroupChange(changed)).is_ok()
+            super::changed(&changed).is_ok()
         };
         assert!(read(|_| {}));
         let wrong: [fn(&mut proto::GroupChanged); 9] = [

@@ -1,68 +1,35 @@
 //! What an event in a group changes in the tables, by the hand of the test.
 
-use message_store::{
-    GroupChangeRow, GroupMemberRow, GroupMessageRow, GroupRows, LastMessage, Membership,
-    MessageState,
-};
-use schemas::{Change, Chg, GroupBody, GroupEvent, Mid, TimestampMs, event::Body};
+use message_store::{ConversationRows, GroupMemberRow, LastMessage, Membership, SettingsAt};
+use schemas::{Change, ConversationId, GroupId, Mid, TimestampMs, event::Body};
 
 use crate::story::LoggedEvent;
 
-pub fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: &GroupEvent) {
-    let (gid, by) = (event.gid, event.by);
-    if let GroupBody::ReadPosition { .. } = event.body {
+/// What becomes of the group; its messages and their changes are rows as outside groups.
+pub fn absorb(rows: &mut ConversationRows, id: i64, ts: TimestampMs, gid: GroupId, body: &Body) {
+    if let Body::ReadPosition(_) = body {
         return;
     }
     let group = rows.groups.entry(gid).or_default();
     group.pos = id;
-    let last = |mid, msg: &str, chg, state| LastMessage {
-        mid,
-        ts,
-        srcid: by,
-        preview: msg.to_owned(),
-        chg,
-        state,
-    };
-    match &event.body {
-        GroupBody::Message {
-            client_msg_id,
-            msg,
-            mid,
-        } => {
-            group.merge_last(last(*mid, msg, Chg::ZERO, MessageState::Shown));
-            rows.messages.push(GroupMessageRow {
-                id,
-                ts,
-                gid,
-                srcid: by,
-                client_msg_id: client_msg_id.clone(),
-                msg: msg.clone(),
-                mid: *mid,
-                state: MessageState::Shown,
-                edited_ts: None,
-            });
+    match body {
+        Body::Message(message) => {
+            let (mid, srcid) = (message.mid, message.srcid);
+            group.merge_last(LastMessage::new(mid, srcid, &message.msg, ts));
         }
-        GroupBody::MessageChange { mid, change, chg } => {
-            group.chg = *chg;
-            if let Some(state) = MessageState::after(change) {
-                let msg = match change {
-                    Change::Edit(msg) => msg,
-                    _ => "",
-                };
-                group.merge_last(last(*mid, msg, *chg, state));
+        Body::MessageChange(made) => {
+            group.chg = made.chg;
+            let last = LastMessage::changed(made.mid, made.by, &made.change, made.chg, ts);
+            if let Some(last) = last {
+                group.merge_last(last);
             }
-            rows.changes.push(GroupChangeRow {
-                id,
-                ts,
-                gid,
-                by,
-                mid: *mid,
-                change: change.clone(),
-                chg: *chg,
-            });
         }
-        GroupBody::Change(change) => {
-            group.settings = Some((id, change.settings.clone(), change.member_count));
+        Body::GroupChange(change) => {
+            group.settings = Some(SettingsAt {
+                pos: id,
+                settings: change.settings.clone(),
+                member_count: change.member_count,
+            });
             for member in &change.members {
                 let row = GroupMemberRow {
                     gid,
@@ -80,28 +47,38 @@ pub fn absorb(rows: &mut GroupRows, id: i64, ts: TimestampMs, event: &GroupEvent
                 known.merge(row);
             }
         }
-        GroupBody::ReadPosition { .. } => {}
+        _ => {}
     }
 }
 
 pub fn memberships(LoggedEvent { offset, event, .. }: &LoggedEvent) -> Vec<Membership> {
-    let Body::Group(event) = &event.body else {
+    let Some(ConversationId::Group(gid)) = event.conversation() else {
         return Vec::new();
     };
     let of = |uid| Membership {
         pos: *offset,
-        ..Membership::new(uid, event.gid)
+        ..Membership::new(uid, gid)
     };
-    let mut own = of(event.by);
     match &event.body {
-        GroupBody::Message { mid, .. } => own.own_last_mid = *mid,
-        GroupBody::ReadPosition { device, mid } => own.read[*device] = *mid,
-        GroupBody::MessageChange { mid, change, .. } => match change {
-            Change::Hide => drop(own.hidden.insert(*mid)),
-            Change::Clear => own.clear_mid = *mid,
-            Change::Recall | Change::Delete | Change::Edit(_) => return Vec::new(),
-        },
-        GroupBody::Change(change) => {
+        Body::Message(message) => vec![Membership {
+            own_last_mid: message.mid,
+            ..of(message.srcid)
+        }],
+        Body::ReadPosition(position) => {
+            let mut own = of(position.uid);
+            own.read[position.device] = position.mid;
+            vec![own]
+        }
+        Body::MessageChange(made) => {
+            let mut own = of(made.by);
+            match made.change {
+                Change::Hide => drop(own.hidden.insert(made.mid)),
+                Change::Clear => own.clear_mid = made.mid,
+                Change::Recall | Change::Delete | Change::Edit(_) => return Vec::new(),
+            }
+            vec![own]
+        }
+        Body::GroupChange(change) => {
             let rows = change.members.iter().map(|member| {
                 let mut row = of(member.uid);
                 if member.joined {
@@ -111,8 +88,8 @@ pub fn memberships(LoggedEvent { offset, event, .. }: &LoggedEvent) -> Vec<Membe
                 }
                 row
             });
-            return rows.collect();
+            rows.collect()
         }
+        _ => Vec::new(),
     }
-    vec![own]
 }

@@ -3,9 +3,11 @@
 use audit::{Area, Kind, Report, Scope};
 use message_store::Month;
 use schemas::{
-    Change, Chg, CreateGroup, DeviceClass, GroupAction, GroupBody, GroupChange, GroupCommand,
-    GroupEvent, GroupMember, GroupRole, GroupSettings, Mid, TableNumber, TimestampMs, UserId,
-    command::Command, event::Body,
+    Change, ChangeGroup, ChangeMessage, Chg, CreateGroup, DeviceClass, GroupAction, GroupChange,
+    GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal, Recipient, TableNumber,
+    TimestampMs, UserId,
+    command::{Command, ReadAck, SendMessage},
+    event::{Body, Message, ReadPosition},
 };
 
 use crate::{
@@ -61,47 +63,54 @@ impl<'a> Group<'a> {
         group
     }
 
-    async fn event(&mut self, by: i64, action: GroupAction, body: GroupBody) {
-        self.env.story.in_group(self.gid, by, action, body).await;
+    async fn event(&mut self, asked: Command, body: Body) {
+        self.env.story.in_group(asked, body).await;
     }
 
     async fn send(&mut self, by: i64, msg: &str) {
         self.sent += 1;
-        let client_msg_id: schemas::ClientMsgId = format!("g{}", self.sent).try_into().unwrap();
-        let msg = msg.to_owned();
-        let action = GroupAction::Send {
-            client_msg_id: client_msg_id.clone(),
-            msg: msg.clone(),
-        };
-        let mid = mid(self.sent);
-        let body = GroupBody::Message {
-            client_msg_id,
-            msg,
-            mid,
-        };
-        self.event(by, action, body).await;
+        let (asked, body) = sent(self.gid, by, &format!("g{}", self.sent), msg, self.sent);
+        self.event(asked, body).await;
     }
 
     async fn read(&mut self, by: i64, device: DeviceClass, upto: i64) {
-        let mid = mid(upto);
-        let asked = Some(mid);
-        self.event(
-            by,
-            GroupAction::Read { device, mid: asked },
-            GroupBody::ReadPosition { device, mid },
-        )
-        .await;
+        let (uid, to, mid) = (user(by), to_group(self.gid), mid(upto));
+        let asked = ReadAck {
+            uid,
+            to,
+            device,
+            mid: Some(mid),
+        };
+        let moved = ReadPosition {
+            uid,
+            to,
+            device,
+            mid,
+            n: None,
+        };
+        self.event(Command::ReadAck(asked), Body::ReadPosition(moved))
+            .await;
     }
 
     async fn change_message(&mut self, by: i64, of: i64, change: Change) {
         self.chg = self.chg.next();
-        let (mid, chg) = (mid(of), self.chg);
-        let action = GroupAction::ChangeMessage {
+        let (by, to, mid, chg) = (user(by), to_group(self.gid), mid(of), self.chg);
+        let asked = ChangeMessage {
+            by,
+            to,
             mid,
             change: change.clone(),
         };
-        let body = GroupBody::MessageChange { mid, change, chg };
-        self.event(by, action, body).await;
+        let made = MessageChange {
+            by,
+            to,
+            mid,
+            change,
+            chg,
+            n: None,
+        };
+        self.event(Command::ChangeMessage(asked), Body::MessageChange(made))
+            .await;
     }
 
     async fn change(
@@ -115,8 +124,11 @@ impl<'a> Group<'a> {
         let joined = members.iter().filter(|one| one.joined).count() as i64;
         let left = members.iter().filter(|one| one.role.is_none()).count() as i64;
         self.members += joined - left;
+        let (gid, by) = (self.gid.try_into().unwrap(), user(by));
         let change = GroupChange {
-            kind: action.change_kind().unwrap(),
+            gid,
+            by,
+            kind: action.change_kind(),
             settings: self.settings.clone(),
             member_count: if self.settings.dissolved {
                 0
@@ -126,9 +138,41 @@ impl<'a> Group<'a> {
             last_mid: self.sent.try_into().unwrap(),
             members: members.to_vec(),
         };
-        self.event(by, action, GroupBody::Change(Box::new(change)))
-            .await;
+        let asked = ChangeGroup {
+            gid,
+            by,
+            by_user: true,
+            action,
+        };
+        let body = Body::GroupChange(Box::new(change));
+        self.event(Command::ChangeGroup(asked), body).await;
     }
+}
+
+fn to_group(gid: i64) -> Recipient {
+    Recipient::Group(gid.try_into().unwrap())
+}
+
+/// A send to a group, and its message.
+fn sent(gid: i64, by: i64, id: &str, msg: &str, number: i64) -> (Command, Body) {
+    let (srcid, to) = (user(by), to_group(gid));
+    let client_msg_id: schemas::ClientMsgId = id.to_owned().try_into().unwrap();
+    let send = SendMessage {
+        srcid,
+        to,
+        client_msg_id: client_msg_id.clone(),
+        msg: msg.to_owned(),
+        by_user: true,
+    };
+    let message = Message {
+        srcid,
+        to,
+        client_msg_id,
+        msg: msg.to_owned(),
+        mid: mid(number),
+        n: Ordinal::ZERO,
+    };
+    (Command::Send(send), Body::Message(message))
 }
 
 fn mid(mid: i64) -> Mid {
@@ -461,16 +505,8 @@ async fn tables_of_groups_that_are_built_beside_the_live_ones_are_compared() {
     // Not by an event: it is not looked at again.
     env.sql("UPDATE {p}0.group_member_8 SET muted = 1 WHERE uid = 1002")
         .await;
-    let message = |mid: i64| GroupBody::Message {
-        client_msg_id: "later".to_owned().try_into().unwrap(),
-        msg: "later".to_owned(),
-        mid: mid.try_into().unwrap(),
-    };
-    let send = GroupAction::Send {
-        client_msg_id: "later".to_owned().try_into().unwrap(),
-        msg: "later".to_owned(),
-    };
-    env.story.in_group(GID, 1_000, send, message(6)).await;
+    let (send, message) = sent(GID, 1_000, "later", "later", 6);
+    env.story.in_group(send, message).await;
     env.catch_up().await;
     env.fold(&mut audit).await;
     // The message, the group, and what it has of the sender.
@@ -501,27 +537,9 @@ async fn months_of_groups_that_were_dropped_are_no_difference() {
     env.story
         .tell_at(cause, later, Body::Message(message))
         .await;
-    let by = user(1_000);
-    let client_msg_id: schemas::ClientMsgId = "later".to_owned().try_into().unwrap();
-    let msg = "some weeks later".to_owned();
-    let asked = GroupCommand {
-        gid: GID.try_into().unwrap(),
-        by,
-        by_user: true,
-        action: GroupAction::Send {
-            client_msg_id: client_msg_id.clone(),
-            msg: msg.clone(),
-        },
-    };
-    let cause = env.story.post(Command::Group(asked)).await;
-    let body = GroupBody::Message {
-        client_msg_id,
-        msg,
-        mid: mid(2),
-    };
-    let gid = GID.try_into().unwrap();
-    let event = GroupEvent { gid, by, body };
-    env.story.tell_at(cause, later, Body::Group(event)).await;
+    let (send, message) = sent(GID, 1_000, "later", "some weeks later", 2);
+    let cause = env.story.post(send).await;
+    env.story.tell_at(cause, later, message).await;
     env.catch_up().await;
     let before = env.assert_sound().await;
     assert_eq!(compared(&before, Area::GroupMessages), 2);

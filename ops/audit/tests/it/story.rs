@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, DirectConversation, GroupAction, GroupBody, GroupCommand, GroupEvent,
-    InboundPosition, MessageChange, Mid, Ordinal, Partition, Profile, TimestampMs, UserId,
+    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, ConversationId,
+    DeletedContact, DeviceClass, InboundPosition, MessageChange, Mid, Ordinal, Partition, Profile,
+    Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
@@ -25,10 +25,10 @@ pub struct LoggedEvent {
 pub struct Story {
     kafka: KafkaConfig,
     appender: Appender,
-    mids: BTreeMap<DirectConversation, Mid>,
+    mids: BTreeMap<ConversationId, Mid>,
     /// Who sent each message of a conversation.
-    senders: BTreeMap<DirectConversation, Vec<UserId>>,
-    chgs: BTreeMap<DirectConversation, Chg>,
+    senders: BTreeMap<ConversationId, Vec<UserId>>,
+    chgs: BTreeMap<ConversationId, Chg>,
     flags: BTreeMap<(UserId, UserId), ContactFlags>,
     /// The events in order, progress too.
     pub events: Vec<LoggedEvent>,
@@ -70,7 +70,7 @@ impl Story {
         SendMessage {
             by_user: false,
             srcid: user(srcid),
-            destid: user(destid),
+            to: Recipient::User(user(destid)),
             client_msg_id: format!("c{}", self.sends).try_into().unwrap(),
             msg: msg.to_owned(),
         }
@@ -98,7 +98,7 @@ impl Story {
             .count();
         Message {
             srcid: send.srcid,
-            destid: send.destid,
+            to: send.to,
             client_msg_id: send.client_msg_id.clone(),
             msg: send.msg.clone(),
             mid: *mid,
@@ -113,7 +113,7 @@ impl Story {
         let n = self.sent_up_to(ack.conversation(), user(peer), mid);
         let position = ReadPosition {
             uid: user(uid),
-            peer: user(peer),
+            to: Recipient::User(user(peer)),
             device,
             mid: mid.try_into().unwrap(),
             n: (mid % 2 == 0).then_some(n),
@@ -147,7 +147,7 @@ impl Story {
     pub async fn change(&mut self, by: i64, peer: i64, mid: i64, change: Change) {
         let asked = ChangeMessage {
             by: user(by),
-            peer: user(peer),
+            to: Recipient::User(user(peer)),
             mid: mid.try_into().unwrap(),
             change: change.clone(),
         };
@@ -159,7 +159,7 @@ impl Story {
         let n = (change == Change::Clear).then(|| self.sent_up_to(id, user(peer), mid));
         let change = MessageChange {
             by: user(by),
-            peer: user(peer),
+            to: Recipient::User(user(peer)),
             mid: mid.try_into().unwrap(),
             change,
             chg,
@@ -169,17 +169,9 @@ impl Story {
     }
 
     /// Something that is asked for in a group, and done.
-    pub async fn in_group(&mut self, gid: i64, by: i64, action: GroupAction, body: GroupBody) {
-        let (gid, by) = (gid.try_into().unwrap(), user(by));
-        let asked = GroupCommand {
-            gid,
-            by,
-            by_user: true,
-            action,
-        };
-        let cause = self.post(Command::Group(asked)).await;
-        self.tell(cause, Body::Group(GroupEvent { gid, by, body }))
-            .await;
+    pub async fn in_group(&mut self, asked: Command, body: Body) {
+        let cause = self.post(asked).await;
+        self.tell(cause, body).await;
     }
 
     /// A profile that is set.
@@ -214,7 +206,7 @@ impl Story {
             deleted,
             by_user: true,
         };
-        let id = asked.conversation();
+        let id = ConversationId::from(asked.conversation());
         let cause = self.post(Command::ChangeContact(asked)).await;
         let mid = self.mids.get(&id).copied().unwrap_or_default();
         let deleted = deleted.then(|| DeletedContact {
@@ -230,7 +222,7 @@ impl Story {
         self.tell(cause, Body::ContactChange(change)).await;
     }
 
-    fn sent_up_to(&self, id: DirectConversation, sender: UserId, mid: i64) -> Ordinal {
+    fn sent_up_to(&self, id: ConversationId, sender: UserId, mid: i64) -> Ordinal {
         let senders = self.senders.get(&id).map_or(&[][..], Vec::as_slice);
         let upto = &senders[..usize::try_from(mid).unwrap()];
         let sent = upto.iter().filter(|by| **by == sender).count();
@@ -239,7 +231,11 @@ impl Story {
 
     /// The ordinal that a position has or should have.
     pub fn ordinal(&self, position: &ReadPosition) -> Ordinal {
-        self.sent_up_to(position.conversation(), position.peer, position.mid.get())
+        let ConversationId::Direct(id) = position.conversation() else {
+            unreachable!("nobody counts in a group");
+        };
+        let peer = id.peer_of(position.uid);
+        self.sent_up_to(id.into(), peer, position.mid.get())
     }
 
     /// Puts a command on `chat.inbound`.
@@ -351,7 +347,7 @@ impl Story {
 pub fn ack(uid: i64, peer: i64, device: DeviceClass, mid: i64) -> ReadAck {
     ReadAck {
         uid: user(uid),
-        peer: user(peer),
+        to: Recipient::User(user(peer)),
         device,
         mid: Some(mid.try_into().unwrap()),
     }

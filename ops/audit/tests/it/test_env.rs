@@ -6,12 +6,13 @@ use audit::{Area, AuditError, Kind, Options, Report, Scope, ShadowAudit, Sources
 use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
-    ChangeRow, ContactDelta, GroupRows, LastMessage, Membership, MessageRow, MessageStore,
-    MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink, UserRows,
+    ChangeRow, ContactDelta, ConversationRows, FlagsAt, LastMessage, Membership, MessageRow,
+    MessageStore, MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink, UserRows,
 };
 use schemas::{
-    Change, ContactFlags, DeviceClass, LogPosition, MessageChange, Mid, NextOffset, Partition,
-    PartitionMap, PerDevice, StoredProfile, TableNumber, TimestampMs, UserId,
+    Change, ContactFlags, ConversationId, DeviceClass, DirectConversation, LogPosition,
+    MessageChange, Mid, NextOffset, Partition, PartitionMap, PerDevice, Recipient, StoredProfile,
+    TableNumber, TimestampMs, UserId,
     dead_letter::Reason,
     event::{Body, Message, ReadPosition},
     topics::Topic,
@@ -238,9 +239,9 @@ impl TestEnv {
     ) {
         let layout = self.sources.messages.layout();
         let is_here = |table: TableNumber| layout.shard_of(table) == shard;
-        let (mut messages, mut changes, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reads = Vec::new();
         let mut contacts: BTreeMap<_, ContactDelta> = BTreeMap::new();
-        let mut groups = GroupRows::default();
+        let mut rows = ConversationRows::default();
         let mut profiles = Vec::new();
         let mut memberships: BTreeMap<_, Membership> = BTreeMap::new();
         for one in logged {
@@ -280,17 +281,17 @@ impl TestEnv {
             }
             match &event.body {
                 Body::Message(message) => {
-                    messages.push(MessageRow::new(*id, event.ts, message.clone()));
+                    rows.messages
+                        .push(MessageRow::new(*id, event.ts, message.clone()));
                 }
-                Body::MessageChange(change) => changes.push(ChangeRow {
-                    id: *id,
-                    ts: event.ts,
-                    change: change.clone(),
-                }),
-                Body::Group(of_group) => {
-                    group_rows::absorb(&mut groups, *id, event.ts, of_group);
+                Body::MessageChange(change) => {
+                    rows.changes
+                        .push(ChangeRow::new(*id, event.ts, change.clone()));
                 }
                 _ => {}
+            }
+            if let Some(ConversationId::Group(gid)) = event.conversation() {
+                group_rows::absorb(&mut rows, *id, event.ts, gid, &event.body);
             }
             reads.extend(event.body.read_positions().map(|one| read_row(&one)));
         }
@@ -303,7 +304,7 @@ impl TestEnv {
         let (store, topic) = (self.sources.messages.clone(), self.topic.clone());
         let moves = self.moves(shard, Sink::Messages, &own);
         store
-            .write_messages_and_groups(shard, &topic, (&messages, &changes), &groups, &moves)
+            .write_messages(shard, &topic, &rows, &moves)
             .await
             .unwrap();
         let moves = self.moves(shard, Sink::Reads, &own);
@@ -346,19 +347,27 @@ impl TestEnv {
 
     /// What an event changes in the contacts of its users.
     fn contacts_of(&self, LoggedEvent { offset, event, .. }: &LoggedEvent) -> Vec<ContactDelta> {
+        let Some(ConversationId::Direct(id)) = event.conversation() else {
+            return Vec::new();
+        };
         let mut contacts = match &event.body {
-            Body::Message(message) => contacts_of_message(event.ts, message),
-            Body::MessageChange(change) => contacts_of_change(event.ts, change),
+            Body::Message(message) => contacts_of_message(id, event.ts, message),
+            Body::MessageChange(change) => contacts_of_change(id, event.ts, change),
             Body::ContactChange(change) => {
                 let mut contact = ContactDelta::new(change.uid, change.peer);
-                contact.flags = Some((*offset, change.flags));
+                contact.flags = Some(FlagsAt {
+                    pos: *offset,
+                    flags: change.flags,
+                });
                 contact.deleted_mid = change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid);
                 vec![contact]
             }
             Body::ReadPosition(position) => {
-                vec![ContactDelta::new(position.uid, position.peer)]
+                vec![ContactDelta::new(position.uid, id.peer_of(position.uid))]
             }
-            Body::Control(_) | Body::Progress | Body::Group(_) | Body::Profile(_) => Vec::new(),
+            Body::Control(_) | Body::Progress | Body::GroupChange(_) | Body::Profile(_) => {
+                Vec::new()
+            }
         };
         for position in event.body.read_positions() {
             contacts[0].read[position.device] = ReadUpTo {
@@ -375,10 +384,12 @@ impl TestEnv {
     async fn write_redis(&mut self, logged: &[LoggedEvent], ends: &PartitionMap<LogPosition>) {
         let mut updates: BTreeMap<UserId, UserUpdate> = BTreeMap::new();
         for LoggedEvent { event, .. } in logged {
-            if let Body::Message(message) = &event.body {
+            if let Body::Message(message) = &event.body
+                && let Recipient::User(destid) = message.to
+            {
                 updates
-                    .entry(message.destid)
-                    .or_insert_with(|| UserUpdate::new(message.destid))
+                    .entry(destid)
+                    .or_insert_with(|| UserUpdate::new(destid))
                     .message(message.srcid, message.n);
             }
             for position in event.body.read_positions() {
@@ -516,16 +527,26 @@ impl TestEnv {
     }
 }
 
-fn contacts_of_message(ts: TimestampMs, message: &Message) -> Vec<ContactDelta> {
+fn contacts_of_message(
+    id: DirectConversation,
+    ts: TimestampMs,
+    message: &Message,
+) -> Vec<ContactDelta> {
+    let destid = id.peer_of(message.srcid);
     let with_last = |uid, peer| ContactDelta {
-        last: Some(LastMessage::of(message, ts)),
+        last: Some(LastMessage::new(
+            message.mid,
+            message.srcid,
+            &message.msg,
+            ts,
+        )),
         ..ContactDelta::new(uid, peer)
     };
-    let mut own = with_last(message.srcid, message.destid);
+    let mut own = with_last(message.srcid, destid);
     own.own_n = message.n;
-    let mut theirs = with_last(message.destid, message.srcid);
+    let mut theirs = with_last(destid, message.srcid);
     theirs.peer_n = message.n;
-    let is_note = message.srcid == message.destid;
+    let is_note = id.is_to_self();
     if is_note {
         vec![own]
     } else {
@@ -534,13 +555,18 @@ fn contacts_of_message(ts: TimestampMs, message: &Message) -> Vec<ContactDelta> 
 }
 
 /// Of who made it first.
-fn contacts_of_change(ts: TimestampMs, change: &MessageChange) -> Vec<ContactDelta> {
+fn contacts_of_change(
+    id: DirectConversation,
+    ts: TimestampMs,
+    change: &MessageChange,
+) -> Vec<ContactDelta> {
+    let (by, peer) = (change.by, id.peer_of(change.by));
     let of = |uid, peer| ContactDelta {
         chg: change.chg,
-        last: LastMessage::changed(change, ts),
+        last: LastMessage::changed(change.mid, change.by, &change.change, change.chg, ts),
         ..ContactDelta::new(uid, peer)
     };
-    let mut contacts = vec![of(change.by, change.peer), of(change.peer, change.by)];
+    let mut contacts = vec![of(by, peer), of(peer, by)];
     match change.change {
         Change::Hide => drop(contacts[0].hidden.insert(change.mid)),
         Change::Clear => contacts[0].clear_mid = change.mid,
@@ -555,9 +581,12 @@ fn read_row(position: &ReadPosition) -> ReadRow {
         DeviceClass::Pc => mids.pc = position.mid,
         DeviceClass::Mobile => mids.mobile = position.mid,
     }
+    let ConversationId::Direct(conversation) = position.conversation() else {
+        unreachable!("it is between two users");
+    };
     ReadRow {
         uid: position.uid,
-        conversation: position.conversation(),
+        conversation,
         mids,
     }
 }

@@ -2,10 +2,10 @@
 
 use std::{hash::Hasher as _, mem};
 
-use schemas::{DirectConversation, HashKey};
+use schemas::{ConversationId, HashKey};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use super::{Destination, SendFields};
+use super::{SendFields, number_of};
 
 /// SipHash-1-3 with 128 bits over (srcid, destid or gid, client_msg_id), which name the conversation and the sender as well. All but the last have
 /// a fixed length, so that different triples have different encodings.
@@ -14,8 +14,8 @@ pub(super) struct KeyedId(SipHasher13);
 impl KeyedId {
     pub(super) fn new(key: &HashKey, send: SendFields<'_>) -> Self {
         let mut hasher = SipHasher13::new_with_key(key.bytes());
-        let users = u128::from(send.destination.number()) << 64
-            | u128::from(send.srcid.get().cast_unsigned());
+        let users =
+            u128::from(number_of(send.to)) << 64 | u128::from(send.srcid.get().cast_unsigned());
         hasher.write(&users.to_le_bytes());
         hasher.write(send.client_msg_id.as_str().as_bytes());
         Self(hasher)
@@ -36,13 +36,10 @@ impl KeyedId {
 
 /// BLAKE3 over (conversation, sender, client_msg_id), cut to 16 bytes: the key of rule version 1.
 pub(super) fn unkeyed(send: SendFields<'_>) -> [u8; 16] {
-    let [lo, hi] = match send.destination {
-        Destination::User(destid) => {
-            let conversation = DirectConversation::new(send.srcid, destid);
-            [conversation.lo().get(), conversation.hi().get()]
-        }
+    let [lo, hi] = match send.to.conversation_with(send.srcid) {
+        ConversationId::Direct(direct) => [direct.lo().get(), direct.hi().get()],
         // 0 is no user.
-        Destination::Group(gid) => [0, gid.get()],
+        ConversationId::Group(gid) => [0, gid.get()],
     };
     let [lo, hi] = [lo, hi].map(i64::to_le_bytes);
     let sender = send.srcid.get().to_le_bytes();
@@ -53,7 +50,7 @@ pub(super) fn unkeyed(send: SendFields<'_>) -> [u8; 16] {
 /// BLAKE3 over (srcid, destid or gid, msg), cut to 8 bytes.
 pub(super) fn unkeyed_payload(send: SendFields<'_>) -> u64 {
     let srcid = send.srcid.get().to_le_bytes();
-    let destination = send.destination.number().to_le_bytes();
+    let destination = number_of(send.to).to_le_bytes();
     u64::from_le_bytes(blake3_of(&[&srcid, &destination, send.msg.as_bytes()]))
 }
 
@@ -84,7 +81,7 @@ fn cut<const N: usize>(hash: &blake3::Hash) -> [u8; N] {
 
 #[cfg(test)]
 mod tests {
-    use schemas::ClientMsgId;
+    use schemas::{ClientMsgId, Recipient};
 
     use super::*;
 
@@ -108,7 +105,7 @@ mod tests {
         let client_msg_id: ClientMsgId = "measured-1".to_owned().try_into().unwrap();
         let send = SendFields {
             srcid: 1001.try_into().unwrap(),
-            destination: Destination::User(i64::MAX.try_into().unwrap()),
+            to: Recipient::User(i64::MAX.try_into().unwrap()),
             client_msg_id: &client_msg_id,
             msg: "Are you there? \u{1f30a}",
         };

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use schemas::{
-    ClientMsgId, GroupId, Mid, TimestampMs, UserId,
+    ClientMsgId, Mid, Recipient, TimestampMs, UserId,
     command::SendMessage,
     event::{Message, Rules},
 };
@@ -24,41 +24,16 @@ use super::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
 #[derive(Clone, Copy)]
 pub(super) struct SendFields<'a> {
     srcid: UserId,
-    destination: Destination,
+    to: Recipient,
     client_msg_id: &'a ClientMsgId,
     msg: &'a str,
 }
 
-/// Where a message is sent to.
-#[derive(Clone, Copy)]
-enum Destination {
-    User(UserId),
-    Group(GroupId),
-}
-
-impl Destination {
-    /// Another one for each user and each group.
-    fn number(self) -> u64 {
-        match self {
-            Self::User(uid) => uid.get().cast_unsigned(),
-            Self::Group(gid) => gid.get().cast_unsigned() | 1 << 63,
-        }
-    }
-}
-
-impl<'a> SendFields<'a> {
-    pub(super) fn of_group(
-        srcid: UserId,
-        gid: GroupId,
-        client_msg_id: &'a ClientMsgId,
-        msg: &'a str,
-    ) -> Self {
-        Self {
-            srcid,
-            destination: Destination::Group(gid),
-            client_msg_id,
-            msg,
-        }
+/// Another number for each user and each group.
+fn number_of(to: Recipient) -> u64 {
+    match to {
+        Recipient::User(uid) => uid.get().cast_unsigned(),
+        Recipient::Group(gid) => gid.get().cast_unsigned() | 1 << 63,
     }
 }
 
@@ -66,7 +41,7 @@ impl<'a> From<&'a SendMessage> for SendFields<'a> {
     fn from(send: &'a SendMessage) -> Self {
         Self {
             srcid: send.srcid,
-            destination: Destination::User(send.destid),
+            to: send.to,
             client_msg_id: &send.client_msg_id,
             msg: &send.msg,
         }
@@ -77,7 +52,7 @@ impl<'a> From<&'a Message> for SendFields<'a> {
     fn from(message: &'a Message) -> Self {
         Self {
             srcid: message.srcid,
-            destination: Destination::User(message.destid),
+            to: message.to,
             client_msg_id: &message.client_msg_id,
             msg: &message.msg,
         }

@@ -74,7 +74,7 @@ fn of<T>(n: usize, msg: &str, then: impl FnOnce(SendFields<'_>) -> T) -> T {
     let client_msg_id = n.to_string().try_into().unwrap();
     then(SendFields {
         srcid: 1.try_into().unwrap(),
-        destination: Destination::User(2.try_into().unwrap()),
+        to: Recipient::User(2.try_into().unwrap()),
         client_msg_id: &client_msg_id,
         msg,
     })

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use schemas::{
-    DirectConversation, Mid, Ordinal, UserId,
+    DirectConversation, Mid, Ordinal, Recipient, UserId,
     event::{KNOWN_RULE_VERSION, Message, Rules, UnknownRules},
     proto::SequencerSnapshot,
 };
@@ -38,7 +38,7 @@ fn message(offset: i64) -> Event {
     let user = |uid| UserId::try_from(uid).unwrap();
     let message = Message {
         srcid: user(1),
-        destid: user(3),
+        to: Recipient::User(user(3)),
         client_msg_id: offset.to_string().try_into().unwrap(),
         msg: "m".to_owned(),
         mid: Mid::try_from(offset + 1).unwrap(),
@@ -46,7 +46,7 @@ fn message(offset: i64) -> Event {
     };
     assert_eq!(
         message.conversation(),
-        DirectConversation::new(user(1), user(3))
+        DirectConversation::new(user(1), user(3)).into()
     );
     event(offset, Body::Message(message))
 }

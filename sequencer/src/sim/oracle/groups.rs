@@ -3,74 +3,65 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemas::{
-    Change, Chg, ConversationId, CreateGroup, DeviceClass, GroupAction, GroupBody, GroupChange,
-    GroupChangeKind, GroupCommand, GroupEvent, GroupId, GroupMember, GroupRole, GroupSettings, Mid,
-    UserId, dead_letter::Reason, event::Body,
+    Change, ChangeGroup, ChangeMessage, Chg, ConversationId, CreateGroup, GroupAction, GroupChange,
+    GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal,
+    UserId,
+    command::{ReadAck, SendMessage},
+    dead_letter::Reason,
+    event::{Body, Event, Message, ReadPosition},
 };
 
 use super::Oracle;
 
 /// Nothing where a command changes nothing.
-type Answer = Result<Option<GroupBody>, Reason>;
+type Answer = Result<Option<Body>, Reason>;
+type Changed = Result<Option<GroupChange>, Reason>;
 type Members = BTreeMap<UserId, (GroupRole, bool)>;
 
 impl Oracle {
-    pub(super) fn group(&self, ts: i64, command: GroupCommand) -> Result<Option<Body>, Reason> {
+    pub(super) fn change_group(&self, ts: i64, command: ChangeGroup) -> Answer {
         let (gid, by) = (command.gid, command.by);
-        let conversation = ConversationId::Group(gid);
-        self.belongs_here(conversation.partition())?;
-        let body = match command.action {
-            GroupAction::Send { client_msg_id, msg } => {
-                match self.repeats(ts, conversation, by, (&client_msg_id, &msg)) {
-                    Some(true) => Ok(None),
-                    Some(false) => Err(Reason::Conflict),
-                    None if msg.len() as i64 > self.rules.max_msg_bytes => Err(Reason::TooLarge),
-                    None => self.of_member(gid, by).and_then(|member| {
-                        self.may_speak(gid, member)?;
-                        Ok(Some(GroupBody::Message {
-                            client_msg_id,
-                            msg,
-                            mid: mid(self.sent_in(gid).count() as i64 + 1),
-                        }))
-                    }),
-                }
-            }
+        self.belongs_here(ConversationId::Group(gid).partition())?;
+        let change = match command.action {
             GroupAction::Create(create) => self.create(ts, gid, (by, command.by_user), &create),
-            GroupAction::Read { device, mid } => self.read_group(gid, by, device, mid),
-            GroupAction::ChangeMessage { mid, change } => {
-                self.change_group_message(ts, gid, by, mid, change)
-            }
             GroupAction::Join => self.join(gid, by),
             GroupAction::Leave => self.leave(gid, by),
             action => self.administer(gid, by, action),
         };
-        Ok(body?.map(|body| Body::Group(GroupEvent { gid, by, body })))
+        Ok(change?.map(|change| Body::GroupChange(Box::new(change))))
     }
 
-    fn in_group(&self, gid: GroupId) -> impl Iterator<Item = (&GroupEvent, i64)> {
-        self.events
-            .iter()
-            .filter_map(move |event| match &event.body {
-                Body::Group(of) if of.gid == gid => Some((of, event.ts.0)),
-                _ => None,
-            })
+    pub(super) fn send_to_group(&self, gid: GroupId, send: SendMessage) -> Answer {
+        let member = self.of_member(gid, send.srcid)?;
+        self.may_speak(gid, member)?;
+        Ok(Some(Body::Message(Message {
+            srcid: send.srcid,
+            to: send.to,
+            client_msg_id: send.client_msg_id,
+            msg: send.msg,
+            mid: mid(self.sent_in(gid).count() as i64 + 1),
+            n: Ordinal::ZERO,
+        })))
+    }
+
+    fn in_group(&self, gid: GroupId) -> impl Iterator<Item = &Body> {
+        let of_group = move |event: &&Event| event.conversation() == Some(gid.into());
+        self.events.iter().filter(of_group).map(|event| &event.body)
     }
 
     fn group_changes(&self, gid: GroupId) -> impl Iterator<Item = &GroupChange> {
-        self.in_group(gid)
-            .filter_map(|(event, _)| match &event.body {
-                GroupBody::Change(change) => Some(&**change),
-                _ => None,
-            })
+        self.in_group(gid).filter_map(|body| match body {
+            Body::GroupChange(change) => Some(&**change),
+            _ => None,
+        })
     }
 
     /// Who sent each message.
     fn sent_in(&self, gid: GroupId) -> impl Iterator<Item = UserId> {
-        self.in_group(gid)
-            .filter_map(|(event, _)| match &event.body {
-                GroupBody::Message { .. } => Some(event.by),
-                _ => None,
-            })
+        self.in_group(gid).filter_map(|body| match body {
+            Body::Message(message) => Some(message.srcid),
+            _ => None,
+        })
     }
 
     /// The settings of a group that there is.
@@ -110,59 +101,67 @@ impl Oracle {
         Ok(())
     }
 
-    fn read_group(
-        &self,
-        gid: GroupId,
-        by: UserId,
-        device: DeviceClass,
-        asked: Option<Mid>,
-    ) -> Answer {
+    pub(super) fn read_group(&self, gid: GroupId, ack: &ReadAck) -> Answer {
+        let (by, device) = (ack.uid, ack.device);
         self.of_member(gid, by)?;
         let last = mid(self.sent_in(gid).count() as i64);
-        let asked = asked.map_or(last, |asked| asked.min(last));
+        let asked = ack.mid.map_or(last, |asked| asked.min(last));
         let (mut position, mut sent) = (Mid::ZERO, 0);
-        for (event, _) in self.in_group(gid) {
-            let reached = match &event.body {
-                GroupBody::Message { mid, .. } => {
-                    sent = mid.get();
-                    (event.by == by).then_some(*mid)
+        for body in self.in_group(gid) {
+            let reached = match body {
+                Body::Message(message) => {
+                    sent = message.mid.get();
+                    (message.srcid == by).then_some(message.mid)
                 }
-                GroupBody::ReadPosition { device: on, mid } => {
-                    (event.by == by && *on == device).then_some(*mid)
+                Body::ReadPosition(read) => {
+                    (read.uid == by && read.device == device).then_some(read.mid)
                 }
-                GroupBody::MessageChange {
-                    mid,
-                    change: Change::Clear,
-                    ..
-                } => (event.by == by).then_some(*mid),
-                GroupBody::Change(change) => {
+                Body::MessageChange(change) if change.change == Change::Clear => {
+                    (change.by == by).then_some(change.mid)
+                }
+                Body::GroupChange(change) => {
                     let joined = change.members.iter().any(|one| one.uid == by && one.joined);
                     joined.then(|| mid(sent))
                 }
-                GroupBody::MessageChange { .. } => None,
+                _ => None,
             };
             position = position.max(reached.unwrap_or_default());
         }
-        let moved = GroupBody::ReadPosition { device, mid: asked };
+        let moved = Body::ReadPosition(ReadPosition {
+            uid: by,
+            to: ack.to,
+            device,
+            mid: asked,
+            n: None,
+        });
         Ok((asked > position).then_some(moved))
     }
 
-    fn change_group_message(
+    pub(super) fn change_group_message(
         &self,
         ts: i64,
         gid: GroupId,
-        by: UserId,
-        target: Mid,
-        change: Change,
+        asked: ChangeMessage,
     ) -> Answer {
+        let ChangeMessage {
+            by,
+            to,
+            mid: target,
+            change,
+        } = asked;
         let member = self.of_member(gid, by)?;
         let author = self.sent_in(gid).nth(target.get() as usize - 1);
         let author = author.ok_or(Reason::UnknownMessage)?;
         // Who wrote older messages is not remembered, nor whether they were recalled.
         let is_known = self.sent_in(gid).count() as i64 - target.get() < 4_096;
-        let is_recalled = is_known && self.in_group(gid).any(|(event, _)| {
-            matches!(&event.body, GroupBody::MessageChange { mid, change: Change::Recall | Change::Delete, .. } if *mid == target)
-        });
+        let changes = || {
+            self.message_changes()
+                .filter(|change| change.conversation() == gid.into())
+        };
+        let is_recalled = is_known
+            && changes().any(|made| {
+                made.mid == target && matches!(made.change, Change::Recall | Change::Delete)
+            });
         let is_admin = member.0 > GroupRole::Member;
         match &change {
             Change::Hide | Change::Clear => {}
@@ -197,15 +196,14 @@ impl Oracle {
                 }
             }
         }
-        let changes = self
-            .in_group(gid)
-            .filter(|(event, _)| matches!(event.body, GroupBody::MessageChange { .. }));
-        let chg = Chg::try_from(changes.count() as i64 + 1).unwrap();
-        Ok(Some(GroupBody::MessageChange {
+        Ok(Some(Body::MessageChange(MessageChange {
+            by,
+            to,
             mid: target,
             change,
-            chg,
-        }))
+            chg: Chg::try_from(changes().count() as i64 + 1).unwrap(),
+            n: None,
+        })))
     }
 
     fn create(
@@ -214,7 +212,7 @@ impl Oracle {
         gid: GroupId,
         (owner, by_user): (UserId, bool),
         asked: &CreateGroup,
-    ) -> Answer {
+    ) -> Changed {
         let others = asked.members.iter().copied().filter(|one| *one != owner);
         let others: BTreeSet<UserId> = others.collect();
         let settings = GroupSettings {
@@ -242,16 +240,18 @@ impl Oracle {
         if members.len() as i64 > self.rules.max_group_members {
             return Err(Reason::GroupFull);
         }
-        Ok(Some(GroupBody::Change(Box::new(GroupChange {
+        Ok(Some(GroupChange {
+            gid,
+            by: settings.owner,
             kind: GroupChangeKind::Create,
             settings,
             member_count: members.len() as i64,
             last_mid: Mid::ZERO,
             members,
-        }))))
+        }))
     }
 
-    fn join(&self, gid: GroupId, by: UserId) -> Answer {
+    fn join(&self, gid: GroupId, by: UserId) -> Changed {
         let settings = self.settings(gid)?;
         if self.members(gid).contains_key(&by) {
             return Ok(None);
@@ -260,7 +260,7 @@ impl Oracle {
             return Err(Reason::NoRight);
         }
         let members = vec![self.joined_again(gid, by)];
-        self.changed(gid, GroupChangeKind::Join, settings, members)
+        self.changed((gid, by), GroupChangeKind::Join, settings, members)
     }
 
     /// Those who were muted when they left.
@@ -278,21 +278,21 @@ impl Oracle {
         }
     }
 
-    fn leave(&self, gid: GroupId, by: UserId) -> Answer {
+    fn leave(&self, gid: GroupId, by: UserId) -> Changed {
         let settings = self.settings(gid)?;
         match self.members(gid).get(&by) {
             None => Ok(None),
             Some((GroupRole::Owner, _)) => Err(Reason::NoRight),
             Some((_, muted)) => {
                 let members = vec![with_role(by, None, *muted)];
-                self.changed(gid, GroupChangeKind::Leave, settings, members)
+                self.changed((gid, by), GroupChangeKind::Leave, settings, members)
             }
         }
     }
 
-    fn administer(&self, gid: GroupId, by: UserId, action: GroupAction) -> Answer {
+    fn administer(&self, gid: GroupId, by: UserId, action: GroupAction) -> Changed {
         let mut settings = self.settings(gid)?;
-        let kind = action.change_kind().unwrap();
+        let kind = action.change_kind();
         let own = self.of_member(gid, by)?.0;
         let members = self.members(gid);
         let is_owner = own == GroupRole::Owner;
@@ -350,16 +350,16 @@ impl Oracle {
             GroupAction::Dissolve => settings.dissolved = true,
             _ => unreachable!("decided elsewhere"),
         }
-        self.changed(gid, kind, settings, concerned)
+        self.changed((gid, by), kind, settings, concerned)
     }
 
     fn changed(
         &self,
-        gid: GroupId,
+        (gid, by): (GroupId, UserId),
         kind: GroupChangeKind,
         settings: GroupSettings,
         members: Vec<GroupMember>,
-    ) -> Answer {
+    ) -> Changed {
         if members.is_empty() && settings == self.settings(gid)? {
             return Ok(None);
         }
@@ -375,7 +375,9 @@ impl Oracle {
         if grows && all.union(&kept).count() as i64 > self.rules.max_group_members {
             return Err(Reason::GroupFull);
         }
-        Ok(Some(GroupBody::Change(Box::new(GroupChange {
+        Ok(Some(GroupChange {
+            gid,
+            by,
             kind,
             member_count: if settings.dissolved {
                 0
@@ -385,7 +387,7 @@ impl Oracle {
             settings,
             last_mid: mid(self.sent_in(gid).count() as i64),
             members,
-        }))))
+        }))
     }
 }
 

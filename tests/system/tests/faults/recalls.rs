@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use client::Event;
 use rustix::process::Signal;
 use schemas::{
-    Change, ChangeMessage, CreateGroup, DeviceClass, GroupAction, GroupCommand, InboundPosition,
-    Mid, UserId,
+    Change, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, InboundPosition,
+    Mid, Recipient, UserId,
 };
 use serde_json::Value;
 use system_tests::{Servers, Settings, TestEnv, new_users, run, until};
@@ -33,39 +33,31 @@ fn a_thousand_recalls_leave_no_text_where_services_die() {
         env.tidemark(&whenever).await?.expect(0)?;
         let [author, peer, gid] = new_users();
         let (by, to) = (UserId::try_from(author)?, UserId::try_from(peer)?);
-        let in_group = |action| -> Result<Event> {
-            Ok(Event::Group(GroupCommand {
-                gid: gid.try_into()?,
-                by,
-                by_user: false,
-                action,
-            }))
-        };
-        let create = GroupAction::Create(CreateGroup {
-            name: "secrets".to_owned(),
-            members: vec![to],
-            open: false,
-            whole_history: false,
+        let create = Event::GroupChange(ChangeGroup {
+            gid: gid.try_into()?,
+            by,
+            by_user: false,
+            action: GroupAction::Create(CreateGroup {
+                name: "secrets".to_owned(),
+                members: vec![to],
+                open: false,
+                whole_history: false,
+            }),
         });
-        env.client.post_events(&[in_group(create)?]).await?;
+        env.client.post_events(&[create]).await?;
+        let both = [Recipient::User(to), Recipient::Group(gid.try_into()?)];
         let (mut sends, mut recalls) = (Vec::new(), Vec::new());
         for mid in 1..=MESSAGES {
             let mid = Mid::try_from(mid)?;
-            sends.push(Event::Message(client::message(by, to, "a secret")));
-            recalls.push(Event::MessageChange(ChangeMessage {
-                by,
-                peer: to,
-                mid,
-                change: Change::Recall,
-            }));
-            sends.push(in_group(GroupAction::Send {
-                client_msg_id: client::new_client_msg_id(),
-                msg: "a secret".to_owned(),
-            })?);
-            recalls.push(in_group(GroupAction::ChangeMessage {
-                mid,
-                change: Change::Recall,
-            })?);
+            for to in both {
+                sends.push(Event::Message(client::message_to(by, to, "a secret")));
+                recalls.push(Event::MessageChange(ChangeMessage {
+                    by,
+                    to,
+                    mid,
+                    change: Change::Recall,
+                }));
+            }
         }
         env.client.post_events(&sends).await?;
         let after = recall_while_services_die(env, &recalls).await?;

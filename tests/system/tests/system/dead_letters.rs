@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use schemas::{
-    DeviceClass, DirectConversation, InboundPosition, Mid, Partition, UserId,
+    DeviceClass, DirectConversation, InboundPosition, Mid, Partition, Recipient, UserId,
     command::{Command, ReadAck, SendMessage},
     dead_letter,
     topics::Topic,
@@ -172,7 +172,7 @@ fn message(from: i64, to: i64) -> Result<Vec<u8>> {
     let send = SendMessage {
         by_user: false,
         srcid: user(from)?,
-        destid: user(to)?,
+        to: Recipient::User(user(to)?),
         client_msg_id: "stray".to_owned().try_into()?,
         msg: "stray".to_owned(),
     };
@@ -182,7 +182,7 @@ fn message(from: i64, to: i64) -> Result<Vec<u8>> {
 fn read_ack(uid: i64, peer: i64, mid: i64) -> Result<Vec<u8>> {
     let ack = ReadAck {
         uid: user(uid)?,
-        peer: user(peer)?,
+        to: Recipient::User(user(peer)?),
         device: DeviceClass::Pc,
         mid: Some(Mid::try_from(mid)?),
     };

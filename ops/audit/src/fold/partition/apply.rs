@@ -1,7 +1,7 @@
 //! What an event that readers take changes, and whether it follows from the log before it.
 
 use schemas::{
-    ConversationId, DirectConversation, GroupBody, GroupChangeKind, GroupEvent,
+    ConversationId, DirectConversation, GroupChange, GroupChangeKind, GroupId,
     dead_letter::Reason,
     event::{Body, Event, Rules},
 };
@@ -34,7 +34,7 @@ impl PartitionFold<'_> {
         }
         match (event.conversation(), &event.body) {
             (Some(ConversationId::Direct(id)), _) => self.apply_to_conversation(id, at, &event),
-            (_, Body::Group(of_group)) => self.apply_to_group(of_group, at, &event),
+            (Some(ConversationId::Group(gid)), _) => self.apply_to_group(gid, at, &event),
             (_, Body::Profile(profile)) => {
                 let version = ProfileVersion::new(profile, event.ts, at);
                 self.folded.profiles.insert(profile.uid, version);
@@ -70,16 +70,17 @@ impl PartitionFold<'_> {
     fn note_begun(&mut self, body: &Body) {
         let known = &self.folded.conversations;
         let by = match body {
-            Body::Message(message) => {
-                let conversation = known.get(&message.conversation());
-                conversation
-                    .is_none_or(|known| known.last_mid() == 0)
-                    .then_some(message.srcid)
-            }
+            Body::Message(message) => match message.conversation() {
+                ConversationId::Direct(id) => {
+                    let is_first = known.get(&id).is_none_or(|known| known.last_mid() == 0);
+                    is_first.then_some(message.srcid)
+                }
+                ConversationId::Group(_) => None,
+            },
             Body::ContactChange(change) => {
                 (!known.contains_key(&change.conversation())).then_some(change.uid)
             }
-            Body::Group(event) => self.creates(event).then_some(event.by),
+            Body::GroupChange(change) => self.creates(change).then_some(change.by),
             _ => None,
         };
         if let Some(by) = by {
@@ -87,9 +88,8 @@ impl PartitionFold<'_> {
         }
     }
 
-    fn creates(&self, event: &GroupEvent) -> bool {
-        matches!(&event.body, GroupBody::Change(change) if change.kind == GroupChangeKind::Create)
-            && !self.folded.groups.contains_key(&event.gid)
+    fn creates(&self, change: &GroupChange) -> bool {
+        change.kind == GroupChangeKind::Create && !self.folded.groups.contains_key(&change.gid)
     }
 
     /// Whether a change was to be made, or anything in a group, follows from the log before it, whether its cause is retained or not.
@@ -109,8 +109,8 @@ impl PartitionFold<'_> {
             Expected::Repeat if is_send => {}
             Expected::Refused(Reason::Conflict) if is_send => {}
             Expected::Refused(reason) => {
-                let what = match event.body {
-                    Body::Group(_) => {
+                let what = match event.conversation() {
+                    Some(ConversationId::Group(_)) => {
                         format!("an event in a group that is to be refused ({reason})")
                     }
                     _ => format!("a change that is to be refused ({reason})"),
@@ -147,11 +147,11 @@ impl PartitionFold<'_> {
         }
     }
 
-    fn apply_to_group(&mut self, of_group: &GroupEvent, at: i64, event: &Event) {
+    fn apply_to_group(&mut self, gid: GroupId, at: i64, event: &Event) {
         let is_whole = self.is_whole();
-        let group = self.folded.groups.entry(of_group.gid).or_default();
+        let group = self.folded.groups.entry(gid).or_default();
         let last = group.last.mid;
-        let wrong = group.apply(of_group, event.ts, at, is_whole);
+        let wrong = group.apply(gid, &event.body, event.ts, at, is_whole);
         if group.last.mid > last {
             let place = &mut group.last_place;
             self.recent.add(place, self.clock, &self.rules);

@@ -1,8 +1,8 @@
 use schemas::{
-    DeviceClass, InboundPosition, Mid, Ordinal,
+    DeviceClass, InboundPosition, Mid, Ordinal, Recipient,
     command::{Control, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord},
-    event::{KNOWN_RULE_VERSION, Message, Source, SourceOffset, UnknownRules},
+    event::{KNOWN_RULE_VERSION, Message, ReadPosition, Source, SourceOffset, UnknownRules},
 };
 
 use super::*;
@@ -26,7 +26,7 @@ fn send(id: &str) -> SendMessage {
     SendMessage {
         by_user: false,
         srcid: 1.try_into().unwrap(),
-        destid: 2.try_into().unwrap(),
+        to: Recipient::User(2.try_into().unwrap()),
         client_msg_id: id.to_owned().try_into().unwrap(),
         msg: "hello".to_owned(),
     }
@@ -36,7 +36,7 @@ fn message(id: &str, mid: Mid) -> Body {
     let send = send(id);
     Body::Message(Message {
         srcid: send.srcid,
-        destid: send.destid,
+        to: send.to,
         client_msg_id: send.client_msg_id,
         msg: send.msg,
         mid,
@@ -284,7 +284,7 @@ fn misplaced() -> Body {
     let Body::Message(mut message) = message("m", Mid::ZERO.next()) else {
         unreachable!("it is a message");
     };
-    message.destid = 3.try_into().unwrap();
+    message.to = Recipient::User(3.try_into().unwrap());
     Body::Message(message)
 }
 
@@ -345,12 +345,12 @@ fn refusable() -> (Vec<Record>, Vec<Record>, Vec<(Record, Reason)>) {
         ..send("long")
     };
     let elsewhere = SendMessage {
-        destid: 3.try_into().unwrap(),
+        to: Recipient::User(3.try_into().unwrap()),
         ..send("elsewhere")
     };
     let ack_elsewhere = ReadAck {
         uid: 1.try_into().unwrap(),
-        peer: 3.try_into().unwrap(),
+        to: Recipient::User(3.try_into().unwrap()),
         device: DeviceClass::Pc,
         mid: None,
     };
@@ -460,7 +460,7 @@ fn a_dead_letter_that_may_be_deleted_is_not_missing() {
 fn what_is_not_to_be_refused_must_have_no_dead_letter() {
     let nothing_to_read = ReadAck {
         uid: 1.try_into().unwrap(),
-        peer: 2.try_into().unwrap(),
+        to: Recipient::User(2.try_into().unwrap()),
         device: DeviceClass::Pc,
         mid: Some(mid(1)),
     };
@@ -634,7 +634,7 @@ fn a_user_begins_as_many_conversations_as_the_rules_allow() {
     let to_stranger = |by_user| {
         let known = send("b");
         Command::Send(SendMessage {
-            destid: (known.destid.get() + 64).try_into().unwrap(),
+            to: Recipient::User(66.try_into().unwrap()),
             by_user,
             ..known
         })
@@ -650,7 +650,7 @@ fn a_user_begins_as_many_conversations_as_the_rules_allow() {
     };
     let begins = Body::Message(Message {
         srcid: stranger.srcid,
-        destid: stranger.destid,
+        to: stranger.to,
         client_msg_id: stranger.client_msg_id,
         msg: stranger.msg,
         mid: mid(1),

@@ -2,7 +2,7 @@
 
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    MessageChange, PerDevice, UserId,
+    MessageChange, PerDevice, Recipient, UserId,
 };
 
 use super::*;
@@ -111,7 +111,7 @@ impl Log {
         self.senders.push(srcid);
         let message = Message {
             srcid: send.srcid,
-            destid: send.destid,
+            to: send.to,
             client_msg_id: send.client_msg_id.clone(),
             msg: send.msg.clone(),
             mid: mid(self.senders.len() as i64),
@@ -123,7 +123,7 @@ impl Log {
     fn next_send(&self, srcid: i64) -> SendMessage {
         SendMessage {
             srcid: user(srcid),
-            destid: user(3 - srcid),
+            to: Recipient::User(user(3 - srcid)),
             ..send(&self.inbound.len().to_string())
         }
     }
@@ -143,7 +143,7 @@ impl Log {
         let upto = usize::try_from(of).unwrap();
         MessageChange {
             by: user(by),
-            peer: user(3 - by),
+            to: Recipient::User(user(3 - by)),
             mid: mid(of),
             chg: self.chg.next(),
             n: (change == Change::Clear).then(|| self.sent(3 - by, upto)),
@@ -210,7 +210,7 @@ pub(super) fn edit(msg: &str) -> Change {
 fn asked(by: i64, of: i64, change: Change) -> Command {
     Command::ChangeMessage(ChangeMessage {
         by: user(by),
-        peer: user(3 - by),
+        to: Recipient::User(user(3 - by)),
         mid: mid(of),
         change,
     })
@@ -471,7 +471,7 @@ fn below_version_3_a_change_is_malformed() {
     log.send(1);
     let elsewhere = ChangeMessage {
         by: user(1),
-        peer: user(3),
+        to: Recipient::User(user(3)),
         mid: mid(1),
         change: Change::Hide,
     };

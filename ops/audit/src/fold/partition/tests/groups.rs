@@ -1,8 +1,9 @@
 //! Groups, from rule version 3 on.
 
 use schemas::{
-    Change, Chg, CreateGroup, GroupAction, GroupBody, GroupChange, GroupCommand, GroupEvent,
-    GroupId, GroupMember, GroupRole, GroupSettings, PerDevice, SetGroupOptions, UserId,
+    Change, ChangeGroup, ChangeMessage, Chg, ClientMsgId, CreateGroup, GroupAction, GroupChange,
+    GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Ordinal, PerDevice, Recipient,
+    SetGroupOptions, UserId,
 };
 
 use super::{
@@ -44,51 +45,64 @@ impl GroupLog {
         after
     }
 
-    fn event(&mut self, by: i64, action: GroupAction, body: GroupBody) {
-        self.log.sequence(command(by, action), of_group(by, body));
-    }
-
     fn send(&mut self, by: i64) {
-        let body = self.next_message(by);
+        let asked = self.next_send();
+        let body = self.body_of(by, &asked);
         self.sent += 1;
-        self.event(by, self.next_send(), body);
+        self.log.sequence(command(by, asked), body);
     }
 
-    fn next_send(&self) -> GroupAction {
+    fn next_send(&self) -> Asked {
         send_of(self.log.events.len() as i64)
     }
 
-    fn next_message(&self, _: i64) -> GroupBody {
-        GroupBody::Message {
-            client_msg_id: id_of(self.log.events.len() as i64),
-            msg: "hello".to_owned(),
-            mid: mid(self.sent + 1),
-        }
-    }
-
     fn read(&mut self, by: i64, upto: i64) {
-        let device = DeviceClass::Pc;
-        let asked = Some(mid(upto));
-        let mid = mid(upto.min(self.sent));
-        self.event(
-            by,
-            GroupAction::Read { device, mid: asked },
-            GroupBody::ReadPosition { device, mid },
-        );
+        let asked = Asked::Read(Some(mid(upto)));
+        let body = position(by, upto.min(self.sent));
+        self.log.sequence(command(by, asked), body);
     }
 
     fn change_message(&mut self, by: i64, of: i64, change: Change) {
+        let asked = changing(of, change);
+        let body = self.body_of(by, &asked);
         self.chg = self.chg.next();
-        let chg = self.chg;
-        self.event(
-            by,
-            changing(of, change.clone()),
-            GroupBody::MessageChange {
-                mid: mid(of),
-                change,
-                chg,
-            },
-        );
+        self.log.sequence(command(by, asked), body);
+    }
+
+    /// The next event that says what is asked for.
+    fn body_of(&self, by: i64, asked: &Asked) -> Body {
+        match asked {
+            Asked::Send(client_msg_id) => Body::Message(Message {
+                srcid: user(by),
+                to: to(),
+                client_msg_id: client_msg_id.clone(),
+                msg: "hello".to_owned(),
+                mid: mid(self.sent + 1),
+                n: Ordinal::ZERO,
+            }),
+            Asked::Read(_) => position(by, self.sent),
+            Asked::Message(mid, change) => Body::MessageChange(MessageChange {
+                by: user(by),
+                to: to(),
+                mid: *mid,
+                change: change.clone(),
+                chg: self.chg.next(),
+                n: None,
+            }),
+            Asked::Group(action) => {
+                let members = named_by(by, action);
+                let mut change = self.next_change(by, action, &members);
+                if let GroupAction::Rename(name) = action {
+                    change.settings.name.clone_from(name);
+                }
+                change.settings.muted |= matches!(action, GroupAction::Mute(None));
+                change.settings.dissolved |= *action == GroupAction::Dissolve;
+                if let GroupAction::Create(_) = action {
+                    change.settings.owner = user(by);
+                }
+                Body::GroupChange(Box::new(change))
+            }
+        }
     }
 
     fn change(
@@ -99,17 +113,20 @@ impl GroupLog {
         members: &[GroupMember],
     ) {
         set(&mut self.settings);
-        let change = self.next_change(&action, members);
+        let change = self.next_change(by, &action, members);
         self.members = change.member_count;
-        self.event(by, action, GroupBody::Change(Box::new(change)));
+        let body = Body::GroupChange(Box::new(change));
+        self.log.sequence(command(by, action), body);
     }
 
-    fn next_change(&self, action: &GroupAction, members: &[GroupMember]) -> GroupChange {
+    fn next_change(&self, by: i64, action: &GroupAction, members: &[GroupMember]) -> GroupChange {
         let joined = members.iter().filter(|one| one.joined).count() as i64;
         let left = members.iter().filter(|one| one.role.is_none()).count() as i64;
         let count = self.members + joined - left;
         GroupChange {
-            kind: action.change_kind().unwrap(),
+            gid: GID.try_into().unwrap(),
+            by: user(by),
+            kind: action.change_kind(),
             settings: self.settings.clone(),
             member_count: if self.settings.dissolved { 0 } else { count },
             last_mid: self.sent.try_into().unwrap(),
@@ -163,39 +180,75 @@ fn first_members() -> [GroupMember; 3] {
     [owner, new(2, GroupRole::Member), new(3, GroupRole::Member)]
 }
 
-fn command(by: i64, action: GroupAction) -> Command {
-    Command::Group(GroupCommand {
-        gid: GID.try_into().unwrap(),
-        by: user(by),
-        by_user: false,
-        action,
-    })
+/// What a user asks for in the group, reads on pc.
+#[derive(Clone)]
+enum Asked {
+    Send(ClientMsgId),
+    Read(Option<Mid>),
+    Message(Mid, Change),
+    Group(GroupAction),
 }
 
-fn of_group(by: i64, body: GroupBody) -> Body {
-    Body::Group(GroupEvent {
-        gid: GID.try_into().unwrap(),
-        by: user(by),
-        body,
-    })
-}
-
-fn send_of(id: i64) -> GroupAction {
-    GroupAction::Send {
-        client_msg_id: id_of(id),
-        msg: "hello".to_owned(),
+impl From<GroupAction> for Asked {
+    fn from(action: GroupAction) -> Self {
+        Self::Group(action)
     }
 }
 
-fn id_of(id: i64) -> schemas::ClientMsgId {
+fn to() -> Recipient {
+    Recipient::Group(GID.try_into().unwrap())
+}
+
+fn command(by: i64, asked: impl Into<Asked>) -> Command {
+    match asked.into() {
+        Asked::Send(client_msg_id) => Command::Send(SendMessage {
+            srcid: user(by),
+            to: to(),
+            client_msg_id,
+            msg: "hello".to_owned(),
+            by_user: false,
+        }),
+        Asked::Read(mid) => Command::ReadAck(ReadAck {
+            uid: user(by),
+            to: to(),
+            device: DeviceClass::Pc,
+            mid,
+        }),
+        Asked::Message(mid, change) => Command::ChangeMessage(ChangeMessage {
+            by: user(by),
+            to: to(),
+            mid,
+            change,
+        }),
+        Asked::Group(action) => Command::ChangeGroup(ChangeGroup {
+            gid: GID.try_into().unwrap(),
+            by: user(by),
+            by_user: false,
+            action,
+        }),
+    }
+}
+
+fn position(by: i64, upto: i64) -> Body {
+    Body::ReadPosition(ReadPosition {
+        uid: user(by),
+        to: to(),
+        device: DeviceClass::Pc,
+        mid: mid(upto),
+        n: None,
+    })
+}
+
+fn send_of(id: i64) -> Asked {
+    Asked::Send(id_of(id))
+}
+
+fn id_of(id: i64) -> ClientMsgId {
     id.to_string().try_into().unwrap()
 }
 
-fn changing(of: i64, change: Change) -> GroupAction {
-    GroupAction::ChangeMessage {
-        mid: mid(of),
-        change,
-    }
+fn changing(of: i64, change: Change) -> Asked {
+    Asked::Message(mid(of), change)
 }
 
 fn now(uid: i64, role: Option<GroupRole>, muted: bool) -> GroupMember {
@@ -266,24 +319,18 @@ fn what_happens_in_a_group_is_right() {
     group.read(2, 4);
     // None of these has an effect.
     for (by, action) in [
-        (1, created()),
-        (1, GroupAction::Leave),
-        (2, GroupAction::Join),
-        (
-            2,
-            GroupAction::Read {
-                device: DeviceClass::Mobile,
-                mid: Some(mid(3)),
-            },
-        ),
-        (3, GroupAction::Add(users(&[2, 3]))),
-        (3, GroupAction::Remove(users(&[1]))),
-        (3, GroupAction::Mute(None)),
-        (3, open(true)),
+        (1, created().into()),
+        (1, GroupAction::Leave.into()),
+        (2, GroupAction::Join.into()),
+        (2, Asked::Read(Some(mid(3)))),
+        (3, GroupAction::Add(users(&[2, 3])).into()),
+        (3, GroupAction::Remove(users(&[1])).into()),
+        (3, GroupAction::Mute(None).into()),
+        (3, open(true).into()),
         (3, changing(2, Change::Recall)),
-        (3, GroupAction::Rename("Dinner".to_owned())),
-        (3, role(2, GroupRole::Member)),
-        (3, GroupAction::Unmute(Some(user(2)))),
+        (3, GroupAction::Rename("Dinner".to_owned()).into()),
+        (3, role(2, GroupRole::Member).into()),
+        (3, GroupAction::Unmute(Some(user(2))).into()),
     ] {
         group.log.post(command(by, action));
     }
@@ -311,7 +358,7 @@ fn what_happens_in_a_group_is_right() {
 }
 
 /// Where what is asked for is refused, and why.
-fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
+fn refusals() -> Vec<(GroupLog, i64, Asked, Reason)> {
     use GroupAction::{Add, Dissolve, Join, Leave, Mute, Remove, Rename};
 
     let group = GroupLog::begin().after(|group| {
@@ -351,15 +398,19 @@ fn refusals() -> Vec<(GroupLog, i64, GroupAction, Reason)> {
         open: false,
         whole_history: false,
     };
-    let read = GroupAction::Read {
-        device: DeviceClass::Pc,
-        mid: None,
-    };
+    let read = Asked::Read(None);
     let send = || send_of(-1);
     let rename = || Rename("x".to_owned());
     let recall = |of| changing(of, Change::Recall);
     let (to_admin, to_owner) = (GroupRole::Admin, GroupRole::Owner);
-    let of = |group: &GroupLog, by, action, reason| (group.clone(), by, action, reason);
+    fn of(
+        group: &GroupLog,
+        by: i64,
+        asked: impl Into<Asked>,
+        reason: Reason,
+    ) -> (GroupLog, i64, Asked, Reason) {
+        (group.clone(), by, asked.into(), reason)
+    }
     vec![
         of(&group, 9, send(), Reason::NotAMember),
         of(&group, 9, read, Reason::NotAMember),
@@ -420,36 +471,8 @@ fn what_is_refused_in_a_group_has_a_dead_letter_with_the_right_reason() {
 #[test]
 fn what_is_to_be_refused_in_a_group_is_not_sequenced() {
     for (mut group, by, action, reason) in refusals() {
-        let body = match &action {
-            GroupAction::Send { client_msg_id, msg } => GroupBody::Message {
-                client_msg_id: client_msg_id.clone(),
-                msg: msg.clone(),
-                mid: mid(group.sent + 1),
-            },
-            GroupAction::Read { device, .. } => GroupBody::ReadPosition {
-                device: *device,
-                mid: mid(group.sent),
-            },
-            GroupAction::ChangeMessage { mid, change } => GroupBody::MessageChange {
-                mid: *mid,
-                change: change.clone(),
-                chg: group.chg.next(),
-            },
-            action => {
-                let members = named_by(by, action);
-                let mut change = group.next_change(action, &members);
-                if let GroupAction::Rename(name) = action {
-                    change.settings.name.clone_from(name);
-                }
-                change.settings.muted |= matches!(action, GroupAction::Mute(None));
-                change.settings.dissolved |= *action == GroupAction::Dissolve;
-                if let GroupAction::Create(_) = action {
-                    change.settings.owner = user(by);
-                }
-                GroupBody::Change(Box::new(change))
-            }
-        };
-        group.event(by, action, body);
+        let body = group.body_of(by, &action);
+        group.log.sequence(command(by, action), body);
         group.log.assert_finds(&format!(
             "an event in a group that is to be refused ({reason})"
         ));
@@ -553,13 +576,7 @@ fn a_send_that_was_sequenced_stays_a_repeat_for_who_was_removed() {
 
 #[test]
 fn who_joins_or_sends_has_read() {
-    let read = |by| {
-        let action = GroupAction::Read {
-            device: DeviceClass::Pc,
-            mid: None,
-        };
-        command(by, action)
-    };
+    let read = |by| command(by, Asked::Read(None));
     let mut group = GroupLog::begin();
     group.send(2);
     group.log.post(read(2));
@@ -624,28 +641,28 @@ fn a_change_of_a_group_has_everything_as_it_is() {
     ];
     for (field, wrong) in wrongs {
         let mut group = group.clone();
-        let mut change = group.next_change(&adds(), &members);
+        let mut change = group.next_change(1, &adds(), &members);
         wrong(&mut change);
-        group.event(1, adds(), GroupBody::Change(Box::new(change)));
+        let body = Body::GroupChange(Box::new(change));
+        group.log.sequence(command(1, adds()), body);
         group
             .log
             .assert_finds(&format!("{field} of an event in a group"));
     }
     // Whom it leaves out is known from the command only.
     let mut short = group.clone();
-    let change = short.next_change(&adds(), &members[..1]);
-    short.event(1, adds(), GroupBody::Change(Box::new(change)));
+    let change = short.next_change(1, &adds(), &members[..1]);
+    let body = Body::GroupChange(Box::new(change));
+    short.log.sequence(command(1, adds()), body);
     short
         .log
         .assert_finds("member_count is not that of its event");
     let mut dissolved = group;
-    let mut change = dissolved.next_change(&GroupAction::Dissolve, &[]);
+    let mut change = dissolved.next_change(1, &GroupAction::Dissolve, &[]);
     change.settings.dissolved = true;
-    dissolved.event(
-        1,
-        GroupAction::Dissolve,
-        GroupBody::Change(Box::new(change)),
-    );
+    let body = Body::GroupChange(Box::new(change));
+    let asked = command(1, GroupAction::Dissolve);
+    dissolved.log.sequence(asked, body);
     dissolved
         .log
         .assert_finds("member_count of an event in a group");
@@ -668,20 +685,11 @@ fn mids_and_chgs_of_a_group_have_no_gap() {
 fn a_read_position_in_a_group_is_clamped() {
     let mut group = GroupLog::begin();
     group.send(1);
-    let device = DeviceClass::Pc;
-    let asked = |asked| GroupAction::Read { device, mid: asked };
-    let above = GroupBody::ReadPosition {
-        device,
-        mid: mid(2),
-    };
-    let wrong = group.after(|group| group.event(2, asked(None), above));
+    let asked = || command(2, Asked::Read(None));
+    let wrong = group.after(|group| group.log.sequence(asked(), position(2, 2)));
     wrong.log.assert_finds("mid of an event in a group");
     group.send(1);
-    let below = GroupBody::ReadPosition {
-        device,
-        mid: mid(1),
-    };
-    group.event(2, asked(None), below);
+    group.log.sequence(asked(), position(2, 1));
     group.log.assert_finds("mid is not that of its event");
 }
 
@@ -691,7 +699,7 @@ fn groups_begin_with_rule_version_3_and_in_their_partition() {
     log.refuse(command(1, created()), Reason::Malformed);
     log.assert_sound();
     let mut group = GroupLog::begin();
-    let elsewhere = Command::Group(GroupCommand {
+    let elsewhere = Command::ChangeGroup(ChangeGroup {
         gid: 4.try_into().unwrap(),
         by: user(1),
         by_user: false,
@@ -699,7 +707,7 @@ fn groups_begin_with_rule_version_3_and_in_their_partition() {
     });
     group.log.refuse(elsewhere, Reason::WrongPartition);
     group.log.assert_sound();
-    let unknown = Command::Group(GroupCommand {
+    let unknown = Command::ChangeGroup(ChangeGroup {
         gid: (GID + 64).try_into().unwrap(),
         by: user(1),
         by_user: false,
@@ -719,7 +727,7 @@ fn who_creates_a_group_begins_a_conversation() {
         unreachable!();
     };
     let create = |by_user| {
-        Command::Group(GroupCommand {
+        Command::ChangeGroup(ChangeGroup {
             gid: (GID + 64).try_into().unwrap(),
             by: user(1),
             by_user,

@@ -1,2 +1,0 @@
-SELECT mid FROM {table}
-WHERE uid = ? AND kind = 1 AND peer = ? AND mid BETWEEN ? AND ?

@@ -1,0 +1,98 @@
+//! What conversations are in the tables: where those of two users and groups differ.
+
+use schemas::{ConversationId, Mid, UserId};
+
+use crate::names::Table;
+
+/// The two kinds of conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Direct = 0,
+    Group = 1,
+}
+
+impl Kind {
+    pub(crate) fn of(conversation: ConversationId) -> Self {
+        match conversation {
+            ConversationId::Direct(_) => Self::Direct,
+            ConversationId::Group(_) => Self::Group,
+        }
+    }
+
+    /// `kind` in `contact_<n>` and `hidden_<n>`.
+    pub(crate) fn to_column(self) -> i8 {
+        self as i8
+    }
+
+    /// The table of its messages.
+    pub(crate) fn messages(self) -> Table {
+        match self {
+            Self::Direct => Table::ChatMsg,
+            Self::Group => Table::GroupMsg,
+        }
+    }
+
+    /// What reads select of a message.
+    pub(crate) fn columns(self) -> &'static str {
+        match self {
+            Self::Direct => "id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts",
+            Self::Group => "id, srcid, gid, mid, msg, ts, client_msg_id, state, edited_ts",
+        }
+    }
+
+    /// That a message `m` is in the conversation of a change `c`.
+    pub(crate) fn is_same_conversation(self) -> &'static str {
+        match self {
+            Self::Direct => {
+                "c.lo = LEAST(m.srcid, m.destid) AND c.hi = GREATEST(m.srcid, m.destid)"
+            }
+            Self::Group => "c.lo = 0 AND c.hi = m.gid",
+        }
+    }
+
+    /// That a message `m` is in the conversation of an edit `c`, which between two users only its sender makes: as the index has it.
+    pub(crate) fn is_of_editor(self) -> &'static str {
+        match self {
+            Self::Direct => "m.srcid = c.uid AND m.destid = IF(c.uid = c.lo, c.hi, c.lo)",
+            Self::Group => "m.gid = c.hi",
+        }
+    }
+}
+
+/// (lo, hi) of `msg_change_<n>`; 0 is no user.
+pub(crate) fn lo_and_hi(conversation: ConversationId) -> (i64, i64) {
+    match conversation {
+        ConversationId::Direct(direct) => (direct.lo().get(), direct.hi().get()),
+        ConversationId::Group(gid) => (0, gid.get()),
+    }
+}
+
+/// The number that says together with its kind which of its user's conversations it is: `peer` of `hidden_<n>`.
+pub(crate) fn peer_number(conversation: ConversationId, uid: UserId) -> i64 {
+    match conversation {
+        ConversationId::Direct(direct) => direct.peer_of(uid).get(),
+        ConversationId::Group(gid) => gid.get(),
+    }
+}
+
+/// The condition that is true of one message. Between two users it takes the sender, too.
+pub(crate) fn message_key(conversation: ConversationId, srcid: UserId, mid: Mid) -> String {
+    match conversation {
+        ConversationId::Direct(direct) => {
+            let destid = direct.peer_of(srcid);
+            format!("srcid = {srcid} AND destid = {destid} AND mid = {mid}")
+        }
+        ConversationId::Group(gid) => format!("gid = {gid} AND mid = {mid}"),
+    }
+}
+
+/// The conditions of which one is true of the message, as the index has it (it cannot use a list of tuples): either user may have sent it.
+pub(crate) fn message_keys(conversation: ConversationId, mid: Mid) -> Vec<String> {
+    match conversation {
+        ConversationId::Direct(direct) => {
+            let of_sender = |srcid| message_key(conversation, srcid, mid);
+            direct.users().map(of_sender).collect()
+        }
+        ConversationId::Group(gid) => vec![format!("gid = {gid} AND mid = {mid}")],
+    }
+}
