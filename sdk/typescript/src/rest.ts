@@ -55,6 +55,8 @@ export interface ServiceSettings {
   /** The token to authenticate with, asked for before each call; without one the stack is an open one. */
   token?: (() => string | Promise<string>) | undefined;
   fetch?: typeof fetch | undefined;
+  /** Ends the calls that are under way. */
+  signal?: AbortSignal;
 }
 
 type Method = "get" | "post" | "put";
@@ -67,10 +69,11 @@ type PathsWith<P, M extends Method> = {
   [K in keyof P]: Operation<P, K, M> extends { responses: unknown } ? K : never;
 }[keyof P] &
   string;
+type Given<Q> = [Q] extends [never] ? Record<string, never> : Q & object;
 type Parameters<O, In extends string> = O extends {
-  parameters: { [i in In]: infer Q extends object };
+  parameters: { [i in In]?: infer Q };
 }
-  ? Q
+  ? Given<Exclude<Q, undefined>>
   : Record<string, never>;
 type JsonBody<O> = O extends {
   requestBody: { content: { "application/json": infer B } };
@@ -122,6 +125,14 @@ export class Service<P extends object> {
     return this.#call("PUT", path, parameters, undefined, body);
   }
 
+  async #token(): Promise<string | undefined> {
+    try {
+      return await this.#settings.token?.();
+    } catch (cause) {
+      throw new ServiceError("there is no token", 0, null, { cause });
+    }
+  }
+
   async #call<A>(
     method: string,
     path: string,
@@ -131,14 +142,16 @@ export class Service<P extends object> {
   ): Promise<A> {
     const url = this.#settings.url + target(path, parameters, query);
     const headers: Record<string, string> = {};
-    const token = await this.#settings.token?.();
+    const token = await this.#token();
     if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
     const init: RequestInit = { method, headers };
     if (body !== undefined) {
       headers["content-type"] = "application/json";
       init.body = JSON.stringify(body);
     }
-    init.signal = AbortSignal.timeout(TIMEOUT_MS);
+    const { signal } = this.#settings;
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    init.signal = signal ? AbortSignal.any([timeout, signal]) : timeout;
     let answer: { ok: boolean; status: number; text: string };
     try {
       const response = await this.#fetch(url, init);

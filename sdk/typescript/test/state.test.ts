@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  missing,
-  type Chat,
-  type ChatKey,
-  type EventFrame,
-  type Message,
-  type SyncAnswer,
-} from "../src/index.js";
+import { missing, type Chat, type ChatKey } from "../src/chat.js";
+import type { EventFrame } from "../src/frames.js";
+import type { Message, SyncAnswer } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";
 import { SyncToken } from "../src/token.js";
 
