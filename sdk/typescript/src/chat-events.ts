@@ -18,12 +18,13 @@ export function takeMessage(
   event: MessageEvent,
 ): void {
   const { n, ...message } = event;
-  if (chat.fetched.mid + 1 === message.mid) chat.fetched.mid = message.mid;
-  chat.messages.set(message.mid, message);
-  // A page of messages may have had newer ones.
-  if (message.mid >= chat.lastMid) {
-    chat.lastMid = message.mid;
-    chat.last = preview(message);
+  const { fetched } = chat;
+  // A page may have had it, changed since; and a head may stand for the change that follows.
+  if (message.mid > fetched.mid) {
+    if (fetched.mid + 1 === message.mid) fetched.mid = message.mid;
+    chat.messages.set(message.mid, message);
+    if (message.mid >= chat.lastMid) chat.last = preview(message);
+    chat.lastMid = Math.max(chat.lastMid, message.mid);
   }
   const isOwn = message.srcid === uid;
   if (chat.with.type === "user") {
@@ -45,10 +46,11 @@ function countPeer(chat: Chat, peer: WithUser, n: number): void {
   peer.peerN = n;
 }
 
-/** Unread messages of a group are those behind the read position. Only behind a head, which may hide own ones, they cannot be counted. */
+/** Unread messages of a group are those behind the read position. Where a head stands for some, which may be own ones, they cannot be counted. */
 function countGroup(chat: Chat): void {
+  const isWhole = chat.fetched.mid >= chat.lastMid;
   for (const device of DEVICE_CLASSES) {
-    if (chat.unread[device] !== null) {
+    if (isWhole || chat.unread[device] !== null) {
       chat.unread[device] = behind(chat, device);
     }
   }
@@ -174,25 +176,23 @@ export function takeFetched(
   const seesNewest = chat.last !== null;
   if (isAll && (!seesNewest || chat.messages.has(chat.lastMid))) {
     chat.fetched.mid = Math.max(chat.fetched.mid, chat.lastMid);
-    if (chat.with.type === "group") {
-      for (const device of DEVICE_CLASSES) {
-        chat.unread[device] = behind(chat, device);
-      }
-    }
+    if (chat.with.type === "group") countGroup(chat);
   }
 }
 
-/** Changes behind all that were fetched. */
+/** Changes behind all that were fetched. Those of messages that the device does not know of come again once it does. */
 export function takeFetchedChanges(
   chat: Chat,
   changes: ChangeItem[],
   isAll: boolean,
 ): void {
+  const { fetched } = chat;
   for (const change of changes) {
-    chat.fetched.chg = Math.max(chat.fetched.chg, change.chg);
+    if (change.mid > chat.lastMid) return;
+    fetched.chg = Math.max(fetched.chg, change.chg);
     apply(chat, change);
   }
-  if (isAll) chat.fetched.chg = Math.max(chat.fetched.chg, chat.chg);
+  if (isAll) fetched.chg = Math.max(fetched.chg, chat.chg);
 }
 
 function preview(message: Message): Message {

@@ -47,7 +47,9 @@ export class Reader {
       if (after === undefined) return;
       const page = await this.#changes(state.uid, key, after);
       state.takeMessageChanges(key, page);
-      isLast = (page.next ?? null) === null;
+      // What changed a message that came meanwhile waits for that.
+      const isStuck = this.#missing(state, key)?.chg === after;
+      isLast = isStuck || (page.next ?? null) === null;
     }
   }
 

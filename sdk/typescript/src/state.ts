@@ -213,9 +213,12 @@ export class DeviceState {
     return key;
   }
 
-  /** Takes how far a group has come; it has to be fetched then. */
+  /**
+   * Takes how far a group has come; it has to be fetched then. Where the head itself is below the token, since a sync has moved that meanwhile, some
+   * of what it stands for may not be; and it says nothing that could go back.
+   */
   takeHead(head: HeadFrame): ChatKey | null {
-    if (!this.#movesOn(parsePosition(head.at))) return null;
+    this.#movesOn(parsePosition(head.at));
     const chat = this.#group(head.gid);
     if (chat !== null) takeHead(chat, head.mid, head.chg);
     return chat?.key ?? null;

@@ -12,7 +12,10 @@ test("what is not answered is written again on the next connection", () => {
   const send = { type: "send", ref: "1", client_msg_id: "a", msg: "one" };
   const [first, second] = outbox.takeFrames();
   assert.deepEqual(first, { ...send, to: "1001" });
-  assert.equal(second?.type === "send" && "gid" in second && second.gid, "5000");
+  assert.equal(
+    second?.type === "send" && "gid" in second && second.gid,
+    "5000",
+  );
   assert.deepEqual(outbox.takeFrames(), []);
   outbox.accepted("1");
   assert.equal(outbox.answered("2")?.kind, "send");
@@ -48,7 +51,10 @@ test("a read-ack is done once it is accepted, and replaces an older one", () => 
   outbox.read(PEER, 6);
   assert.equal(outbox.items.length, 3);
   outbox.accepted("3");
-  assert.deepEqual(outbox.items.map((item) => item.seq), [2, 4]);
+  assert.deepEqual(
+    outbox.items.map((item) => item.seq),
+    [2, 4],
+  );
 });
 
 test("what is stored goes on in its order", () => {
@@ -62,5 +68,8 @@ test("what is stored goes on in its order", () => {
   assert.equal(outbox.drainChanges().size, 0);
   const again = new Outbox([stored.get(2)!]);
   again.send(PEER, "c", "three");
-  assert.deepEqual(again.items.map((item) => item.seq), [2, 3]);
+  assert.deepEqual(
+    again.items.map((item) => item.seq),
+    [2, 3],
+  );
 });

@@ -221,6 +221,50 @@ test("a message that a page had before its event came counts once", () => {
   assert.deepEqual(unread(state, GROUP), [3, 3]);
 });
 
+test("an event does not undo what a page has of its message", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 8, 1);
+  const edited = { ...groupMessage(9, "1001").message, msg: "edited" };
+  const items = [groupMessage(8, "1001").message, edited];
+  state.takeMessages(GROUP, { items, next: null });
+  const edit = (mid: number, chg: number) => {
+    const msg = mid === 9 ? edited.msg : "other";
+    return { chg, mid, kind: "edit", ts: TS, msg };
+  };
+  state.takeMessageChanges(GROUP, { items: [edit(8, 1), edit(9, 2)] });
+  take(state, 16, groupMessage(9, "1001"));
+  head(state, 17, 9, 2);
+  assert.equal(chat(state, GROUP).messages.get(9)?.msg, "edited");
+  assert.equal(chat(state, GROUP).last?.msg, "edited");
+});
+
+test("a change of a message that is not known yet comes again", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 8, 1);
+  const items = [groupMessage(8, "1001").message];
+  state.takeMessages(GROUP, { items, next: null });
+  const recall = (mid: number, chg: number) => {
+    return { chg, mid, kind: "recall", ts: TS };
+  };
+  // The ninth message was sent and recalled after the messages were read.
+  state.takeMessageChanges(GROUP, { items: [recall(8, 1), recall(9, 2)] });
+  take(state, 16, groupMessage(9, "1001"));
+  head(state, 17, 9, 2);
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 1 });
+});
+
+test("a head counts although a sync has moved the token over it", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  state.takePing(token(30));
+  // It stands for messages behind its own position, too.
+  assert.equal(head(state, 29, 10, 1), GROUP);
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
+  assert.equal(chat(state, GROUP).lastMid, 10);
+});
+
 test("a full sync drops what none of its pages has", () => {
   const state = device();
   take(state, 10, message(1, "1001", ME, 1));
