@@ -52,6 +52,10 @@ export class Connection {
       this.write(hello());
     };
     this.#socket.onmessage = ({ data }) => this.#receive(String(data));
+    // Node 20 says no more than this of a handshake that fails.
+    this.#socket.onerror = () => {
+      if (!this.#wasOpen) this.#end("the handshake fails", 0);
+    };
     this.#socket.onclose = ({ code, reason }) => {
       const ownCode = code >= 4000 && code < 5000 ? code : 0;
       this.#end(reason || `the connection is gone (${code})`, ownCode);
@@ -104,6 +108,7 @@ export class Connection {
     clearTimeout(this.#timer);
     this.#socket.onopen = null;
     this.#socket.onmessage = null;
+    this.#socket.onerror = null;
     this.#socket.onclose = null;
     this.#socket.close();
     this.#wake?.();
