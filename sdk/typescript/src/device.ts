@@ -11,7 +11,7 @@ import {
   type DeviceSettings,
 } from "./settings.js";
 import { DeviceState } from "./state.js";
-import { MemoryStorage, type StoredDevice } from "./storage.js";
+import type { StoredDevice } from "./storage.js";
 import { Updates, type Update } from "./updates.js";
 
 /** `ingest.max_msg_bytes` where nothing else is configured. */
@@ -41,13 +41,12 @@ export class Device {
    */
   static async open(settings: DeviceSettings): Promise<Device> {
     checkSettings(settings);
-    const storage = settings.storage ?? new MemoryStorage();
-    const stored = await storage.load();
-    return new Device({ ...settings, storage }, stored);
+    const stored = await settings.storage?.load();
+    return new Device(settings, stored ?? { head: null, chats: [], queue: [] });
   }
 
   private constructor(
-    settings: DeviceSettings & Required<Pick<DeviceSettings, "storage">>,
+    settings: DeviceSettings,
     { head, chats, queue }: StoredDevice,
   ) {
     const { uid, storage } = settings;
@@ -60,14 +59,12 @@ export class Device {
     this.#outbox = new Outbox(queue);
     const { signal } = this.#closing;
     this.#reader = new Reader(settings, signal);
-    const changes = () => ({
-      ...this.#state.drainChanges(),
-      queue: this.#outbox.drainChanges(),
-    });
-    this.#saver = new Saver(
-      () => storage.save(changes()),
-      (error) => this.#closing.abort(error),
-    );
+    const save = async () =>
+      storage?.save({
+        ...this.#state.drainChanges(),
+        queue: this.#outbox.drainChanges(),
+      });
+    this.#saver = new Saver(save, (error) => this.#closing.abort(error));
     this.#link = new Link(settings, this.#handler(), signal);
     this.#running = this.#run();
   }

@@ -1,8 +1,12 @@
+/** A save takes whole chats, and is not made for each event. */
+const DELAY_MS = 200;
+
 /** Saves one after the other; what changes while one is under way waits for the next. */
 export class Saver {
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   #failed: { error: unknown } | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     /** Takes what has changed, and stores it. */
@@ -12,6 +16,8 @@ export class Saver {
 
   /** Resolves once all that has changed before this call is stored. After a failure nothing is: what that one took would be missing. */
   save(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     if (this.#running !== null) {
       this.#next ??= this.#running.then(() => {
         this.#next = null;
@@ -23,9 +29,11 @@ export class Saver {
     return this.#running;
   }
 
-  /** The same, for who does not wait. */
+  /** Saves in a while, with what changes until then. */
   saveSoon(): void {
-    this.save().catch(() => undefined);
+    this.#timer ??= setTimeout(() => {
+      this.save().catch(() => undefined);
+    }, DELAY_MS);
   }
 
   async #save(): Promise<void> {

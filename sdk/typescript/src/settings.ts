@@ -13,7 +13,7 @@ export interface DeviceSettings {
   query: string;
   /** The token to authenticate with, asked for before each connection and call; without one the stack is an open one. */
   token?: () => string | Promise<string>;
-  /** Where it keeps what it knows; in memory where absent. */
+  /** Where it keeps what it knows and what it has yet to send; where absent, that ends with the device. */
   storage?: DeviceStorage;
   /** The longest text of a message in bytes of UTF-8: `ingest.max_msg_bytes`, 16384 where absent. */
   maxMsgBytes?: number;
