@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, test } from "node:test";
+import { afterEach, beforeEach, test as nodeTest } from "node:test";
 import {
   Device,
   MemoryStorage,
@@ -14,6 +14,10 @@ import {
   ScriptedGateway,
   type ScriptedConnection,
 } from "./scripted-gateway.js";
+
+/** What a test waits for comes within a few seconds, or never. */
+const test = (name: string, run: () => Promise<void>) =>
+  nodeTest(name, { timeout: 10_000 }, run);
 
 const ME = "1000";
 const PEER: ChatKey = "user:1001";
@@ -100,10 +104,15 @@ test("a device syncs, resumes, and has what comes", async () => {
   await until(updates, "connected");
   connection.send(event(9, 1));
   connection.send(event(10, 1));
-  connection.send({ type: "ping", token: TOKEN });
-  assert.deepEqual(await connection.next(), { type: "pong" });
   assert.deepEqual(await until(updates, "chat"), { type: "chat", chat: PEER });
   assert.deepEqual(chats.get(PEER)?.unread, { pc: 1, mobile: 1 });
+  const token = SyncToken.of(1, () => 20).toString();
+  connection.send({ type: "ping", token });
+  assert.deepEqual(await connection.next(), { type: "pong" });
+  connection.send(event(19, 2));
+  connection.send(event(20, 3));
+  await until(updates, "chat");
+  assert.deepEqual([...chats.get(PEER)!.messages.keys()], [1, 3]);
 });
 
 test("a connection that is lost is made again, from the token on", async () => {
