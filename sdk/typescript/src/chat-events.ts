@@ -11,7 +11,7 @@ import type { ChangeItem, Message } from "./rest.js";
 /** How many characters of the newest message a list shows. */
 const PREVIEW_CHARS = 200;
 
-/** A message that is new. */
+/** A message. A page or a sync may have had it, since they may be newer than the token. */
 export function takeMessage(
   chat: Chat,
   uid: string,
@@ -19,16 +19,18 @@ export function takeMessage(
 ): void {
   const { n, ...message } = event;
   const { fetched } = chat;
-  // A page may have had it, changed since; and a head may stand for the change that follows.
+  const isNewest = message.mid > chat.lastMid;
+  // It may have changed since, and a head may stand for the change that follows.
   if (message.mid > fetched.mid) {
     if (fetched.mid + 1 === message.mid) fetched.mid = message.mid;
     chat.messages.set(message.mid, message);
-    if (message.mid >= chat.lastMid) chat.last = preview(message);
+    const isHead = message.mid === chat.lastMid && chat.last === null;
+    if (isNewest || isHead) chat.last = preview(message);
     chat.lastMid = Math.max(chat.lastMid, message.mid);
   }
   const isOwn = message.srcid === uid;
   if (chat.with.type === "user") {
-    chat.with.deleted = false;
+    if (isNewest) chat.with.deleted = false;
     if (typeof n === "number" && !isOwn) countPeer(chat, chat.with, n);
   } else if (isOwn) {
     // Who sends has read everything before.
@@ -39,11 +41,12 @@ export function takeMessage(
 }
 
 function countPeer(chat: Chat, peer: WithUser, n: number): void {
+  const more = Math.max(0, n - peer.peerN);
   for (const device of DEVICE_CLASSES) {
     const unread = chat.unread[device];
-    if (unread !== null) chat.unread[device] = unread + n - peer.peerN;
+    if (unread !== null) chat.unread[device] = unread + more;
   }
-  peer.peerN = n;
+  peer.peerN += more;
 }
 
 /** Unread messages of a group are those behind the read position. Where a head stands for some, which may be own ones, they cannot be counted. */
@@ -136,7 +139,7 @@ export function takeContact(chat: Chat, event: ContactChangeEvent): void {
   const { favourite, pinned, muted, blocked } = event;
   chat.with.flags = { favourite, pinned, muted, blocked };
   if (typeof event.deleted_mid === "number") {
-    chat.with.deleted = true;
+    if (event.deleted_mid >= chat.lastMid) chat.with.deleted = true;
     takeRead(chat, DEVICE_CLASSES, event.deleted_mid, event.deleted_n);
   }
 }
@@ -152,18 +155,22 @@ export function takeHead(chat: Chat, mid: number, chg: number): void {
 }
 
 /**
- * Messages behind all that were fetched, in order. `isAll`: there are no more, unless the store of a conversation's messages is behind that of
- * its head.
+ * Messages behind all that were fetched, in order, up to `next`. Where that is null there are no more, unless the store of a conversation's messages
+ * is behind that of its head.
  */
 export function takeFetched(
   chat: Chat,
   uid: string,
   messages: Message[],
-  isAll: boolean,
+  next: number | null,
 ): void {
+  const { fetched } = chat;
   for (const message of messages) {
     const { mid } = message;
-    chat.fetched.mid = Math.max(chat.fetched.mid, mid);
+    fetched.mid = Math.max(fetched.mid, mid);
+    if (mid > chat.lastMid && chat.with.type === "user") {
+      chat.with.deleted = false;
+    }
     if (mid >= chat.lastMid) {
       chat.lastMid = mid;
       chat.last = preview(message);
@@ -173,26 +180,29 @@ export function takeFetched(
     }
     chat.messages.set(mid, message);
   }
-  const seesNewest = chat.last !== null;
-  if (isAll && (!seesNewest || chat.messages.has(chat.lastMid))) {
-    chat.fetched.mid = Math.max(chat.fetched.mid, chat.lastMid);
-    if (chat.with.type === "group") countGroup(chat);
-  }
+  const isAll = chat.last === null || chat.messages.has(chat.lastMid);
+  if (next !== null) fetched.mid = Math.max(fetched.mid, next);
+  else if (isAll) fetched.mid = Math.max(fetched.mid, chat.lastMid);
+  if (chat.with.type === "group") countGroup(chat);
 }
 
-/** Changes behind all that were fetched. Those of messages that the device does not know of come again once it does. */
+/**
+ * The changes above `after`, up to `next`, or all. From the first of a message that has yet to be fetched on they are not counted, and come again
+ * once it is.
+ */
 export function takeFetchedChanges(
   chat: Chat,
+  after: number,
   changes: ChangeItem[],
-  isAll: boolean,
+  next: number | null,
 ): void {
   const { fetched } = chat;
-  for (const change of changes) {
-    if (change.mid > chat.lastMid) return;
-    fetched.chg = Math.max(fetched.chg, change.chg);
-    apply(chat, change);
-  }
-  if (isAll) fetched.chg = Math.max(fetched.chg, chat.chg);
+  for (const change of changes) apply(chat, change);
+  // One of the pages before was not counted to its end.
+  if (after > fetched.chg) return;
+  const early = changes.find((change) => change.mid > fetched.mid);
+  const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
+  fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
 }
 
 function preview(message: Message): Message {

@@ -35,21 +35,21 @@ export class Reader {
 
   /** Fetches the messages of a chat that are missing, then the changes. */
   async fetch(state: DeviceState, key: ChatKey): Promise<void> {
-    for (let isLast = false; !isLast;) {
-      const after = this.#missing(state, key)?.mid;
-      if (after === undefined) return;
+    await this.#fetch(state, key);
+    // A change may have said that the newest message is gone; then all messages are here.
+    await this.#fetch(state, key);
+  }
+
+  async #fetch(state: DeviceState, key: ChatKey): Promise<void> {
+    let after = this.#missing(state, key)?.mid ?? null;
+    while (after !== null) {
       const page = await this.#messages(state.uid, key, after);
-      state.takeMessages(key, page);
-      isLast = (page.next ?? null) === null;
+      after = state.takeMessages(key, page);
     }
-    for (let isLast = false; !isLast;) {
-      const after = this.#missing(state, key)?.chg;
-      if (after === undefined) return;
+    after = this.#missing(state, key)?.chg ?? null;
+    while (after !== null) {
       const page = await this.#changes(state.uid, key, after);
-      state.takeMessageChanges(key, page);
-      // What changed a message that came meanwhile waits for that.
-      const isStuck = this.#missing(state, key)?.chg === after;
-      isLast = isStuck || (page.next ?? null) === null;
+      after = state.takeMessageChanges(key, after, page);
     }
   }
 

@@ -238,19 +238,35 @@ export class DeviceState {
     return isNew;
   }
 
-  /** Takes a page of the messages of a chat that were missing. */
-  takeMessages(key: ChatKey, page: MessagesPage): void {
+  /** Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. */
+  takeMessages(key: ChatKey, page: MessagesPage): number | null {
+    const next = nextOf(page);
     const chat = this.#chats.get(key);
-    if (chat === undefined) return;
-    takeFetched(chat, this.uid, page.items, (page.next ?? null) === null);
+    if (chat === undefined) return null;
+    takeFetched(chat, this.uid, page.items, next);
     this.#changed.add(key);
+    return next;
   }
 
-  /** Takes a page of the changes of a chat that were missing. */
-  takeMessageChanges(key: ChatKey, page: ChangesPage): void {
+  /** Takes a page of the changes of a chat above a number; above which the next one begins, if there is another. */
+  takeMessageChanges(
+    key: ChatKey,
+    after: number,
+    page: ChangesPage,
+  ): number | null {
+    const next = nextOf(page);
     const chat = this.#chats.get(key);
-    if (chat === undefined) return;
-    takeFetchedChanges(chat, page.items, (page.next ?? null) === null);
+    if (chat === undefined) return null;
+    takeFetchedChanges(chat, after, page.items, next);
     this.#changed.add(key);
+    return next;
   }
+}
+
+/** `after_mid=3` or `after_chg=3`. A page may be empty and not the last. */
+function nextOf(page: { next?: string | null }): number | null {
+  if (typeof page.next !== "string") return null;
+  const match = /^after_\w+=(\d+)$/.exec(page.next);
+  if (match === null) throw new RangeError(`next is no page: ${page.next}`);
+  return Number(match[1]);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { missing, type Chat, type ChatKey } from "../src/chat.js";
+import { missing, type Chat, type ChatKey, type Fetched } from "../src/chat.js";
 import { DeviceState, type StoredHead } from "../src/state.js";
 import { GroupModel } from "./model-group.js";
 import { ServiceModel, type StreamModel } from "./model-service.js";
@@ -84,30 +84,38 @@ class Driver {
   }
 
   fetch(key: ChatKey): void {
-    const { service, random } = this;
     const chat = (): Chat | undefined => this.state.chats.get(key);
     const lacks = () => missing(chat() ?? assert.fail("no chat"));
     if (lacks() === null) return;
     this.#sync();
     this.#meanwhile();
-    for (let isLast = false; !isLast && chat() && lacks();) {
-      const model = service.models.get(key)!;
-      const joinMid = model instanceof GroupModel ? model.joinMid : 0;
-      const after = Math.max(lacks()!.mid, joinMid);
-      const page = model.contents.messagesPage(after, 1 + random.below(9));
-      this.state.takeMessages(key, page);
-      isLast = page.next === null;
+    this.#pages(key, chat, lacks);
+    this.#pages(key, chat, lacks);
+  }
+
+  #pages(
+    key: ChatKey,
+    chat: () => Chat | undefined,
+    lacks: () => Fetched | null,
+  ): void {
+    const { service, random } = this;
+    const model = () => service.models.get(key) ?? assert.fail(key);
+    const joinMid = () => {
+      const group = model();
+      return group instanceof GroupModel ? group.joinMid : 0;
+    };
+    const limit = () => 1 + random.below(9);
+    let after = (chat() && lacks()?.mid) ?? null;
+    while (after !== null) {
+      const above = Math.max(after, joinMid());
+      const page = model().contents.messagesPage(above, limit());
+      after = this.state.takeMessages(key, page);
       this.#meanwhile();
     }
-    for (let isLast = false; !isLast && chat() && lacks();) {
-      const model = service.models.get(key)!;
-      const joinMid = model instanceof GroupModel ? model.joinMid : 0;
-      const limit = 1 + random.below(9);
-      const { contents } = model;
-      const after = lacks()!.chg;
-      const page = contents.changesPage(after, limit, joinMid);
-      this.state.takeMessageChanges(key, page);
-      isLast = page.next === null || lacks()?.chg === after;
+    after = (chat() && lacks()?.chg) ?? null;
+    while (after !== null) {
+      const page = model().contents.changesPage(after, limit(), joinMid());
+      after = this.state.takeMessageChanges(key, after, page);
       this.#meanwhile();
     }
   }

@@ -205,7 +205,7 @@ test("a head is counted once it is fetched", () => {
   state.takeMessages(GROUP, { items, next: null });
   assert.deepEqual(unread(state, GROUP), [1, 1]);
   const recall = { chg: 1, mid: 10, kind: "recall", ts: TS };
-  state.takeMessageChanges(GROUP, { items: [recall], next: null });
+  state.takeMessageChanges(GROUP, 0, { items: [recall], next: null });
   assert.equal(chat(state, GROUP).last?.recalled, true);
   assert.equal(missing(chat(state, GROUP)), null);
 });
@@ -232,7 +232,7 @@ test("an event does not undo what a page has of its message", () => {
     const msg = mid === 9 ? edited.msg : "other";
     return { chg, mid, kind: "edit", ts: TS, msg };
   };
-  state.takeMessageChanges(GROUP, { items: [edit(8, 1), edit(9, 2)] });
+  state.takeMessageChanges(GROUP, 0, { items: [edit(8, 1), edit(9, 2)] });
   take(state, 16, groupMessage(9, "1001"));
   head(state, 17, 9, 2);
   assert.equal(chat(state, GROUP).messages.get(9)?.msg, "edited");
@@ -249,7 +249,7 @@ test("a change of a message that is not known yet comes again", () => {
     return { chg, mid, kind: "recall", ts: TS };
   };
   // The ninth message was sent and recalled after the messages were read.
-  state.takeMessageChanges(GROUP, { items: [recall(8, 1), recall(9, 2)] });
+  state.takeMessageChanges(GROUP, 0, { items: [recall(8, 1), recall(9, 2)] });
   take(state, 16, groupMessage(9, "1001"));
   head(state, 17, 9, 2);
   assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 1 });
@@ -263,6 +263,29 @@ test("a head counts although a sync has moved the token over it", () => {
   assert.equal(head(state, 29, 10, 1), GROUP);
   assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
   assert.equal(chat(state, GROUP).lastMid, 10);
+});
+
+test("what a sync had already counts once", () => {
+  const state = device();
+  const read_mid = { pc: 0, mobile: 0 };
+  const heads = { last: null, last_mid: 2, chg: 0, read_mid };
+  const counts = { unread: { pc: 2, mobile: 2 } };
+  const flags = { favourite: false, pinned: false, blocked: false };
+  const of = { muted: false, ...heads, ...counts };
+  const user = { peer: "1001", peer_n: 2, ...flags, ...of };
+  const settings = { name: "Lunch", role: "member", dissolved: false };
+  const group = { gid: "5000", member_count: 3, ...settings, ...of };
+  state.takeSync(answer({ conversations: [user], groups: [group] }));
+  const deleted = { deleted_mid: 1, deleted_n: 0, ...flags, muted: false };
+  take(state, 10, { contact_change: { peer: "1001", ...deleted } });
+  for (const mid of [1, 2, 3]) {
+    take(state, 10 + 2 * mid, message(mid, "1001", ME, mid));
+    take(state, 11 + 2 * mid, groupMessage(mid, "1001"));
+  }
+  assert.deepEqual(unread(state, PEER), [3, 3]);
+  assert.deepEqual(unread(state, GROUP), [3, 3]);
+  const other = chat(state, PEER).with;
+  assert.equal(other.type === "user" && other.deleted, false);
 });
 
 test("a full sync drops what none of its pages has", () => {
