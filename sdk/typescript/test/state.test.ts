@@ -1,92 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { missing, type Chat, type ChatKey } from "../src/chat.js";
-import type { EventFrame } from "../src/frames.js";
-import type { Message, SyncAnswer } from "../src/rest.js";
+import { missing } from "../src/chat.js";
+import type { Message } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";
 import { SyncToken } from "../src/token.js";
-
-const ME = "1000";
-const PEER: ChatKey = "user:1001";
-const GROUP: ChatKey = "group:5000";
-const TS = "2026-11-26T00:00:00Z";
-
-/** Has synced, and knows everything below offset 10. */
-function device(): DeviceState {
-  const state = new DeviceState(ME);
-  assert.equal(state.takeSync(answer({})), false);
-  return state;
-}
-
-function token(next: number): string {
-  return SyncToken.of(1, () => next).toString();
-}
-
-function answer(more: Partial<SyncAnswer>): SyncAnswer {
-  return {
-    conversations: [],
-    groups: [],
-    left: [],
-    next: token(10),
-    more: false,
-    full: false,
-    ...more,
-  };
-}
-
-type Body = Omit<EventFrame, "type" | "at">;
-
-function take(state: DeviceState, offset: number, body: Body): ChatKey | null {
-  return state.takeEvent({ type: "event", at: `17:${offset}`, ...body });
-}
-
-function message(mid: number, srcid: string, destid: string, n: number): Body {
-  const text = { msg: `text ${mid}`, ts: TS, client_msg_id: `id-${mid}` };
-  return { message: { mid, n, srcid, destid, ...text } };
-}
-
-function groupMessage(mid: number, srcid: string): { message: Message } & Body {
-  const text = { msg: `text ${mid}`, ts: TS, client_msg_id: "c" };
-  return { message: { mid, srcid, gid: "5000", ...text } };
-}
-
-function change(
-  kind: string,
-  mid: number,
-  chg: number,
-  by: string,
-  peer: string,
-): Body {
-  const msg = kind === "edit" ? { msg: "edited" } : {};
-  return { message_change: { by, peer, mid, kind, chg, ts: TS, n: 2, ...msg } };
-}
-
-function read(mid: number, n?: number): Body {
-  const of = { peer: "1001", device: "pc" as const };
-  return { read_position: { ...of, mid, n: n ?? null } };
-}
-
-function membership(role: string | null, joined: boolean): Body {
-  const settings = { name: "Lunch", dissolved: false, member_count: 3 };
-  const members = [{ uid: ME, role, muted: false, joined }];
-  return { group_change: { gid: "5000", ...settings, last_mid: 7, members } };
-}
-
-function head(state: DeviceState, offset: number, mid: number, chg: number) {
-  const at = `17:${offset}`;
-  return state.takeHead({ type: "head", at, gid: "5000", mid, chg });
-}
-
-function chat(state: DeviceState, key: ChatKey): Chat {
-  const found = state.chats.get(key);
-  assert.ok(found, key);
-  return found;
-}
-
-function unread(state: DeviceState, key: ChatKey): (number | null)[] {
-  const { pc, mobile } = chat(state, key).unread;
-  return [pc, mobile];
-}
+import {
+  ME,
+  PEER,
+  GROUP,
+  device,
+  token,
+  answer,
+  take,
+  message,
+  groupMessage,
+  change,
+  read,
+  membership,
+  chat,
+  unread,
+} from "./state-fixture.js";
 
 test("what is below the token is ignored, and what is handled moves it", () => {
   const state = device();
@@ -191,80 +124,6 @@ test("a group is there between join and leave", () => {
   assert.equal(state.chats.size, 0);
 });
 
-test("a head is counted once it is fetched", () => {
-  const state = device();
-  take(state, 11, membership("member", true));
-  assert.equal(head(state, 15, 10, 1), GROUP);
-  assert.deepEqual(unread(state, GROUP), [null, null]);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
-  const items = [
-    groupMessage(8, "1001").message,
-    groupMessage(9, ME).message,
-    groupMessage(10, "1001").message,
-  ];
-  state.takeMessages(GROUP, { items, next: null });
-  assert.deepEqual(unread(state, GROUP), [1, 1]);
-  const recall = { chg: 1, mid: 10, kind: "recall", ts: TS };
-  state.takeMessageChanges(GROUP, 0, { items: [recall], next: null });
-  assert.equal(chat(state, GROUP).last?.recalled, true);
-  assert.equal(missing(chat(state, GROUP)), null);
-});
-
-test("a message that a page had before its event came counts once", () => {
-  const state = device();
-  take(state, 11, membership("member", true));
-  head(state, 15, 9, 0);
-  const items = [8, 9, 10].map((mid) => groupMessage(mid, "1001").message);
-  state.takeMessages(GROUP, { items, next: null });
-  assert.deepEqual(unread(state, GROUP), [3, 3]);
-  take(state, 16, groupMessage(10, "1001"));
-  assert.deepEqual(unread(state, GROUP), [3, 3]);
-});
-
-test("an event does not undo what a page has of its message", () => {
-  const state = device();
-  take(state, 11, membership("member", true));
-  head(state, 15, 8, 1);
-  const edited = { ...groupMessage(9, "1001").message, msg: "edited" };
-  const items = [groupMessage(8, "1001").message, edited];
-  state.takeMessages(GROUP, { items, next: null });
-  const edit = (mid: number, chg: number) => {
-    const msg = mid === 9 ? edited.msg : "other";
-    return { chg, mid, kind: "edit", ts: TS, msg };
-  };
-  state.takeMessageChanges(GROUP, 0, { items: [edit(8, 1), edit(9, 2)] });
-  take(state, 16, groupMessage(9, "1001"));
-  head(state, 17, 9, 2);
-  assert.equal(chat(state, GROUP).messages.get(9)?.msg, "edited");
-  assert.equal(chat(state, GROUP).last?.msg, "edited");
-});
-
-test("a change of a message that is not known yet comes again", () => {
-  const state = device();
-  take(state, 11, membership("member", true));
-  head(state, 15, 8, 1);
-  const items = [groupMessage(8, "1001").message];
-  state.takeMessages(GROUP, { items, next: null });
-  const recall = (mid: number, chg: number) => {
-    return { chg, mid, kind: "recall", ts: TS };
-  };
-  // The ninth message was sent and recalled after the messages were read.
-  state.takeMessageChanges(GROUP, 0, { items: [recall(8, 1), recall(9, 2)] });
-  take(state, 16, groupMessage(9, "1001"));
-  head(state, 17, 9, 2);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 1 });
-});
-
-test("a head counts although a sync has moved the token over it", () => {
-  const state = device();
-  take(state, 11, membership("member", true));
-  state.takePing(token(30));
-  // It stands for messages behind its own position, too.
-  assert.equal(head(state, 29, 10, 1), GROUP);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
-  assert.equal(chat(state, GROUP).lastMid, 10);
-});
-
 test("what a sync had already counts once", () => {
   const state = device();
   const read_mid = { pc: 0, mobile: 0 };
@@ -278,14 +137,34 @@ test("what a sync had already counts once", () => {
   state.takeSync(answer({ conversations: [user], groups: [group] }));
   const deleted = { deleted_mid: 1, deleted_n: 0, ...flags, muted: false };
   take(state, 10, { contact_change: { peer: "1001", ...deleted } });
+  assert.equal(isDeleted(state), false, "there are newer messages");
   for (const mid of [1, 2, 3]) {
     take(state, 10 + 2 * mid, message(mid, "1001", ME, mid));
     take(state, 11 + 2 * mid, groupMessage(mid, "1001"));
+    const count = Math.max(2, mid);
+    assert.deepEqual(unread(state, PEER), [count, count]);
+    assert.deepEqual(unread(state, GROUP), [count, count]);
   }
-  assert.deepEqual(unread(state, PEER), [3, 3]);
-  assert.deepEqual(unread(state, GROUP), [3, 3]);
-  const other = chat(state, PEER).with;
-  assert.equal(other.type === "user" && other.deleted, false);
+});
+
+test("a deleted contact comes back with a newer message", () => {
+  const state = device();
+  const flags = { favourite: false, pinned: false, blocked: false };
+  const counts = { unread: { pc: 0, mobile: 0 }, peer_n: 2, chg: 0 };
+  const heads = { last: null, last_mid: 2, read_mid: { pc: 2, mobile: 2 } };
+  const of = { muted: false, ...flags, ...counts, ...heads };
+  const row = { peer: "1001", deleted: true, ...of };
+  const synced = () => state.takeSync(answer({ conversations: [row] }));
+  synced();
+  take(state, 10, message(2, "1001", ME, 2));
+  assert.equal(isDeleted(state), true);
+  take(state, 11, message(3, "1001", ME, 3));
+  assert.equal(isDeleted(state), false);
+  synced();
+  const { n, ...third } = message(3, "1001", ME, 3).message!;
+  state.takeMessages(PEER, { items: [third] });
+  assert.equal(n, 3);
+  assert.equal(isDeleted(state), false);
 });
 
 test("a full sync drops what none of its pages has", () => {
@@ -320,3 +199,8 @@ test("a full sync drops what none of its pages has", () => {
     [["user:1002", null]],
   );
 });
+
+function isDeleted(state: DeviceState): boolean {
+  const other = chat(state, PEER).with;
+  return other.type === "user" && other.deleted;
+}
