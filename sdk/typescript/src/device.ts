@@ -110,6 +110,7 @@ export class Device {
     msg: string,
     clientMsgId: string = crypto.randomUUID(),
   ): Promise<string> {
+    this.#checkOpen();
     checkId("chat", splitKey(chat)[1]);
     checkMessage(msg, clientMsgId, this.#settings.maxMsgBytes ?? MAX_MSG_BYTES);
     this.#outbox.send(chat, clientMsgId, msg);
@@ -120,6 +121,7 @@ export class Device {
 
   /** Says that the user has read a chat up to a message, now or as soon as there is a connection. */
   async read(chat: ChatKey, mid: number): Promise<void> {
+    this.#checkOpen();
     checkId("chat", splitKey(chat)[1]);
     checkId("mid", String(mid));
     this.#outbox.read(chat, mid);
@@ -134,6 +136,7 @@ export class Device {
    */
   fetch(key: ChatKey): Promise<void> {
     return this.#exclusively(async () => {
+      this.#checkOpen();
       const chat = this.#state.chats.get(key);
       if (chat === undefined || missing(chat) === null) return;
       // This waits until the stores have what the device knows.
@@ -144,10 +147,16 @@ export class Device {
     });
   }
 
-  /** Ends the connection, once everything is stored. */
+  /** Ends the connection, once everything is stored. Calls after it throw, as they do where the device could not go on. */
   async close(): Promise<void> {
     this.#closing.abort(null);
     await this.#running;
+  }
+
+  /** Throws why the device has ended, if it has. */
+  #checkOpen(): void {
+    const { aborted, reason } = this.#closing.signal;
+    if (aborted) throw reason ?? new Error("the device is closed");
   }
 
   async #run(): Promise<void> {

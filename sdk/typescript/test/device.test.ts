@@ -182,6 +182,9 @@ test("a device that is told not to come back does not", async () => {
   connection.send({ type: "replaced" });
   connection.close(4101, "another connection has taken its place");
   await assert.rejects(until(updates, "refused"), /has taken its place/);
+  const own = device!;
+  await assert.rejects(own.send(PEER, "one"), /has taken its place/);
+  await assert.rejects(own.fetch(PEER), /has taken its place/);
   assert.equal(gateway.handshakes, 1);
 });
 
